@@ -1,0 +1,86 @@
+"""Events: how the core tells whoever watches what it does.
+
+The core draws nothing and keeps no history. It calls `emit` at the places that a
+view may want to see, guarded by one truth test, so that without a watcher an event
+costs a global load:
+
+    if events.subscribers:
+        events.emit("bind", primitive=primitive, ...)
+
+A subscriber is called as `callback(name, data)` with a fresh dict, in the thread and
+at the moment of the event. The names and fields below are stable; subscribers must
+ignore names and fields that they do not know.
+
+- `trace.begin`: a function starts to be traced. trace, name, in_avals
+- `bind`: a primitive is applied. trace, primitive, args, params
+- `equation`: a trace recorded an equation. trace, eqn, cause
+- `trace.end`: a function has been traced. trace, name, jaxpr, seconds
+- `jit.hit`: a call found its program. name
+- `jit.miss`: a call did not. name, reason, changed
+- `lower`: a jaxpr became StableHLO. name, jaxpr, module, seconds
+- `compile`: StableHLO became an executable. name, executable, seconds, source
+- `execute`: a program was started. name, executable, avals_in, avals_out
+- `device_put`: a value was moved to a device. shape, dtype, bytes, device
+- `transfer`: a value came back to the host. shape, dtype, bytes, device
+- `linearize`: a function was linearized. name, jaxpr, residuals
+- `transpose`: a linear equation was transposed. eqn, cotangents_in, cotangents_out
+- `batch`: a batching rule ran. primitive, dims_in, dims_out
+- `cache.cleared`: caches were emptied. which
+
+`seconds` are wall-clock floats; `source` is "memory", "disk" or "compiler".
+In JAX: `jax.monitoring`, which knows durations only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Subscriber = Callable[[str, dict[str, Any]], None]
+
+# Hot paths test the truth of this very list: it is changed in place, never replaced.
+subscribers: list[Subscriber] = []
+_lock = threading.Lock()
+_warned: set[int] = set()
+
+
+def emit(name: str, **data: Any) -> None:
+    """Tell every subscriber. One that raises is reported once and stays subscribed."""
+    for callback in tuple(subscribers):
+        try:
+            callback(name, dict(data))
+        except Exception as error:
+            if id(callback) not in _warned:
+                _warned.add(id(callback))
+                warnings.warn(
+                    f"The event subscriber {callback!r} raised "
+                    f"{type(error).__name__}: {error} at the event {name!r}. The "
+                    "program goes on; further errors of this subscriber are silent.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+
+@contextlib.contextmanager
+def subscribe(callback: Subscriber) -> Iterator[Subscriber]:
+    """Context manager: `callback(name, data)` hears every event of every thread.
+
+    The same callback may be subscribed several times and then hears each event as
+    often; leaving a block removes one subscription.
+    """
+    with _lock:
+        subscribers.append(callback)
+    try:
+        yield callback
+    finally:
+        with _lock:
+            # By identity: callbacks may define an equality of their own.
+            for position, subscriber in enumerate(subscribers):
+                if subscriber is callback:
+                    del subscribers[position]
+                    break
+            if not any(subscriber is callback for subscriber in subscribers):
+                _warned.discard(id(callback))
