@@ -1,0 +1,116 @@
+"""The one door to jaxlib: start-up order, names, and differences of versions.
+
+Everything that minijax takes from jaxlib comes through this file or one of its
+neighbours in `minijax/backend/`. No other room writes `import jaxlib`, so that a new
+release of jaxlib means a change in this room only.
+
+Importing this file starts no client and loads no MLIR dialect, neither scipy nor jax.
+It works in a process that has already imported `jax`, and `jax` may be imported later.
+
+In JAX: `jax/_src/lib/__init__.py`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+# Both are read by C++ code when the first client is made. With the default number of
+# threads on a small machine, more than about 32 multi-device launches in flight wait
+# for each other, and the process is aborted after 40 seconds.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+os.environ.setdefault("PJRT_NPROC", "32")
+
+from jaxlib import _hlo, _jax, weakref_lru_cache  # noqa: E402
+from jaxlib import version as _version  # noqa: E402
+from jaxlib import xla_client as xc  # noqa: E402
+
+__all__ = [
+    "ArrayImpl",
+    "DeviceList",
+    "HloSharding",
+    "JaxRuntimeError",
+    "Traceback",
+    "_hlo",
+    "_jax",
+    "batched_device_put",
+    "get_traceback",
+    "jaxlib_version",
+    "jaxlib_version_text",
+    "pretty_printer",
+    "pytree",
+    "result_handler",
+    "weakref_lru_cache",
+    "xc",
+]
+
+jaxlib_version_text: str = _version.__version__
+jaxlib_version: tuple[int, ...] = tuple(
+    int(part) for part in jaxlib_version_text.split(".") if part.isdigit()
+)
+
+if jaxlib_version < (0, 10):
+    raise ImportError(
+        f"minijax needs jaxlib 0.10 or newer, and found {jaxlib_version_text}. "
+        "Install a newer one: pip install -U jaxlib"
+    )
+
+pytree = _jax.pytree
+weakref_lru_cache = weakref_lru_cache.weakref_lru_cache
+ArrayImpl = _jax.ArrayImpl
+DeviceList = _jax.DeviceList
+HloSharding = _hlo.HloSharding
+JaxRuntimeError = _jax.JaxRuntimeError
+Traceback = _jax.Traceback
+get_traceback = Traceback.get_traceback
+batched_device_put = _jax.batched_device_put
+
+_process_wide: list[Any] = []
+
+
+def _set_process_wide_state() -> None:
+    """Gives jaxlib the three settings objects that its C++ code reads.
+
+    There is one set per process. When jax was imported first they are jax's, and they
+    stay so; when it is imported later it replaces ours, which minijax never reads
+    again (it passes `enable_x64` explicitly).
+    """
+    if "jax._src.config" in sys.modules:
+        return
+    make = _jax.config.Config
+    quiet = {"include_in_jit_key": False, "include_in_trace_context": False}
+    enable_x64 = make("minijax_enable_x64", False, **quiet)
+    disable_jit = make("minijax_disable_jit", False, **quiet)
+    post_hook = make("minijax_post_hook", None, **quiet)
+    _jax.jax_jit.set_enable_x64_state(enable_x64)
+    _jax.jax_jit.set_disable_jit_state(disable_jit)
+    _jax.jax_jit.set_post_hook_state(post_hook)
+    _process_wide.extend((enable_x64, disable_jit, post_hook))
+
+
+_set_process_wide_state()
+
+
+def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+    """An object that wraps an executable's raw output as an `ArrayImpl`.
+
+    Args:
+      aval: anything with `shape`, `dtype` and `weak_type`; kept by the arrays made.
+      sharding: a sharding of `minijax.sharding`.
+      committed: whether the arrays made insist on their devices.
+    """
+    if jaxlib_version < (0, 11):
+        # The skipped check would compare devices one by one at every launch.
+        return _jax.array_result_handler(aval, sharding, committed, True)
+    return _jax.array_result_handler(aval, sharding, committed)
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the pretty printer when it is first asked for."""
+    if name == "pretty_printer":
+        module = importlib.import_module("jaxlib._pretty_printer")
+        globals()["pretty_printer"] = module
+        return module
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
