@@ -1,0 +1,124 @@
+"""Effects: what an equation does beside computing its results.
+
+An equation's effects keep it from being removed as dead code, and decide where it may
+stand: each set below lists the types of effects that one part of the system accepts.
+Rooms that define an effect add its type to the sets that apply.
+
+In JAX: `jax/_src/effects.py`, and the ref effects of `state/types.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import Any
+
+
+class Effect:
+    """Base class of all effects. Instances must hash and compare by meaning."""
+
+
+Effects = Set[Effect]
+
+
+class JaxprInputEffect(Effect):
+    """An effect on one input of an equation or a jaxpr, such as reading a ref.
+
+    `input` is the variable, or the position of the input where no variables exist
+    yet (in a type rule).
+    """
+
+    def __init__(self, input: Any) -> None:
+        self.input = input
+
+    def replace(self, input: Any) -> JaxprInputEffect:
+        """The same effect on another input."""
+        return type(self)(input)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JaxprInputEffect):
+            return NotImplemented
+        return type(self) is type(other) and self.input == other.input
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.input))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.input})"
+
+
+class RefEffect(JaxprInputEffect):
+    """Base class of the effects on refs."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}<{self.input}>"
+
+
+class ReadEffect(RefEffect):
+    """The ref is read."""
+
+    name = "Read"
+
+
+class WriteEffect(RefEffect):
+    """The ref is written; its old content may be returned."""
+
+    name = "Write"
+
+
+class AccumEffect(RefEffect):
+    """Something is added to the ref, without looking at its content."""
+
+    name = "Accum"
+
+
+class EffectTypeSet:
+    """A set of effect classes; a subclass of a member belongs to it too."""
+
+    def __init__(self) -> None:
+        self._effect_types: set[type[Effect]] = set()
+
+    def add_type(self, effect_type: type[Effect]) -> None:
+        self._effect_types.add(effect_type)
+
+    def contains(self, effect: Effect) -> bool:
+        return isinstance(effect, tuple(self._effect_types))
+
+    def filter_in(self, effects: Iterable[Effect]) -> list[Effect]:
+        """The effects that belong to the set, in the given order."""
+        return [effect for effect in effects if self.contains(effect)]
+
+    def filter_not_in(self, effects: Iterable[Effect]) -> list[Effect]:
+        """The effects that do not belong to the set, in the given order."""
+        return [effect for effect in effects if not self.contains(effect)]
+
+    def __repr__(self) -> str:
+        names = sorted(effect_type.__name__ for effect_type in self._effect_types)
+        return f"EffectTypeSet({', '.join(names)})"
+
+
+no_effects: Effects = frozenset()
+
+# Keep program order: lowered with a token that is threaded through the program.
+ordered_effects = EffectTypeSet()
+# Ordered, and still allowed in a program that runs on several devices.
+shardable_ordered_effects = EffectTypeSet()
+# May be lowered to StableHLO.
+lowerable_effects = EffectTypeSet()
+# May stand in a body of scan, while_loop or cond.
+control_flow_allowed_effects = EffectTypeSet()
+# May stand in a function with custom derivative rules.
+custom_derivatives_allowed_effects = EffectTypeSet()
+# May stand in a checkpointed function, which runs twice.
+remat_allowed_effects = EffectTypeSet()
+# Happen in the known part of a partial evaluation as well.
+partial_eval_kept_effects = EffectTypeSet()
+
+for _allowed in (
+    control_flow_allowed_effects,
+    custom_derivatives_allowed_effects,
+    remat_allowed_effects,
+    partial_eval_kept_effects,
+):
+    _allowed.add_type(RefEffect)
