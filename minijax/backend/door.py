@@ -23,28 +23,10 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 os.environ.setdefault("PJRT_NPROC", "32")
 
-from jaxlib import _hlo, _jax, weakref_lru_cache  # noqa: E402
+from jaxlib import _hlo, _jax  # noqa: E402
 from jaxlib import version as _version  # noqa: E402
-from jaxlib import xla_client as xc  # noqa: E402
-
-__all__ = [
-    "ArrayImpl",
-    "DeviceList",
-    "HloSharding",
-    "JaxRuntimeError",
-    "Traceback",
-    "_hlo",
-    "_jax",
-    "batched_device_put",
-    "get_traceback",
-    "jaxlib_version",
-    "jaxlib_version_text",
-    "pretty_printer",
-    "pytree",
-    "result_handler",
-    "weakref_lru_cache",
-    "xc",
-]
+from jaxlib import weakref_lru_cache as _weakref_lru_cache  # noqa: E402
+from jaxlib import xla_client as xc  # noqa: E402, F401
 
 jaxlib_version_text: str = _version.__version__
 jaxlib_version: tuple[int, ...] = tuple(
@@ -58,7 +40,7 @@ if jaxlib_version < (0, 10):
     )
 
 pytree = _jax.pytree
-weakref_lru_cache = weakref_lru_cache.weakref_lru_cache
+weakref_lru_cache = _weakref_lru_cache.weakref_lru_cache
 ArrayImpl = _jax.ArrayImpl
 DeviceList = _jax.DeviceList
 HloSharding = _hlo.HloSharding
