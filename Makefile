@@ -1,0 +1,67 @@
+# The commands of minijax. Each makes what it needs; nothing is assumed but
+# Python 3.11 or newer. `make PYTHON=/path/to/python` chooses another one.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+export PYTHON
+
+# Every test that must hold: tests/ and all notebooks, cell by cell.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadscope -q
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 120 \
+	--nbval-sanitize-with tests/notebooks/sanitize.cfg
+
+.PHONY: help env lab test test-all test-gpu lint bench book wheel clean
+
+help:
+	@echo "make lab       the course: environment, install, JupyterLab on chapter 00"
+	@echo "make test      everything that must hold on one machine without a GPU"
+	@echo "make test-all  make test, and the long random runs"
+	@echo "make test-gpu  the tests that need an accelerator"
+	@echo "make lint      style, types, floors, line counts only"
+	@echo "make bench     minijax beside jax, as ratios"
+	@echo "make book      the course as a site, in book/_build/html"
+	@echo "make wheel     the installable package, in dist/"
+
+env: $(VENV)/.ready
+
+# The stamp depends on what decides the environment's content, so that a changed
+# pin is followed and an unchanged one costs nothing.
+$(VENV)/.ready: pyproject.toml constraints.txt scripts/environment.sh
+	sh scripts/environment.sh $(VENV) lab,test
+	@touch $@
+
+lab: env
+	$(BIN)/minijax lab my
+
+test: env
+	@$(BIN)/python tests/house/missing_tools.py
+	$(PYTEST) $(NBVAL) tests notebooks
+
+test-all: env
+	@$(BIN)/python tests/house/missing_tools.py
+	MINIJAX_TEST_ALL=1 $(PYTEST) $(NBVAL) tests notebooks
+
+test-gpu: env
+	MINIJAX_TEST_GPU=1 $(BIN)/python -m pytest -q -m gpu tests
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tests/house/count_lines.py
+
+bench: env
+	$(BIN)/python -m benchmarks
+
+book: env
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable ".[book]"
+	$(BIN)/jupyter-book build book
+
+wheel: env
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis

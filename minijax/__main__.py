@@ -1,0 +1,8 @@
+"""Lets `python -m minijax` stand for the `minijax` command."""
+
+import sys
+
+from minijax.command import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""The `minijax` command: open the course, refresh its notebooks.
+
+`minijax lab` needs the extra `minijax[lab]`; everything here that Jupyter provides is
+imported when it is used, so that `minijax --help` answers at once and anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+FIRST_CHAPTER = "00_start_here.ipynb"
+# What a copy of the course leaves behind.
+LEFT_OUT = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__", "*.pyc")
+
+
+class CommandError(Exception):
+    """A sentence for the user; the command prints it and ends with status 2."""
+
+
+def course_folder() -> Path:
+    """Returns the folder of the course's notebooks: a checkout's, or the wheel's."""
+    package = Path(__file__).resolve().parent
+    for folder in (package.parent / "notebooks", package / "notebooks"):
+        if (folder / FIRST_CHAPTER).is_file():
+            return folder
+    raise CommandError(
+        "the course's notebooks are not beside this minijax; install it from a wheel "
+        "or run the command in a checkout that has a notebooks folder."
+    )
+
+
+def copy_course(target: Path) -> tuple[list[str], list[str]]:
+    """Copies the course to `target`; returns the paths copied and those kept.
+
+    A file that is already there is never overwritten: it may hold the learner's work.
+    """
+    source = course_folder()
+    if target.resolve() == source.resolve():
+        raise CommandError(
+            f"the folder {target} is where the course itself lives; name another one, "
+            "as in `minijax lab my`, so that learning does not change the course."
+        )
+    copied: list[str] = []
+    kept: list[str] = []
+    for folder, subfolders, names in os.walk(source):
+        skipped = LEFT_OUT(folder, [*subfolders, *names])
+        subfolders[:] = sorted(name for name in subfolders if name not in skipped)
+        for name in sorted(names):
+            if name in skipped:
+                continue
+            relative = (Path(folder) / name).relative_to(source)
+            destination = target / relative
+            if destination.exists():
+                kept.append(relative.as_posix())
+                continue
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(Path(folder) / name, destination)
+            copied.append(relative.as_posix())
+    return copied, kept
+
+
+def sign_notebooks(folder: Path, names: Sequence[str]) -> None:
+    """Signs the named notebooks, so that JupyterLab shows their saved views live."""
+    from nbformat import read
+    from nbformat.sign import NotebookNotary
+
+    notary = NotebookNotary()
+    for name in names:
+        if name.endswith(".ipynb"):
+            notary.sign(read(folder / name, as_version=4))
+
+
+def has_browser() -> bool:
+    """Says whether this machine can show a page to the person who typed."""
+    if sys.platform.startswith("linux"):
+        if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+            return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
+def server_address(process: subprocess.Popen[bytes], seconds: float) -> str | None:
+    """Waits for the server's own note of its address; None if it does not come."""
+    from jupyter_server.serverapp import list_running_servers
+
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        for server in list_running_servers():
+            if server["pid"] == process.pid:
+                page = f"lab/tree/{FIRST_CHAPTER}?token={server['token']}"
+                return f"{server['url']}{page}"
+        time.sleep(0.2)
+    return None
+
+
+def start_lab(folder: Path, port: int, browser: bool) -> int:
+    """Runs JupyterLab on `folder` until it is stopped; returns its exit status."""
+    command = [sys.executable, "-m", "jupyterlab", f"--notebook-dir={folder}"]
+    command += [f"--port={port}", "--no-browser", "--log-level=WARN"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--allow-root")  # Jupyter refuses root without it
+    process = subprocess.Popen(command)
+    try:
+        address = server_address(process, seconds=60)
+        if address is not None:
+            print(f"\nJupyterLab is running on chapter 00:\n\n    {address}\n")
+            if browser and webbrowser.open(address):
+                print("Your browser should show it now. Ctrl+C here ends it.")
+            else:
+                print("Open this address in a browser. Ctrl+C here ends it.")
+            sys.stdout.flush()
+        return process.wait()
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait()
+        return 0
+
+
+def lab(arguments: argparse.Namespace) -> int:
+    """`minijax lab [folder]`: a copy of the course, opened in JupyterLab."""
+    try:
+        import jupyterlab  # noqa: F401
+        import nbformat  # noqa: F401
+    except ImportError as error:
+        raise CommandError(
+            f"`minijax lab` needs {error.name}; install the course's extras with "
+            "`pip install 'minijax[lab]'`."
+        ) from None
+    folder = Path(arguments.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    copied, kept = copy_course(folder)
+    sign_notebooks(folder, copied)
+    print(f"the course is in {folder}{os.sep}: {len(copied)} files copied", end="")
+    print(f", {len(kept)} kept as you left them" if kept else "")
+    if arguments.prepare:
+        return 0
+    browser = not arguments.no_browser and has_browser()
+    return start_lab(folder, arguments.port, browser)
+
+
+def course_refresh(arguments: argparse.Namespace) -> int:
+    """`minijax course refresh`: run notebooks again and show what changed."""
+    try:
+        from minijax.lab.refresh import refresh
+    except ImportError as error:
+        raise CommandError(
+            f"`minijax course refresh` needs {error.name}; install the course's extras "
+            "with `pip install 'minijax[lab]'`."
+        ) from None
+    if arguments.notebooks:
+        paths = [Path(name) for name in arguments.notebooks]
+    else:
+        paths = sorted(course_folder().glob("[0-9]*.ipynb"))
+    for path in paths:
+        if not path.is_file():
+            raise CommandError(f"there is no notebook {path}.")
+    return refresh(paths, accept=arguments.accept)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the whole command."""
+    parser = argparse.ArgumentParser(
+        prog="minijax",
+        description="minijax is JAX, small enough to read and built to be watched.",
+        epilog="Start with `minijax lab`: it opens chapter 00 of the course.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    commands = parser.add_subparsers(title="commands", metavar="")
+
+    lab_parser = commands.add_parser(
+        "lab",
+        help="copy the course to a folder and open it in JupyterLab",
+        description="Copies the course's notebooks to a folder (files already there "
+        "are kept as they are) and opens chapter 00 in JupyterLab.",
+    )
+    lab_parser.add_argument(
+        "folder", nargs="?", default="my", help="where the copy goes (default: my)"
+    )
+    lab_parser.add_argument("--port", type=int, default=8888, help="default: 8888")
+    lab_parser.add_argument(
+        "--no-browser", action="store_true", help="only print the address"
+    )
+    lab_parser.add_argument(
+        "--prepare", action="store_true", help="copy the course and stop there"
+    )
+    lab_parser.set_defaults(run=lab)
+
+    course = commands.add_parser("course", help="tools for those who write the course")
+    tools = course.add_subparsers(title="tools", metavar="", required=True)
+    refresh_parser = tools.add_parser(
+        "refresh",
+        help="run notebooks again, in place, and print what changed",
+        description="Runs notebooks from top to bottom, writes their outputs in "
+        "place, and prints a difference for each output that changed. A change that "
+        "neither the notebook nor minijax's code explains is refused.",
+    )
+    refresh_parser.add_argument(
+        "notebooks", nargs="*", help="paths (default: the whole course)"
+    )
+    refresh_parser.add_argument(
+        "--accept",
+        action="append",
+        default=[],
+        metavar="CELL",
+        help="accept an unexplained change of this cell, as in 02:7 (repeatable)",
+    )
+    refresh_parser.set_defaults(run=course_refresh)
+    return parser
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command on `words` (default: the process's own arguments)."""
+    parser = make_parser()
+    arguments = parser.parse_args(words)
+    if arguments.version:
+        from importlib.metadata import version
+
+        print(f"minijax {version('minijax')}")
+        return 0
+    if not hasattr(arguments, "run"):
+        parser.print_help()
+        return 0
+    try:
+        return arguments.run(arguments)
+    except CommandError as error:
+        print(f"minijax: {error}", file=sys.stderr)
+        return 2

@@ -1,0 +1,142 @@
+"""Counts lines of code (no blanks, comments, docstrings) per floor of the house.
+
+Run as a program it prints the table and ends with status 1 if a ceiling is broken.
+The floors are read from the layers that import-linter holds, in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import sys
+import tokenize
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "minijax"
+
+# Names of import-linter's layers, top down, in the words of DESIGN.md.
+FLOORS = (
+    ["commands", "course", "7 explain", "6 what users call", "5c kernels"]
+    + ["5b programs in primitives", "5a transformations", "4 interpreters"]
+    + ["3 primitives", "2 core", "1 vocabulary", "0 backend"]
+)
+INNER = FLOORS[4:]
+WEEKEND = [
+    "core.py",
+    "rules.py",
+    "interpreters/partial_eval.py",
+    "interpreters/ad.py",
+    "interpreters/batching.py",
+    "interpreters/mlir.py",
+    "interpreters/dispatch.py",
+    "pjit.py",
+    "primitives/elementwise.py",
+]
+CEILINGS = {"weekend core": 3_500, "floors 0-5": 14_500, "floor 6": 9_000}
+LONGEST_FILE = 800
+
+NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+
+
+def docstring_lines(tree: ast.AST) -> set[int]:
+    """Returns the lines that docstrings cover."""
+    lines: set[int] = set()
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if not isinstance(node, owners) or not node.body:
+            continue
+        first = node.body[0]
+        if (
+            isinstance(first, ast.Expr)
+            and isinstance(first.value, ast.Constant)
+            and isinstance(first.value.value, str)
+        ):
+            lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return lines
+
+
+def count_code(text: str) -> int:
+    """Returns the number of lines of `text` that hold code."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines - docstring_lines(ast.parse(text)))
+
+
+def rooms() -> dict[str, str]:
+    """Returns the floor of each room, from import-linter's layers."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    layers = next(c["layers"] for c in contracts if c["id"] == "floors")
+    assert len(layers) == len(FLOORS), "FLOORS must name each layer of pyproject.toml"
+    return {
+        room: floor
+        for floor, layer in zip(FLOORS, layers)
+        for room in re.findall(r"\w+", layer)
+    }
+
+
+def python_files() -> list[Path]:
+    """Returns minijax's Python files, without the installed course."""
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def table() -> dict[str, int]:
+    """Returns code lines by floor, and of the sums that have ceilings."""
+    floor_of = rooms()
+    counts = dict.fromkeys(FLOORS, 0)
+    weekend = 0
+    for path in python_files():
+        relative = path.relative_to(PACKAGE)
+        room = relative.parts[0].removesuffix(".py")
+        code = count_code(path.read_text())
+        # minijax/__init__.py is what users import: floor 6.
+        counts[floor_of.get(room, "6 what users call")] += code
+        if relative.as_posix() in WEEKEND:
+            weekend += code
+    counts["floors 0-5"] = sum(counts[floor] for floor in INNER)
+    counts["floor 6"] = counts["6 what users call"]
+    counts["weekend core"] = weekend
+    return counts
+
+
+def complaints() -> list[str]:
+    """Returns one sentence for each broken ceiling."""
+    counts = table()
+    found = [
+        f"{name} has {counts[name]} lines of code, more than {ceiling}."
+        for name, ceiling in CEILINGS.items()
+        if counts[name] > ceiling
+    ]
+    for path in [*python_files(), *(ROOT / "widgets").rglob("*.py")]:
+        length = len(path.read_text().splitlines())
+        if length > LONGEST_FILE:
+            name = path.relative_to(ROOT).as_posix()
+            found.append(f"{name} has {length} lines, more than {LONGEST_FILE}.")
+    return found
+
+
+def main() -> int:
+    """Prints the table; returns the exit status."""
+    for name, code in table().items():
+        ceiling = f" of at most {CEILINGS[name]:,}" if name in CEILINGS else ""
+        print(f"{name:28} {code:7,}{ceiling}")
+    broken = complaints()
+    print("\n".join(broken), end="\n" if broken else "")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""README's first program runs and prints what README says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_first_program_prints_what_readme_says():
+    program, *_ = blocks("python")
+    expected, *_ = blocks("text")
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == expected
+    assert len(program.strip().splitlines()) <= 20
+
+
+def test_paths_and_targets_exist():
+    text = (ROOT / "README.md").read_text()
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`make ([a-z-]+)`", text):
+        assert f"\n{target}:" in makefile
+    for path in re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text):
+        assert (ROOT / path).exists(), path

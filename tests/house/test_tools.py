@@ -1,0 +1,62 @@
+"""The tools that read the whole tree: style, types, floors."""
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_tool(module: str, *command: str) -> None:
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed here; `make env` installs it")
+    answer = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+def test_style():
+    run_tool("ruff", "-m", "ruff", "check", ".")
+
+
+def test_types():
+    run_tool("mypy", "-m", "mypy")
+
+
+def test_floors():
+    program = "from importlinter.cli import lint_imports_command as c; c()"
+    run_tool("importlinter", "-c", program, "--no-cache")
+
+
+def test_the_floors_are_held(tmp_path):
+    """A room that reaches up makes the contract fail: the linter does its work."""
+    if importlib.util.find_spec("importlinter") is None:
+        pytest.skip("importlinter is not installed here; `make env` installs it")
+    for name in ("minijax", "minijax/backend", "minijax_widgets"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "minijax" / "core.py").write_text("import jaxlib\n")
+    (tmp_path / "minijax" / "config.py").write_text("from minijax import core\n")
+    (tmp_path / "minijax" / "cellar.py").write_text("import minijax_widgets\n")
+    settings = (ROOT / "pyproject.toml").read_text()
+    (tmp_path / "pyproject.toml").write_text(settings)
+    program = (
+        "import sys; sys.path.insert(0, '.');"
+        "from importlinter.cli import lint_imports_command as c; c()"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program, "--no-cache"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 1
+    said = " ".join(answer.stdout.split())
+    for contract in ("on its own floor", "knows no pictures", "imports jaxlib"):
+        assert f"{contract}" in said
+    assert said.count("BROKEN") >= 3
+    assert "Contracts: 1 kept, 3 broken" in said
