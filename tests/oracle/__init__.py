@@ -1,0 +1,1 @@
+"""minijax and JAX run side by side on the same programs."""
