@@ -213,6 +213,18 @@ def user_frame_now() -> Frame | None:
     return None
 
 
+def user_stacklevel() -> int:
+    """The `stacklevel` with which the caller's warning points at the user's line."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame is not None:
+        if is_user_filename(frame.f_code.co_filename):
+            return level
+        level += 1
+        frame = frame.f_back  # type: ignore[assignment]
+    return 1
+
+
 # ---- as text ------------------------------------------------------------------------
 
 
