@@ -1,0 +1,93 @@
+"""Reading static arguments: axes, sizes, dtypes of indices.
+
+Every function of `jax.numpy` with an `axis`, a `size` or a `shape` starts by turning
+what the user wrote into plain integers, and says in one sentence when that cannot be
+done. These few functions are that first step, shared by the files of this room.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, errors
+
+INT32_MAX = np.iinfo(np.int32).max
+
+
+def concrete_or_error(
+    force: Callable[[Any], Any] | None, value: Any, context: str = ""
+) -> Any:
+    """`force(value)`, where `value` must not be traced.
+
+    Raises ConcretizationTypeError with `context` for a tracer whose value is unknown.
+    """
+    if isinstance(value, core.Tracer):
+        concrete = value.to_concrete_value()
+        if concrete is None:
+            raise errors.ConcretizationTypeError(value, context)
+        value = concrete
+    return value if force is None else force(value)
+
+
+def static_index(value: Any, context: str = "") -> int:
+    """`value` as a Python integer known while tracing."""
+    return concrete_or_error(operator.index, value, context)
+
+
+def is_concrete(value: Any) -> bool:
+    """Whether the numbers in `value` are known now, while tracing."""
+    return not isinstance(value, core.Tracer) or value.to_concrete_value() is not None
+
+
+def canonicalize_axis(axis: int, rank: int) -> int:
+    """`axis` counted from the front.
+
+    Raises ValueError when it lies outside `[-rank, rank)`, as NumPy's AxisError does.
+    """
+    axis = operator.index(axis)
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+def index_tuple(value: Any) -> tuple[int, ...]:
+    """An integer or a sequence of integers as a tuple of Python integers.
+
+    Raises ConcretizationTypeError for a tracer and TypeError for what is no integer.
+    """
+    value = concrete_or_error(None, value, "Axes, shapes and shifts must be static.")
+    try:
+        return (operator.index(value),)
+    except TypeError:
+        return tuple(operator.index(entry) for entry in value)
+
+
+def canonicalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
+    """Axes counted from the front; None stands for all of them.
+
+    Raises ValueError when one is out of bounds or named twice.
+    """
+    if axes is None:
+        return tuple(range(rank))
+    result = tuple(canonicalize_axis(axis, rank) for axis in index_tuple(axes))
+    if len(set(result)) != len(result):
+        raise ValueError(f"repeated axis: {axes}")
+    return result
+
+
+def index_dtype(sizes: int | Sequence[int]) -> np.dtype:
+    """int32, or int64 where a dimension is too long to be counted in int32."""
+    if isinstance(sizes, (int, np.integer)):
+        sizes = (sizes,)
+    longest = max(sizes, default=0)
+    return np.dtype(np.int64 if longest > INT32_MAX else np.int32)
+
+
+def default_index_dtype(size: int) -> np.dtype:
+    """The dtype of positions that a user sees: the default int if int32 suffices."""
+    dtype = index_dtype(size)
+    return np.dtype(dtypes.default_int_dtype()) if dtype == np.int32 else dtype
