@@ -110,7 +110,8 @@ def code_changed() -> bool:
     """Says whether minijax's or the views' code differs from the last commit."""
     root = Path(__file__).resolve().parents[2]
     answer = subprocess.run(
-        ["git", "diff", "--quiet", "HEAD", "--", "minijax", "widgets", "notebooks/tiny"],
+        ["git", "diff", "--quiet", "HEAD", "--"]
+        + ["minijax", "widgets", "notebooks/tiny"],
         cwd=root,
         capture_output=True,
     )

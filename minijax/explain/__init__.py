@@ -1,0 +1,1 @@
+"""Recordings: plain, versioned data about one program or one run, for views to draw."""

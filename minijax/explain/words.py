@@ -1,0 +1,172 @@
+"""What each primitive does, in a few words, for a reader who meets it first.
+
+A phrase may name parameters of the equation in braces: `"sum over {axes}"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PHRASES: dict[str, str] = {
+    # one number in, one number out
+    "abs": "absolute value",
+    "acos": "angle whose cosine is the entry",
+    "acosh": "inverse hyperbolic cosine",
+    "asin": "angle whose sine is the entry",
+    "asinh": "inverse hyperbolic sine",
+    "atan": "angle whose tangent is the entry",
+    "atanh": "inverse hyperbolic tangent",
+    "cbrt": "cube root",
+    "ceil": "next whole number upwards",
+    "conj": "complex conjugate",
+    "cos": "cosine of each entry",
+    "cosh": "hyperbolic cosine",
+    "digamma": "derivative of log gamma",
+    "erf": "error function",
+    "erf_inv": "inverse of the error function",
+    "erfc": "one minus the error function",
+    "exp": "e to each entry",
+    "exp2": "2 to each entry",
+    "expm1": "e to each entry, minus 1",
+    "floor": "next whole number downwards",
+    "imag": "imaginary part",
+    "integer_pow": "each entry to the power {y}",
+    "is_finite": "true where the entry is neither inf nor nan",
+    "lgamma": "log of the gamma function",
+    "log": "natural logarithm of each entry",
+    "log1p": "natural logarithm of 1 + the entry",
+    "logistic": "1 / (1 + e to the minus entry)",
+    "neg": "minus each entry",
+    "not": "each bit, or truth value, turned over",
+    "population_count": "number of one bits",
+    "real": "real part",
+    "round": "nearest whole number",
+    "rsqrt": "1 over the square root",
+    "sign": "-1, 0 or 1",
+    "sin": "sine of each entry",
+    "sinh": "hyperbolic sine",
+    "sqrt": "square root of each entry",
+    "square": "each entry times itself",
+    "stop_gradient": "the value, as a constant for derivatives",
+    "tan": "tangent of each entry",
+    "tanh": "hyperbolic tangent of each entry",
+    # two numbers in, one number out
+    "add": "sum, entry by entry",
+    "add_any": "sum of two derivatives",
+    "and": "both, bit by bit",
+    "atan2": "angle of the point (second, first)",
+    "complex": "complex number from two parts",
+    "div": "quotient, entry by entry",
+    "eq": "true where equal",
+    "ge": "true where first is at least second",
+    "gt": "true where first is greater",
+    "le": "true where first is at most second",
+    "lt": "true where first is smaller",
+    "max": "the larger, entry by entry",
+    "min": "the smaller, entry by entry",
+    "mul": "product, entry by entry",
+    "ne": "true where different",
+    "nextafter": "next number towards the second",
+    "or": "either, bit by bit",
+    "pow": "first to the power of second",
+    "rem": "remainder, with the sign of the first",
+    "shift_left": "bits moved left",
+    "shift_right_arithmetic": "bits moved right, sign kept",
+    "shift_right_logical": "bits moved right, zeros in",
+    "sub": "difference, entry by entry",
+    "xor": "one but not both, bit by bit",
+    # choosing
+    "clamp": "held between a smallest and a largest value",
+    "select_n": "entries chosen by the first",
+    # shapes
+    "broadcast_in_dim": "repeated to shape {shape}",
+    "concatenate": "joined along axis {dimension}",
+    "iota": "0, 1, 2, ... along axis {dimension}",
+    "pad": "padded, or cut, at the edges",
+    "reshape": "same entries, shape {new_sizes}",
+    "rev": "reversed along {dimensions}",
+    "split": "cut into pieces along axis {axis}",
+    "squeeze": "axes {dimensions} of size 1 removed",
+    "transpose": "axes in the order {permutation}",
+    # parts of arrays
+    "dynamic_slice": "a block, from a start known at run time",
+    "dynamic_update_slice": "a block replaced, at a start known at run time",
+    "gather": "entries picked by indices",
+    "scatter": "entries replaced at indices",
+    "scatter_add": "added into entries at indices",
+    "scatter-add": "added into entries at indices",
+    "slice": "a block, cut out at fixed places",
+    # many numbers to one
+    "argmax": "place of the largest along {axes}",
+    "argmin": "place of the smallest along {axes}",
+    "cumlogsumexp": "running log of sums of exponentials",
+    "cummax": "running largest along axis {axis}",
+    "cummin": "running smallest along axis {axis}",
+    "cumprod": "running product along axis {axis}",
+    "cumsum": "running sum along axis {axis}",
+    "reduce_and": "true if all along {axes} are",
+    "reduce_max": "largest along {axes}",
+    "reduce_min": "smallest along {axes}",
+    "reduce_or": "true if one along {axes} is",
+    "reduce_prod": "product along {axes}",
+    "reduce_sum": "sum along {axes}",
+    "sort": "sorted along axis {dimension}",
+    "top_k": "the {k} largest, with their places",
+    # products of arrays
+    "conv_general_dilated": "convolution",
+    "dot_general": "matrix product",
+    # types
+    "bitcast_convert_type": "same bits, read as {new_dtype}",
+    "convert_element_type": "the same numbers as {new_dtype}",
+    "copy": "a copy",
+    "copy_p": "a copy",
+    "reduce_precision": "rounded as if there were fewer bits",
+    # random numbers
+    "random_bits": "random bits from a key",
+    "random_fold_in": "a new key from a key and a number",
+    "random_seed": "a key from a seed",
+    "random_split": "new keys from a key",
+    "random_unwrap": "the numbers inside a key",
+    "random_wrap": "a key made of these numbers",
+    "threefry2x32": "the threefry hash: random bits",
+    # across a named axis
+    "all_gather": "the parts of all, over {axis_name}",
+    "axis_index": "own place along {axis_name}",
+    "pmax": "largest over {axes}",
+    "pmin": "smallest over {axes}",
+    "ppermute": "parts sent along {axis_name}",
+    "psum": "sum over {axes}",
+    # programs inside a program
+    "cond": "one of several programs",
+    "custom_jvp_call": "calls a program, own derivative rule",
+    "custom_vjp_call": "calls a program, own backward rule",
+    "jit": "calls the program {name}",
+    "pjit": "calls the program {name}",
+    "scan": "a loop over a leading axis",
+    "while": "a loop until a condition fails",
+}
+
+
+class _Parameters(dict):
+    """Parameters for a phrase; one that the equation lacks leaves `?`."""
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+def axes_in_words(value: Any) -> str:
+    """Returns axes as words: `(0,)` as "axis 0", `(0, 1)` as "axes 0, 1"."""
+    if not isinstance(value, tuple):
+        return str(value)
+    if len(value) == 1:
+        return f"axis {value[0]}"
+    return "axes " + ", ".join(str(axis) for axis in value) if value else "no axis"
+
+
+def meaning(primitive: str, params: Mapping[str, Any]) -> str:
+    """Returns what an equation of this primitive does, or "" if no words are known."""
+    words = _Parameters(params)
+    if isinstance(params.get("axes"), tuple):
+        words["axes"] = axes_in_words(params["axes"])
+    return PHRASES.get(primitive, "").format_map(words)

@@ -1,0 +1,19 @@
+"""The views of minijax: `import minijax_widgets as see`.
+
+Each view is one function on the user's own function and arguments and returns one
+object, which shows itself in a notebook and prints its text twin in a terminal.
+Importing this package also makes a jaxpr that a notebook's cell ends on show itself.
+"""
+
+import os
+
+from minijax import source_info
+from minijax_widgets.jaxpr_view import JaxprView, jaxpr
+from minijax_widgets.notebook import register_formatters
+from minijax_widgets.view import View
+
+__all__ = ["JaxprView", "View", "jaxpr"]
+
+# Frames of the views are not the user's code.
+source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
+register_formatters()
