@@ -15,229 +15,22 @@ In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
 
 from __future__ import annotations
 
-import functools
+import itertools
 import os
-import threading
-import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-
-class TraceKey:
-    """The values of all trace-relevant settings, in the order of `trace_names()`.
-
-    It hashes and compares by identity, which makes it the cheapest possible part of a
-    cache key. Compare `key.values` to see in which field two keys differ.
-    """
-
-    __slots__ = ("__weakref__", "values")
-
-    def __init__(self, values: tuple[Any, ...]) -> None:
-        self.values = values
-
-    def differing(self, other: TraceKey) -> tuple[str, ...]:
-        """The names of the settings whose values differ between two keys."""
-        return tuple(
-            name
-            for name, mine, theirs in zip(_positions, self.values, other.values)
-            if mine != theirs
-        )
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={v!r}" for name, v in zip(_positions, self.values))
-        return f"TraceKey({', '.join(shown)})"
-
-
-class State(threading.local):
-    """Process-wide defaults (class attributes), overridden thread by thread.
-
-    The core installs its own defaults in the first slots when it is imported, so
-    that a new thread starts in eager evaluation. In a trace-relevant slot, write
-    with `override` or `install`, never by plain assignment: those keep `trace_key`.
-    """
-
-    trace: Any = None
-    trace_key: TraceKey = TraceKey(())
-    axis_env: Any = ()
-    mesh: Any = None
-    abstract_mesh: Any = None
-
-    enable_x64: bool
-    disable_jit: bool
-    debug_nans: bool
-    debug_infs: bool
-    check_tracer_leaks: bool
-    enable_checks: bool
-    numpy_dtype_promotion: str
-    numpy_rank_promotion: str
-    default_matmul_precision: str | None
-    default_device: Any
-    default_prng_impl: str
-    threefry_partitionable: bool
-    compilation_cache_dir: str | None
-    explain_cache_misses: bool
-    log_compiles: bool
-    debug_key_reuse: bool
-    legacy_prng_key: str
-    softmax_custom_jvp: bool
-    explicit_x64_dtypes: str
-    no_tracing: bool
-    no_execution: bool
-
-
-state = State()
+from minijax.thread_state import State as State
+from minijax.thread_state import TraceKey as TraceKey
+from minijax.thread_state import declare_context as declare_context
+from minijax.thread_state import declare_flag, renew_keys
+from minijax.thread_state import install as install
+from minijax.thread_state import override as override
+from minijax.thread_state import state as state
+from minijax.thread_state import trace_names as trace_names
 
 _UNSET: Any = object()
-_lock = threading.RLock()
 _flags: dict[str, Flag] = {}
-# Names that are part of the trace key, in order, with their position in it.
-_positions: dict[str, int] = {"axis_env": 0, "mesh": 1, "abstract_mesh": 2}
-_keys: weakref.WeakValueDictionary[tuple, TraceKey] = weakref.WeakValueDictionary()
-# The thread dictionaries that override a trace-relevant slot, by thread identifier.
-# An update of a default must also renew the keys of these threads.
-_overriding: dict[int, dict[str, Any]] = {}
-# Counts updates of defaults: a saved key is only put back within one generation.
-_generation = 0
-
-
-def trace_names() -> tuple[str, ...]:
-    """The names of the fields of `state.trace_key`, in order."""
-    return tuple(_positions)
-
-
-def _interned_key(values: Iterable[Any]) -> TraceKey:
-    plain = tuple(values)
-    try:
-        key = _keys.get(plain)
-    except TypeError as error:
-        bad = [name for name, value in zip(_positions, plain) if not _hashable(value)]
-        raise TypeError(
-            f"The setting {', '.join(bad)} is part of every cache key, so its value "
-            "must be hashable."
-        ) from error
-    if key is None:
-        key = TraceKey(plain)
-        _keys[plain] = key
-    return key
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _key_for(local: dict[str, Any]) -> TraceKey:
-    return _interned_key(
-        local[name] if name in local else getattr(State, name) for name in _positions
-    )
-
-
-def _renew_keys() -> None:
-    """Rebuild the default key and the keys of threads that override something."""
-    global _generation
-    _generation += 1
-    State.trace_key = _key_for({})
-    for local in list(_overriding.values()):
-        local["trace_key"] = _key_for(local)
-
-
-def install(name: str, value: Any) -> None:
-    """Set the process-wide default of a slot of `state` (`trace`, `mesh`, a flag).
-
-    Threads that override the slot keep their override. The value is not validated:
-    this is for the rooms that own a slot; users call `config.update`.
-    """
-    with _lock:
-        if name in _positions and not _hashable(value):
-            raise TypeError(
-                f"The setting {name} is part of every cache key, so its value must "
-                f"be hashable; got {value!r}."
-            )
-        setattr(State, name, value)
-        if name in _positions:
-            _renew_keys()
-
-
-def declare_context(name: str, default: Any) -> None:
-    """Add a trace-relevant slot, for a room that owns a context of its own."""
-    if name in _positions or hasattr(State, name):
-        raise ValueError(f"The slot {name!r} of config.state is already declared.")
-    with _lock:
-        setattr(State, name, default)
-        _positions[name] = len(_positions)
-        _renew_keys()
-
-
-class override:
-    """Set one slot of `state` in this thread, within a `with` block.
-
-    The block may nest, end by an exception, and be entered again; the same object
-    may be used by several threads. As a decorator it wraps every call.
-    """
-
-    __slots__ = ("name", "saved", "value")
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
-        self.saved: dict[int, list[tuple[Any, Any, Any, int]]] = {}
-
-    def __enter__(self) -> None:
-        name = self.name
-        local = state.__dict__
-        thread = threading.get_ident()
-        previous = local.get(name, _UNSET)
-        previous_key = local.get("trace_key", _UNSET)
-        new_key = previous_key
-        position = _positions.get(name)
-        if position is not None:
-            with _lock:
-                values = list(state.trace_key.values)
-                values[position] = self.value
-                new_key = _interned_key(values)
-                local[name] = self.value
-                local["trace_key"] = new_key
-                _overriding[thread] = local
-        else:
-            local[name] = self.value
-        record = (previous, previous_key, new_key, _generation)
-        self.saved.setdefault(thread, []).append(record)
-
-    def __exit__(self, *exception: Any) -> None:
-        name = self.name
-        thread = threading.get_ident()
-        stack = self.saved[thread]
-        previous, previous_key, new_key, generation = stack.pop()
-        if not stack:
-            del self.saved[thread]
-        local = state.__dict__
-        if previous is _UNSET:
-            local.pop(name, None)
-        else:
-            local[name] = previous
-        if name not in _positions:
-            return
-        with _lock:
-            in_order = local.get("trace_key") is new_key and generation == _generation
-            if in_order and previous_key is not _UNSET:
-                local["trace_key"] = previous_key
-            elif _positions.keys().isdisjoint(local):
-                local.pop("trace_key", None)
-                _overriding.pop(thread, None)
-            else:
-                local["trace_key"] = _key_for(local)
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with override(self.name, self.value):
-                return function(*args, **kwargs)
-
-        return wrapped
-
 
 # ---- how the text of an environment variable and a given value become a flag's value
 
@@ -379,9 +172,7 @@ def _flag(
         convert = by_type.get(type(default), _to_text)
     flag = Flag(name, default, convert, choices, text)
     _flags[name] = flag
-    setattr(State, name, flag.default)
-    if traced:
-        _positions[name] = len(_positions)
+    declare_flag(name, flag.default, traced=traced)
     return flag
 
 
@@ -452,13 +243,11 @@ class UserContext:
     `context(value)` is a context manager, `context.value` the current value.
     """
 
-    _count = 0
+    _numbers = itertools.count(1)
 
     def __init__(self, default: Any = None) -> None:
-        with _lock:
-            UserContext._count += 1
-            self.name = f"user_context_{UserContext._count}"
-            declare_context(self.name, default)
+        self.name = f"user_context_{next(UserContext._numbers)}"
+        declare_context(self.name, default)
 
     @property
     def value(self) -> Any:
@@ -725,5 +514,4 @@ def checking_leaks() -> override:
     return check_tracer_leaks(True)
 
 
-with _lock:
-    _renew_keys()
+renew_keys()

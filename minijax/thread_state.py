@@ -1,0 +1,263 @@
+"""What holds in this thread right now: the slots of `state`, and the trace key.
+
+`config` builds the flags on top of it; see there for what the slots mean. Kept apart
+because this is the mechanism: thread-local overrides above process-wide defaults, and
+one object, `state.trace_key`, that always stands for the present combination.
+
+In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+class TraceKey:
+    """The values of all trace-relevant settings, in the order of `trace_names()`.
+
+    It hashes and compares by identity, which makes it the cheapest possible part of a
+    cache key. Compare `key.values` to see in which field two keys differ.
+    """
+
+    __slots__ = ("__weakref__", "successors", "values")
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+        # The keys reached from here by changing one field: (position, value) -> key.
+        self.successors: dict[tuple[int, Any], TraceKey] = {}
+
+    def with_field(self, position: int, value: Any) -> TraceKey:
+        """The key that differs in one field. Remembered, since `with` blocks repeat."""
+        try:
+            key = self.successors.get((position, value))
+        except TypeError:
+            key = None
+        if key is None:
+            values = list(self.values)
+            values[position] = value
+            key = _interned_key(values)
+            if len(self.successors) >= 64:
+                # Bounds what a default key, which lives forever, keeps alive.
+                self.successors.clear()
+            self.successors[(position, value)] = key
+        return key
+
+    def differing(self, other: TraceKey) -> tuple[str, ...]:
+        """The names of the settings whose values differ between two keys."""
+        return tuple(
+            name
+            for name, mine, theirs in zip(_positions, self.values, other.values)
+            if mine != theirs
+        )
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={v!r}" for name, v in zip(_positions, self.values))
+        return f"TraceKey({', '.join(shown)})"
+
+
+class State(threading.local):
+    """Process-wide defaults (class attributes), overridden thread by thread.
+
+    The core installs its own defaults in the first slots when it is imported, so
+    that a new thread starts in eager evaluation. In a trace-relevant slot, write
+    with `override` or `install`, never by plain assignment: those keep `trace_key`.
+    """
+
+    trace: Any = None
+    trace_key: TraceKey = TraceKey(())
+    axis_env: Any = ()
+    mesh: Any = None
+    abstract_mesh: Any = None
+
+    enable_x64: bool
+    disable_jit: bool
+    debug_nans: bool
+    debug_infs: bool
+    check_tracer_leaks: bool
+    enable_checks: bool
+    numpy_dtype_promotion: str
+    numpy_rank_promotion: str
+    default_matmul_precision: str | None
+    default_device: Any
+    default_prng_impl: str
+    threefry_partitionable: bool
+    compilation_cache_dir: str | None
+    explain_cache_misses: bool
+    log_compiles: bool
+    debug_key_reuse: bool
+    legacy_prng_key: str
+    softmax_custom_jvp: bool
+    explicit_x64_dtypes: str
+    no_tracing: bool
+    no_execution: bool
+
+
+state = State()
+
+_UNSET: Any = object()
+_lock = threading.RLock()
+# Names that are part of the trace key, in order, with their position in it.
+_positions: dict[str, int] = {"axis_env": 0, "mesh": 1, "abstract_mesh": 2}
+_keys: weakref.WeakValueDictionary[tuple, TraceKey] = weakref.WeakValueDictionary()
+# The thread dictionaries that override a trace-relevant slot, by thread identifier.
+# An update of a default must also renew the keys of these threads.
+_overriding: dict[int, dict[str, Any]] = {}
+# Counts updates of defaults: a saved key is only put back within one generation.
+_generation = 0
+
+
+def trace_names() -> tuple[str, ...]:
+    """The names of the fields of `state.trace_key`, in order."""
+    return tuple(_positions)
+
+
+def _interned_key(values: Iterable[Any]) -> TraceKey:
+    plain = tuple(values)
+    try:
+        key = _keys.get(plain)
+    except TypeError as error:
+        bad = [name for name, value in zip(_positions, plain) if not _hashable(value)]
+        raise TypeError(
+            f"The setting {', '.join(bad)} is part of every cache key, so its value "
+            "must be hashable."
+        ) from error
+    if key is None:
+        key = TraceKey(plain)
+        _keys[plain] = key
+    return key
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _key_for(local: dict[str, Any]) -> TraceKey:
+    return _interned_key(
+        local[name] if name in local else getattr(State, name) for name in _positions
+    )
+
+
+def _renew_keys() -> None:
+    """Rebuild the default key and the keys of threads that override something."""
+    global _generation
+    _generation += 1
+    State.trace_key = _key_for({})
+    for local in list(_overriding.values()):
+        local["trace_key"] = _key_for(local)
+
+
+def install(name: str, value: Any) -> None:
+    """Set the process-wide default of a slot of `state` (`trace`, `mesh`, a flag).
+
+    Threads that override the slot keep their override. The value is not validated:
+    this is for the rooms that own a slot; users call `config.update`.
+    """
+    with _lock:
+        if name in _positions and not _hashable(value):
+            raise TypeError(
+                f"The setting {name} is part of every cache key, so its value must "
+                f"be hashable; got {value!r}."
+            )
+        setattr(State, name, value)
+        if name in _positions:
+            _renew_keys()
+
+
+def declare_context(name: str, default: Any) -> None:
+    """Add a trace-relevant slot, for a room that owns a context of its own."""
+    if name in _positions or hasattr(State, name):
+        raise ValueError(f"The slot {name!r} of config.state is already declared.")
+    with _lock:
+        setattr(State, name, default)
+        _positions[name] = len(_positions)
+        _renew_keys()
+
+
+class override:
+    """Set one slot of `state` in this thread, within a `with` block.
+
+    The block may nest, end by an exception, and be entered again; the same object
+    may be used by several threads. As a decorator it wraps every call.
+    """
+
+    __slots__ = ("name", "saved", "value")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+        self.saved: dict[int, list[tuple[Any, Any, Any, int]]] = {}
+
+    def __enter__(self) -> None:
+        name = self.name
+        local = state.__dict__
+        thread = threading.get_ident()
+        previous = local.get(name, _UNSET)
+        previous_key = local.get("trace_key", _UNSET)
+        new_key = previous_key
+        position = _positions.get(name)
+        if position is not None:
+            with _lock:
+                new_key = state.trace_key.with_field(position, self.value)
+                local[name] = self.value
+                local["trace_key"] = new_key
+                _overriding[thread] = local
+        else:
+            local[name] = self.value
+        record = (previous, previous_key, new_key, _generation)
+        self.saved.setdefault(thread, []).append(record)
+
+    def __exit__(self, *exception: Any) -> None:
+        name = self.name
+        thread = threading.get_ident()
+        stack = self.saved[thread]
+        previous, previous_key, new_key, generation = stack.pop()
+        if not stack:
+            del self.saved[thread]
+        local = state.__dict__
+        if previous is _UNSET:
+            local.pop(name, None)
+        else:
+            local[name] = previous
+        if name not in _positions:
+            return
+        with _lock:
+            in_order = local.get("trace_key") is new_key and generation == _generation
+            if in_order and previous_key is not _UNSET:
+                local["trace_key"] = previous_key
+            elif _positions.keys().isdisjoint(local):
+                local.pop("trace_key", None)
+                _overriding.pop(thread, None)
+            else:
+                local["trace_key"] = _key_for(local)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with override(self.name, self.value):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+def declare_flag(name: str, default: Any, *, traced: bool) -> None:
+    """Add the slot of a flag; `renew_keys` must follow when all are declared."""
+    setattr(State, name, default)
+    if traced:
+        _positions[name] = len(_positions)
+
+
+def renew_keys() -> None:
+    """Make `trace_key` agree with the slots that were declared."""
+    with _lock:
+        _renew_keys()
+
+
+renew_keys()
