@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from minijax.backend import platforms as backend_platforms
 from minijax.thread_state import State as State
 from minijax.thread_state import TraceKey as TraceKey
 from minijax.thread_state import declare_context as declare_context
@@ -499,6 +501,31 @@ cpu_enable_async_dispatch = _flag(
 use_shardy_partitioner = _flag(
     "use_shardy_partitioner", True, "Partition programs with Shardy."
 )
+
+
+def _set_platforms(value: str | None) -> None:
+    if backend_platforms.is_initialized() and value != state.platforms:
+        warnings.warn(
+            "jax_platforms was set after the first computation: the devices that are "
+            "in use stay. Set it at the start of the program, or by the environment "
+            "variable JAX_PLATFORMS.",
+            stacklevel=3,
+        )
+    backend_platforms.settings.platforms = value
+
+
+def _set_num_cpu_devices(value: int) -> None:
+    if backend_platforms.is_initialized() and value != state.num_cpu_devices:
+        raise RuntimeError(
+            "jax_num_cpu_devices must be set before the first computation: the "
+            "devices exist already. Set it at the start of the program, or by the "
+            "environment variable JAX_NUM_CPU_DEVICES."
+        )
+    backend_platforms.settings.num_cpu_devices = value if value > 0 else None
+
+
+config.on_update("platforms", _set_platforms)
+config.on_update("num_cpu_devices", _set_num_cpu_devices)
 
 
 def disable_jit(disable: bool = True) -> override:

@@ -230,13 +230,18 @@ class override:
             return
         with _lock:
             in_order = local.get("trace_key") is new_key and generation == _generation
-            if in_order and previous_key is not _UNSET:
-                local["trace_key"] = previous_key
-            elif _positions.keys().isdisjoint(local):
+            if previous_key is _UNSET and (in_order or self._was_last(local)):
                 local.pop("trace_key", None)
                 _overriding.pop(thread, None)
+            elif in_order:
+                local["trace_key"] = previous_key
             else:
                 local["trace_key"] = _key_for(local)
+
+    @staticmethod
+    def _was_last(local: dict[str, Any]) -> bool:
+        """Whether this thread overrides no trace-relevant slot any more."""
+        return _positions.keys().isdisjoint(local)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

@@ -1,6 +1,8 @@
 """`jax.tree`: the functions of `tree_util` under short names."""
 
-from minijax.tree_util import Static as static
+import dataclasses
+from typing import Any
+
 from minijax.tree_util import tree_all as all
 from minijax.tree_util import tree_broadcast as broadcast
 from minijax.tree_util import tree_flatten as flatten
@@ -31,3 +33,12 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+
+
+def static(**kwargs: Any) -> Any:
+    """`dataclasses.field` for a field of `register_dataclass` that is metadata.
+
+    Takes the arguments of `dataclasses.field`; all by keyword.
+    """
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
+    return dataclasses.field(metadata=metadata, **kwargs)
