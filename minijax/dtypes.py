@@ -20,165 +20,44 @@ import functools
 import warnings
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from minijax.config import state
+from minijax.element_types import *  # noqa: F403 (all names of that file)
+from minijax.element_types import (
+    DType,
+    DTypeLike,
+    ExtendedDType,
+    bfloat16,
+    bool_dtype,
+    complex_dtypes,
+    custom_floats,
+    dtypes_of,
+    extended,
+    finfo,
+    float4_dtypes,
+    float6_dtypes,
+    float8_dtypes,
+    float_dtypes,
+    int4,
+    issubdtype,
+    promotable_dtypes,
+    signed_ints,
+    small_floats,
+    small_ints,
+    small_signed_ints,
+    small_unsigned_ints,
+    uint4,
+    unsigned_ints,
+    valid_dtypes,
+)
 from minijax.source_info import user_stacklevel
 
-DType = Any
-DTypeLike = Any
-
-finfo = ml_dtypes.finfo
-iinfo = ml_dtypes.iinfo
-can_cast = np.can_cast
-
-# ---- extended dtypes ----------------------------------------------------------------
-
-
-class extended(np.generic):
-    """Abstract scalar type of all extended dtypes, for `issubdtype`; no instances."""
-
-
-class prng_key(extended):
-    """Abstract scalar type of the dtypes of random keys; no instances."""
-
-
-class ExtendedDType:
-    """An element type that NumPy does not know, made of elements that it knows.
-
-    A value of shape `s` is stored as an array of shape `s + physical_shape` and of
-    dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
-    Subclasses define these three.
-    """
-
-    type: type[extended] = extended
-    name: Any
-    physical_shape: Any
-    physical_dtype: Any
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(np.prod(self.physical_shape)) * self.physical_dtype.itemsize
-
-    @property
-    def tangent_dtype(self) -> DType:
-        """The dtype of tangents; float0 says that there is nothing to differentiate."""
-        return float0
-
-    def __repr__(self) -> str:
-        return self.name
-
-    __str__ = __repr__
-
-
-class PRNGKeyDType(ExtendedDType):
-    """The dtype of random keys of one generator.
-
-    `impl` is the generator: it has a `tag` (such as "fry") and the `key_shape` of its
-    uint32 words. In JAX: `prng.py`, `KeyTy`.
-    """
-
-    type = prng_key
-
-    def __init__(self, impl: Any) -> None:
-        self.impl = impl
-        self._hash = hash((PRNGKeyDType, impl))
-
-    @property
-    def name(self) -> str:
-        return f"key<{self.impl.tag}>"
-
-    @property
-    def physical_shape(self) -> tuple[int, ...]:
-        return tuple(self.impl.key_shape)
-
-    @property
-    def physical_dtype(self) -> np.dtype:
-        return np.dtype(np.uint32)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is PRNGKeyDType and self.impl == other.impl
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-def is_extended(dtype: Any) -> bool:
-    """Whether a dtype object is an extended one."""
-    return isinstance(dtype, ExtendedDType)
-
-
-# ---- the types there are ------------------------------------------------------------
-
-bool_ = np.bool_
-int_ = np.int64
-uint = np.uint64
-float_ = np.float64
-complex_ = np.complex128
-
-bfloat16 = ml_dtypes.bfloat16
-float8_e3m4 = ml_dtypes.float8_e3m4
-float8_e4m3 = ml_dtypes.float8_e4m3
-float8_e8m0fnu = ml_dtypes.float8_e8m0fnu
-float8_e4m3b11fnuz = ml_dtypes.float8_e4m3b11fnuz
-float8_e4m3fn = ml_dtypes.float8_e4m3fn
-float8_e4m3fnuz = ml_dtypes.float8_e4m3fnuz
-float8_e5m2 = ml_dtypes.float8_e5m2
-float8_e5m2fnuz = ml_dtypes.float8_e5m2fnuz
-float6_e2m3fn = ml_dtypes.float6_e2m3fn
-float6_e3m2fn = ml_dtypes.float6_e3m2fn
-float4_e2m1fn = ml_dtypes.float4_e2m1fn
-int2 = ml_dtypes.int2
-uint2 = ml_dtypes.uint2
-int4 = ml_dtypes.int4
-uint4 = ml_dtypes.uint4
-# Newer versions of ml_dtypes only.
-int1 = getattr(ml_dtypes, "int1", None)
-uint1 = getattr(ml_dtypes, "uint1", None)
-
-# The type of tangents of integers and booleans, which have no derivative: no bytes.
-float0: np.dtype = np.dtype([("float0", np.void, 0)])
-
-
-def _dtypes(*types: Any) -> tuple[np.dtype, ...]:
-    return tuple(np.dtype(scalar) for scalar in types if scalar is not None)
-
-
-_bool = np.dtype(bool)
-_float4_dtypes = _dtypes(float4_e2m1fn)
-_float6_dtypes = _dtypes(float6_e2m3fn, float6_e3m2fn)
-_float8_dtypes = _dtypes(
-    float8_e3m4,
-    float8_e4m3,
-    float8_e8m0fnu,
-    float8_e4m3b11fnuz,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
-)
-_small_floats = (*_float4_dtypes, *_float6_dtypes, *_float8_dtypes)
-_custom_floats = (*_small_floats, np.dtype(bfloat16))
-_float_dtypes = (*_custom_floats, *_dtypes(np.float16, np.float32, np.float64))
-_small_signed = _dtypes(int1, int2, int4)
-_small_unsigned = _dtypes(uint1, uint2, uint4)
-_small_ints = (*_small_signed, *_small_unsigned)
-_signed = (*_small_signed, *_dtypes(np.int8, np.int16, np.int32, np.int64))
-_unsigned = (*_small_unsigned, *_dtypes(np.uint8, np.uint16, np.uint32, np.uint64))
-_complex_dtypes = _dtypes(np.complex64, np.complex128)
-_promotable = (_bool, *_unsigned, *_signed, *_float_dtypes, *_complex_dtypes)
-_valid = frozenset((*_promotable, float0))
 _weak_types = (int, float, complex)
-
-_custom_float_types = frozenset(dtype.type for dtype in _custom_floats)
-_small_signed_types = frozenset(dtype.type for dtype in _small_signed)
-_small_unsigned_types = frozenset(dtype.type for dtype in _small_unsigned)
 
 python_scalar_types = frozenset((bool, int, float, complex))
 python_scalar_dtypes: dict[type, np.dtype] = {
-    bool: _bool,
+    bool: bool_dtype,
     int: np.dtype(np.int64),
     float: np.dtype(np.float64),
     complex: np.dtype(np.complex128),
@@ -189,7 +68,7 @@ _narrow: dict[np.dtype, np.dtype] = {
     np.dtype(np.float64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.complex64),
 }
-_canonical_of_valid = {dtype: _narrow.get(dtype, dtype) for dtype in _valid}
+_canonical_of_valid = {dtype: _narrow.get(dtype, dtype) for dtype in valid_dtypes}
 # Indexed by enable_x64: the dtype that stands for a Python scalar type.
 _scalar_defaults: dict[type, tuple[np.dtype, np.dtype]] = {
     scalar: (_narrow.get(wide, wide), wide)
@@ -218,130 +97,12 @@ def default_complex_dtype() -> np.dtype:
 
 
 _default_of_kind = {
-    "b": lambda: _bool,
+    "b": lambda: bool_dtype,
     "i": default_int_dtype,
     "u": default_uint_dtype,
     "f": default_float_dtype,
     "c": default_complex_dtype,
 }
-
-
-# ---- questions about one type -------------------------------------------------------
-
-
-def _is_subclass(value: Any, parent: type) -> bool:
-    return isinstance(value, type) and issubclass(value, parent)
-
-
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the type `a` lies below `b`, as `np.issubdtype`, for all types here.
-
-    bfloat16 and the small floats count as `np.floating`, small integers as
-    `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.
-    """
-    known = (type, np.dtype, ExtendedDType)
-    return _issubdtype(
-        a if isinstance(a, known) else np.dtype(a),
-        b if isinstance(b, known) else np.dtype(b),
-    )
-
-
-@functools.lru_cache(maxsize=4096)
-def _issubdtype(a: Any, b: Any) -> bool:
-    if isinstance(b, ExtendedDType):
-        return isinstance(a, ExtendedDType) and a == b
-    if isinstance(a, ExtendedDType):
-        a = a.type
-    below = a if _is_subclass(a, np.generic) else np.dtype(a).type
-    if _is_subclass(b, extended):
-        return issubclass(below, b)
-    above = b if _is_subclass(b, np.generic) else np.dtype(b).type
-    # The scalar types of ml_dtypes stand outside of NumPy's tree: hang them in.
-    if below in _custom_float_types:
-        return above in (below, np.floating, np.inexact, np.number, np.generic)
-    if below in _small_signed_types:
-        return above in (below, np.signedinteger, np.integer, np.number, np.generic)
-    if below in _small_unsigned_types:
-        return above in (below, np.unsignedinteger, np.integer, np.number, np.generic)
-    return bool(np.issubdtype(below, above))
-
-
-_kinds: dict[str, frozenset[np.dtype]] = {
-    "bool": frozenset((_bool,)),
-    "signed integer": frozenset(_signed),
-    "unsigned integer": frozenset(_unsigned),
-    "integral": frozenset((*_signed, *_unsigned)),
-    "real floating": frozenset(_float_dtypes),
-    "complex floating": frozenset(_complex_dtypes),
-    "numeric": frozenset((*_signed, *_unsigned, *_float_dtypes, *_complex_dtypes)),
-}
-
-
-def isdtype(dtype: DTypeLike, kind: Any) -> bool:
-    """Whether a dtype is of a kind, as in the array API standard.
-
-    `kind` is a dtype, one of "bool", "signed integer", "unsigned integer",
-    "integral", "real floating", "complex floating", "numeric", or a tuple of those.
-    Raises ValueError for an unknown string, TypeError for anything else.
-    """
-    asked = np.dtype(dtype)
-    for entry in kind if isinstance(kind, tuple) else (kind,):
-        if isinstance(entry, str) and entry in _kinds:
-            if asked in _kinds[entry]:
-                return True
-            continue
-        try:
-            wanted = np.dtype(entry)
-        except TypeError as error:
-            if isinstance(entry, str):
-                raise ValueError(
-                    f"isdtype: the kind {entry!r} is neither a dtype nor one of "
-                    f"{', '.join(map(repr, _kinds))}."
-                ) from error
-            raise TypeError(
-                "isdtype: kind must be a dtype, a string or a tuple of those; got "
-                f"{entry!r}."
-            ) from error
-        if asked == wanted:
-            return True
-    return False
-
-
-def supports_inf(dtype: DTypeLike) -> bool:
-    """Whether the type has an infinity."""
-    lacking = (float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz)
-    return np.dtype(dtype).type not in lacking and issubdtype(dtype, np.inexact)
-
-
-def itemsize_bits(dtype: DTypeLike) -> int:
-    """The bits of one element; a bool takes 8, an int4 takes 4.
-
-    Raises ValueError for None and for types that are not numbers.
-    """
-    if dtype is None:
-        raise ValueError("itemsize_bits: dtype must be given, got None.")
-    if dtype == _bool:
-        return 8
-    if issubdtype(dtype, np.integer):
-        return iinfo(dtype).bits
-    if issubdtype(dtype, np.floating):
-        return finfo(dtype).bits
-    if issubdtype(dtype, np.complexfloating):
-        return 2 * finfo(dtype).bits
-    raise ValueError(f"itemsize_bits: {dtype} is not the dtype of numbers.")
-
-
-@functools.cache
-def short_dtype_name(dtype: Any) -> str:
-    """The name in printed jaxprs: f32, i32, u8, bool, bf16, c64, key<fry>."""
-    if isinstance(dtype, ExtendedDType):
-        return dtype.name
-    if dtype == float0:
-        return "float0"
-    name = dtype.name
-    for long, short in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
-        name = name.replace(long, short)
-    return name
 
 
 def scalar_type_of(x: Any) -> type:
@@ -420,7 +181,7 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
     """
     if isinstance(dtype, type) and dtype in _scalar_defaults:
         return _scalar_defaults[dtype][state.enable_x64]
-    if isinstance(dtype, np.dtype) and dtype in _valid:
+    if isinstance(dtype, np.dtype) and dtype in valid_dtypes:
         return _canonical_explicit(dtype, fun_name or "")
     if dtype is None:
         raise ValueError("A dtype must be given, got None.")
@@ -432,7 +193,7 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
     if issubdtype(dtype, extended):
         return dtype
     plain = np.dtype(dtype)
-    if plain not in _valid:
+    if plain not in valid_dtypes:
         where = f" in {fun_name}" if fun_name else ""
         raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}{where}.")
     return _canonical_explicit(plain, fun_name or "")
@@ -454,7 +215,7 @@ def jax_dtype(obj: Any, *, align: bool = False, copy: bool = False) -> DType:
 
 def check_valid_dtype(dtype: Any) -> None:
     """Raise TypeError unless arrays can have this dtype."""
-    if isinstance(dtype, ExtendedDType) or dtype in _valid:
+    if isinstance(dtype, ExtendedDType) or dtype in valid_dtypes:
         return
     raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}.")
 
@@ -534,7 +295,7 @@ def _dtype_of_foreign(x: Any) -> DType:
             found = np.result_type(x)
         except TypeError as error:
             raise TypeError(f"The dtype of {x!r} cannot be determined.") from error
-    if found not in _valid:
+    if found not in valid_dtypes:
         raise TypeError(
             f"Arrays hold numbers and booleans, but the value {x!r} has dtype {found}."
         )
@@ -573,23 +334,23 @@ class TypePromotionError(ValueError):
 
 def _lattice(strict: bool, enable_x64: bool) -> dict[Any, tuple]:
     """The types right above each type, as drawn at the top of this file."""
-    above: dict[Any, tuple] = {node: () for node in (*_promotable, *_weak_types)}
+    above: dict[Any, tuple] = {node: () for node in (*promotable_dtypes, *_weak_types)}
     if strict:
-        above[int] = (float, *_unsigned, *_signed)
-        above[float] = (complex, *_float_dtypes)
-        above[complex] = _complex_dtypes
+        above[int] = (float, *unsigned_ints, *signed_ints)
+        above[float] = (complex, *float_dtypes)
+        above[complex] = complex_dtypes
         return above
-    u8, u16, u32, u64 = _dtypes("u1", "u2", "u4", "u8")
-    i8, i16, i32, i64 = _dtypes("i1", "i2", "i4", "i8")
-    bf16, f16, f32, f64 = _dtypes(bfloat16, "f2", "f4", "f8")
-    c64, c128 = _complex_dtypes
-    above[_bool] = (int,)
-    above[int] = (u8, i8, *_small_ints)
+    u8, u16, u32, u64 = dtypes_of("u1", "u2", "u4", "u8")
+    i8, i16, i32, i64 = dtypes_of("i1", "i2", "i4", "i8")
+    bf16, f16, f32, f64 = dtypes_of(bfloat16, "f2", "f4", "f8")
+    c64, c128 = complex_dtypes
+    above[bool_dtype] = (int,)
+    above[int] = (u8, i8, *small_ints)
     above |= {u8: (i16, u16), u16: (i32, u32), u64: (float,)}
     # Outside 64-bit mode nothing may become 64 bits wide that was not so before.
     above[u32] = (i64, u64) if enable_x64 else (i32, u64)
     above |= {i8: (i16,), i16: (i32,), i32: (i64,), i64: (float,)}
-    above[float] = (*_small_floats, bf16, f16, complex)
+    above[float] = (*small_floats, bf16, f16, complex)
     above |= {bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,)}
     above |= {complex: (c64,), c64: (c128,)}
     return above
@@ -637,13 +398,13 @@ def _no_promotion(strict: bool, nodes: tuple[Any, ...]) -> str:
             "`with numpy_dtype_promotion('standard'):`."
         )
     for group, name in (
-        (_float8_dtypes, "8-bit floats"),
-        (_float6_dtypes, "6-bit floats"),
-        (_float4_dtypes, "4-bit floats"),
-        (_small_ints, "1-, 2- and 4-bit integers"),
+        (float8_dtypes, "8-bit floats"),
+        (float6_dtypes, "6-bit floats"),
+        (float4_dtypes, "4-bit floats"),
+        (small_ints, "1-, 2- and 4-bit integers"),
     ):
         if any(node in group for node in nodes if isinstance(node, np.dtype)):
-            example = "int32" if group is _small_ints else "float32"
+            example = "int32" if group is small_ints else "float32"
             return (
                 f"{message}, because {name} never promote implicitly. Cast one "
                 f"operand, for example with x.astype('{example}')."
@@ -680,11 +441,11 @@ def _is_weak_node(x: Any) -> bool:
 
 def _node(dtype: DType, weak_type: bool) -> Any:
     """The lattice's node of a dtype; that of a weak type is a Python type."""
-    if not weak_type or dtype == _bool:
+    if not weak_type or dtype == bool_dtype:
         return dtype
-    if dtype in _custom_floats:
+    if dtype in custom_floats:
         return float
-    if dtype in _small_ints:
+    if dtype in small_ints:
         return int
     return type(dtype.type(0).item())
 
@@ -731,7 +492,7 @@ def lattice_result_type(*args: Any) -> tuple[DType, bool]:
         state.numpy_dtype_promotion, state.enable_x64, operands
     )
     found = node if unchanged else dtype(node)
-    return found, weak_type and found != _bool
+    return found, weak_type and found != bool_dtype
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -747,9 +508,9 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         *(default_float_dtype() if arg is None else arg for arg in args)
     )
     if weak_type:
-        kind = "f" if found in _custom_floats else found.kind
-        kind = {True: "i"}.get(found in _small_signed, kind)
-        kind = {True: "u"}.get(found in _small_unsigned, kind)
+        kind = "f" if found in custom_floats else found.kind
+        kind = {True: "i"}.get(found in small_signed_ints, kind)
+        kind = {True: "u"}.get(found in small_unsigned_ints, kind)
         found = _default_of_kind[kind]()
     return (found, weak_type) if return_weak_type_flag else found
 
@@ -771,14 +532,14 @@ def safe_to_cast(source: Any, target: Any) -> bool:
 _float32 = np.dtype(np.float32)
 _float64 = np.dtype(np.float64)
 _to_inexact: dict[np.dtype, np.dtype] = dict.fromkeys(
-    _dtypes("?", int4, uint4, "i1", "u1", "i2", "u2", "i4", "u4"), _float32
-) | dict.fromkeys(_dtypes("i8", "u8"), _float64)
+    dtypes_of("?", int4, uint4, "i1", "u1", "i2", "u2", "i4", "u4"), _float32
+) | dict.fromkeys(dtypes_of("i8", "u8"), _float64)
 
 
 def to_numeric_dtype(dtype: DTypeLike) -> np.dtype:
     """int32 for a bool, else the dtype itself."""
     plain = np.dtype(dtype)
-    return np.dtype(np.int32) if plain == _bool else plain
+    return np.dtype(np.int32) if plain == bool_dtype else plain
 
 
 def to_inexact_dtype(dtype: DTypeLike) -> np.dtype:
@@ -795,4 +556,4 @@ def to_floating_dtype(dtype: DTypeLike) -> np.dtype:
 def to_complex_dtype(dtype: DTypeLike) -> np.dtype:
     """complex128 for 64-bit numbers, else complex64."""
     wide = (_float64, np.dtype(np.complex128))
-    return _complex_dtypes[to_inexact_dtype(dtype) in wide]
+    return complex_dtypes[to_inexact_dtype(dtype) in wide]
