@@ -248,9 +248,7 @@ def at_get_fill_value(jax):
 @program("a")
 def at_set_unique_sorted(jax):
     return (
-        lambda x, i: x.at[i].add(
-            1.0, unique_indices=True, indices_are_sorted=True
-        ),
+        lambda x, i: x.at[i].add(1.0, unique_indices=True, indices_are_sorted=True),
         (f32(*MATRIX), i32(2)),
     )
 

@@ -16,8 +16,7 @@ def _network(jax, kind):
 
     else:
         params = {
-            f"layer{k}": {"w": f32(m, n), "b": f32(n)}
-            for k, (m, n) in enumerate(sizes)
+            f"layer{k}": {"w": f32(m, n), "b": f32(n)} for k, (m, n) in enumerate(sizes)
         }
 
         def layers(params):

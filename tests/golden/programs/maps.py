@@ -66,9 +66,7 @@ def literal_result_is_broadcast(jax):
 @program("a")
 def axis_size_alone(jax):
     return (
-        lambda: jax.vmap(
-            lambda: jax.lax.axis_index("i"), axis_name="i", axis_size=4
-        )(),
+        lambda: jax.vmap(lambda: jax.lax.axis_index("i"), axis_name="i", axis_size=4)(),
         (),
     )
 

@@ -66,7 +66,12 @@ def reduction_of_integers(jax, name):
     return getattr(jax.numpy, name), (i32(2, 3),)
 
 
-@family("b", "arange_stop arange_float arange_step eye identity linspace ones tri zeros")
+CREATED = """
+    arange_stop arange_float arange_step eye identity linspace ones tri zeros
+"""
+
+
+@family("b", CREATED)
 def creation(jax, name):
     jnp = jax.numpy
     made = {

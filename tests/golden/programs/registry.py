@@ -19,7 +19,7 @@ Build = Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """One program: `group` is the module it stands in, `kind` 'a' or 'b' (DESIGN.md)."""
+    """One program: `group` is its module, `kind` "a" or "b" (DESIGN.md)."""
 
     name: str
     group: str
