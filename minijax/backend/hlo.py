@@ -270,6 +270,38 @@ def string(value: str) -> Any:
     return _mlir().ir.StringAttr.get(value)
 
 
+def sdy_sharding(
+    mesh_axes: Sequence[tuple[str, int]],
+    dimensions: Sequence[tuple[Sequence[str], bool]],
+    replicated_axes: Sequence[str] = (),
+    unreduced_axes: Sequence[str] = (),
+) -> Any:
+    """Shardy's sharding of one tensor, for the attribute `sdy.sharding`.
+
+    Args:
+      mesh_axes: name and size of each mesh axis; the mesh is written into the
+        attribute, so that the module needs no `sdy.mesh`.
+      dimensions: for each dimension the axes that cut it, coarsest first, and whether
+        the compiler may cut it further.
+      replicated_axes: axes that the compiler must not use.
+      unreduced_axes: axes over which the parts are still to be added up.
+    """
+    sdy = _mlir().sdy
+    mesh = sdy.MeshAttr.get([sdy.MeshAxisAttr.get(n, size) for n, size in mesh_axes])
+    shardings = [
+        sdy.DimensionShardingAttr.get(
+            [sdy.AxisRefAttr.get(axis) for axis in axes], is_closed=not is_open
+        )
+        for axes, is_open in dimensions
+    ]
+    return sdy.TensorShardingAttr.get(
+        mesh,
+        shardings,
+        replicated_axes=[sdy.AxisRefAttr.get(axis) for axis in replicated_axes],
+        unreduced_axes=[sdy.AxisRefAttr.get(axis) for axis in unreduced_axes],
+    )
+
+
 def dense(array: Any) -> Any:
     """The elements of a NumPy array as an attribute; one element if all are equal.
 
