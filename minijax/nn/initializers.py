@@ -1,0 +1,376 @@
+"""First values for the weights of a layer.
+
+An initializer is a function `init(key, shape, dtype, out_sharding) -> Array`. `zeros`
+and `ones` are initializers; the others take their settings first and return one:
+
+    init = he_normal()
+    weights = init(random.key(0), (784, 128))
+
+The scaled ones keep the size of activations (or of gradients) the same from layer to
+layer, by drawing numbers whose variance is `scale / fan`, where a fan is the number of
+inputs or outputs that one unit has.
+
+In JAX: `nn/initializers.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from minijax import core, dtypes, random
+from minijax import numpy as jnp
+from minijax.array import Array
+from minijax.typing import ArrayLike, DTypeLike
+
+Axes = int | Sequence[int]
+Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
+Distribution = Literal["truncated_normal", "normal", "uniform"]
+
+# Cutting a normal at two standard deviations narrows it to these, so that dividing by
+# them restores the variance that was asked for: real, and complex cut at modulus 2.
+TRUNCATED_STDDEV = 0.87962566103423978
+COMPLEX_TRUNCATED_STDDEV = 0.95311164380491208
+
+
+@runtime_checkable
+class Initializer(Protocol):
+    """What every initializer can be called with, and gives back."""
+
+    def __call__(
+        self,
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = None,
+        out_sharding: Any = None,
+    ) -> Array:
+        """Returns an array of `shape` and `dtype`, drawn with `key`."""
+
+
+def zeros(
+    key: Array,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An initializer that gives zeros (for biases, say); `key` is ignored."""
+    dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    return jnp.zeros(shape, dtype, out_sharding=out_sharding)
+
+
+def ones(
+    key: Array,
+    shape: Sequence[int],
+    dtype: DTypeLike | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An initializer that gives ones (for scales, say); `key` is ignored."""
+    dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    return jnp.ones(shape, dtype, out_sharding=out_sharding)
+
+
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
+    """Returns an initializer that gives `value` everywhere.
+
+    Args:
+        value: a number, or an array that broadcasts to the shape asked for.
+        dtype: of the result, if the initializer is not told one; the default float.
+    """
+
+    def init(
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = dtype,
+        out_sharding: Any = None,
+    ) -> Array:
+        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+        return jnp.full(shape, value, dtype=dtype, device=out_sharding)
+
+    return init
+
+
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Returns an initializer that draws uniformly from [0, `scale`)."""
+
+    def init(
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = dtype,
+        out_sharding: Any = None,
+    ) -> Array:
+        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+        samples = random.uniform(key, shape, dtype, out_sharding=out_sharding)
+        return samples * jnp.array(scale, dtype)
+
+    return init
+
+
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
+    """Returns an initializer that draws normals of mean 0 and deviation `stddev`."""
+
+    def init(
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = dtype,
+        out_sharding: Any = None,
+    ) -> Array:
+        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+        samples = random.normal(key, shape, dtype, out_sharding=out_sharding)
+        return samples * jnp.array(stddev, dtype)
+
+    return init
+
+
+def truncated_normal(
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
+) -> Initializer:
+    """Returns an initializer that draws from a normal cut at `lower` and `upper`.
+
+    Args:
+        stddev: the deviation of the normal before it is cut.
+        dtype: of the result, if the initializer is not told one; the default float.
+        lower: the lower end, in units of `stddev`.
+        upper: the upper end, in units of `stddev`.
+    """
+
+    def init(
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = dtype,
+        out_sharding: Any = None,
+    ) -> Array:
+        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+        samples = random.truncated_normal(
+            key, lower, upper, shape, dtype, out_sharding=out_sharding
+        )
+        return samples * jnp.array(stddev, dtype)
+
+    return init
+
+
+def _size(shape: Sequence[int], axes: Axes) -> int:
+    if isinstance(axes, int):
+        return shape[axes]
+    return math.prod([shape[axis] for axis in axes])
+
+
+def _compute_fans(
+    shape: Sequence[int], in_axis: Axes, out_axis: Axes, batch_axis: Axes
+) -> tuple[float, float]:
+    """Returns how many inputs and how many outputs one unit of the weights has.
+
+    Axes that are neither input, output nor batch are the window of a convolution, and
+    count for both.
+    """
+    if len(shape) <= 1 and isinstance(in_axis, int) and in_axis == -2:
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional "
+            "weights tensor with default in_axis. Give weights of at least two axes, "
+            "or specify in_axis explicitly."
+        )
+    inputs = _size(shape, in_axis)
+    outputs = _size(shape, out_axis)
+    window = math.prod(shape) / inputs / outputs / _size(shape, batch_axis)
+    return inputs * window, outputs * window
+
+
+def _complex_uniform(key: Array, shape: Sequence[int], dtype: Any) -> Array:
+    """Draws uniformly from the disk whose variance is 1."""
+    key_r, key_theta = random.split(key)
+    real = np.array(0, dtype).real.dtype
+    dtype = dtypes.to_complex_dtype(real)
+    r = jnp.sqrt(2 * random.uniform(key_r, shape, real)).astype(dtype)
+    theta = 2 * np.pi * random.uniform(key_theta, shape, real).astype(dtype)
+    return r * jnp.exp(1j * theta)
+
+
+def _complex_truncated_normal(
+    key: Array, upper: float, shape: Sequence[int], dtype: Any
+) -> Array:
+    """Draws from the complex normal of variance 1, cut at modulus `upper`."""
+    key_r, key_theta = random.split(key)
+    real = np.array(0, dtype).real.dtype
+    dtype = dtypes.to_complex_dtype(real)
+    mass = 1 - jnp.exp(jnp.array(-(upper**2), dtype))
+    t = mass * random.uniform(key_r, shape, real).astype(dtype)
+    r = jnp.sqrt(-jnp.log(1 - t))
+    theta = 2 * np.pi * random.uniform(key_theta, shape, real).astype(dtype)
+    return r * jnp.exp(1j * theta)
+
+
+def _denominator(mode: str, fan_in: float, fan_out: float) -> float:
+    match mode:
+        case "fan_in":
+            return fan_in
+        case "fan_out":
+            return fan_out
+        case "fan_avg":
+            return (fan_in + fan_out) / 2
+        case "fan_geo_avg":
+            return (fan_in * fan_out) ** 0.5
+    raise ValueError(
+        f"invalid mode for variance scaling initializer: {mode}; write one of "
+        "'fan_in', 'fan_out', 'fan_avg', 'fan_geo_avg'."
+    )
+
+
+def variance_scaling(
+    scale: float,
+    mode: Mode,
+    distribution: Distribution,
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Returns an initializer whose variance is `scale` divided by a fan.
+
+    All the named schemes below are this one with other settings.
+
+    Args:
+        scale: a positive number; 1 for linear layers, 2 before a `relu`.
+        mode: the fan to divide by: the number of inputs, of outputs, or their
+            arithmetic or geometric mean.
+        distribution: `"truncated_normal"` (cut at two deviations), `"normal"` or
+            `"uniform"` (around 0).
+        in_axis: the axis, or axes, of the weights along the inputs.
+        out_axis: the axis, or axes, along the outputs.
+        batch_axis: axes that count for neither.
+        dtype: of the result, if the initializer is not told one; the default float.
+
+    Raises:
+        ValueError: (by the initializer) an unknown `mode` or `distribution`, or weights
+            of fewer than two axes with the default `in_axis`.
+    """
+
+    def init(
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = dtype,
+        out_sharding: Any = None,
+    ) -> Array:
+        shape = core.canonicalize_shape(shape)
+        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+        real = dtypes.issubdtype(dtype, np.floating)
+        fan_in, fan_out = _compute_fans(shape, in_axis, out_axis, batch_axis)
+        denominator = _denominator(mode, fan_in, fan_out)
+        variance = jnp.array(scale / denominator, dtype=dtype)
+        if distribution == "truncated_normal" and real:
+            stddev = jnp.sqrt(variance) / jnp.array(TRUNCATED_STDDEV, dtype)
+            samples = random.truncated_normal(
+                key, -2, 2, shape, dtype, out_sharding=out_sharding
+            )
+            return samples * stddev
+        if distribution == "truncated_normal":
+            stddev = jnp.sqrt(variance) / jnp.array(COMPLEX_TRUNCATED_STDDEV, dtype)
+            return _complex_truncated_normal(key, 2, shape, dtype) * stddev
+        if distribution == "normal":
+            samples = random.normal(key, shape, dtype, out_sharding=out_sharding)
+            return samples * jnp.sqrt(variance)
+        if distribution == "uniform" and real:
+            samples = random.uniform(key, shape, dtype, -1, out_sharding=out_sharding)
+            return samples * jnp.sqrt(3 * variance)
+        if distribution == "uniform":
+            return _complex_uniform(key, shape, dtype) * jnp.sqrt(variance)
+        raise ValueError(
+            f"invalid distribution for variance scaling initializer: {distribution}; "
+            "write one of 'truncated_normal', 'normal', 'uniform'."
+        )
+
+    return init
+
+
+def glorot_uniform(
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Uniform, variance 2 / (inputs + outputs), after Glorot and Bengio (2010).
+
+    Also known as Xavier; a compromise that suits activations and gradients alike.
+    """
+    return variance_scaling(
+        1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+xavier_uniform = glorot_uniform
+
+
+def glorot_normal(
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Truncated normal, variance 2 / (inputs + outputs), Glorot and Bengio (2010)."""
+    return variance_scaling(
+        1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+xavier_normal = glorot_normal
+
+
+def lecun_uniform(
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Uniform, variance 1 / inputs, after "Efficient BackProp" (LeCun et al., 1998)."""
+    return variance_scaling(
+        1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def lecun_normal(
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Truncated normal, variance 1 / inputs, after LeCun et al. (1998)."""
+    return variance_scaling(
+        1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def he_uniform(
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Uniform, variance 2 / inputs, after He et al. (2015), also known as Kaiming.
+
+    The 2 makes up for the half of its inputs that a `relu` throws away.
+    """
+    return variance_scaling(
+        2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+kaiming_uniform = he_uniform
+
+
+def he_normal(
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
+) -> Initializer:
+    """Truncated normal, variance 2 / inputs, after He et al. (2015)."""
+    return variance_scaling(
+        2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+kaiming_normal = he_normal

@@ -1,0 +1,93 @@
+"""The checks with which every sampler begins.
+
+Samplers come in pairs. The public one checks its arguments and settles shape and dtype;
+the private one (`_normal`) does the arithmetic under `jit` with shape and dtype static,
+so that each sampler is one compiled program. That is needed for speed and for equality
+to the last bit: XLA contracts `x * scale + low` into one rounding only when it sees
+both operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax.array import Array
+from minijax.typing import ArrayLike, DTypeLike
+
+Shape = Sequence[int]
+
+
+def sampler_dtype(default: type, dtype: DTypeLike | None) -> np.dtype:
+    """Returns the dtype asked for, or the default one for `default` (float, int)."""
+    return dtypes.check_and_canonicalize_user_dtype(default if dtype is None else dtype)
+
+
+def float_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
+    """As `sampler_dtype`, for samplers that give floats.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype.
+    """
+    checked = sampler_dtype(float, dtype)
+    if not dtypes.issubdtype(checked, np.floating):
+        raise ValueError(
+            f"dtype argument to `{name}` must be a float dtype, got {dtype}"
+        )
+    return checked
+
+
+def optional_shape(shape: Shape | None) -> tuple[int, ...] | None:
+    """Returns `shape` as a tuple of Python integers; None stays None."""
+    return None if shape is None else core.canonicalize_shape(shape)
+
+
+def check_shape(name: str, shape: Shape, *parameter_shapes: Shape) -> None:
+    """Checks that parameters of these shapes broadcast to exactly `shape`.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if not parameter_shapes:
+        return
+    result = lax.broadcast_shapes(shape, *parameter_shapes)
+    if tuple(shape) != result:
+        raise ValueError(
+            f"{name} parameter shapes must be broadcast-compatible with shape "
+            "argument, and the result of broadcasting the shapes must equal the shape "
+            f"argument, but got result {result} for shape argument {shape}."
+        )
+
+
+def broadcast_shape(
+    name: str, shape: Shape | None, *parameters: ArrayLike
+) -> tuple[int, ...]:
+    """Returns the result's shape: as asked, or what the parameters broadcast to."""
+    shapes = [np.shape(parameter) for parameter in parameters]
+    if shape is None:
+        return tuple(lax.broadcast_shapes(*shapes))
+    canonical = core.canonicalize_shape(shape)
+    check_shape(name, canonical, *shapes)
+    return canonical
+
+
+def check_safe_to_cast(name: str, dtype: np.dtype, *parameters: ArrayLike) -> None:
+    """Checks that no parameter would lose digits when cast to the sampler's dtype.
+
+    Raises:
+        TypePromotionError: one would.
+    """
+    for parameter in parameters:
+        if not dtypes.safe_to_cast(parameter, dtype):
+            raise dtypes.TypePromotionError(
+                f"In arguments to {name}, cannot safely cast argument of type "
+                f"{dtypes.dtype(parameter)} to {dtype}; ask for a wider dtype."
+            )
+
+
+def scalar_like(example: Array, value: Any) -> np.ndarray:
+    """Returns the number `value` in the dtype of `example`, for use as a literal."""
+    return np.array(value, dtypes.dtype(example))

@@ -1,0 +1,204 @@
+"""Distributions that combine normals, signs and uniform numbers.
+
+In JAX: `random/core.py`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax import numpy as jnp
+from minijax.api import jit
+from minijax.array import Array
+from minijax.random.arguments import (
+    Shape,
+    broadcast_shape,
+    check_safe_to_cast,
+    float_dtype,
+    sampler_dtype,
+)
+from minijax.random.keys import check_key, split_typed
+from minijax.random.placement import placed
+from minijax.random.samplers import bernoulli, normal, uniform
+from minijax.typing import ArrayLike, DTypeLike
+
+
+def rademacher(
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws -1 or 1, each with probability 1/2.
+
+    Args:
+        key: one key.
+        shape: of the result.
+        dtype: of the result; the default integer.
+        out_sharding: how the result is to be laid out over devices.
+    """
+    key, _ = check_key("rademacher", key)
+    dtype = sampler_dtype(int, dtype)
+    shape = core.canonicalize_shape(shape)
+    return placed("rademacher", _rademacher(key, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(1, 2))
+def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    heads = bernoulli(key, 0.5, shape).astype(dtype)
+    return (2 * heads - 1).astype(dtype)
+
+
+def maxwell(
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws the length of a vector of three standard normals (Maxwell-Boltzmann).
+
+    Args:
+        key: one key.
+        shape: of the result.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype.
+    """
+    key, _ = check_key("maxwell", key)
+    dtype = float_dtype("maxwell", dtype)
+    shape = core.canonicalize_shape(shape)
+    return placed("maxwell", _maxwell(key, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(1, 2))
+def _maxwell(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    velocities = normal(key, (*shape, 3), dtype)
+    return jnp.linalg.norm(velocities, axis=-1)
+
+
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Draws `loc` plus or minus `scale` times a Maxwell number, either sign alike.
+
+    Args:
+        key: one key.
+        loc: the centre.
+        scale: the width; broadcasts against `loc`.
+        shape: in front of the shape of the parameters.
+        dtype: a float dtype; the default float.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype.
+    """
+    key, _ = check_key("double_sided_maxwell", key)
+    dtype = float_dtype("double_sided_maxwell", dtype)
+    shape = core.canonicalize_shape(shape)
+    return _double_sided_maxwell(key, loc, scale, shape, dtype)
+
+
+@partial(jit, static_argnums=(3, 4))
+def _double_sided_maxwell(
+    key: Array, loc: ArrayLike, scale: ArrayLike, shape: Shape, dtype: np.dtype
+) -> Array:
+    parameters = lax.broadcast_shapes(np.shape(loc), np.shape(scale))
+    # Without a shape the parameters' own is taken twice, as in JAX.
+    shape = (shape or parameters) + parameters
+    key_size, key_sign = split_typed(key)
+    size = maxwell(key_size, shape, dtype)
+    sign = rademacher(key_sign, shape, dtype)
+    return sign * size * scale + loc
+
+
+def wald(
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from the Wald (inverse Gaussian) distribution of scale 1.
+
+    The two roots of a quadratic in a squared normal, chosen between by a uniform number
+    (Michael, Schucany and Haas, 1976).
+
+    Args:
+        key: one key.
+        mean: positive.
+        shape: of the result; by default that of `mean`.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("wald", key)
+    dtype = float_dtype("wald", dtype)
+    shape = broadcast_shape("wald", shape, mean)
+    check_safe_to_cast("wald", dtype, mean)
+    return placed("wald", _wald(key, mean, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _wald(key: Array, mean: Array, shape: Shape, dtype: np.dtype) -> Array:
+    key_normal, key_uniform = split_typed(key, 2)
+    mean = jnp.broadcast_to(mean.astype(dtype), shape)
+    v = normal(key_normal, shape, dtype)
+    z = uniform(key_uniform, shape, dtype)
+    y = lax.integer_pow(v, 2)
+    y_squared = lax.integer_pow(y, 2)
+    mean_squared = lax.integer_pow(mean, 2)
+    root = lax.sqrt(4 * mean * y + mean_squared * y_squared)
+    x = mean + mean_squared * y / 2 - mean / 2 * root
+    return lax.select(lax.le(z, mean / (mean + x)), x, mean_squared / x)
+
+
+def lognormal(
+    key: ArrayLike,
+    sigma: ArrayLike = np.float32(1),
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws `exp(sigma * n)` for standard normal `n`.
+
+    Args:
+        key: one key.
+        sigma: the deviation of the logarithm.
+        shape: of the result; by default that of `sigma`.
+        dtype: a float or complex dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is neither float nor complex, or the shapes do not fit.
+    """
+    key, _ = check_key("lognormal", key)
+    dtype = sampler_dtype(float, dtype)
+    if not dtypes.issubdtype(dtype, np.inexact):
+        raise ValueError(
+            "dtype argument to `lognormal` must be a float or complex dtype, got "
+            f"{dtype}"
+        )
+    shape = broadcast_shape("lognormal", shape, sigma)
+    check_safe_to_cast("lognormal", dtype, sigma)
+    return placed("lognormal", _lognormal(key, sigma, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3), inline=True)
+def _lognormal(key: Array, sigma: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
+    sigma = lax.convert_element_type(sigma, dtype)
+    return lax.exp(normal(key, shape, dtype) * sigma)

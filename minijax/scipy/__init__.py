@@ -1,0 +1,3 @@
+"""The part of SciPy's interface that minijax has."""
+
+from minijax.scipy import special as special
