@@ -262,7 +262,7 @@ class _Recorder:
     # ---- what to look at first -----------------------------------------------------
 
     def telling(self) -> int | None:
-        """Returns the equation whose result is used most; the last if none is reused."""
+        """Returns the equation whose result is used most, else the last one."""
         best: int | None = None
         most = 1
         for variable in self.variables:

@@ -10,9 +10,10 @@ import os
 from minijax import source_info
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.notebook import register_formatters
+from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.view import View
 
-__all__ = ["JaxprView", "View", "jaxpr"]
+__all__ = ["JaxprView", "SourceView", "View", "jaxpr", "source"]
 
 # Frames of the views are not the user's code.
 source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
