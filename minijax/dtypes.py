@@ -476,13 +476,14 @@ def _combined(
 
 
 def _operand(x: Any) -> tuple[DType, bool]:
+    kind = type(x)
+    defaults = _scalar_defaults.get(kind)
+    if defaults is not None:
+        return defaults[state.enable_x64], kind is not bool
     aval = getattr(x, "aval", None)
-    if aval is not None:
+    if aval is not None and not isinstance(x, type):
         return x.dtype, getattr(aval, "weak_type", False)
-    weak_type = type(x) in _weak_types or type(x) in _registered_weak_types
-    if not weak_type and isinstance(x, type):
-        weak_type = _is_weak_node(x)
-    return dtype(x), weak_type
+    return dtype(x), _is_weak_node(x) or kind in _registered_weak_types
 
 
 def lattice_result_type(*args: Any) -> tuple[DType, bool]:
@@ -504,9 +505,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     """
     if not args:
         raise ValueError("result_type needs at least one array or dtype.")
-    found, weak_type = lattice_result_type(
-        *(default_float_dtype() if arg is None else arg for arg in args)
-    )
+    args = tuple([default_float_dtype() if arg is None else arg for arg in args])
+    found, weak_type = lattice_result_type(*args)
     if weak_type:
         kind = "f" if found in custom_floats else found.kind
         kind = {True: "i"}.get(found in small_signed_ints, kind)
@@ -557,3 +557,23 @@ def to_complex_dtype(dtype: DTypeLike) -> np.dtype:
     """complex128 for 64-bit numbers, else complex64."""
     wide = (_float64, np.dtype(np.complex128))
     return complex_dtypes[to_inexact_dtype(dtype) in wide]
+
+
+# ---- what the core asks -------------------------------------------------------------
+
+
+def is_float0(dtype: Any) -> bool:
+    """Whether a dtype is float0, that of tangents of integers and booleans."""
+    return dtype is float0 or (isinstance(dtype, np.dtype) and dtype == float0)
+
+
+def has_tangents(dtype: Any) -> bool:
+    """Whether values of a dtype can be differentiated: floats and complex numbers."""
+    if isinstance(dtype, ExtendedDType):
+        return not is_float0(dtype.tangent_dtype)
+    return issubdtype(dtype, np.inexact)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The full name of a dtype, for messages: float32, key<fry>."""
+    return dtype.name

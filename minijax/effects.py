@@ -122,3 +122,5 @@ for _allowed in (
     partial_eval_kept_effects,
 ):
     _allowed.add_type(RefEffect)
+
+del _allowed

@@ -181,11 +181,15 @@ def issubdtype(a: Any, b: Any) -> bool:
     bfloat16 and the small floats count as `np.floating`, small integers as
     `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.
     """
-    known = (type, np.dtype, ExtendedDType)
-    return _issubdtype(
-        a if isinstance(a, known) else np.dtype(a),
-        b if isinstance(b, known) else np.dtype(b),
-    )
+    try:
+        return _issubdtype(a, b)
+    except TypeError:
+        # Not hashable, such as an object that merely has a dtype.
+        known = (type, np.dtype, ExtendedDType)
+        return _issubdtype(
+            a if isinstance(a, known) else np.dtype(a),
+            b if isinstance(b, known) else np.dtype(b),
+        )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -208,7 +212,7 @@ def _issubdtype(a: Any, b: Any) -> bool:
     return bool(np.issubdtype(below, above))
 
 
-_kinds: dict[str, frozenset[np.dtype]] = {
+element_kinds: dict[str, frozenset[np.dtype]] = {
     "bool": frozenset((bool_dtype,)),
     "signed integer": frozenset(signed_ints),
     "unsigned integer": frozenset(unsigned_ints),
@@ -228,8 +232,8 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """
     asked = np.dtype(dtype)
     for entry in kind if isinstance(kind, tuple) else (kind,):
-        if isinstance(entry, str) and entry in _kinds:
-            if asked in _kinds[entry]:
+        if isinstance(entry, str) and entry in element_kinds:
+            if asked in element_kinds[entry]:
                 return True
             continue
         try:
@@ -238,7 +242,7 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
             if isinstance(entry, str):
                 raise ValueError(
                     f"isdtype: the kind {entry!r} is neither a dtype nor one of "
-                    f"{', '.join(map(repr, _kinds))}."
+                    f"{', '.join(map(repr, element_kinds))}."
                 ) from error
             raise TypeError(
                 "isdtype: kind must be a dtype, a string or a tuple of those; got "

@@ -47,7 +47,7 @@ _lock = threading.Lock()
 _warned: set[int] = set()
 
 
-def emit(name: str, **data: Any) -> None:
+def emit(name: str, /, **data: Any) -> None:
     """Tell every subscriber. One that raises is reported once and stays subscribed."""
     for callback in tuple(subscribers):
         try:

@@ -354,3 +354,20 @@ class user_context:
                 "This was raised while transforming the operation written at\n"
                 f"  {format_line(frame)}"
             )
+
+
+class fresh_context:
+    """Operations inside are the user's own, at their own lines.
+
+    Entered where a user's function is called, also when a rule of a transformation
+    is running around it.
+    """
+
+    __slots__ = ("saved",)
+
+    def __enter__(self) -> None:
+        self.saved = state.user_traceback
+        state.user_traceback = None
+
+    def __exit__(self, *exception: Any) -> None:
+        state.user_traceback = self.saved

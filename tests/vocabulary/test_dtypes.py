@@ -1,0 +1,275 @@
+"""Element types and promotion, against jax over whole tables."""
+
+import collections
+import itertools
+import pickle
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax._src import dtypes as theirs
+
+from minijax import config, dtypes
+
+# What a key dtype asks of its generator.
+Generator = collections.namedtuple("Generator", ["tag", "key_shape"])
+
+ALL = [*(np.dtype(d) for d in dtypes.promotable_dtypes), int, float, complex]
+MODES = list(itertools.product((False, True), ("standard", "strict")))
+
+
+@pytest.fixture(params=MODES, ids=lambda mode: f"x64={mode[0]}-{mode[1]}")
+def mode(request):
+    enable_x64, promotion = request.param
+    with (
+        jax.enable_x64(enable_x64),
+        jax.numpy_dtype_promotion(promotion),
+        config.enable_x64(enable_x64),
+        config.numpy_dtype_promotion(promotion),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        yield request.param
+
+
+def outcome(function, *args, **kwargs):
+    """The result, or the name of the exception's class."""
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        return type(error).__name__
+
+
+class Value:
+    """An array as far as promotion looks at it, for jax and here."""
+
+    def __init__(self, array):
+        self.aval = jax.typeof(array)
+        self.dtype = array.dtype
+        self.shape = array.shape
+        self.ndim = array.ndim
+
+
+def values():
+    strong = [np.zeros((2,), d) for d in ("f4", "i4", "u1", "?", "c8", "f2")]
+    arrays = [jnp.asarray(x) for x in strong]
+    arrays += [jnp.asarray(1), jnp.asarray(1.0), jnp.asarray(1j), jnp.asarray(True)]
+    arrays += [jnp.zeros(2, jnp.bfloat16), jnp.zeros(2, jnp.float8_e4m3fn)]
+    return arrays
+
+
+def test_there_are_the_types_of_jax():
+    assert set(dtypes.promotable_dtypes) == set(theirs._jax_types)
+    assert dtypes.float0 == theirs.float0
+
+
+def test_promote_types(mode):
+    for a, b in itertools.product(ALL, ALL):
+        expected = outcome(theirs.promote_types, a, b)
+        assert outcome(dtypes.promote_types, a, b) == expected, (a, b)
+
+
+@pytest.mark.parametrize(
+    "name", ["result_type", "lattice_result_type", "safe_to_cast", "issubdtype"]
+)
+def test_functions_of_two_types(mode, name):
+    for a, b in itertools.product(ALL, ALL):
+        expected = outcome(getattr(theirs, name), a, b)
+        assert outcome(getattr(dtypes, name), a, b) == expected, (a, b)
+
+
+def test_result_type_of_values(mode):
+    arrays = values()
+    scalars = [
+        1,
+        1.0,
+        1j,
+        True,
+        np.float32(1),
+        np.int8(1),
+        np.zeros(3),
+        np.zeros(3, "u2"),
+    ]
+    mine = [Value(x) for x in arrays] + scalars
+    for (i, a), (j, b) in itertools.product(enumerate(mine), repeat=2):
+        reference = [(arrays + scalars)[k] for k in (i, j)]
+        for flag in (False, True):
+            expected = outcome(
+                theirs.result_type, *reference, return_weak_type_flag=flag
+            )
+            found = outcome(dtypes.result_type, a, b, return_weak_type_flag=flag)
+            assert found == expected, (reference, found)
+
+
+def test_result_type_of_three(mode):
+    some = [np.dtype(d) for d in ("?", "u1", "i4", "u4", "f2", "f4", "c8")]
+    some += [np.dtype(dtypes.bfloat16), int, float, complex, 1, 2.0, None]
+    for triple in itertools.product(some, repeat=3):
+        expected = outcome(theirs.result_type, *triple)
+        assert outcome(dtypes.result_type, *triple) == expected, triple
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dtype",
+        "result_type",
+        "to_inexact_dtype",
+        "to_numeric_dtype",
+        "to_floating_dtype",
+        "to_complex_dtype",
+        "supports_inf",
+        "itemsize_bits",
+        "canonicalize_dtype",
+        "scalar_type_of",
+        "check_and_canonicalize_user_dtype",
+        "jax_dtype",
+        "is_weakly_typed",
+    ],
+)
+def test_functions_of_one_type(mode, name):
+    for a in [
+        *ALL,
+        bool,
+        "float32",
+        "int64",
+        None,
+        "nonsense",
+        np.dtype("U3"),
+        "M8[s]",
+    ]:
+        expected = outcome(getattr(theirs, name), a)
+        assert outcome(getattr(dtypes, name), a) == expected, a
+
+
+@pytest.mark.parametrize("name", ["dtype", "is_weakly_typed", "is_weakly_typed_scalar"])
+def test_functions_of_one_value(mode, name):
+    arrays = values()
+    for mine, reference in zip(map(Value, arrays), arrays):
+        expected = outcome(getattr(theirs, name), reference)
+        assert outcome(getattr(dtypes, name), mine) == expected, reference
+    others = [1, 1.0, 1j, True, "x", None, object(), [1], np.zeros(2), np.float64(1)]
+    for value in others:
+        expected = outcome(getattr(theirs, name), value)
+        assert outcome(getattr(dtypes, name), value) == expected, value
+
+
+def test_issubdtype_of_abstract_types():
+    abstract = [
+        np.generic, np.number, np.integer, np.signedinteger, np.unsignedinteger,
+        np.inexact, np.floating, np.complexfloating, np.bool_, np.character,
+    ]  # fmt: skip
+    for a, b in itertools.product([*ALL, *abstract], [*ALL, *abstract]):
+        assert dtypes.issubdtype(a, b) == theirs.issubdtype(a, b), (a, b)
+    for a in [*ALL, *abstract]:
+        assert not dtypes.issubdtype(a, dtypes.extended)
+        assert not dtypes.issubdtype(a, dtypes.prng_key)
+
+
+@pytest.mark.parametrize(
+    "kind", [*dtypes.element_kinds, "float32", np.int8, ("bool", "f4")]
+)
+def test_isdtype(kind):
+    for a in ALL[:-3]:
+        assert dtypes.isdtype(a, kind) == theirs.isdtype(a, kind), a
+
+
+@pytest.mark.parametrize("kind", ["real", object(), (3,)])
+def test_isdtype_refuses(kind):
+    expected = outcome(theirs.isdtype, np.dtype("f4"), kind)
+    assert expected in ("ValueError", "TypeError")
+    assert outcome(dtypes.isdtype, np.dtype("f4"), kind) == expected
+
+
+def test_short_names():
+    for a in ALL[:-3]:
+        assert dtypes.short_dtype_name(a) == theirs.short_dtype_name(a)
+    assert dtypes.short_dtype_name(dtypes.float0) == "float0"
+    assert dtypes.short_dtype_name(dtypes.PRNGKeyDType(Generator("fry", (2,)))) == (
+        "key<fry>"
+    )
+
+
+def test_defaults(mode):
+    for kind in ("int", "uint", "float", "complex"):
+        name = f"default_{kind}_dtype"
+        assert getattr(dtypes, name)() == getattr(theirs, name)()
+    for kind in (int, float, complex, bool):
+        assert dtypes.scalar_type_to_dtype(kind) == theirs.scalar_type_to_dtype(kind)
+        assert dtypes.coerce_to_array(kind(1)).dtype == theirs.dtype(kind(1))
+    for value in (2**31 - 1, 2**31, -(2**31) - 1, 2**63):
+        expected = outcome(theirs.scalar_type_to_dtype, int, value)
+        assert outcome(dtypes.scalar_type_to_dtype, int, value) == expected
+
+
+def test_truncation_warns_at_the_users_line():
+    with config.enable_x64(False), pytest.warns(UserWarning, match="truncated") as seen:
+        assert dtypes.check_and_canonicalize_user_dtype("float64", "zeros") == "float32"
+    assert seen[0].filename == __file__
+    assert "in zeros" in str(seen[0].message)
+    with config.enable_x64(False), config.explicit_x64_dtypes("error"):
+        with pytest.raises(ValueError, match="not available"):
+            dtypes.check_and_canonicalize_user_dtype(np.int64)
+    with config.enable_x64(False), config.explicit_x64_dtypes("allow"):
+        assert dtypes.check_and_canonicalize_user_dtype(np.int64) == np.int64
+    with config.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert dtypes.check_and_canonicalize_user_dtype(np.int64) == np.int64
+
+
+def test_user_dtypes_that_are_refused():
+    array = Value(jnp.zeros(2))
+    with pytest.raises(ValueError, match=r"dtype=x\.dtype"):
+        dtypes.check_and_canonicalize_user_dtype(array)
+    with pytest.raises(ValueError, match="None"):
+        dtypes.check_and_canonicalize_user_dtype(None)
+    with pytest.raises(TypeError, match="in zeros"):
+        dtypes.check_and_canonicalize_user_dtype("U5", "zeros")
+    with pytest.raises(TypeError):
+        dtypes.check_valid_dtype(np.dtype("U5"))
+    dtypes.check_valid_dtype(np.dtype("f4"))
+
+
+def test_messages_name_the_types_and_the_way_out():
+    with config.numpy_dtype_promotion("strict"):
+        with pytest.raises(dtypes.TypePromotionError, match="strict.*Cast"):
+            dtypes.promote_types("int32", "float32")
+    for small, other, word in (
+        (dtypes.float8_e4m3fn, np.float16, "8-bit"),
+        (dtypes.float4_e2m1fn, np.float16, "4-bit floats"),
+        (dtypes.int4, np.int16, "4-bit integers"),
+    ):
+        with pytest.raises(dtypes.TypePromotionError, match=word):
+            dtypes.promote_types(small, other)
+    assert issubclass(dtypes.TypePromotionError, ValueError)
+
+
+def test_key_dtypes():
+    first = dtypes.PRNGKeyDType(Generator("fry", (2,)))
+    same = dtypes.PRNGKeyDType(Generator("fry", (2,)))
+    other = dtypes.PRNGKeyDType(Generator("rbg", (4,)))
+    assert first == same
+    assert hash(first) == hash(same)
+    assert first != other
+    assert str(first) == repr(first) == "key<fry>"
+    assert (first.itemsize, other.itemsize) == (8, 16)
+    assert first.physical_shape == (2,)
+    assert first.physical_dtype == np.uint32
+    assert first.tangent_dtype == dtypes.float0
+    assert dtypes.is_extended(first)
+    for parent in (dtypes.prng_key, dtypes.extended, np.generic, first, same):
+        assert dtypes.issubdtype(first, parent)
+    for stranger in (other, np.number, np.uint32, np.dtype("u4")):
+        assert not dtypes.issubdtype(first, stranger)
+    assert dtypes.dtype(first) is first
+    assert dtypes.canonicalize_dtype(first, allow_extended_dtype=True) is first
+    with pytest.raises(ValueError, match="extended"):
+        dtypes.canonicalize_dtype(first)
+    assert dtypes.check_and_canonicalize_user_dtype(first) is first
+
+
+def test_float0_is_the_one_of_jax_after_pickling():
+    assert pickle.loads(pickle.dumps(dtypes.float0)) == jax.dtypes.float0
+    assert dtypes.dtype(np.zeros(3, dtypes.float0)) == jax.dtypes.float0
