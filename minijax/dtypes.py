@@ -35,6 +35,7 @@ from minijax.element_types import (
     dtypes_of,
     extended,
     finfo,
+    float0,
     float4_dtypes,
     float6_dtypes,
     float8_dtypes,
