@@ -16,7 +16,7 @@ stands inside functions, never at the top level of a file.
 A context of MLIR is not safe to use from two threads, and what is made unique in it
 (types, attributes, locations) lives as long as it does. So contexts are taken from a
 pool, one for each program being built, and are thrown away after some use. The tables
-of types hang on the context object itself: they end with it, and cannot mix.
+of types hang on the context object itself, so that they cannot mix.
 
 In JAX: `interpreters/mlir.py`, `make_ir_context`, `ir_constant`, `dtype_to_ir_type`.
 """
@@ -105,8 +105,24 @@ def _make_context_class(mlir: _Mlir) -> type:
             self.element_types: dict[Any, Any] = {}
             self.tensor_types: dict[Any, Any] = {}
             self.traceback_locations: Any = None
+            self.is_pooled = False
             self.programs = 0
             self.constant_bytes = 0
+
+        def __exit__(self, *exception: Any) -> None:
+            super().__exit__(*exception)
+            if not self.is_pooled:
+                self.forget()
+
+        def forget(self) -> None:
+            """Empties the tables.
+
+            A type refers to its context, so a context with a filled table would keep
+            itself alive; Python's garbage collector does not see through C++.
+            """
+            self.element_types.clear()
+            self.tensor_types.clear()
+            self.traceback_locations = None
 
     return Context
 
@@ -135,15 +151,22 @@ def context() -> Iterator[Any]:
         current = _pool.pop()
     except IndexError:
         current = make_context()
-    # After an exception the context is dropped, not given back.
-    with current, _mlir().ir.Location.unknown():
-        yield current
+        current.is_pooled = True
+    try:
+        with current, _mlir().ir.Location.unknown():
+            yield current
+    except BaseException:
+        # What the program left behind is not known: the context is not used again.
+        current.forget()
+        raise
     current.programs += 1
     if (
         current.programs < _PROGRAMS_PER_CONTEXT
         and current.constant_bytes < _CONSTANT_BYTES_PER_CONTEXT
     ):
         _pool.append(current)
+    else:
+        current.forget()
 
 
 # ---------------------------------------------------------------------------
@@ -375,7 +398,8 @@ def set_location_policy(
     global _code_to_filename, _frame_limit
     _code_to_filename = code_to_filename
     _frame_limit = frame_limit
-    _pool.clear()
+    while _pool:
+        _pool.pop().forget()
 
 
 def location(

@@ -245,6 +245,7 @@ def process_indices(backend: Any = None) -> list[int]:
 # From host to device
 
 _COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_SHARE = _jax.HostBufferSemantics.ZERO_COPY
 _single: dict[Any, SingleDeviceSharding] = {}
 
 
@@ -295,16 +296,18 @@ def put_shards(
       sharding: where the parts go.
       committed: whether the result insists on its devices.
     """
-    parts = [
-        part.astype(part.dtype.newbyteorder("="))
-        if isinstance(part, np.ndarray) and not part.dtype.isnative
-        else part
-        for part in shards
-    ]
+    parts = [_own(part) if isinstance(part, np.ndarray) else part for part in shards]
     owned = list(sharding._internal_device_list.addressable_device_list)
+    # The copies are nobody else's, so jaxlib may use them as they are. (With its own
+    # copying it fails on parts that stand at one address.)
     return batched_device_put(
-        aval, sharding, parts, owned, committed, False, _COPY, True
+        aval, sharding, parts, owned, committed, False, _SHARE, True
     )
+
+
+def _own(part: np.ndarray) -> np.ndarray:
+    """A contiguous copy in the machine's byte order."""
+    return np.array(part, dtype=part.dtype.newbyteorder("="), order="C", copy=True)
 
 
 def copy_to_device(buffer: Any, device: Any) -> Any:
@@ -357,9 +360,6 @@ class _JaxBlocker:
 
 without_jax = _JaxBlocker()
 
-# The dtypes for which jaxlib's arrays speak Python's buffer protocol.
-_BUFFER_KINDS = frozenset("biufc")
-
 
 def to_numpy(buffer: Any) -> np.ndarray:
     """The value of a jaxlib array as a read-only NumPy array.
@@ -375,7 +375,8 @@ def to_numpy(buffer: Any) -> np.ndarray:
         raise RuntimeError("Array has been deleted.")
     sharding = buffer._sharding
     if sharding.num_devices == 1:
-        if buffer.aval.dtype.kind in _BUFFER_KINDS:
+        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol.
+        if buffer.aval.dtype.isbuiltin == 1:
             return np.asarray(buffer)
         with without_jax:
             return buffer._single_device_array_to_np_array_did_copy()[0]
