@@ -16,11 +16,12 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from minijax import config, core, dtypes, lax
+from minijax import config, dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.numpy.arguments import canonicalize_axis, static_index
 from minijax.numpy.promotion import (
     check_arraylike,
     ensure_arraylike,
@@ -283,8 +284,9 @@ log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(x))
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`: positive numbers that add up to 1.
 
-    The maximum is subtracted first, so that the exponential cannot overflow. The
-    derivative is `y * (dx - sum(y * dx))`, which needs the result and nothing else.
+    The maximum is subtracted first, so that the exponential cannot overflow. With the
+    flag `jax_softmax_custom_jvp` the derivative is `y * (dx - sum(y * dx))`, which
+    needs the result and nothing else; without it, that of the formula.
 
     Args:
         x: real numbers of any shape.
@@ -464,7 +466,7 @@ def one_hot(
     Raises:
         ValueError: `axis` is out of range, or names an axis of another size.
     """
-    num_classes = core.concrete_dim_or_error(
+    num_classes = static_index(
         num_classes, "one_hot needs num_classes as a number, since it is a shape."
     )
     x = jnp.asarray(x)
@@ -482,14 +484,9 @@ def _one_hot(x: Array, num_classes: int, *, dtype: DTypeLike, axis: int | str) -
                 f"size, {size}, but num_classes is {num_classes}."
             )
         return jnp.asarray(x == lax.axis_index(axis), dtype=dtype)
-    position = operator.index(axis)
-    ndim = x.ndim + 1
-    if not -ndim <= position < ndim:
-        raise ValueError(
-            f"axis {position} is out of bounds for array of dimension {ndim}"
-        )
-    column = lax.expand_dims(x, (position,))
+    position = canonicalize_axis(axis, x.ndim + 1)
+    column = lax.expand_dims(x, (operator.index(axis),))
     shape = [1] * x.ndim
-    shape.insert(position % ndim, num_classes)
-    classes = lax.broadcasted_iota(x.dtype, shape, position % ndim)
+    shape.insert(position, num_classes)
+    classes = lax.broadcasted_iota(x.dtype, shape, position)
     return (column == classes).astype(dtype)

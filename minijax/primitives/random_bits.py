@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes
+from minijax.array import Array, put, wrap_as
 from minijax.core import Primitive, ShapedArray, get_aval, physical_aval, register
 from minijax.primitives import rbg, threefry
 from minijax.primitives.threefry import UINT32, UINT_DTYPES, Shape
@@ -186,7 +187,16 @@ def _wrap_batch(
     return random_wrap_p.bind(words, impl=impl), 0
 
 
+def _wrap_now(words: Any, *, impl: PRNGImpl) -> Array:
+    aval = _wrap_type(get_aval(words), impl=impl)
+    if type(words) is Array:
+        return wrap_as(words._buffer, aval, words._placed)
+    return put(np.asarray(words), aval)
+
+
 random_wrap_p = _key_primitive("random_wrap", _wrap_type)
+# Eagerly these two only change what a buffer is called; nothing is compiled or copied.
+random_wrap_p.def_impl(_wrap_now)
 random_wrap_p.def_batch(_wrap_batch)
 random_wrap_p.def_lowering(lambda ctx, words, *, impl: words)
 
@@ -206,7 +216,12 @@ def _unwrap_type(keys: ShapedArray) -> ShapedArray:
     return physical_aval(keys)
 
 
+def _unwrap_now(keys: Array) -> Array:
+    return wrap_as(keys._buffer, _unwrap_type(keys.aval), keys._placed)
+
+
 random_unwrap_p = _key_primitive("random_unwrap", _unwrap_type)
+random_unwrap_p.def_impl(_unwrap_now)
 random_unwrap_p.def_batch(elementwise_batch(random_unwrap_p))
 random_unwrap_p.def_lowering(lambda ctx, keys: keys)
 

@@ -88,6 +88,15 @@ def check_safe_to_cast(name: str, dtype: np.dtype, *parameters: ArrayLike) -> No
             )
 
 
-def scalar_like(example: Array, value: Any) -> np.ndarray:
-    """Returns the number `value` in the dtype of `example`, for use as a literal."""
-    return np.array(value, dtypes.dtype(example))
+def scalar_like(example: Array, value: Any) -> Any:
+    """Returns `value` as a scalar like `example`, which is a literal in a jaxpr.
+
+    It has the dtype of `example`; beside a weakly typed scalar it is a Python number,
+    so that the two together stay weak.
+    """
+    dtype = dtypes.dtype(example)
+    if dtypes.is_weakly_typed_scalar(example):
+        python_type = dtypes.scalar_type_of(example)
+        if dtypes.dtype(python_type) == dtype:
+            return python_type(value)
+    return np.array(value, dtype)

@@ -91,7 +91,7 @@ def gumbel(
     dtype = float_dtype("gumbel", dtype)
     shape = core.canonicalize_shape(shape)
     if mode is None:
-        mode = "high" if config.state.use_high_dynamic_range_gumbel else "low"
+        mode = "high" if config.state.high_dynamic_range_gumbel else "low"
     if mode not in ("highest", "high", "low"):
         raise ValueError(
             f"Must provide valid mode for gumbel got: {mode}; write 'low', 'high' or "
@@ -138,12 +138,13 @@ def _fraction_of_bits(bits: Array, dtype: np.dtype) -> Array:
     info = dtypes.finfo(dtype)
     zeros_high, zeros_low = lax.clz(bits)
     high, low = bits
+    from_high = lax.shift_left(high, zeros_high)
     from_low = jnp.where(
         zeros_high == 32,
         lax.shift_left(low, zeros_low),
         lax.shift_right_logical(low, info.bits - zeros_high),
     )
-    mantissa = lax.bitwise_or(lax.shift_left(high, zeros_high), from_low)
+    mantissa = lax.bitwise_or(from_high, from_low)
     mantissa = lax.shift_right_logical(
         mantissa, np.array(info.bits - info.nmant - 1, np.uint32)
     )

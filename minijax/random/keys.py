@@ -129,11 +129,15 @@ def _check_legacy() -> None:
         raise ValueError(LEGACY_KEY_MESSAGE)
     if config.state.legacy_prng_key == "warn":
         warnings.warn(LEGACY_KEY_MESSAGE, stacklevel=4)
+    elif config.state.enable_custom_prng:
+        warnings.warn(LEGACY_KEY_MESSAGE, category=FutureWarning, stacklevel=4)
 
 
 def as_given(raw: bool, keys: Array) -> Array:
     """Returns typed `keys` as raw bits if the caller gave raw bits."""
-    return generators.random_unwrap(keys) if raw else keys
+    if raw and not config.state.enable_custom_prng:
+        return generators.random_unwrap(keys)
+    return keys
 
 
 def _make_key(name: str, seed: int | ArrayLike, impl: Any) -> Array:
@@ -152,7 +156,10 @@ def _make_key(name: str, seed: int | ArrayLike, impl: Any) -> Array:
     # there: with 32-bit integers the low half is kept, as in JAX.
     if isinstance(seed, int):
         seed = np.int64(seed)
-    return generators.random_seed(jnp.asarray(seed), impl=generator)
+    seed = jnp.asarray(seed)
+    if config.state.random_seed_offset:
+        seed += config.state.random_seed_offset
+    return generators.random_seed(seed, impl=generator)
 
 
 def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:

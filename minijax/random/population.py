@@ -16,6 +16,7 @@ from minijax import core, dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
+from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random_bits import random_bits
 from minijax.random.arguments import Shape, check_shape
@@ -52,7 +53,7 @@ def permutation(
     """
     key, _ = check_key("permutation", key)
     check_arraylike("permutation", x)
-    axis = core.canonicalize_axis(axis, np.ndim(x) or 1)
+    axis = canonicalize_axis(axis, np.ndim(x) or 1)
     if np.ndim(x):
         drawn = _permutation(key, x, axis, independent)
         return placed("permutation", drawn, out_sharding)
@@ -120,7 +121,7 @@ def choice(
     if scalar:
         count = core.concrete_or_error(int, a, "argument a of random.choice()")
     else:
-        axis = core.canonicalize_axis(axis, population.ndim)
+        axis = canonicalize_axis(axis, population.ndim)
         count = population.shape[axis]
     draws = math.prod(shape)
     if draws == 0:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax import core, lax
+from minijax import lax
 from minijax import numpy as jnp
 from minijax.array import Array
+from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import promote_args_inexact
 from minijax.typing import ArrayLike
 
@@ -76,7 +77,7 @@ def _positive_axes(ndim: int, axis: int | tuple[int, ...] | None) -> tuple[int, 
     if axis is None:
         return tuple(range(ndim))
     given = axis if isinstance(axis, (tuple, list, np.ndarray)) else (axis,)
-    axes = tuple(core.canonicalize_axis(one, ndim) for one in given)
+    axes = tuple(canonicalize_axis(one, ndim) for one in given)
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axis': {axis}")
     return axes
