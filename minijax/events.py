@@ -11,23 +11,22 @@ A subscriber is called as `callback(name, data)` with a fresh dict, in the threa
 at the moment of the event. The names and fields below are stable; subscribers must
 ignore names and fields that they do not know.
 
-- `trace.begin`: a function starts to be traced. trace, name, in_avals
-- `bind`: a primitive is applied. trace, primitive, args, params
-- `equation`: a trace recorded an equation. trace, eqn, cause
-- `trace.end`: a function has been traced. trace, name, jaxpr, seconds
-- `jit.hit`: a call found its program. name
-- `jit.miss`: a call did not. name, reason, changed
-- `lower`: a jaxpr became StableHLO. name, jaxpr, module, seconds
-- `compile`: StableHLO became an executable. name, executable, seconds, source
-- `execute`: a program was started. name, executable, avals_in, avals_out
-- `device_put`: a value was moved to a device. shape, dtype, bytes, device
-- `transfer`: a value came back to the host. shape, dtype, bytes, device
-- `linearize`: a function was linearized. name, jaxpr, residuals
-- `transpose`: a linear equation was transposed. eqn, cotangents_in, cotangents_out
-- `batch`: a batching rule ran. primitive, dims_in, dims_out
-- `cache.cleared`: caches were emptied. which
+- `trace.begin`: a function starts to be traced. Data: trace, debug_info
+- `bind`: a trace has recorded an equation. Data: trace, eqn
+- `trace.end`: a function has been traced. Data: trace, debug_info
+- `jit.hit`: a call found its program. Data: function, key
+- `jit.miss`: a call did not; `known` are the keys it has. Data: function, key, known
+- `lower`: a jaxpr became StableHLO. Data: name, seconds
+- `lower.module`: the module, before it is printed. Data: name, module
+- `compile`: a program was compiled. Data: name, seconds, from_disk, executable
+- `execute`: a program is started. Data: program
+- `linearize.begin`: a function starts to be linearized. Data: trace, debug_info
+- `linearize`: one operation was linearized. Data: primitive, trace
+- `linearize.end`: the linear program is there. Data: trace, jaxpr, residuals
+- `transpose`: a linear equation was transposed. Data: primitive, cotangents
+- `batch`: a batching rule ran. Data: primitive, trace, dims, out_dims
 
-`seconds` are wall-clock floats; `source` is "memory", "disk" or "compiler".
+`seconds` are wall-clock floats. A test holds this list against the calls of `emit`.
 In JAX: `jax.monitoring`, which knows durations only.
 """
 

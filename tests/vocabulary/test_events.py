@@ -1,5 +1,8 @@
 """Events: subscribers, order, threads, and subscribers that fail."""
 
+import ast
+import pathlib
+import re
 import threading
 import warnings
 
@@ -103,3 +106,26 @@ def test_threads():
             thread.join(60)
     assert len(heard) == 800
     assert not events.subscribers
+
+
+def emitted():
+    """The names and fields of all calls of `emit` in the package."""
+    found = {}
+    for path in sorted(pathlib.Path(events.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or "emit" not in ast.unparse(node.func):
+                continue
+            name = node.args[0]
+            assert isinstance(name, ast.Constant), f"{path}: the name is not a literal"
+            fields = {keyword.arg for keyword in node.keywords}
+            assert found.setdefault(name.value, fields) == fields, (path, name.value)
+    return found
+
+
+def test_the_documented_events_are_those_that_are_emitted():
+    pattern = re.compile(r"- `([\w.]+)`: .*? Data: ([\w, ]+)")
+    documented = {
+        name: set(fields.split(", "))
+        for name, fields in pattern.findall(events.__doc__)
+    }
+    assert documented == emitted()
