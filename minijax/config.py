@@ -170,6 +170,7 @@ def _flag(
     traced: bool = False,
 ) -> Flag:
     if convert is None:
+        by_type: dict[type, Callable[[str, Any], Any]]
         by_type = {bool: _to_bool, int: _to_int, float: _to_float}
         convert = by_type.get(type(default), _to_text)
     flag = Flag(name, default, convert, choices, text)

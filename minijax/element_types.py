@@ -41,7 +41,7 @@ class ExtendedDType:
     Subclasses define these three.
     """
 
-    type: type[extended] = extended
+    type: Any = extended
     name: Any
     physical_shape: Any
     physical_dtype: Any

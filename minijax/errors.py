@@ -102,7 +102,7 @@ _NO_VALUES = (
 )
 
 
-class _TeachingError:
+class _TeachingError(Exception):
     """Keeps the facts beside the message."""
 
     def __init__(self, message: str, **facts: Any) -> None:

@@ -16,11 +16,14 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax.backend.door import pytree
 
-PyTreeDef = pytree.PyTreeDef
+if TYPE_CHECKING:
+    PyTreeDef = Any
+else:
+    PyTreeDef = pytree.PyTreeDef
 SequenceKey = pytree.SequenceKey
 DictKey = pytree.DictKey
 GetAttrKey = pytree.GetAttrKey
@@ -33,7 +36,7 @@ KeyPath = tuple[Any, ...]
 KeyLeafPair = tuple[Any, Any]
 IsLeaf = Callable[..., bool] | None
 T = TypeVar("T")
-Class = TypeVar("Class", bound=type)
+Class = TypeVar("Class", bound=Any)
 
 
 def _new_registry(name: str, *, none_is_node: bool) -> Any:
@@ -334,7 +337,7 @@ def _simple_key(key: Any) -> str:
 def register_pytree_node(
     nodetype: type,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Iterable[Any]], Any],
+    unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
 ) -> None:
     """Make instances of a class nodes of trees.
@@ -362,7 +365,7 @@ def register_pytree_node_class(cls: Class) -> Class:
 def register_pytree_with_keys(
     nodetype: type,
     flatten_with_keys: Callable[[Any], tuple[Iterable[KeyLeafPair], Any]],
-    unflatten_func: Callable[[Any, Iterable[Any]], Any],
+    unflatten_func: Callable[[Any, Any], Any],
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
 ) -> None:
     """Register a class whose items have keys, which appear in paths.
