@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo
+from minijax.config import state
 from minijax.core import ShapedArray, get_aval
 from minijax.primitives.elementwise import (
+    add,
     bitwise_or,
     bitwise_xor,
     shift_left,
@@ -29,6 +31,8 @@ from minijax.primitives.shaping import (
     concatenate,
     convert_element_type,
     expand_dims,
+    iota,
+    reshape,
     squeeze,
 )
 from minijax.primitives.slicing import slice_in_dim
@@ -243,6 +247,9 @@ def threefry_seed(seeds: Any) -> Any:
 
 def threefry_split(keys: Any, shape: Shape) -> Any:
     """New key words: the encrypted positions of an array of keys."""
+    if not state.threefry_partitionable:
+        words = _encrypt_sequence(keys, 2 * math.prod(shape))
+        return reshape(words, (*get_aval(keys).shape[:-1], *shape, 2))
     return stack_last(*_encrypt_positions(keys, shape))
 
 
@@ -252,8 +259,10 @@ def threefry_random_bits(keys: Any, bit_width: int, shape: Shape) -> Any:
         raise TypeError(
             f"random bits come in widths of 8, 16, 32 and 64, got {bit_width}"
         )
-    word1, word2 = _encrypt_positions(keys, shape)
     dtype = UINT_DTYPES[bit_width]
+    if not state.threefry_partitionable:
+        return _sequential_bits(keys, dtype, shape)
+    word1, word2 = _encrypt_positions(keys, shape)
     if bit_width == 64:
         upper = shift_left(convert_element_type(word1, dtype), np.array(32, dtype))
         return bitwise_or(upper, convert_element_type(word2, dtype))
@@ -274,3 +283,59 @@ def threefry_fold_in(keys: Any, messages: Any) -> Any:
         last_slice(block, 1),
     )
     return stack_last(*words)
+
+
+# -- the older way of counting ------------------------------------------------------
+
+# With the flag `jax_threefry_partitionable` off, numbers are those of JAX before 0.5:
+# words 0 to n are numbered, and word i is encrypted together with word i + n/2. A part
+# of an array then cannot be computed without its counterpart elsewhere.
+
+
+def _encrypt_sequence(keys: Any, count: int) -> Any:
+    """`count` encrypted words from each of `keys`: shape (*batch, count)."""
+    batch = get_aval(keys).shape[:-1]
+    half = (count + 1) // 2
+    first = iota(UINT32, half)
+    second = add(first, np.uint32(half))
+    if count % 2:
+        # The word that fills up an odd number is 0.
+        second = concatenate(
+            [slice_in_dim(second, 0, half - 1), np.zeros(1, UINT32)], 0
+        )
+    rank = len(batch) + 1
+    full = (*batch, half)
+
+    def repeated(word: Any) -> Any:
+        return broadcast_in_dim(word, full, tuple(range(len(batch))))
+
+    blocks = [broadcast_in_dim(part, full, (rank - 1,)) for part in (first, second)]
+    words = threefry2x32_p.bind(
+        repeated(last_slice(keys, 0)), repeated(last_slice(keys, 1)), *blocks
+    )
+    return slice_in_dim(concatenate(words, rank - 1), 0, count, axis=rank - 1)
+
+
+def _sequential_bits(keys: Any, dtype: np.dtype, shape: Shape) -> Any:
+    """Random bits packed into as few words as they fill."""
+    batch = get_aval(keys).shape[:-1]
+    width = 8 * dtype.itemsize
+    size = math.prod(shape)
+    count = -(-size * width // 32)
+    words = _encrypt_sequence(keys, count)
+    axis = len(batch)
+    if width == 64:
+        upper = convert_element_type(slice_in_dim(words, 0, size, axis=axis), dtype)
+        lower = convert_element_type(slice_in_dim(words, size, None, axis=axis), dtype)
+        words = bitwise_or(shift_left(upper, np.array(32, dtype)), lower)
+    elif width < 32:
+        # Each word gives several numbers, the lowest bits first.
+        parts = [
+            shift_right_logical(words, np.uint32(shift))
+            for shift in range(0, 32, width)
+        ]
+        columns = [expand_dims(part, (axis + 1,)) for part in parts]
+        packed = concatenate(columns, axis + 1)
+        flat = reshape(packed, (*batch, count * len(parts)))
+        words = slice_in_dim(convert_element_type(flat, dtype), 0, size, axis=axis)
+    return reshape(words, (*batch, *shape))

@@ -202,9 +202,9 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
     return as_given(True, _make_key("PRNGKey", seed, impl))
 
 
-def key_dtype(impl: Any = None) -> dtypes.PRNGKeyDType:
+def key_dtype(impl_spec: Any = None) -> dtypes.PRNGKeyDType:
     """Returns the dtype of the keys of a generator, the default one for None."""
-    return dtypes.PRNGKeyDType(resolve_prng_impl(impl))
+    return dtypes.PRNGKeyDType(resolve_prng_impl(impl_spec))
 
 
 def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:

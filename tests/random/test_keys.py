@@ -256,3 +256,25 @@ def test_with_64_bits():
             ]
 
     same(program)
+
+
+def test_the_older_way_of_counting():
+    def program(jax):
+        jax.config.update("jax_threefry_partitionable", False)
+        try:
+            key = jax.random.key(5)
+            keys = jax.random.split(key, 3)
+            return [
+                keys,
+                jax.random.split(key, (2, 2)),
+                jax.random.bits(key, (5,)),
+                jax.random.bits(key, (2, 3), "uint8"),
+                jax.random.bits(key, (5,), "uint16"),
+                jax.random.normal(key, (3,)),
+                jax.vmap(lambda k: jax.random.bits(k, (3,), "uint8"))(keys),
+                jax.vmap(jax.random.split)(keys),
+            ]
+        finally:
+            jax.config.update("jax_threefry_partitionable", True)
+
+    same(program)
