@@ -1,0 +1,54 @@
+"""Special functions under SciPy's names: values, derivatives and jaxprs of jax."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+INSIDE = np.array([0.1, 0.5, 0.9], np.float32)
+
+NAMES = """erf erfc erfinv expit logit gammaln digamma i0 i0e i1 i1e""".split()
+
+
+def text(jaxpr):
+    return re.sub(r"0x[0-9a-f]+", "0x", re.sub(r"<function[^>]*>", "<f>", str(jaxpr)))
+
+
+def assert_same_program(name, *args):
+    def programs(library):
+        function = getattr(library.scipy.special, name)
+        return function, library.grad(lambda *xs: function(*xs).sum())
+
+    for ours, theirs in zip(programs(minijax), programs(jax), strict=True):
+        left, right = ours(*args), theirs(*args)
+        assert left.dtype == right.dtype
+        np.testing.assert_allclose(np.asarray(left), np.asarray(right), rtol=1e-5)
+        expected = text(jax.make_jaxpr(theirs)(*args))
+        assert text(minijax.make_jaxpr(ours)(*args)) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_of_one_argument(name):
+    assert_same_program(name, INSIDE)
+
+
+@pytest.mark.parametrize("name", ["xlogy", "xlog1py"])
+def test_of_two_arguments(name):
+    assert_same_program(name, INSIDE, INSIDE + 1)
+    function = getattr(minijax.scipy.special, name)
+    assert float(function(0.0, -1.0)) == 0.0
+    assert np.isnan(function(0.0, np.nan))
+
+
+@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
+def test_incomplete_gamma(name):
+    ours = getattr(minijax.scipy.special, name)(INSIDE + 1, INSIDE)
+    theirs = getattr(jax.scipy.special, name)(INSIDE + 1, INSIDE)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5)
+
+
+def test_integers_become_floats():
+    assert minijax.scipy.special.erf(1).dtype == np.float32
