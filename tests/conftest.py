@@ -6,12 +6,23 @@ import shutil
 import pytest
 
 # Value tests compile many small programs and run each once: XLA's optimisations cost
-# more than they save. Both variables are read when a program is compiled, and hold
-# only while a test of this folder runs, so that notebooks, whose kernels inherit the
-# environment, compile as a learner's would.
-QUICK = {"MINIJAX_TEST_FAST_COMPILE": "1", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-for _name, _value in QUICK.items():
-    os.environ.setdefault(_name, _value)
+# more than they save. minijax reads its variable when it compiles; it is set only while
+# a test of this folder runs, since the kernels of notebooks inherit the environment and
+# should compile as a learner's would. JAX reads its own when it is imported.
+FAST_COMPILE = "MINIJAX_TEST_FAST_COMPILE"
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    before = os.environ.get(FAST_COMPILE)
+    os.environ[FAST_COMPILE] = before or "1"
+    try:
+        return (yield)
+    finally:
+        if before is None:
+            del os.environ[FAST_COMPILE]
+
 
 # marker, the programs of which one must be there, what is skipped without
 TOOLS = {

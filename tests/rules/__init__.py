@@ -1,0 +1,1 @@
+"""The rules of every first-order primitive: values, derivatives, batches."""
