@@ -32,13 +32,13 @@ PHRASES: dict[str, str] = {
     "floor": "next whole number downwards",
     "imag": "imaginary part",
     "integer_pow": "each entry to the power {y}",
-    "is_finite": "true where the entry is neither inf nor nan",
+    "is_finite": "neither inf nor nan",
     "lgamma": "log of the gamma function",
-    "log": "natural logarithm of each entry",
-    "log1p": "natural logarithm of 1 + the entry",
+    "log": "natural logarithm",
+    "log1p": "logarithm of 1 + the entry",
     "logistic": "1 / (1 + e to the minus entry)",
     "neg": "minus each entry",
-    "not": "each bit, or truth value, turned over",
+    "not": "each bit turned over",
     "population_count": "number of one bits",
     "real": "real part",
     "round": "nearest whole number",
@@ -50,7 +50,7 @@ PHRASES: dict[str, str] = {
     "square": "each entry times itself",
     "stop_gradient": "the value, as a constant for derivatives",
     "tan": "tangent of each entry",
-    "tanh": "hyperbolic tangent of each entry",
+    "tanh": "hyperbolic tangent",
     # two numbers in, one number out
     "add": "sum, entry by entry",
     "add_any": "sum of two derivatives",
@@ -59,18 +59,18 @@ PHRASES: dict[str, str] = {
     "complex": "complex number from two parts",
     "div": "quotient, entry by entry",
     "eq": "true where equal",
-    "ge": "true where first is at least second",
-    "gt": "true where first is greater",
-    "le": "true where first is at most second",
-    "lt": "true where first is smaller",
+    "ge": "true where at least",
+    "gt": "true where greater",
+    "le": "true where at most",
+    "lt": "true where smaller",
     "max": "the larger, entry by entry",
     "min": "the smaller, entry by entry",
     "mul": "product, entry by entry",
     "ne": "true where different",
     "nextafter": "next number towards the second",
     "or": "either, bit by bit",
-    "pow": "first to the power of second",
-    "rem": "remainder, with the sign of the first",
+    "pow": "first to the power second",
+    "rem": "remainder, sign of first",
     "shift_left": "bits moved left",
     "shift_right_arithmetic": "bits moved right, sign kept",
     "shift_right_logical": "bits moved right, zeros in",
@@ -78,20 +78,20 @@ PHRASES: dict[str, str] = {
     "xor": "one but not both, bit by bit",
     # choosing
     "clamp": "held between a smallest and a largest value",
-    "select_n": "entries chosen by the first",
+    "select_n": "chosen by the first",
     # shapes
-    "broadcast_in_dim": "repeated to shape {shape}",
+    "broadcast_in_dim": "repeated to {shape}",
     "concatenate": "joined along axis {dimension}",
     "iota": "0, 1, 2, ... along axis {dimension}",
     "pad": "padded, or cut, at the edges",
-    "reshape": "same entries, shape {new_sizes}",
+    "reshape": "same entries, {new_sizes}",
     "rev": "reversed along {dimensions}",
     "split": "cut into pieces along axis {axis}",
-    "squeeze": "axes {dimensions} of size 1 removed",
-    "transpose": "axes in the order {permutation}",
+    "squeeze": "{dimensions} of size 1 removed",
+    "transpose": "axes reordered {permutation}",
     # parts of arrays
-    "dynamic_slice": "a block, from a start known at run time",
-    "dynamic_update_slice": "a block replaced, at a start known at run time",
+    "dynamic_slice": "a block, start given",
+    "dynamic_update_slice": "a block replaced",
     "gather": "entries picked by indices",
     "scatter": "entries replaced at indices",
     "scatter_add": "added into entries at indices",
@@ -118,7 +118,7 @@ PHRASES: dict[str, str] = {
     "dot_general": "matrix product",
     # types
     "bitcast_convert_type": "same bits, read as {new_dtype}",
-    "convert_element_type": "the same numbers as {new_dtype}",
+    "convert_element_type": "converted to {new_dtype}",
     "copy": "a copy",
     "copy_p": "a copy",
     "reduce_precision": "rounded as if there were fewer bits",
@@ -139,10 +139,10 @@ PHRASES: dict[str, str] = {
     "psum": "sum over {axes}",
     # programs inside a program
     "cond": "one of several programs",
-    "custom_jvp_call": "calls a program, own derivative rule",
-    "custom_vjp_call": "calls a program, own backward rule",
-    "jit": "calls the program {name}",
-    "pjit": "calls the program {name}",
+    "custom_jvp_call": "call, own derivative rule",
+    "custom_vjp_call": "call, own backward rule",
+    "jit": "calls {name}",
+    "pjit": "calls {name}",
     "scan": "a loop over a leading axis",
     "while": "a loop until a condition fails",
 }
@@ -167,6 +167,7 @@ def axes_in_words(value: Any) -> str:
 def meaning(primitive: str, params: Mapping[str, Any]) -> str:
     """Returns what an equation of this primitive does, or "" if no words are known."""
     words = _Parameters(params)
-    if isinstance(params.get("axes"), tuple):
-        words["axes"] = axes_in_words(params["axes"])
+    for name in ("axes", "dimensions"):
+        if isinstance(params.get(name), tuple):
+            words[name] = axes_in_words(params[name])
     return PHRASES.get(primitive, "").format_map(words)

@@ -82,32 +82,31 @@ def same(answer: Any, right: Any) -> bool:
         return False
 
 
-def check(name: str, *made: Any) -> bool:
+def check(name: str, *made: Any) -> None:
     """Grades what the learner made for the exercise `name`, and prints the outcome.
 
-    Returns whether it passes. Exceptions of the learner's code are reported, not
-    raised, so that a notebook with unsolved exercises runs from top to bottom.
+    Exceptions of the learner's code are reported, not raised, so that a notebook with
+    unsolved exercises runs from top to bottom.
     """
     module = chapter(name)
     exercise = None if module is None else module.EXERCISES.get(name)
     if exercise is None:
         print(f"{name}: there is no such exercise.")
-        return False
+        return
     if not made or any(thing is ... for thing in made):
         print(f"{name}: not solved yet. Put your solution in place of ...")
-        return False
+        return
     complaint = run(exercise.grade, made)
     if complaint is None:
         failures.pop(name, None)
         print(f"{name}: solved.")
-        return True
+        return
     failures[name] += 1
     print(f"{name}: not yet. {complaint}")
     if failures[name] >= 2:
         print(f"  hint: {exercise.hint}")
     if failures[name] >= 3:
         print(f"  read: {exercise.read}")
-    return False
 
 
 def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:

@@ -25,6 +25,7 @@ from minijax_widgets.view import View
 WIDTH = 100
 ROWS_IN_TWIN = 12
 LAST_ROWS_IN_TWIN = 5
+CELL = "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px"
 
 
 def jaxpr(
@@ -150,42 +151,43 @@ class JaxprView(View):
 
     def html_row(self, line: Line) -> str:
         """Returns one printed line, with its rail, as a table row."""
-        number = line.equation
         code = "".join(self.html_piece(piece) for piece in line.pieces)
-        selected = number is not None and number == self.recording.telling
-        opens = number is not None and self.opens(line, number)
+        if line.equation is None:
+            # A line of the frame may be long; it must not push the rail away.
+            return (
+                f'<tr class="mj-row" style="border:0"><td class="mj-code" colspan="4" '
+                f'style="{CELL};padding:0 8px">{code}</td></tr>'
+            )
+        equation = self.recording.equations[line.equation]
         rail = ["", "", ""]
-        if opens and number is not None:
-            equation = self.recording.equations[number]
+        if self.opens(line, equation):
             if equation.span is not None:
                 rail[0] = str(equation.span.line)
                 rail[1] = cut(equation.span.text, 32)
             rail[2] = equation.meaning
-        background = f"background:{LIGHT['panel']}" if selected else ""
-        cell = "border:0;text-align:left;vertical-align:top;padding:0"
-        attributes = ' class="mj-row"'
-        if number is not None:
-            names = "mj-row mj-on" if selected else "mj-row"
-            detail = escape(self.detail(number), quote=True)
-            attributes = f' class="{names}" data-e="{number}" data-d="{detail}"'
+        selected = equation.id == self.recording.telling
+        names = "mj-row mj-on" if selected else "mj-row"
+        ground = f"background:{LIGHT['panel']}" if selected else ""
+        ink = f"color:{PALETTE['constant'][0]}"
+        detail = escape(self.detail(equation.id), quote=True)
         return (
-            f'<tr{attributes} style="border:0;{background}">'
-            f'<td class="mj-code" style="{cell};white-space:pre;'
-            f'padding:0 24px 0 8px;{background}">{code}</td>'
+            f'<tr class="{names}" data-e="{equation.id}" data-d="{detail}" '
+            f'style="border:0;{ground}">'
+            f'<td class="mj-code" style="{CELL};padding:0 24px 0 8px;{ground}">'
+            f"{code}</td>"
             + "".join(
-                f'<td class="mj-rail" style="{cell};color:{PALETTE["constant"][0]};'
-                f'white-space:pre;padding-right:16px;{background}">{escape(text)}</td>'
+                f'<td class="mj-rail" style="{CELL};padding:0 16px 0 0;{ink};{ground}">'
+                f"{escape(text)}</td>"
                 for text in rail
             )
             + "</tr>"
         )
 
-    def opens(self, line: Line, number: int) -> bool:
+    def opens(self, line: Line, equation: Equation) -> bool:
         """Says whether `line` is the one that defines the equation's results."""
-        results = self.recording.equations[number].results
-        if not results:
+        if not equation.results:
             return True
-        return any(p.defines and p.variable in results for p in line.pieces)
+        return any(p.defines and p.variable in equation.results for p in line.pieces)
 
     def html_piece(self, piece: Piece) -> str:
         """Returns a part of a line; a variable is a span that knows its id."""
