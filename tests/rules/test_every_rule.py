@@ -1,0 +1,169 @@
+"""Every primitive has every rule that applies to it, or says why it has not.
+
+The walk goes over all registered primitives, so that a new one cannot be forgotten; a
+second walk holds that the cases of this folder reach each of them, and a third holds
+each primitive's meaning in NumPy against XLA.
+"""
+
+import numpy as np
+import pytest
+
+from tests.oracle.oracle import value_difference
+from tests.rules.cases import CASES
+
+minijax = pytest.importorskip("minijax")
+from minijax import core  # noqa: E402
+
+# Rules every primitive has, and where else the same knowledge may stand.
+RULES = {
+    "type_rule": lambda p: p.type_rule,
+    "lower": lambda p: p.lowerings or p.impl,
+    "jvp": lambda p: p.jvp or p.jvp_terms or p.linearize,
+    "batch": lambda p: p.batch,
+}
+
+
+def primitives() -> list:
+    return [core.all_primitives[name] for name in sorted(core.all_primitives)]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rule_is_there_or_declared_absent(rule):
+    silent = [
+        primitive.name
+        for primitive in primitives()
+        if not RULES[rule](primitive) and rule not in primitive.reasons
+    ]
+    assert silent == []
+
+
+def test_reasons_are_phrases_and_not_idle():
+    wrong = [
+        (primitive.name, rule)
+        for primitive in primitives()
+        for rule, reason in primitive.reasons.items()
+        if len(reason.split()) < 3 or (rule in RULES and RULES[rule](primitive))
+    ]
+    assert wrong == []
+
+
+def equations(jaxpr):
+    """All equations of a jaxpr and of the jaxprs in their parameters."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for value in eqn.params.values():
+            for item in value if isinstance(value, (list, tuple)) else [value]:
+                inner = getattr(item, "jaxpr", item)
+                if hasattr(inner, "eqns"):
+                    yield from equations(inner)
+
+
+def case_functions(entry):
+    """The function of a case, and those that its rules make: jvp, vjp, vmap."""
+    function = entry.build(minijax)
+    args = [minijax.numpy.asarray(arg) for arg in entry.args]
+    yield function, args
+    if entry.differentiable:
+
+        def inexact(*points):
+            full = list(args)
+            for position, point in zip(entry.differentiable, points):
+                full[position] = point
+            leaves = minijax.tree_util.tree_leaves(function(*full))
+            return [leaf for leaf in leaves if leaf.dtype.kind in "fc"]
+
+        points = [args[position] for position in entry.differentiable]
+        yield lambda *x: minijax.jvp(inexact, x, x), points
+        yield (
+            lambda *x: (lambda out, pull: pull(out))(*minijax.vjp(inexact, *x)),
+            points,
+        )
+
+
+# Primitives that the cases do not reach, and which tests do.
+REACHED_ELSEWHERE: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """The jaxprs of all cases with their arguments."""
+    made = []
+    with minijax.enable_x64(True):
+        for entry in CASES:
+            for function, args in case_functions(entry):
+                made.append((entry, minijax.make_jaxpr(function)(*args), args))
+    return made
+
+
+def test_cases_reach_every_primitive(programs):
+    reached = {eqn.primitive.name for _, c, _ in programs for eqn in equations(c.jaxpr)}
+    missed = set(core.all_primitives) - reached - set(REACHED_ELSEWHERE)
+    assert sorted(missed) == []
+    assert set(REACHED_ELSEWHERE) & reached == set()
+
+
+def test_cases_name_what_they_exercise(programs):
+    """`primitives` of a case is no more than a promise unless it is held."""
+    reached: dict[str, set[str]] = {}
+    for entry, closed, _ in programs:
+        names = {eqn.primitive.name for eqn in equations(closed.jaxpr)}
+        reached.setdefault(entry.name, set()).update(names)
+    broken = [
+        (entry.name, name)
+        for entry in CASES
+        for name in entry.primitives
+        if name not in reached[entry.name]
+    ]
+    assert broken == []
+
+
+def test_meaning_agrees_with_xla(programs):
+    """Each equation of each case, run by XLA and by its meaning in NumPy."""
+    checked = set()
+    problems = []
+    with minijax.enable_x64(True):
+        for entry, closed, args in programs:
+            for name, message in _meanings(closed, args):
+                checked.add(name)
+                if message is not None:
+                    problems.append(f"{entry.name}: {name}: {message}")
+    assert problems == []
+    with_meaning = {p.name for p in primitives() if p.meaning is not None}
+    unchecked = with_meaning - checked - set(REACHED_ELSEWHERE)
+    assert sorted(unchecked) == []
+
+
+def _meanings(closed, args):
+    """Evaluate a jaxpr by XLA; for each equation with a meaning, how NumPy differs."""
+    values = dict(zip(closed.jaxpr.invars, args))
+    values.update(zip(closed.jaxpr.constvars, closed.consts))
+
+    def read(atom):
+        return atom.val if isinstance(atom, core.Literal) else values[atom]
+
+    for eqn in closed.jaxpr.eqns:
+        operands = [read(atom) for atom in eqn.invars]
+        results = eqn.primitive.rebind(operands, eqn.params)
+        results = list(results) if eqn.primitive.multiple_results else [results]
+        values.update(zip(eqn.outvars, results))
+        if eqn.primitive.meaning is None:
+            continue
+        yield eqn.primitive.name, _difference_of_meaning(eqn, operands, results)
+
+
+def _difference_of_meaning(eqn, operands, results):
+    avals = [core.get_aval(operand) for operand in operands]
+    plain = [np.asarray(x, aval.dtype) for x, aval in zip(operands, avals)]
+    with np.errstate(all="ignore"):
+        meant = eqn.primitive.meaning(*plain, **eqn.params)
+    if not eqn.primitive.multiple_results:
+        meant = [meant]
+    for ours, xla in zip(meant, results, strict=True):
+        xla = np.asarray(xla)
+        ours = np.asarray(ours)
+        if ours.shape != xla.shape:
+            return f"shape {ours.shape}, XLA {xla.shape}"
+        message = value_difference(ours.astype(xla.dtype), xla)
+        if message is not None:
+            return message + " (meaning, XLA)"
+    return None
