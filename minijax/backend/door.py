@@ -23,9 +23,9 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 os.environ.setdefault("PJRT_NPROC", "32")
 
-from jaxlib import _hlo, _jax  # noqa: E402
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # noqa: E402
 from jaxlib import version as _version  # noqa: E402
-from jaxlib import weakref_lru_cache as _weakref_lru_cache  # noqa: E402
+from jaxlib import weakref_lru_cache as _weak  # type: ignore[attr-defined] # noqa: E402
 from jaxlib import xla_client as xc  # noqa: E402, F401
 
 jaxlib_version_text: str = _version.__version__
@@ -40,7 +40,7 @@ if jaxlib_version < (0, 10):
     )
 
 pytree = _jax.pytree
-weakref_lru_cache = _weakref_lru_cache.weakref_lru_cache
+weakref_lru_cache = _weak.weakref_lru_cache
 ArrayImpl = _jax.ArrayImpl
 DeviceList = _jax.DeviceList
 HloSharding = _hlo.HloSharding

@@ -89,7 +89,7 @@ def _make_context_class(mlir: _Mlir) -> type:
     # jaxlib puts a Python class over the C++ one, which starts a pool of threads for
     # every context. The C++ class does not.
     from_python = ir.Context.__module__.endswith("_mlir_libs")
-    base = ir.Context.__base__ if from_python else ir.Context
+    base: Any = ir.Context.__base__ if from_python else ir.Context
 
     class Context(base):
         """An MLIR context with the dialects loaded and its own tables of types."""
@@ -544,7 +544,7 @@ def _widen(value: Any) -> Any:
     """Converts a tensor to float64 or int64 or uint64, whichever holds its values."""
     dtype = _dtype_of(value.type)
     if dtype.kind == "b" or np.issubdtype(dtype, np.unsignedinteger):
-        wide = np.dtype(np.uint64)
+        wide: np.dtype = np.dtype(np.uint64)
     elif np.issubdtype(dtype, np.signedinteger):
         wide = np.dtype(np.int64)
     elif "int" in dtype.name:

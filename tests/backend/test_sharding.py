@@ -55,7 +55,8 @@ def test_spec_is_jaxs(partitions) -> None:
 def test_specs_with_reductions() -> None:
     spec = P("x", unreduced={"y"}, reduced=frozenset({"z"}))
     assert repr(spec) == "P('x', unreduced={'y'}, reduced={'z'})"
-    assert repr(P(unreduced={"y"})) == repr(jax.P(unreduced={"y"}))
+    if JAX_0_10:
+        assert repr(P(unreduced={"y"})) == repr(jax.P(unreduced={"y"}))
     assert spec is not P("x")
     assert pickle.loads(pickle.dumps(spec)) is spec
     with pytest.raises(ValueError, match="dangerous"):
@@ -205,8 +206,9 @@ def test_abstract_mesh_prints_as_jaxs() -> None:
     ],
 )
 def test_wrong_meshes_and_shardings_raise_as_in_jax(make, error) -> None:
-    with pytest.raises(error):
-        make(jax.sharding, jax.devices()[0])
+    if JAX_0_10:
+        with pytest.raises(error):
+            make(jax.sharding, jax.devices()[0])
     with pytest.raises(error):
         make(sharding, platforms.devices("cpu")[0])
 
