@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import dtypes, errors, lax
-from minijax.array import Array
 from minijax.api import eval_shape
+from minijax.array import Array
 from minijax.core import Tracer
 from minijax.numpy import creation
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
@@ -639,9 +639,7 @@ def rewriting_take(
             if all(step == 1 for step in plan.strides):
                 return _dynamic_slice(x, plan, normalize_indices)
     gather_plan = _plan_gather(_expand_masks(items, shape), shape, normalize_indices)
-    return _gather(
-        x, gather_plan, indices_are_sorted, unique_indices, mode, fill_value
-    )
+    return _gather(x, gather_plan, indices_are_sorted, unique_indices, mode, fill_value)
 
 
 def scatter_update(

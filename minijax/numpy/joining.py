@@ -1,0 +1,490 @@
+"""Putting arrays together and taking them apart.
+
+In JAX: `numpy/lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from minijax import dtypes, lax
+from minijax.api import jit, vmap
+from minijax.array import Array
+from minijax.numpy import (
+    counting,
+    creation,
+    indexing,
+    reductions,
+    running,
+    selection,
+    sorting,
+)
+from minijax.numpy.arguments import (
+    canonicalize_axis,
+    concrete_or_error,
+    static_index,
+)
+from minijax.numpy.arraylike import (
+    as_array,
+    check_arraylike,
+    ensure_arraylike,
+    ensure_arraylike_tuple,
+    unwrap_jax_array,
+)
+from minijax.numpy.boundaries import inline_jit
+from minijax.numpy.broadcasting import broadcast_shapes, broadcast_to
+from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.shaping import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expand_dims,
+    is_single_array,
+    moveaxis,
+    ravel,
+    reshape,
+    roll,
+    transpose,
+)
+
+# --------------------------------------------------------------------------
+# Together
+
+
+def concatenate(
+    arrays: Any | Sequence[Any], axis: int | None = 0, dtype: Any = None
+) -> Array:
+    """Arrays one after the other along an existing axis; flattened if `axis` is None.
+
+    All other lengths must agree. The dtype is the promoted one, or `dtype`. Raises
+    ValueError for no arrays and for scalars, TypeError for shapes that do not fit.
+    """
+    if is_single_array(arrays):
+        return _concatenate_array(arrays, axis, dtype=dtype)
+    arrays = ensure_arraylike_tuple("concatenate", arrays)
+    if not arrays:
+        raise ValueError("Need at least one array to concatenate.")
+    if axis is None:
+        return concatenate([ravel(a) for a in arrays], axis=0, dtype=dtype)
+    if arrays[0].ndim == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    axis = canonicalize_axis(axis, arrays[0].ndim)
+    if dtype is None:
+        arrays = promote_dtypes(*arrays)
+    else:
+        arrays = [creation.asarray(a, dtype=dtype) for a in arrays]
+    return lax.concatenate(arrays, axis)
+
+
+def _concatenate_array(array: Any, axis: int | None, dtype: Any = None) -> Array:
+    """The slices of one array along its axis 0, joined by a reshape."""
+    array = creation.asarray(array, dtype=dtype)
+    if array.ndim == 0 or array.shape[0] == 0:
+        raise ValueError("Need at least one array to concatenate.")
+    if axis is None:
+        return lax.reshape(array, (array.size,))
+    if array.ndim == 1:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    axis = canonicalize_axis(axis, array.ndim - 1)
+    lengths = array.shape
+    joined = lengths[0] * lengths[axis + 1]
+    shape = (*lengths[1 : axis + 1], joined, *lengths[axis + 2 :])
+    order = [*range(1, axis + 1), 0, *range(axis + 1, array.ndim)]
+    return lax.reshape(array, shape, order)
+
+
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+    """`concatenate` under the name of the array API standard."""
+    check_arraylike("concat", *arrays)
+    return concatenate(arrays, axis=axis)
+
+
+def stack(
+    arrays: Any | Sequence[Any], axis: int = 0, out: None = None, dtype: Any = None
+) -> Array:
+    """Arrays of one shape along a new axis, at position `axis` of the result.
+
+    The dtype is the promoted one, or `dtype`. Raises ValueError for no arrays or for
+    shapes that differ.
+    """
+    if not len(arrays):
+        raise ValueError("Need at least one array to stack.")
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
+    if is_single_array(arrays):
+        axis = canonicalize_axis(axis, arrays.ndim)
+        return concatenate(expand_dims(arrays, axis + 1), axis=axis, dtype=dtype)
+    arrays = ensure_arraylike_tuple("stack", arrays)
+    if dtype is None:
+        arrays = promote_dtypes(*arrays)
+    else:
+        arrays = [creation.asarray(a, dtype=dtype) for a in arrays]
+    return lax.stack(arrays, axis=axis)
+
+
+@inline_jit(static_argnames="axis")
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The slices of `x` along `axis`, as a tuple: the inverse of `stack`."""
+    return lax.unstack(ensure_arraylike("unstack", x), axis=axis)
+
+
+def vstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
+    """Arrays on top of each other: along axis 0, vectors as rows."""
+    if is_single_array(tup):
+        arrays = vmap(atleast_2d)(tup)
+    else:
+        check_arraylike("vstack", *tup)
+        arrays = [atleast_2d(a) for a in tup]
+    return concatenate(arrays, axis=0, dtype=dtype)
+
+
+def hstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
+    """Arrays side by side: along axis 1, vectors along their only axis."""
+    if is_single_array(tup):
+        arrays = vmap(atleast_1d)(tup)
+        rank = arrays.ndim - 1
+    else:
+        check_arraylike("hstack", *tup)
+        arrays = [atleast_1d(a) for a in tup]
+        rank = arrays[0].ndim
+    return concatenate(arrays, axis=0 if rank == 1 else 1, dtype=dtype)
+
+
+def dstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
+    """Arrays behind each other: along axis 2, after `atleast_3d`."""
+    if is_single_array(tup):
+        arrays = vmap(atleast_3d)(tup)
+    else:
+        arrays = [atleast_3d(a) for a in ensure_arraylike_tuple("dstack", tup)]
+    return concatenate(arrays, axis=2, dtype=dtype)
+
+
+def column_stack(tup: Any | Sequence[Any]) -> Array:
+    """Vectors as the columns of a matrix; matrices side by side."""
+    if is_single_array(tup):
+        as_column = vmap(lambda x: transpose(atleast_2d(x)))
+        arrays = as_column(tup) if tup.ndim < 3 else tup
+    else:
+        arrays = [
+            transpose(atleast_2d(a)) if a.ndim < 2 else a
+            for a in ensure_arraylike_tuple("column_stack", tup)
+        ]
+    return concatenate(arrays, axis=1)
+
+
+@jit
+def block(arrays: Any | list[Any]) -> Array:
+    """One array from nested lists of blocks.
+
+    The innermost lists are joined along the last axis, those around them along the one
+    before, and so on. Raises ValueError for tuples, empty lists and lists of different
+    depths.
+    """
+    result, _ = _block(arrays)
+    return result
+
+
+def _block(blocks: Any) -> tuple[Array, int]:
+    """The joined blocks and the depth at which they stand, counted from within."""
+    if isinstance(blocks, tuple):
+        raise ValueError(f"jax.numpy.block does not allow tuples, got {blocks}")
+    if not isinstance(blocks, list):
+        return creation.asarray(blocks), 1
+    if not blocks:
+        raise ValueError("jax.numpy.block does not allow empty list arguments")
+    arrays, depths = zip(*map(_block, blocks), strict=True)
+    depth = depths[0]
+    if any(other != depth for other in depths):
+        raise ValueError("Mismatched list depths in jax.numpy.block")
+    rank = max(depth, *(a.ndim for a in arrays))
+    arrays = tuple(_with_rank(a, rank) for a in arrays)
+    return concatenate(arrays, axis=-depth), depth + 1
+
+
+def _with_rank(array: Array, rank: int) -> Array:
+    missing = rank - array.ndim
+    return lax.broadcast(array, (1,) * missing) if missing > 0 else array
+
+
+@jit(static_argnames=("axis",))
+def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+    """`values` after `arr`, along `axis` or, without one, both flattened."""
+    if axis is None:
+        return concatenate([ravel(arr), ravel(values)], 0)
+    return concatenate([arr, values], axis=axis)
+
+
+# --------------------------------------------------------------------------
+# Apart
+
+
+def _split(name: str, ary: Any, sections: Any, axis: int = 0) -> list[Array]:
+    array = ensure_arraylike(name, ary)
+    axis = static_index(axis, f"in jax.numpy.{name} argument `axis`")
+    size = array.shape[axis]
+    context = f"in jax.numpy.{name} argument 1"
+    is_list = isinstance(sections, (tuple, list))
+    if is_list or (is_single_array(sections) and sections.ndim > 0):
+        cuts = [static_index(cut, context) for cut in sections]
+        sizes = list(np.diff([0, *cuts, size]))
+    else:
+        count = concrete_or_error(int, sections, context)
+        length, rest = divmod(size, count)
+        if rest and name != "array_split":
+            raise ValueError(
+                "array split does not result in an equal division: rest is "
+                f"{rest}. Use jnp.array_split for parts of nearly equal length."
+            )
+        sizes = [length + 1] * rest + [length] * (count - rest)
+    return list(lax.split(array, [int(length) for length in sizes], axis=axis))
+
+
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """`ary` in so many equal parts, or cut at these positions of `axis`.
+
+    Raises ValueError when the parts are not equal.
+    """
+    return _split("split", ary, indices_or_sections, axis=axis)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """`split` in parts of nearly equal length, the longer ones first."""
+    return _split("array_split", ary, indices_or_sections, axis=axis)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """`split` along axis 0."""
+    return _split("vsplit", ary, indices_or_sections, axis=0)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """`split` along axis 1, for a vector along its only axis."""
+    array = ensure_arraylike("hsplit", ary)
+    axis = 0 if array.ndim == 1 else 1
+    return _split("hsplit", array, indices_or_sections, axis=axis)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
+    """`split` along axis 2."""
+    return _split("dsplit", ary, indices_or_sections, axis=2)
+
+
+# --------------------------------------------------------------------------
+# Over and over
+
+
+def tile(A: Any, reps: int | Sequence[int]) -> Array:
+    """Copies of `A` beside each other, `reps[i]` of them along axis `i`.
+
+    Missing entries of `reps` stand for one, missing axes of `A` are put in front.
+    """
+    array = ensure_arraylike("tile", A)
+    try:
+        counts = tuple(iter(reps))
+    except TypeError:
+        counts = (reps,)
+    counts = tuple(operator.index(count) for count in counts)
+    counts = (1,) * (array.ndim - len(counts)) + counts
+    if len(counts) > array.ndim:
+        new_axes = tuple(range(len(counts) - array.ndim))
+        array = lax.expand_dims(array, dimensions=new_axes)
+    return lax.tile(array, counts)
+
+
+def tile_to_size(array: Array, size: int) -> Array:
+    """A vector repeated and cut to the given length."""
+    if array.size < size:
+        array = tile(array, -(-size // array.size))
+    return array[:size] if array.size > size else array
+
+
+def repeat(
+    a: Any,
+    repeats: Any,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+) -> Array:
+    """Each element along `axis` as often as `repeats` says, one after the other.
+
+    The length of the result must be known while tracing: pass `total_repeat_length`
+    when `repeats` is traced; the result is then cut, or filled with its last element.
+    Raises ConcretizationTypeError without it.
+    """
+    if isinstance(repeats, (int, np.integer)):
+        check_arraylike("repeat", a)
+    else:
+        check_arraylike("repeat", a, repeats)
+    array = as_array(a)
+    if axis is None:
+        array = ravel(array)
+        axis = 0
+    axis = static_index(axis, "'axis' argument of jnp.repeat()")
+    if total_repeat_length is None:
+        repeats = concrete_or_error(
+            None,
+            repeats,
+            "When jit-compiling jnp.repeat, the total number of repeats must be "
+            "static. To fix this, either specify a static value for `repeats`, or "
+            "pass a static value to `total_repeat_length`.",
+        )
+        if np.ndim(repeats) == 0 and array.ndim != 0:
+            return _repeat_equally(array, operator.index(repeats), axis)
+        repeats = np.ravel(repeats)
+        if array.ndim != 0:
+            repeats = np.broadcast_to(repeats, [array.shape[axis]])
+        total_repeat_length = int(np.sum(repeats))
+    else:
+        repeats = ravel(repeats)
+        if array.ndim != 0:
+            repeats = broadcast_to(repeats, [array.shape[axis]])
+    if array.ndim == 0:
+        if np.shape(repeats) == (1,):
+            return creation.full([total_repeat_length], array)
+        raise ValueError(
+            "`repeat` with a scalar parameter `a` is only implemented for scalar "
+            "values of the parameter `repeats`."
+        )
+    if total_repeat_length == 0:
+        shape = list(array.shape)
+        shape[axis] = 0
+        return reshape(creation.array([], dtype=array.dtype), shape)
+    if array.shape[axis] == 0:
+        return array
+    # Mark in the result where each element's copies begin, and count the marks.
+    starts = roll(repeats, shift=1).at[0].set(0)
+    marks = creation.zeros([total_repeat_length], dtype="int32")
+    marks = marks.at[running.cumsum(starts)].add(1)
+    source = running.cumsum(marks) - 1
+    return selection.take(array, source, axis=axis)
+
+
+def _repeat_equally(array: Array, count: int, axis: int) -> Array:
+    """Every element `count` times: a broadcast along a new axis, folded in."""
+    shape = list(array.shape)
+    axis = canonicalize_axis(axis, array.ndim)
+    widened = [*shape[: axis + 1], count, *shape[axis + 1 :]]
+    kept = [i for i in range(len(widened)) if i != axis + 1]
+    result = lax.broadcast_in_dim(array, widened, kept)
+    shape[axis] *= count
+    return reshape(result, shape)
+
+
+# --------------------------------------------------------------------------
+# In between
+
+
+def delete(
+    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
+) -> Array:
+    """`arr` without the entries at `obj` (an integer, a slice, indices or a mask).
+
+    Without an axis, `arr` is flattened. The number of entries to go must be known while
+    tracing: index arrays must be concrete, or be declared unique. Raises IndexError for
+    indices out of bounds and ConcretizationTypeError for traced ones.
+    """
+    array = ensure_arraylike("delete", arr)
+    if axis is None:
+        array = ravel(array)
+        axis = 0
+    axis = canonicalize_axis(axis, array.ndim)
+    size = array.shape[axis]
+    before = (slice(None),) * axis
+    try:
+        position = canonicalize_axis(operator.index(obj), size)
+    except TypeError:
+        pass
+    else:
+        head = array[(*before, slice(0, position))]
+        tail = array[(*before, slice(position + 1, None))]
+        return concatenate([head, tail], axis=axis)
+    if isinstance(obj, slice):
+        obj = creation.arange(size)[obj]
+        assume_unique_indices = True
+    check_arraylike("delete", array, obj)
+    obj = unwrap_jax_array(obj)
+    is_integer = dtypes.issubdtype(dtypes.dtype(obj), np.integer)
+    if is_integer and assume_unique_indices:
+        kept = _kept_indices(ravel(creation.asarray(obj)), size)
+        return array[(*before, kept)]
+    indices = concrete_or_error(np.asarray, obj, "'obj' array argument of jnp.delete()")
+    if dtypes.issubdtype(indices.dtype, np.integer):
+        mask = np.ones(size, dtype=bool)
+        mask[indices] = False
+    elif indices.dtype == bool:
+        if indices.shape != (size,):
+            raise ValueError(
+                "np.delete(arr, obj): for boolean indices, obj must be one-dimensional "
+                "with length matching specified axis."
+            )
+        mask = ~indices
+    else:
+        raise ValueError(
+            f"np.delete(arr, obj): got obj.dtype={indices.dtype}; must be integer or "
+            "bool."
+        )
+    return array[(*before, mask)]
+
+
+def _kept_indices(deleted: Array, size: int) -> Array:
+    """The indices that remain once `deleted` (unique, maybe traced) are gone."""
+    deleted = selection.where(deleted < 0, deleted + size, deleted)
+    deleted = sorting.sort(selection.clip(deleted, 0, size))
+    # Entry i of the sorted list has i deleted ones before it.
+    deleted = deleted - creation.arange(len(deleted), dtype=deleted.dtype)
+    kept = creation.arange(size - deleted.size, dtype=deleted.dtype)
+    passed = kept[None, :] >= deleted[:, None]
+    return kept + reductions.sum(passed, 0, dtype=kept.dtype)
+
+
+def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
+    """`arr` with `values` put in before the positions `obj` of the given axis.
+
+    Without an axis, `arr` is flattened. The dtype is that of `arr`. Raises ValueError
+    for positions that are neither integers nor a slice.
+    """
+    position = 0 if isinstance(obj, slice) else obj
+    array, _, inserted = ensure_arraylike("insert", arr, position, values)
+    if axis is None:
+        array = ravel(array)
+        axis = 0
+    axis = concrete_or_error(None, axis, "axis argument of jnp.insert()")
+    axis = canonicalize_axis(axis, array.ndim)
+    size = array.shape[axis]
+    if isinstance(obj, slice):
+        indices = creation.arange(*obj.indices(size))
+    else:
+        indices = creation.asarray(obj)
+    if indices.ndim > 1:
+        raise ValueError(
+            "jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar; "
+            f"got {obj}"
+        )
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        if indices.size != 0 or is_single_array(obj):
+            raise ValueError(
+                f"jnp.insert(): index array must be integer typed; got {obj}"
+            )
+        indices = creation.zeros(0, int)
+    inserted = creation.array(inserted, ndmin=array.ndim, dtype=array.dtype)
+    if indices.size == 1:
+        if indices.ndim == 0:
+            inserted = moveaxis(inserted, 0, axis)
+        indices = creation.full(inserted.shape[axis], ravel(indices)[0])
+    count = broadcast_shapes(indices.shape, (inserted.shape[axis],))[0]
+    shape = list(array.shape)
+    shape[axis] += count
+    result = creation.zeros_like(array, shape=tuple(shape))
+    indices = selection.where(indices < 0, indices + size, indices)
+    indices = selection.clip(indices, 0, size)
+    steps = creation.arange(count, dtype=indices.dtype)
+    new_places = indices.at[sorting.argsort(indices)].add(steps)
+    is_old = creation.ones(size + count, dtype=bool).at[new_places].set(False)
+    old_places = counting.nonzero(is_old, size=size)[0]
+    before = (slice(None),) * axis
+    set_at = lax.scatter
+    result = indexing.scatter_update(result, (*before, new_places), inserted, set_at)
+    return indexing.scatter_update(result, (*before, old_places), array, set_at)

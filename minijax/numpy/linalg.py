@@ -1,0 +1,307 @@
+"""`jax.numpy.linalg`: norms, powers and chains of matrix products.
+
+In JAX: `numpy/linalg.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from minijax import dtypes
+from minijax.api import jit
+from minijax.array import Array
+from minijax.numpy import (
+    contractions,
+    diagonals,
+    einstein,
+    reductions,
+    shaping,
+    ufuncs,
+    ufuncs_more,
+)
+from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
+from minijax.numpy.broadcasting import broadcast_to
+from minijax.numpy.promotion import promote_dtypes_inexact
+
+# --------------------------------------------------------------------------
+# Norms
+
+
+def _root_of_squares(x: Array, axis: Any, keepdims: bool) -> Array:
+    squares = ufuncs_more.real(x * ufuncs_more.conj(x))
+    return ufuncs_more.sqrt(reductions.sum(squares, axis=axis, keepdims=keepdims))
+
+
+@jit(static_argnames=("ord", "axis", "keepdims"))
+def norm(
+    x: Any,
+    ord: int | float | str | None = None,
+    axis: None | tuple[int, ...] | int = None,
+    keepdims: bool = False,
+) -> Array:
+    """The norm of vectors along one axis, or of matrices in two; of all, without one.
+
+    The default is the root of the sum of squares. For vectors `ord` is any number, inf,
+    -inf or 0; for matrices 1, -1, inf, -inf or "fro". Integers give a floating result.
+    Raises ValueError for another `ord` and for more than two axes.
+    """
+    x = ensure_arraylike("jnp.linalg.norm", x)
+    (x,) = promote_dtypes_inexact(x)
+    rank = x.ndim
+    if axis is None:
+        if ord is None:
+            return _root_of_squares(x, None, keepdims)
+        axes = tuple(range(rank))
+    elif isinstance(axis, tuple):
+        axes = tuple(canonicalize_axis(i, rank) for i in axis)
+    else:
+        axes = (canonicalize_axis(axis, rank),)
+    if len(axes) == 1:
+        order = 2 if ord is None else ord
+        return vector_norm(x, ord=order, axis=axes, keepdims=keepdims)
+    if len(axes) != 2:
+        raise ValueError(
+            f"Improper number of axes for norm: {axis=}. Pass one axis to compute a "
+            "vector-norm, or two axes to compute a matrix-norm."
+        )
+    if ord is None or ord in ("f", "fro"):
+        return _root_of_squares(x, axes, keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        return _largest_sum(x, ord, axes, keepdims)
+    raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+
+
+def _largest_sum(
+    x: Array, ord: int | float, axes: tuple[int, int], keepdims: bool
+) -> Array:
+    """The largest (or least) sum of a column, for 1 and -1, or of a row, for inf."""
+    rows, columns = axes
+    summed, compared = (rows, columns) if ord in (1, -1) else (columns, rows)
+    if not keepdims and compared > summed:
+        compared -= 1
+    sums = reductions.sum(ufuncs.abs(x), axis=summed, keepdims=keepdims)
+    if ord > 0:
+        return reductions.amax(sums, axis=compared, keepdims=keepdims, initial=0)
+    return reductions.amin(sums, axis=compared, keepdims=keepdims)
+
+
+def vector_norm(
+    x: Any,
+    /,
+    *,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: int | float | str = 2,
+) -> Array:
+    """The norm of vectors along `axis`; along several, or all, as if they were flat.
+
+    `ord` is any number: 0 counts what is not zero, inf and -inf take the largest and
+    the least. Raises ValueError for a string.
+    """
+    x = ensure_arraylike("jnp.linalg.vector_norm", x)
+    if ord is None or ord == 2:
+        return _root_of_squares(x, axis, keepdims)
+    options = {"axis": axis, "keepdims": keepdims}
+    if ord == np.inf:
+        return reductions.amax(ufuncs.abs(x), initial=0, **options)
+    if ord == -np.inf:
+        return reductions.amin(ufuncs.abs(x), **options)
+    if ord == 0:
+        dtype = dtypes.finfo(x.dtype).dtype
+        return reductions.sum(x != 0, dtype=dtype, **options)
+    if ord == 1:
+        return reductions.sum(ufuncs.abs(x), **options)
+    if isinstance(ord, str):
+        way_out = f" Use 'jax.numpy.{ord}' instead." if ord == "inf" else ""
+        way_out = " Use '-jax.numpy.inf' instead." if ord == "-inf" else way_out
+        raise ValueError(f"Invalid order '{ord}' for vector norm.{way_out}")
+    magnitudes = ufuncs.abs(x)
+    power = np.array(ord, magnitudes.dtype)
+    inverse = np.array(1.0 / power, magnitudes.dtype)
+    total = reductions.sum(magnitudes**power, **options)
+    return ufuncs.power(total, inverse)
+
+
+def matrix_norm(
+    x: Any, /, *, keepdims: bool = False, ord: int | float | str = "fro"
+) -> Array:
+    """`norm` of the matrices in the last two axes."""
+    x = ensure_arraylike("jnp.linalg.matrix_norm", x)
+    return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
+
+
+# --------------------------------------------------------------------------
+# Powers and chains
+
+
+@jit(static_argnames=("n",))
+def matrix_power(a: Any, n: int) -> Array:
+    """Square matrices to a power that is not negative, by repeated squaring.
+
+    Raises TypeError for matrices that are not square, and for an `n` that is no
+    integer or negative.
+    """
+    array = ensure_arraylike("jnp.linalg.matrix_power", a)
+    if array.ndim < 2:
+        raise TypeError(
+            f"{array.ndim}-dimensional array given. Array must be at least "
+            "two-dimensional"
+        )
+    if array.shape[-2] != array.shape[-1]:
+        raise TypeError("Last 2 dimensions of the array must be square")
+    try:
+        n = operator.index(n)
+    except TypeError as error:
+        raise TypeError(f"exponent must be an integer, got {n}") from error
+    if n < 0:
+        raise TypeError(
+            f"exponent must not be negative, got {n}: invert the matrix first."
+        )
+    if n == 0:
+        identity = diagonals.eye(array.shape[-2], dtype=array.dtype)
+        return broadcast_to(identity, array.shape)
+    if n == 3:
+        return (array @ array) @ array
+    square = array
+    result = None
+    while n > 0:
+        if n % 2:
+            result = square if result is None else result @ square
+        n //= 2
+        if n:
+            square = square @ square
+    return result
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
+    """The product of several matrices, in the order that costs least.
+
+    The first and the last may be vectors. Raises ValueError for fewer than two arrays
+    and for shapes that do not fit.
+    """
+    chain = list(ensure_arraylike_tuple("jnp.linalg.multi_dot", arrays))
+    if len(chain) < 2:
+        raise ValueError(
+            f"multi_dot requires at least two arrays; got len(arrays)={len(chain)}"
+        )
+    shapes = [array.shape for array in chain]
+    ends = (chain[0], chain[-1])
+    if any(end.ndim not in (1, 2) for end in ends) or any(
+        array.ndim != 2 for array in chain[1:-1]
+    ):
+        raise ValueError(
+            "multi_dot: input arrays must all be two-dimensional, except for the first "
+            "and last array which may be 1 or 2 dimensional. Got array shapes "
+            f"{shapes}"
+        )
+    if any(left[-1] != right[0] for left, right in itertools.pairwise(shapes)):
+        raise ValueError(
+            "multi_dot: last dimension of each array must match first dimension of "
+            f"following array. Got array shapes {shapes}"
+        )
+    axes: list[tuple[int, ...]] = [(i, i + 1) for i in range(len(chain))]
+    if chain[0].ndim == 1:
+        axes[0] = axes[0][1:]
+    if chain[-1].ndim == 1:
+        axes[-1] = axes[-1][:1]
+    operands = itertools.chain(*zip(chain, axes, strict=True))
+    return einstein.einsum(*operands, optimize="auto", precision=precision)
+
+
+# --------------------------------------------------------------------------
+# The array API's names for what `jax.numpy` has under others
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """Vector products of vectors of length three along `axis`."""
+    x1, x2 = ensure_arraylike("jnp.linalg.cross", x1, x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(
+            "Both input arrays must be (arrays of) 3-dimensional vectors, but they "
+            f"have {x1.shape[axis]=} and {x2.shape[axis]=}"
+        )
+    return contractions.cross(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Array:
+    """All products of an element of one vector with one of another."""
+    x1, x2 = ensure_arraylike("jnp.linalg.outer", x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(
+            f"Input arrays must be one-dimensional, but they are {x1.ndim=} {x2.ndim=}"
+        )
+    return x1[:, None] * x2[None, :]
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """The diagonals of the matrices in the last two axes."""
+    x = ensure_arraylike("jnp.linalg.diagonal", x)
+    return diagonals.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sums of the diagonals of the matrices in the last two axes."""
+    x = ensure_arraylike("jnp.linalg.trace", x)
+    return contractions.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+def matmul(
+    x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None
+) -> Array:
+    """`jax.numpy.matmul`."""
+    x1, x2 = ensure_arraylike("jnp.linalg.matmul", x1, x2)
+    return contractions.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def tensordot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding=None,
+) -> Array:
+    """`jax.numpy.tensordot`."""
+    x1, x2 = ensure_arraylike("jnp.linalg.tensordot", x1, x2)
+    return contractions.tensordot(
+        x1,
+        x2,
+        axes=axes,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """`jax.numpy.vecdot`."""
+    x1, x2 = ensure_arraylike("jnp.linalg.vecdot", x1, x2)
+    return contractions.vecdot(
+        x1,
+        x2,
+        axis=axis,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+def matrix_transpose(x: Any, /) -> Array:
+    """`jax.numpy.matrix_transpose`."""
+    return shaping.matrix_transpose(ensure_arraylike("jnp.linalg.matrix_transpose", x))

@@ -1,0 +1,373 @@
+"""`pad`, in all of NumPy's modes.
+
+Only a constant is put on by the `pad` primitive; the other modes join the array with
+pieces of itself, one axis after the other. In JAX: `numpy/lax_numpy.py`, `_pad`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from minijax import dtypes, lax
+from minijax.api import jit, vmap
+from minijax.array import Array
+from minijax.numpy import (
+    creation,
+    moments,
+    quantiles,
+    reductions,
+    sequences,
+    ufuncs_floats,
+)
+from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
+from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
+from minijax.numpy.broadcasting import broadcast_to
+from minijax.numpy.joining import repeat
+from minijax.numpy.shaping import flip, squeeze
+from minijax.primitives.shaping import convert_element_type_to
+from minijax.tree_util import tree_map
+
+Pairs = tuple[tuple[Any, Any], ...]
+
+# The modes that are known by name, and the keyword that each of them takes.
+_MODES = {
+    "constant": "constant_values",
+    "edge": None,
+    "empty": None,
+    "linear_ramp": "end_values",
+    "maximum": "stat_length",
+    "mean": "stat_length",
+    "median": "stat_length",
+    "minimum": "stat_length",
+    "reflect": "reflect_type",
+    "symmetric": "reflect_type",
+    "wrap": None,
+}
+
+
+def _as_pairs(values: Any, rank: int, name: str) -> Pairs:
+    """A pair (before, after) for each axis, from any of the forms that NumPy takes."""
+    context = f"{name} argument of jnp.pad"
+    values = tree_map(lambda v: concrete_or_error(None, v, context), values)
+    try:
+        table = np.asarray(values)
+    except ValueError as error:
+        if "inhomogeneous" in str(error):
+            message = f"`{name}` entries must be the same shape: {values}"
+            raise TypeError(message) from error
+        raise
+    if table.shape == (rank, 2):
+        rows = table
+    elif table.shape in ((), (1,), (2,), (1, 2)):
+        rows = np.broadcast_to(table.reshape(-1), (rank, 2))
+    else:
+        raise ValueError(
+            f"jnp.pad: {name} with nd={rank} has unsupported shape {table.shape}. "
+            f"Valid shapes are ({rank}, 2), (1, 2), (2,), (1,), or ()."
+        )
+    return tuple((before, after) for before, after in rows.tolist())
+
+
+def pad(
+    array: Any,
+    pad_width: Any,
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
+    """`array` with elements put before and after it along each axis.
+
+    `pad_width` is one number, one pair (before, after), or a pair for each axis; it
+    must be static. `mode` is one of "constant" (with `constant_values`), "edge",
+    "empty", "linear_ramp" (`end_values`), "maximum", "mean", "median", "minimum" (all
+    with `stat_length`), "reflect", "symmetric" (both with `reflect_type`) and "wrap",
+    or a function that pads one vector. The dtype and weak type are those of `array`.
+
+    Raises TypeError for widths that are not integers, ValueError for negative ones and
+    for keywords that do not go with the mode.
+    """
+    array = ensure_arraylike("pad", array)
+    widths = _as_pairs(pad_width, array.ndim, "pad_width")
+    if not all(isinstance(width, int) for pair in widths for width in pair):
+        raise TypeError("`pad_width` must be of integral type.")
+    if callable(mode):
+        return _pad_with_function(array, widths, mode, kwargs)
+    if mode not in _MODES:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    unsupported = set(kwargs) - {_MODES[mode]}
+    if unsupported:
+        raise ValueError(
+            f"unsupported keyword arguments for mode '{mode}': {unsupported}"
+        )
+    return _pad(
+        array,
+        widths,
+        mode,
+        kwargs.get("constant_values", 0),
+        kwargs.get("stat_length"),
+        kwargs.get("end_values", 0),
+        kwargs.get("reflect_type", "even"),
+    )
+
+
+@jit(static_argnums=(1, 2, 4, 5, 6))
+def _pad(
+    array: Any,
+    pad_width: Pairs,
+    mode: str,
+    constant_values: Any,
+    stat_length: Any,
+    end_values: Any,
+    reflect_type: str,
+) -> Array:
+    array = creation.asarray(array)
+    if array.ndim == 0:
+        return array
+    if any(width < 0 for pair in pad_width for width in pair):
+        raise ValueError("index can't contain negative values")
+    if mode == "constant":
+        return _pad_constant(array, pad_width, creation.asarray(constant_values))
+    if mode == "wrap":
+        return _pad_wrap(array, pad_width)
+    if mode in ("symmetric", "reflect"):
+        return _pad_mirrored(array, pad_width, mode, reflect_type)
+    if mode == "edge":
+        return _pad_edge(array, pad_width)
+    if mode == "linear_ramp":
+        ends = _as_pairs(end_values, array.ndim, "end_values")
+        return _pad_linear_ramp(array, pad_width, ends)
+    if mode == "empty":
+        return _pad_empty(array, pad_width)
+    lengths = None
+    if stat_length is not None:
+        lengths = _as_pairs(stat_length, array.ndim, "stat_length")
+    statistic = {
+        "maximum": reductions.amax,
+        "minimum": reductions.amin,
+        "mean": moments.mean,
+        "median": quantiles.median,
+    }[mode]
+    return _pad_statistic(array, pad_width, lengths, statistic)
+
+
+def _like(value: Any, array: Array) -> Array:
+    return convert_element_type_to(value, array.dtype, dtypes.is_weakly_typed(array))
+
+
+def _check_nothing_to_pad(pair: tuple[int, int], mode: str) -> None:
+    if pair[0] > 0 or pair[1] > 0:
+        raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
+
+
+def _pad_constant(array: Array, widths: Pairs, values: Array) -> Array:
+    values = _like(values, array)
+    if values.ndim == 1 and values.shape[0] not in (1, 2):
+        raise ValueError(
+            f"jnp.pad: constant_values has unsupported shape {values.shape}. If the "
+            "shape is 1D or 2D, the last dimension must be of size 1 or 2."
+        )
+    if values.ndim == 0 or values.shape == (1,):
+        value = values if values.ndim == 0 else squeeze(values)
+        return lax.pad(array, value, [(low, high, 0) for low, high in widths])
+    rank = array.ndim
+    values = broadcast_to(values, (rank, 2))
+    for axis, (low, high) in enumerate(widths):
+        no_padding = [(0, 0, 0)] * rank
+        if low != 0:
+            no_padding[axis] = (low, 0, 0)
+            array = lax.pad(array, values[axis, 0], no_padding)
+        if high != 0:
+            no_padding[axis] = (0, high, 0)
+            array = lax.pad(array, values[axis, 1], no_padding)
+    return array
+
+
+def _pad_wrap(array: Array, widths: Pairs) -> Array:
+    for axis, (before, after) in enumerate(widths):
+        size = array.shape[axis]
+        if size == 0:
+            _check_nothing_to_pad((before, after), "wrap")
+            continue
+        copies_before, rest_before = divmod(before, size)
+        copies_after, rest_after = divmod(after, size)
+        parts = [array] * (copies_before + 1 + copies_after)
+        if rest_before > 0:
+            tail = lax.slice_in_dim(array, size - rest_before, size, axis=axis)
+            parts = [tail, *parts]
+        if rest_after > 0:
+            parts.append(lax.slice_in_dim(array, 0, rest_after, axis=axis))
+        array = lax.concatenate(parts, dimension=axis)
+    return array
+
+
+def _pad_mirrored(array: Array, widths: Pairs, mode: str, reflect_type: str) -> Array:
+    for axis, (before, after) in enumerate(widths):
+        if array.shape[axis] == 0:
+            _check_nothing_to_pad((before, after), mode)
+            continue
+        if before == 0 and after == 0:
+            continue
+        # "reflect" does not repeat the edge, unless there is nothing but an edge.
+        size = array.shape[axis]
+        offset = 1 if mode == "reflect" and size > 1 else 0
+        odd = reflect_type == "odd"
+        array = _mirror_before(array, axis, before, size, offset, odd)
+        array = _mirror_after(array, axis, after, size, offset, odd)
+    return array
+
+
+def _mirror_before(
+    array: Array, axis: int, missing: int, size: int, offset: int, odd: bool
+) -> Array:
+    """Put reflections in front, at most one length of the array at a time."""
+    edge = lax.slice_in_dim(array, 0, 1, axis=axis)
+    while missing > 0:
+        length = min(missing, size - offset)
+        missing -= length
+        piece = lax.slice_in_dim(array, offset, offset + length, axis=axis)
+        piece = flip(piece, axis=axis)
+        if odd:
+            piece = 2 * edge - piece
+            if size > 1:
+                edge = lax.slice_in_dim(piece, 0, 1, axis=axis)
+        array = lax.concatenate([piece, array], dimension=axis)
+    return array
+
+
+def _mirror_after(
+    array: Array, axis: int, missing: int, size: int, offset: int, odd: bool
+) -> Array:
+    edge = lax.slice_in_dim(array, -1, None, axis=axis)
+    while missing > 0:
+        length = min(missing, size - offset)
+        missing -= length
+        stop = -1 if offset else None
+        piece = lax.slice_in_dim(array, -(length + offset), stop, axis=axis)
+        piece = flip(piece, axis=axis)
+        if odd:
+            piece = 2 * edge - piece
+            if size > 1:
+                edge = lax.slice_in_dim(piece, -1, None, axis=axis)
+        array = lax.concatenate([array, piece], dimension=axis)
+    return array
+
+
+def _pad_edge(array: Array, widths: Pairs) -> Array:
+    for axis, (before, after) in enumerate(widths):
+        size = array.shape[axis]
+        if size == 0:
+            _check_nothing_to_pad((before, after), "edge")
+            continue
+        first = lax.slice_in_dim(array, 0, 1, axis=axis)
+        first = repeat(first, before, axis=axis)
+        last = lax.slice_in_dim(array, size - 1, size, axis=axis)
+        last = repeat(last, after, axis=axis)
+        array = lax.concatenate([first, array, last], dimension=axis)
+    return array
+
+
+def _pad_linear_ramp(array: Array, widths: Pairs, ends: Pairs) -> Array:
+    def ramp(end: Any, edge: Array, length: int, axis: int) -> Array:
+        values = sequences.linspace(
+            start=end,
+            stop=squeeze(edge, axis),
+            num=length,
+            endpoint=False,
+            dtype=array.dtype,
+            axis=axis,
+        )
+        return _like(values, array)
+
+    for axis, (before, after) in enumerate(widths):
+        first = lax.slice_in_dim(array, 0, 1, axis=axis)
+        last = lax.slice_in_dim(array, -1, None, axis=axis)
+        up = ramp(ends[axis][0], first, before, axis)
+        down = flip(ramp(ends[axis][1], last, after, axis), axis)
+        array = lax.concatenate([up, array, down], dimension=axis)
+    return array
+
+
+def _pad_statistic(
+    array: Array,
+    widths: Pairs,
+    lengths: Pairs | None,
+    statistic: Callable[..., Array],
+) -> Array:
+    for axis, (before, after) in enumerate(widths):
+        if lengths is None:
+            low = high = statistic(array, axis=axis, keepdims=True)
+        else:
+            size = array.shape[axis]
+            length_low, length_high = (min(length, size) for length in lengths[axis])
+            if length_low == 0 or length_high == 0:
+                raise ValueError("stat_length of 0 yields no value for padding")
+            head = lax.slice_in_dim(array, 0, length_low, axis=axis)
+            tail = lax.slice_in_dim(array, -length_high, None, axis=axis)
+            low = statistic(head, axis=axis, keepdims=True)
+            high = statistic(tail, axis=axis, keepdims=True)
+        if dtypes.issubdtype(array.dtype, np.integer):
+            low = ufuncs_floats.round(low)
+            high = ufuncs_floats.round(high)
+        low = repeat(_like(low, array), before, axis=axis)
+        high = repeat(_like(high, array), after, axis=axis)
+        array = lax.concatenate([low, array, high], dimension=axis)
+    return array
+
+
+def _pad_empty(array: Array, widths: Pairs) -> Array:
+    for axis, pair in enumerate(widths):
+        pieces = []
+        for width in pair:
+            shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
+            pieces.append(creation.empty_like(array, shape=shape))
+        array = lax.concatenate([pieces[0], array, pieces[1]], dimension=axis)
+    return array
+
+
+def _pad_with_function(
+    array: Array, widths: Pairs, function: Callable[..., Any], kwargs: dict[str, Any]
+) -> Array:
+    padded = _pad_constant(array, widths, creation.asarray(0))
+    for axis, pair in enumerate(widths):
+        padded = apply_along_axis(function, axis, padded, pair, axis, kwargs)
+    return padded
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
+) -> Array:
+    """`func1d` applied to every vector of `arr` along `axis`, by `vmap`.
+
+    What the function returns takes the place of that axis.
+    """
+    check_arraylike("apply_along_axis", arr)
+    rank = np.ndim(arr)
+    axis = canonicalize_axis(axis, rank)
+
+    def function(vector: Array) -> Any:
+        return func1d(vector, *args, **kwargs)
+
+    for i in range(1, rank - axis):
+        function = vmap(function, in_axes=i, out_axes=-1)
+    for _ in range(axis):
+        function = vmap(function, in_axes=0, out_axes=0)
+    return function(arr)
+
+
+def apply_over_axes(
+    func: Callable[[Any, int], Any], a: Any, axes: int | list[int]
+) -> Array:
+    """`func(a, axis)` for one axis after the other, keeping the number of axes.
+
+    Raises ValueError when `func` returns an array of another rank.
+    """
+    array = ensure_arraylike("apply_over_axes", a)
+    for axis in axes:
+        result = func(array, axis)
+        if result.ndim == array.ndim - 1:
+            result = lax.expand_dims(result, (axis,))
+        elif result.ndim != array.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        array = result
+    return array

@@ -1,0 +1,567 @@
+"""Arrays as sets: `unique`, `isin`, unions, intersections and differences.
+
+How many distinct elements there are is the shape of a result: under `jit` it must be
+given as `size`. In JAX: `numpy/setops.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+from minijax import dtypes, lax
+from minijax.api import jit
+from minijax.array import Array
+from minijax.numpy import creation, reductions, running, ufuncs_floats
+from minijax.numpy.arguments import (
+    canonicalize_axis,
+    concrete_or_error,
+    index_dtype,
+    static_index,
+)
+from minijax.numpy.arraylike import ensure_arraylike
+from minijax.numpy.broadcasting import _where as where
+from minijax.numpy.counting import nonzero
+from minijax.numpy.differences import diff
+from minijax.numpy.joining import append, concatenate
+from minijax.numpy.promotion import constant_like, promote_dtypes
+from minijax.numpy.shaping import moveaxis, ravel, reshape, transpose
+from minijax.numpy.sorting import lexsort, searchsorted, sort
+
+_SIZE_HINT = (
+    "To make jnp.unique() compatible with JIT and other transforms, you can specify a "
+    "concrete value for the size argument, which will determine the output size."
+)
+
+# --------------------------------------------------------------------------
+# Distinct elements
+
+
+@jit(static_argnames=["axis", "equal_nan"])
+def _unique_sorted_mask(
+    ar: Array, axis: int, equal_nan: bool
+) -> tuple[Array, Array, Array]:
+    """The slices along `axis` in order, which of them are new, and the order."""
+    slices = moveaxis(ar, axis, 0)
+    if dtypes.issubdtype(slices.dtype, np.complexfloating):
+        nan = constant_like(slices, np.nan)
+        slices = where(ufuncs_floats.isnan(slices), nan, slices)
+    size, *inner = slices.shape
+    if math.prod(inner) == 0:
+        size = 1
+        order = creation.zeros(1, dtype=int)
+    else:
+        columns = transpose(reshape(slices, (size, math.prod(inner))))
+        order = lexsort(columns[::-1])
+    slices = slices[order]
+    if not slices.size:
+        return slices, creation.zeros(size, dtype=bool), order
+    later, earlier = slices[1:], slices[:-1]
+    differs = lax.ne(later, earlier)
+    if equal_nan and dtypes.issubdtype(slices.dtype, np.inexact):
+        both = ufuncs_floats.isnan(later) & ufuncs_floats.isnan(earlier)
+        differs = differs & ~both
+    is_new = reductions.any(differs, tuple(range(1, slices.ndim)))
+    mask = creation.ones(size, dtype=bool).at[1:].set(is_new)
+    return slices, mask, order
+
+
+def _unique(
+    ar: Array,
+    axis: int,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    return_true_size: bool = False,
+) -> Any:
+    axis = canonicalize_axis(axis, ar.ndim)
+    length = ar.shape[axis]
+    if length == 0 and size and fill_value is None:
+        raise ValueError(
+            "jnp.unique: for zero-sized input with nonzero size argument, fill_value "
+            "must be specified"
+        )
+    slices, mask, order = _unique_sorted_mask(ar, axis, equal_nan)
+    if size is None:
+        message = "The error arose in jnp.unique(). " + _SIZE_HINT
+        chosen = concrete_or_error(None, mask, message)
+    else:
+        chosen = nonzero(mask, size=size)[0]
+    values = slices[chosen] if slices.size else slices
+    if size is not None and fill_value is not None:
+        values = _fill(values, mask, size, fill_value)
+    results = [moveaxis(values, 0, axis)]
+    if return_index:
+        results.append(order[chosen] if slices.size else order)
+    if return_inverse:
+        results.append(_inverse(slices, mask, order, length))
+    if return_counts:
+        results.append(_counts(slices, mask, size, length))
+    if return_true_size:
+        results.append(reductions.sum(mask))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _fill(values: Array, mask: Array, size: int, fill_value: Any) -> Array:
+    """`values` with the entries beyond the true number replaced."""
+    fill = creation.asarray(fill_value, dtype=values.dtype)
+    if not values.shape[0]:
+        return creation.full_like(values, fill, shape=(size, *values.shape[1:]))
+    found = creation.arange(size) < reductions.sum(mask)
+    found = lax.expand_dims(found, tuple(range(1, values.ndim)))
+    return where(found, values, fill)
+
+
+def _inverse(slices: Array, mask: Array, order: Array, length: int) -> Array:
+    """For each original element, which distinct one it is."""
+    if not slices.size:
+        return creation.zeros(length, dtype=int)
+    rank = running.cumsum(mask) - 1
+    return creation.zeros(mask.shape, dtype=int).at[order].set(rank)
+
+
+def _counts(slices: Array, mask: Array, size: int | None, length: int) -> Array:
+    """How often each distinct element occurs: the distance to the next one."""
+    if not slices.size:
+        count = 1 if length else 0
+        return creation.full((count,), length, dtype=int)
+    if size is None:
+        places = append(nonzero(mask)[0], mask.size)
+    else:
+        places = nonzero(mask, size=size + 1)[0]
+        later = places[1:]
+        places = places.at[1:].set(where(later, later, mask.size))
+    return diff(places)
+
+
+def unique(
+    ar: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
+    sorted: bool = True,
+) -> Any:
+    """The distinct elements of `ar`, sorted, or its distinct slices along `axis`.
+
+    On request followed by where each stands first, by which of them each element is
+    (in the shape of `ar`), and by how often it occurs. Under `jit`, give `size`: what
+    is surplus is dropped, what is missing is `fill_value` (by default the least of
+    them).
+    Raises ConcretizationTypeError for a traced array without `size`.
+    """
+    del sorted
+    array = ensure_arraylike("unique", ar)
+    if size is None:
+        message = "The error arose for the first argument of jnp.unique(). "
+        array = concrete_or_error(None, array, message + _SIZE_HINT)
+    else:
+        message = "The error arose for the size argument of jnp.unique(). "
+        size = static_index(size, message + _SIZE_HINT)
+    shape = array.shape
+    along = 0 if axis is None else canonicalize_axis(axis, array.ndim)
+    if axis is None:
+        array = ravel(array)
+    result = _unique(
+        array,
+        along,
+        return_index,
+        return_inverse,
+        return_counts,
+        equal_nan=equal_nan,
+        size=size,
+        fill_value=fill_value,
+    )
+    if return_inverse and axis is None:
+        place = 2 if return_index else 1
+        inverse = reshape(result[place], shape)
+        result = (*result[:place], inverse, *result[place + 1 :])
+    return result
+
+
+class UniqueAllResult(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCountsResult(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverseResult(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def unique_all(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueAllResult:
+    """Distinct values, first indices, inverse and counts; each NaN is distinct."""
+    array = ensure_arraylike("unique_all", x)
+    parts = unique(
+        array, True, True, True, equal_nan=False, size=size, fill_value=fill_value
+    )
+    return UniqueAllResult(*parts)
+
+
+def unique_counts(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueCountsResult:
+    """Distinct values and how often each occurs; each NaN is distinct."""
+    array = ensure_arraylike("unique_counts", x)
+    parts = unique(
+        array, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
+    )
+    return UniqueCountsResult(*parts)
+
+
+def unique_inverse(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> UniqueInverseResult:
+    """Distinct values and which of them each element is; each NaN is distinct."""
+    array = ensure_arraylike("unique_inverse", x)
+    parts = unique(
+        array, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
+    )
+    return UniqueInverseResult(*parts)
+
+
+def unique_values(
+    x: Any, /, *, size: int | None = None, fill_value: Any = None
+) -> Array:
+    """Distinct values; each NaN is distinct."""
+    array = ensure_arraylike("unique_values", x)
+    return unique(array, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# --------------------------------------------------------------------------
+# Membership
+
+
+@jit(static_argnames=("assume_unique", "invert", "method"))
+def _in1d(
+    ar1: Any, ar2: Any, invert: bool, method: str = "auto", assume_unique: bool = False
+) -> Array:
+    ar1, ar2 = ensure_arraylike("in1d", ar1, ar2)
+    ar1, ar2 = promote_dtypes(ar1, ar2)
+    ar1, ar2 = ravel(ar1), ravel(ar2)
+    if ar1.size == 0 or ar2.size == 0:
+        return creation.full(ar1.shape, invert, dtype=bool)
+    if method in ("auto", "compare_all"):
+        left, right = ar1[:, None], ar2[None, :]
+        if invert:
+            return reductions.all(left != right, -1)
+        return reductions.any(left == right, -1)
+    if method == "binary_search":
+        ar2 = lax.sort(ar2)
+        nearest = ar2[searchsorted(ar2, ar1)]
+        return ar1 != nearest if invert else ar1 == nearest
+    if method == "sort":
+        return _in1d_by_sorting(ar1, ar2, invert, assume_unique)
+    raise ValueError(
+        f"{method=} is not implemented; options are 'compare_all', 'binary_search', "
+        "'sort', and 'auto'"
+    )
+
+
+def _in1d_by_sorting(
+    ar1: Array, ar2: Array, invert: bool, assume_unique: bool
+) -> Array:
+    """Sort both together: what is in both has an equal neighbour."""
+    inverse: Any = slice(None)
+    if not assume_unique:
+        fill = reductions.max(ar2)
+        ar1, inverse = unique(ar1, return_inverse=True, size=len(ar1), fill_value=fill)
+    places = creation.arange(ar1.size + ar2.size)
+    together, places = lax.sort_key_val(concatenate([ar1, ar2]), places)
+    later, earlier = together[1:], together[:-1]
+    found = later != earlier if invert else later == earlier
+    result = creation.full(ar1.shape, invert, dtype=bool)
+    return result.at[places[:-1]].set(found, mode="drop")[inverse]
+
+
+def isin(
+    element: Any,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Which elements occur in `test_elements` (with `invert`, which do not).
+
+    `method` is "compare_all" (the default), "binary_search" or "sort". Raises
+    ValueError for another.
+    """
+    element, test_elements = ensure_arraylike("isin", element, test_elements)
+    result = _in1d(
+        element,
+        test_elements,
+        invert=invert,
+        method=method,
+        assume_unique=assume_unique,
+    )
+    return reshape(result, element.shape)
+
+
+# --------------------------------------------------------------------------
+# Two sets
+
+
+def union1d(
+    ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None
+) -> Array:
+    """The distinct elements of both arrays, sorted; see `unique` for `size`."""
+    ar1, ar2 = ensure_arraylike("union1d", ar1, ar2)
+    context = "The error arose in union1d()"
+    if size is None:
+        ar1 = concrete_or_error(None, ar1, context)
+        ar2 = concrete_or_error(None, ar2, context)
+    else:
+        size = static_index(size, context)
+    together = concatenate((ar1, ar2), axis=None)
+    return unique(together, size=size, fill_value=fill_value)
+
+
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """The distinct elements of `ar1` that do not occur in `ar2`, sorted.
+
+    Under `jit`, give `size`; what is missing is `fill_value`, zero by default.
+    """
+    first, second = ensure_arraylike("setdiff1d", ar1, ar2)
+    first, second = ravel(first), ravel(second)
+    context = "The error arose in setdiff1d()"
+    if size is None:
+        concrete_or_error(None, ar1, context)
+    else:
+        size = concrete_or_error(operator.index, size, context)
+    fill = 0 if fill_value is None else fill_value
+    fill = creation.full_like(first, fill_value=fill, shape=())
+    if first.size == 0:
+        return creation.full_like(first, fill, shape=size or 0)
+    if not assume_unique:
+        first = unique(first, size=size and first.size)
+    mask = _in1d(first, second, invert=True, assume_unique=assume_unique)
+    if size is None:
+        return first[mask]
+    if not assume_unique:
+        # `unique` has filled up with copies of the first element.
+        distinct = first.size + 1 - reductions.sum(first == first[0])
+        mask = where(creation.arange(first.size) < distinct, mask, False)
+    found = creation.arange(size) < reductions.sum(mask)
+    return where(found, first[nonzero(mask, size=size)], fill)
+
+
+def _pad_to_true_count(values: Array, count: Array, fill_value: Any) -> Array:
+    """`values` with the entries from `count` on replaced, by default by the least."""
+    valid = creation.arange(len(values)) < count
+    if fill_value is not None:
+        return where(valid, values, fill_value)
+    values = where(valid, values, reductions.max(values))
+    return where(valid, values, reductions.min(values))
+
+
+def _concat_unique(arr1: Array, arr2: Array) -> tuple[Array, Array]:
+    """Distinct elements of one array, then of the other, and how many in all."""
+    arr1, count1 = _unique(arr1, axis=0, size=arr1.size, return_true_size=True)
+    arr2, count2 = _unique(arr2, axis=0, size=arr2.size, return_true_size=True)
+    both = creation.zeros(arr1.size + arr2.size, dtypes.result_type(arr1, arr2))
+    both = lax.dynamic_update_slice(both, arr1, (0,))
+    both = lax.dynamic_update_slice(both, arr2, (count1,))
+    return both, count1 + count2
+
+
+@jit(static_argnames=["assume_unique", "size"])
+def _setxor1d_size(
+    arr1: Array, arr2: Array, fill_value: Any, *, assume_unique: bool, size: int
+) -> Array:
+    if assume_unique:
+        values = sort(concatenate([arr1, arr2]))
+        edges = (bool(values.size), values[1:] != values[:-1], True)
+        is_edge = concatenate(edges, axis=None)
+    else:
+        both, count = _concat_unique(arr1, arr2)
+        valid = creation.arange(both.size + 1) < count + 1
+        _, values = lax.sort([~valid[1:], both], is_stable=True, num_keys=2)
+        edges = (bool(values.size), values[1:] != values[:-1], False)
+        is_edge = valid & concatenate(edges, axis=None).at[count].set(True)
+    # Alone is what differs from both neighbours.
+    alone = is_edge[1:] & is_edge[:-1]
+    if values.size:
+        places = nonzero(alone, size=size, fill_value=len(values))[0]
+        result = values.at[places].get(mode="fill", fill_value=0)
+    else:
+        result = creation.zeros(size, values.dtype)
+    return _pad_to_true_count(result, reductions.sum(alone), fill_value)
+
+
+def setxor1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
+    """The elements that occur in exactly one of both arrays, sorted.
+
+    Under `jit`, give `size`; what is missing is `fill_value`, or the least of them.
+    """
+    arr1, arr2 = ensure_arraylike("setxor1d", ar1, ar2)
+    arr1, arr2 = promote_dtypes(ravel(arr1), ravel(arr2))
+    if size is not None:
+        return _setxor1d_size(
+            arr1, arr2, fill_value=fill_value, assume_unique=assume_unique, size=size
+        )
+    if not assume_unique:
+        arr1 = unique(arr1)
+        arr2 = unique(arr2)
+    values = concatenate((arr1, arr2))
+    if values.size == 0:
+        return values
+    values = sort(values)
+    is_edge = concatenate((True, values[1:] != values[:-1], True), axis=None)
+    return values[is_edge[1:] & is_edge[:-1]]
+
+
+@jit(static_argnames=["return_indices"])
+def _intersect1d_sorted_mask(
+    arr1: Array, arr2: Array, return_indices: bool
+) -> tuple[Array, Array, Array | None]:
+    """Both arrays sorted together, which elements equal the next, and the order."""
+    both = concatenate((arr1, arr2))
+    order = None
+    if return_indices:
+        dtype = index_dtype(both.shape[0])
+        places = lax.broadcasted_iota(dtype, both.shape, dimension=0)
+        values, order = lax.sort_key_val(both, places)
+    else:
+        values = sort(both)
+    return values, values[1:] == values[:-1], order
+
+
+@jit(static_argnames=["fill_value", "assume_unique", "size", "return_indices"])
+def _intersect1d_size(
+    arr1: Array,
+    arr2: Array,
+    fill_value: Any,
+    assume_unique: bool,
+    size: int,
+    return_indices: bool,
+) -> Any:
+    if assume_unique:
+        first1 = first2 = None
+        count1 = creation.full((), arr1.size)
+        both = concatenate([arr1, arr2])
+        operands = [both, creation.arange(both.size)]
+        values, order = lax.sort(operands, is_stable=True, num_keys=1)
+        valid = creation.ones(both.size, dtype=bool)
+    else:
+        arr1, first1, count1 = _unique(
+            arr1, 0, True, size=arr1.size, return_true_size=True, fill_value=0
+        )
+        arr2, first2, count2 = _unique(
+            arr2, 0, True, size=arr2.size, return_true_size=True, fill_value=0
+        )
+        both = creation.zeros(arr1.size + arr2.size, dtypes.result_type(arr1, arr2))
+        both = lax.dynamic_update_slice(both, arr1, (0,))
+        both = lax.dynamic_update_slice(both, arr2, (count1,))
+        valid = creation.arange(both.size) < count1 + count2
+        operands = [~valid, both, creation.arange(both.size)]
+        _, values, order = lax.sort(operands, is_stable=True, num_keys=2)
+    is_shared = (values[1:] == values[:-1]) & valid[1:]
+    count = reductions.sum(is_shared)
+    if values.size:
+        places = nonzero(is_shared, size=size, fill_value=values.size)[0]
+        result = values.at[places].get(mode="fill", fill_value=0)
+    else:
+        places = creation.arange(0)
+        result = creation.zeros(size, values.dtype)
+    result = _pad_to_true_count(result, count, fill_value)
+    if not return_indices:
+        return result
+
+    def origin(where_in_both: Array, length: int, first: Array | None) -> Array:
+        found = creation.arange(len(where_in_both)) < count
+        indices = where(found, where_in_both, length)
+        if first is None:
+            return indices
+        return first.at[indices].get(mode="fill", fill_value=first.size)
+
+    in_first = order.at[places].get(mode="fill", fill_value=arr1.size)
+    in_second = order.at[places + 1].get(mode="fill", fill_value=arr2.size) - count1
+    return (
+        result,
+        origin(in_first, arr1.size, first1),
+        origin(in_second, arr2.size, first2),
+    )
+
+
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """The elements that occur in both arrays, sorted; on request where they do.
+
+    Under `jit`, give `size`; what is missing is `fill_value`, or the least of them.
+    """
+    arr1, arr2 = ensure_arraylike("intersect1d", ar1, ar2)
+    arr1, arr2 = promote_dtypes(arr1, arr2)
+    arr1, arr2 = ravel(arr1), ravel(arr2)
+    if size is not None:
+        return _intersect1d_size(
+            arr1,
+            arr2,
+            return_indices=return_indices,
+            size=size,
+            fill_value=fill_value,
+            assume_unique=assume_unique,
+        )
+    first1 = first2 = None
+    if not assume_unique:
+        if return_indices:
+            arr1, first1 = unique(arr1, return_index=True)
+            arr2, first2 = unique(arr2, return_index=True)
+        else:
+            arr1 = unique(arr1)
+            arr2 = unique(arr2)
+    values, mask, order = _intersect1d_sorted_mask(arr1, arr2, return_indices)
+    shared = values[:-1][mask]
+    if not return_indices:
+        return shared
+    in_first = order[:-1][mask]
+    in_second = order[1:][mask] - arr1.size
+    if not assume_unique:
+        in_first = first1[in_first]
+        in_second = first2[in_second]
+    return shared, in_first, in_second
