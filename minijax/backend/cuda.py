@@ -9,7 +9,9 @@ In JAX: `jax_plugins/xla_cuda13/__init__.py`.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import glob
 import importlib
 import importlib.util
@@ -73,10 +75,13 @@ def _load_libraries(generation: str) -> None:
             )
             found = [path for place in places for path in sorted(glob.glob(place))]
             if found:
-                ctypes.CDLL(found[0], mode=ctypes.RTLD_GLOBAL)
+                # One that cannot be loaded may not be needed: the plugin says so
+                # if it is.
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(found[0])
 
 
-def _register_handlers(generation: str) -> None:
+def _register_handlers(generation: str, c_api: Any) -> None:
     """Gives XLA the GPU kernels of the plugin: linear algebra, callbacks."""
     name = f"jax_cuda{generation}_plugin"
     version = importlib.import_module(f"{name}.version").__version__
@@ -86,8 +91,10 @@ def _register_handlers(generation: str) -> None:
             f"{jaxlib_version_text}. Install the plugin at jaxlib's version."
         )
     extension = importlib.import_module(f"{name}.cuda_plugin_extension")
-    xc.register_custom_type_handler("CUDA", extension.register_custom_type)
-    xc.register_custom_call_handler("CUDA", extension.register_custom_call_target)
+    add_type = functools.partial(extension.register_custom_type, c_api)
+    add_call = functools.partial(extension.register_custom_call_target, c_api)
+    xc.register_custom_type_handler("CUDA", add_type)
+    xc.register_custom_call_handler("CUDA", add_call)
     for type_name, value in extension.ffi_types().items():
         xc.register_custom_type(type_name, value, platform="CUDA")
     for call_name, value in extension.ffi_handlers().items():
@@ -113,8 +120,8 @@ def make_client(options: dict[str, Any]) -> Any:
     generation, path = plugin
     if not xc.pjrt_plugin_loaded("cuda"):
         _load_libraries(generation)
-        xc.load_pjrt_plugin_dynamically("cuda", path)
-        _register_handlers(generation)
+        c_api = xc.load_pjrt_plugin_dynamically("cuda", path)
+        _register_handlers(generation, c_api)
     if not xc.pjrt_plugin_initialized("cuda"):
         xc.initialize_pjrt_plugin("cuda")
     given = dict(options)
