@@ -1,0 +1,1 @@
+"""minijax under many calls and many threads."""

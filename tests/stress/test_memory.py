@@ -1,0 +1,83 @@
+"""Memory stays constant over many calls."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+minijax = pytest.importorskip("minijax")
+
+CALLS = 100_000
+
+
+def resident_bytes() -> int:
+    """The resident memory of this process."""
+    try:
+        with open("/proc/self/statm") as file:
+            pages = int(file.read().split()[1])
+    except OSError:
+        pytest.skip("this system has no /proc/self/statm to read memory from")
+    import resource
+
+    return pages * resource.getpagesize()
+
+
+def growth(step, calls: int, warm_up: int) -> int:
+    """How many bytes `calls` calls of `step` add after `warm_up` of them."""
+    for _ in range(warm_up):
+        step()
+    gc.collect()
+    before = resident_bytes()
+    for _ in range(calls):
+        step()
+    gc.collect()
+    return resident_bytes() - before
+
+
+def test_compiled_call_keeps_nothing():
+    double = minijax.jit(lambda x: x * 2)
+    x = minijax.numpy.arange(1000.0)
+    # 4 kB a result: a leak of results would be 400 MB, of a word a call 0.8 MB.
+    assert growth(lambda: double(x), CALLS, 2000) < 4_000_000
+
+
+def test_eager_operation_keeps_nothing():
+    x = minijax.numpy.arange(1000.0)
+    assert growth(lambda: x + 1.0, 20_000, 2000) < 4_000_000
+
+
+def test_tracing_keeps_nothing():
+    x = np.arange(3.0, dtype=np.float32)
+
+    def step():
+        # A new function each time: caches that hold functions strongly would grow.
+        minijax.make_jaxpr(lambda x: minijax.numpy.sin(x) * x)(x)
+
+    assert growth(step, 3000, 500) < 6_000_000
+
+
+def test_gradient_keeps_nothing():
+    def loss(x):
+        return (minijax.numpy.sin(x) * x).sum()
+
+    gradient = minijax.jit(minijax.grad(loss))
+    x = minijax.numpy.arange(1000.0)
+    assert growth(lambda: gradient(x), 20_000, 2000) < 4_000_000
+
+
+def test_jitted_function_is_freed():
+    class Big:
+        def __init__(self):
+            self.array = minijax.numpy.ones(1000)
+
+    big = Big()
+
+    def function(x, big=big):
+        return x + big.array.sum()
+
+    kept = weakref.ref(big)
+    minijax.jit(function)(1.0)
+    del function, big
+    gc.collect()
+    assert kept() is None
