@@ -1,0 +1,189 @@
+"""`see.jaxpr`: the recording, the text twin, the HTML, and the HTML in a browser."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import jit, make_jaxpr
+from minijax.explain.jaxpr import record_jaxpr
+
+X = np.ones(1024, np.float32)
+
+
+def softmax(x):
+    largest = jnp.max(x)
+    e = jnp.exp(x - largest)
+    return e / jnp.sum(e)
+
+
+def nested(x):
+    inner = jit(lambda y: jnp.sin(y) * 2.0)
+    return inner(x) + inner(x)
+
+
+PROGRAMS = [softmax, nested, lambda x: x, lambda x: 2.0, lambda x: (x, jnp.cos(x))]
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_the_text_is_the_printers(function):
+    closed = make_jaxpr(function)(X)
+    assert record_jaxpr(closed).text == str(closed)
+
+
+def test_the_recording_is_plain_data():
+    record = see.jaxpr(nested, X).recording
+    data = json.loads(json.dumps(record.to_dict()))
+    assert data["schema"] == 1 and data["kind"] == "jaxpr"
+    assert len(data["equations"]) == len(record.equations)
+    for variable in record.variables:
+        for use in variable.uses:
+            assert variable.id in record.equations[use].operands
+        if variable.definition is not None:
+            assert variable.id in record.equations[variable.definition].results
+
+
+def test_inner_programs_know_their_parent():
+    record = see.jaxpr(nested, X).recording
+    outer = [e for e in record.equations if e.parent is None]
+    inner = [e for e in record.equations if e.parent is not None]
+    assert [e.primitive for e in outer][-1] == "add"
+    assert {e.primitive for e in inner} >= {"sin", "mul"}
+    assert all(record.equations[e.parent].programs == 1 for e in inner)
+
+
+def test_spans_name_the_expression():
+    record = see.jaxpr(softmax, X).recording
+    spans = {e.primitive: e.span for e in record.equations}
+    assert spans["exp"].text == "jnp.exp(x - largest)"
+    assert spans["sub"].text == "x - largest"
+    assert spans["exp"].file == "test_jaxpr_view.py"
+    assert spans["div"].line == spans["exp"].line + 1
+
+
+def test_headline_and_twin():
+    view = see.jaxpr(softmax, X)
+    headline, *rows = view.text().splitlines()
+    assert headline == (
+        "jaxpr of softmax(f32[1024]): 5 equations; one intermediate, d, is used twice"
+    )
+    assert repr(view) == view.text()
+    assert [row[0] for row in rows] == [" ", " ", ">", " ", " "]
+    assert rows[2].startswith("> d:f32[1024] = exp c ")
+    assert rows[2].endswith("used by e, f")
+    assert "reduce_sum[axes=(0,) ...] d" in rows[3]
+    assert rows[4].endswith("returned")
+    assert all(row.isascii() and len(row) <= 100 for row in rows)
+
+
+def test_a_long_twin_is_folded():
+    def long(x):
+        for _ in range(40):
+            x = jnp.sin(x)
+        return x
+
+    view = see.jaxpr(long, X)
+    assert len(view.text().splitlines()) == 19
+    assert "23 more: print(v.text(full=True))" in view.text()
+    assert len(view.text(full=True).splitlines()) == 41
+
+
+def test_a_jaxpr_is_taken_as_it_is():
+    closed = make_jaxpr(softmax)(X)
+    assert see.jaxpr(closed).text() == see.jaxpr(softmax, X).text()
+    assert see.jaxpr(closed.jaxpr).recording.text == str(closed)
+    with pytest.raises(TypeError, match="pass it alone"):
+        see.jaxpr(closed, X)
+
+
+def test_shapes_are_enough():
+    described = minijax.ShapeDtypeStruct((1024,), np.float32)
+    assert see.jaxpr(softmax, described).text() == see.jaxpr(softmax, X).text()
+
+
+def text_of(page: str) -> str:
+    """Returns what a reader sees of the program's column."""
+    cells = re.findall(r'<td class="mj-code".*?>(.*?)</td>', page, re.DOTALL)
+    return "\n".join(html.unescape(re.sub(r"<.*?>", "", cell)) for cell in cells)
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_html_shows_the_text(function):
+    view = see.jaxpr(function, X)
+    assert text_of(view.to_html()) == view.recording.text
+
+
+def test_html_escapes_the_users_text():
+    def evil(x):
+        return jnp.sin(x) if "<script>alert(1)</script>" else x
+
+    evil.__name__ = "<img src=x onerror=alert(1)>"
+    page = see.jaxpr(evil, X).to_html()
+    assert "<img" not in page
+    assert page.count("<script>") == 1
+
+
+def test_html_stands_alone(tmp_path):
+    """No address of a network or a machine, and readable without its style sheet."""
+    view = see.jaxpr(softmax, X)
+    view.save(tmp_path / "softmax.html")
+    page = (tmp_path / "softmax.html").read_text()
+    assert not re.search(r"https?://|src=|@import", page)
+    bare = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", page, flags=re.DOTALL)
+    assert "var(" not in bare and "color:#246CCC" in bare
+    assert "/test_jaxpr_view.py" not in page
+
+
+def test_a_notebook_gets_both_forms():
+    bundle = see.jaxpr(softmax, X)._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+
+
+def test_every_primitive_has_words():
+    from minijax.core import primitive_named
+    from minijax.explain.words import PHRASES, meaning
+
+    assert meaning("reduce_sum", {"axes": (0, 1)}) == "sum along axes 0, 1"
+    assert meaning("unheard_of", {}) == ""
+    for name in ("sin", "add", "dot_general", "reduce_sum", "select_n"):
+        assert primitive_named(name).name in PHRASES
+
+
+def browser() -> str:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    pytest.skip("no chromium or google-chrome on this machine")
+
+
+def test_the_script_marks_definition_and_uses(tmp_path):
+    path = tmp_path / "softmax.html"
+    see.jaxpr(softmax, X).save(path)
+    answer = subprocess.run(
+        [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+        + [f"--user-data-dir={tmp_path / 'profile'}", path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    page = answer.stdout
+    assert "data-live" in page, answer.stderr
+    marked = re.findall(r'class="mj-n [^"]*mj-(def|use)"[^>]*>(\w+)<', page)
+    assert marked == [("def", "d"), ("use", "d"), ("use", "d")]
+
+
+def test_source():
+    twin = see.source(minijax.make_jaxpr).text()
+    assert twin == "source of make_jaxpr, minijax/api.py"
+    page = see.source(minijax.make_jaxpr).to_html()
+    assert "def make_jaxpr" in html.unescape(page)
+    with pytest.raises(TypeError, match="found no source"):
+        see.source(X)
