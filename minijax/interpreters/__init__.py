@@ -1,0 +1,1 @@
+"""Floor 4: one interpreter a file, readable in any order."""

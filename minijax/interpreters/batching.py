@@ -1,0 +1,313 @@
+"""vmap: one program for one example becomes one program for a whole batch.
+
+A `BatchTracer` holds an array with one axis more than its type says, and where that
+axis is. Each primitive has a rule that says what the operation does with the axis: most
+carry it along (`sin`), some move it (`dot_general` puts batch axes first), few need a
+different primitive. Nothing runs in a loop.
+
+In JAX: `interpreters/batching.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import events, source_info
+from minijax.config import state
+from minijax.core import (
+    AbstractRef,
+    ClosedJaxpr,
+    Primitive,
+    Trace,
+    Tracer,
+    TraceTag,
+    eval_jaxpr,
+    extend_axis_env,
+    get_aval,
+    mapped_aval,
+    set_current_trace,
+    unmapped_aval,
+    weakref_lru_cache,
+)
+from minijax.interpreters.partial_eval import trace_to_jaxpr
+from minijax.rules import (
+    AxisData,
+    SymbolicZero,
+    Zero,
+    match_axis,
+    no_axis_name,
+    not_mapped,
+)
+
+
+class BatchTracer(Tracer):
+    """A value with a batch axis: `value` has it at `batch_dim`, `aval` does not."""
+
+    __slots__ = ("value", "batch_dim")
+
+    def __init__(self, trace: BatchTrace, value: Any, batch_dim: int):
+        self._trace = trace
+        aval = get_aval(value)
+        size = trace.axis_data.size
+        if isinstance(aval, AbstractRef):
+            inner = mapped_aval(size, batch_dim, aval.inner_aval)
+            self.aval = AbstractRef(inner, aval.memory_space)
+        else:
+            self.aval = mapped_aval(size, batch_dim, aval)
+        self.value = value
+        self.batch_dim = batch_dim
+
+    def to_concrete_value(self) -> Any | None:
+        return None
+
+    def birth(self) -> str:
+        inner = self.value.birth() if isinstance(self.value, Tracer) else ""
+        return inner or (
+            "\nIt stands for one example of a batch: it was made by `vmap`, along axis "
+            f"{self.batch_dim} of an array of type "
+            f"{get_aval(self.value).str_short(short_dtypes=True)}."
+        )
+
+    _origin_msg = birth
+
+    def _short_repr(self) -> str:
+        return f"VmapTracer<{self.aval.str_short(short_dtypes=True)}>"
+
+
+class BatchTrace(Trace):
+    """Applies batch rules; the batched values live in the parent trace.
+
+    In JAX: `interpreters/batching.py`, `BatchTrace`.
+    """
+
+    __slots__ = ("parent", "tag", "axis_data", "alive")
+
+    def __init__(self, parent: Trace, tag: TraceTag, axis_data: AxisData):
+        self.parent = parent
+        self.tag = tag
+        self.axis_data = axis_data
+        self.alive = True
+
+    def to_pair(self, value: Any) -> tuple[Any, int | None]:
+        if isinstance(value, BatchTracer) and value._trace.tag is self.tag:
+            return value.value, value.batch_dim
+        return value, not_mapped
+
+    def tracer(self, value: Any, dim: int | None) -> Any:
+        return value if dim is not_mapped else BatchTracer(self, value, dim)
+
+    def process_primitive(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        values, dims = [], []
+        for arg in args:
+            value, dim = self.to_pair(arg)
+            values.append(value)
+            dims.append(dim)
+        with set_current_trace(self.parent):
+            name = self.axis_data.name
+            uses_axis = name is not no_axis_name and name in axis_names_in(params)
+            if all(dim is not_mapped for dim in dims) and not uses_axis:
+                return self.parent.process_primitive(primitive, values, params)
+            if primitive.batch is None:
+                reason = primitive.reasons.get("batch")
+                raise NotImplementedError(
+                    f"Batching rule for '{primitive}' not implemented"
+                    + (f": {reason}." if reason else ".")
+                )
+            out, out_dims = primitive.batch(self.axis_data, values, dims, **params)
+        if events.subscribers:
+            events.emit(
+                "batch", primitive=primitive, trace=self, dims=dims, out_dims=out_dims
+            )
+        if primitive.multiple_results:
+            return [self.tracer(x, dim) for x, dim in zip(out, out_dims, strict=True)]
+        return self.tracer(out, out_dims)
+
+    def process_custom_jvp_call(
+        self, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
+    ):
+        values, dims = self._unzip(args)
+        out_dims: list[int | None] = []
+        batched = batch_flat(fun, self.axis_data, dims, out_dims, self.tag)
+        batched_jvp = batch_custom_jvp(jvp, self.axis_data, dims, self.tag)
+        with set_current_trace(self.parent):
+            outs = self.parent.process_custom_jvp_call(
+                primitive, batched, batched_jvp, values,
+                symbolic_zeros=symbolic_zeros, **params,
+            )
+        # Either the function ran, or its rule did; both note their output axes.
+        dims_out = out_dims or batched_jvp.out_dims
+        return [self.tracer(x, dim) for x, dim in zip(outs, dims_out, strict=True)]
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
+        values, dims = self._unzip(args)
+        with set_current_trace(self.parent):
+            outs, out_dims = primitive.batch_call(
+                self, fun, fwd, bwd, values, dims, **params
+            )
+        return [self.tracer(x, dim) for x, dim in zip(outs, out_dims, strict=True)]
+
+    def _unzip(self, args: Sequence[Any]) -> tuple[list, tuple]:
+        pairs = [self.to_pair(arg) for arg in args]
+        return [value for value, _ in pairs], tuple(dim for _, dim in pairs)
+
+
+def axis_names_in(params: dict[str, Any]) -> tuple:
+    """The named axes that a collective's parameters mention."""
+    for key in ("axes", "axis_name", "axis_index_groups_axis"):
+        names = params.get(key)
+        if names is not None:
+            return names if isinstance(names, tuple) else (names,)
+    return ()
+
+
+def batch(
+    fun: Callable,
+    axis_data: AxisData,
+    args: Sequence[Any],
+    in_dims: Sequence[int | None],
+    out_dims: Callable[[int], Sequence[int | None]] | None = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Run a flat function on a batch: (batched outputs, where each one's axis is).
+
+    With `out_dims(number of outputs)` the axes are moved there.
+    """
+    tag = TraceTag()
+    dims: list[int | None] = []
+    outputs = batch_flat(fun, axis_data, in_dims, dims, tag)(*args)
+    if out_dims is None:
+        return outputs, dims
+    wanted = list(out_dims(len(outputs)))
+    moved = [
+        match_axis(axis_data.size, x, dim, target)
+        for x, dim, target in zip(outputs, dims, wanted, strict=True)
+    ]
+    return moved, wanted
+
+
+def batch_flat(
+    fun: Callable,
+    axis_data: AxisData,
+    in_dims: Sequence[int | None],
+    out_dims: list[int | None],
+    tag: TraceTag,
+) -> Callable[..., list[Any]]:
+    """`fun` as a function of batched values; it leaves its output axes in `out_dims`."""
+
+    def run(*values: Any) -> list[Any]:
+        trace = BatchTrace(state.trace, tag, axis_data)
+        args = [trace.tracer(x, dim) for x, dim in zip(values, in_dims, strict=True)]
+        axes = [] if axis_data.name is no_axis_name else [(axis_data.name, axis_data.size)]
+        with (
+            set_current_trace(trace),
+            extend_axis_env(axes),
+            source_info.transform_name_stack("vmap"),
+        ):
+            outputs = fun(*args)
+        pairs = [trace.to_pair(output) for output in outputs]
+        trace.alive = False
+        out_dims[:] = [dim for _, dim in pairs]
+        return [value for value, _ in pairs]
+
+    return run
+
+
+
+class batch_custom_jvp:
+    """A flat jvp rule `(*primals, *tangents) -> (*outs, *tangents)` on batches.
+
+    A primal and its tangent must have their axis in one place, so outputs are moved to
+    the front where the two differ.
+    """
+
+    def __init__(self, jvp: Callable, axis_data: AxisData, in_dims: Any, tag: TraceTag):
+        self.jvp = jvp
+        self.axis_data = axis_data
+        self.in_dims = tuple(in_dims)
+        self.tag = tag
+        self.out_dims: list[int | None] = []
+
+    def __call__(self, *values: Any) -> list[Any]:
+        dims: list[int | None] = []
+        half = len(values) // 2
+        tangents = [
+            SymbolicZero(_mapped(t.aval, self.axis_data, dim))
+            if type(t) is SymbolicZero
+            else t
+            for t, dim in zip(values[half:], self.in_dims)
+        ]
+        in_dims = self.in_dims + tuple(
+            not_mapped if type(t) is SymbolicZero else dim
+            for t, dim in zip(tangents, self.in_dims)
+        )
+        run = batch_flat(self.jvp, self.axis_data, in_dims, dims, self.tag)
+        outs = run(*values[:half], *tangents)
+        half = len(outs) // 2
+        self.out_dims = []
+        for index in range(half):
+            primal_dim, tangent_dim = dims[index], dims[index + half]
+            dim = primal_dim if primal_dim is not not_mapped else tangent_dim
+            self.out_dims.append(dim)
+            for position in (index, index + half):
+                out = outs[position]
+                if type(out) in (Zero, SymbolicZero):
+                    aval = unmapped_aval(self.axis_data.size, dim, out.aval)
+                    outs[position] = type(out)(aval)
+                else:
+                    outs[position] = match_axis(
+                        self.axis_data.size, out, dims[position], dim
+                    )
+        return outs
+
+
+def _mapped(aval: Any, axis_data: AxisData, dim: int | None) -> Any:
+    return mapped_aval(axis_data.size, dim, aval)
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis_data: AxisData,
+    in_dims: Sequence[int | None],
+    instantiate: Sequence[bool] | None = None,
+) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    """The program for a batch: (batched program, where each output's axis is).
+
+    Outputs flagged in `instantiate` get their axis first whether they need one or not.
+    """
+    flags = None if instantiate is None else tuple(instantiate)
+    return _batch_jaxpr(closed, axis_data, tuple(in_dims), flags)
+
+
+@weakref_lru_cache
+def _batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis_data: AxisData,
+    in_dims: tuple[int | None, ...],
+    instantiate: tuple[bool, ...] | None,
+) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    out_dims: list[int | None] = []
+    size = axis_data.size
+
+    def fun(*args: Any) -> list[Any]:
+        outputs, dims = batch(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
+            axis_data,
+            args,
+            in_dims,
+        )
+        if instantiate is not None:
+            for index, wanted in enumerate(instantiate):
+                if wanted:
+                    outputs[index] = match_axis(size, outputs[index], dims[index], 0)
+                    dims[index] = 0
+        out_dims.extend(dims)
+        return outputs
+
+    in_avals = [
+        unmapped_aval(size, dim, aval)
+        for aval, dim in zip(closed.in_avals, in_dims, strict=True)
+    ]
+    jaxpr, consts = trace_to_jaxpr(fun, in_avals, closed.debug_info)
+    return ClosedJaxpr(jaxpr, consts), tuple(out_dims)

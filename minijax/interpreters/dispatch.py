@@ -1,0 +1,429 @@
+"""Running programs: compile once, check the arguments, launch, wrap the results.
+
+`EvalTrace` hands every eager operation to `apply_primitive`, which runs a program of
+one equation, compiled once for each combination of types and parameters. `jit` runs
+whole programs through the same `Program`.
+
+XLA checks almost nothing: a wrong dtype of the same size runs silently, wrong counts
+crash the process. So nothing is launched whose types were not compared first.
+
+In JAX: `jax/_src/dispatch.py` and `interpreters/pxla.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, effects, errors, events
+from minijax.array import Array, default_device, deleted_error, put, wrap_as
+from minijax.backend import compiler, platforms
+from minijax.config import state
+from minijax.core import (
+    ClosedJaxpr,
+    Primitive,
+    Tracer,
+    escaped_tracer_error,
+    get_aval,
+    physical_aval,
+    weakref_lru_cache,
+)
+from minijax.interpreters import mlir
+from minijax.interpreters.partial_eval import trace_to_jaxpr
+
+_new = object.__new__
+
+
+class Program:
+    """A compiled program: a list of buffers in, a list of Arrays out.
+
+    `kept` are the positions of the inputs that the executable takes (None: all), and
+    `constants` the buffers of large closed-over arrays, which come before them.
+    """
+
+    __slots__ = (
+        "name",
+        "executable",
+        "launch",
+        "kept",
+        "constants",
+        "out_avals",
+        "placed",
+        "device",
+        "lowered",
+    )
+
+    def __init__(
+        self,
+        lowered: mlir.Lowered,
+        executable: compiler.Executable,
+        device: Any,
+        committed: bool,
+    ):
+        self.name = lowered.name
+        self.executable = executable
+        self.lowered = lowered
+        everything = len(lowered.kept) == len(lowered.in_avals)
+        self.kept = None if everything else lowered.kept
+        self.out_avals = lowered.out_avals
+        self.device = device
+        sharding = platforms.single_device_sharding(device)
+        if committed:
+            self.placed = sharding
+        else:
+            self.placed = None if device == platforms.local_devices()[0] else device
+        self.launch = executable.launcher(
+            [_buffer_aval(aval) for aval in lowered.out_avals],
+            [sharding] * len(lowered.out_avals),
+            committed,
+        )
+        self.constants = [buffer_on(const, device) for const in lowered.constants]
+
+    def __call__(self, buffers: list[Any]) -> list[Array]:
+        """Launch on buffers whose types were checked; the results may not be there yet."""
+        inputs = buffers
+        if self.kept is not None:
+            inputs = [buffers[index] for index in self.kept]
+        if self.constants:
+            inputs = self.constants + inputs
+        if events.subscribers:
+            events.emit("execute", program=self)
+        try:
+            outputs = self.launch(inputs)
+        except Exception as error:
+            for buffer in inputs:
+                if buffer.is_deleted():
+                    aval = core.ShapedArray(buffer.aval.shape, buffer.aval.dtype)
+                    raise deleted_error(wrap_as(buffer, aval)) from error
+            raise
+        arrays = []
+        placed = self.placed
+        for buffer, aval in zip(outputs, self.out_avals):
+            array = _new(Array)
+            array.aval = aval
+            array._buffer = buffer
+            array._placed = placed
+            array._host = None
+            arrays.append(array)
+        if state.debug_nans or state.debug_infs:
+            check_finite(self.name, arrays)
+        return arrays
+
+
+def _buffer_aval(aval: Any) -> Any:
+    """The type that a result's buffer carries: that of its bits."""
+    physical = physical_aval(aval)
+    if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
+        return core.ShapedArray(physical.shape, np.dtype(bool))
+    return physical
+
+
+def check_finite(name: str, arrays: Sequence[Array]) -> None:
+    """FloatingPointError when a result has a NaN (or inf) and the flags forbid it."""
+    for array in arrays:
+        if not dtypes.issubdtype(array.dtype, np.inexact):
+            continue
+        values = array._value
+        if values.dtype.kind not in "fc":
+            values = values.astype(np.float32)
+        if state.debug_nans and np.isnan(values).any():
+            raise FloatingPointError(
+                f"invalid value (nan) encountered in {name}. The flag jax_debug_nans "
+                "asked for this error."
+            )
+        if state.debug_infs and np.isinf(values).any():
+            raise FloatingPointError(
+                f"invalid value (inf) encountered in {name}. The flag jax_debug_infs "
+                "asked for this error."
+            )
+
+
+# ----------------------------------------------------------------------------------
+# Compiling
+# ----------------------------------------------------------------------------------
+
+
+def compiled(
+    closed: ClosedJaxpr,
+    name: str,
+    donated: tuple[bool, ...] | None,
+    keep_unused: bool,
+    device: Any,
+    committed: bool,
+    options: tuple = (),
+) -> Program:
+    """The executable of a program on a device, made when it is first asked for."""
+    with _lock_of(closed):
+        return _compiled(closed, name, donated, keep_unused, device, committed, options)
+
+
+@weakref_lru_cache
+def _compiled(
+    closed: ClosedJaxpr,
+    name: str,
+    donated: tuple[bool, ...] | None,
+    keep_unused: bool,
+    device: Any,
+    committed: bool,
+    options: tuple,
+) -> Program:
+    start = time.perf_counter()
+    lowered = mlir.lower_to_module(
+        closed, name, _lowering_platform(device), donated, keep_unused
+    )
+    if events.subscribers:
+        events.emit("lower", name=name, seconds=time.perf_counter() - start)
+    return compile_lowered(lowered, device, committed, options)
+
+
+def compile_lowered(
+    lowered: mlir.Lowered, device: Any, committed: bool, options: tuple = ()
+) -> Program:
+    """Compile a lowered program for a device."""
+    settings = compiler.CompileSettings(
+        options=dict(options), cache_directory=state.compilation_cache_dir
+    )
+    with lowered.context:
+        executable = compiler.compile_module(
+            lowered.module, [device], settings, lowered.host_callbacks
+        )
+    if events.subscribers:
+        events.emit(
+            "compile",
+            name=lowered.name,
+            seconds=executable.seconds,
+            from_disk=executable.from_disk,
+            executable=executable,
+        )
+    return Program(lowered, executable, device, committed)
+
+
+def _lowering_platform(device: Any) -> str:
+    return {"gpu": "cuda"}.get(device.platform, device.platform)
+
+
+# One lock for each program being compiled, so that two threads that need the same one
+# compile it once, and others do not wait.
+
+
+@weakref_lru_cache
+def _lock_of(closed: ClosedJaxpr) -> threading.RLock:
+    return threading.RLock()
+
+
+# ----------------------------------------------------------------------------------
+# Arguments
+# ----------------------------------------------------------------------------------
+
+
+def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
+    """(the device to run on, whether an argument insists on it).
+
+    Raises ValueError when two arguments insist on different devices.
+    """
+    chosen = None
+    for arg in args:
+        if type(arg) is Array and arg._placed is not None and arg.committed:
+            devices = arg.devices()
+            if len(devices) > 1:
+                raise ValueError(
+                    f"an argument of type {arg.aval.str_short()} lies on {len(devices)} "
+                    "devices; programs on several devices are not supported here yet. "
+                    "Move it to one device with `minijax.device_put(x, device)`."
+                )
+            (device,) = devices
+            if chosen is not None and device != chosen:
+                raise ValueError(
+                    "Received incompatible devices for jitted computation: one argument "
+                    f"is on {chosen}, another of type {arg.aval.str_short()} on "
+                    f"{device}. Move one with `minijax.device_put(x, device)`."
+                )
+            chosen = device
+    return (default_device(), False) if chosen is None else (chosen, True)
+
+
+def buffer_on(value: Any, device: Any) -> Any:
+    """A value as a jaxlib array on a device."""
+    if type(value) is Array:
+        if value._placed is None and device == platforms.local_devices()[0]:
+            return value._buffer
+        if value.devices() == {device}:
+            return value._buffer
+        value._check_alive()
+        return platforms.copy_to_device(value._buffer, device)
+    aval = get_aval(value)
+    return host_buffer(value, aval, device)
+
+
+def host_buffer(value: Any, aval: Any, device: Any) -> Any:
+    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device."""
+    if hasattr(value, "__jax_array__"):
+        return buffer_on(value.__jax_array__(), device)
+    physical = _buffer_aval(aval)
+    if dtypes.is_float0(aval.dtype):
+        value = np.zeros(aval.shape, bool)
+    return platforms.put(np.asarray(value, physical.dtype), physical, device, False)
+
+
+# ----------------------------------------------------------------------------------
+# Eager operations
+# ----------------------------------------------------------------------------------
+
+
+def apply_primitive(
+    primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Compute one operation now, by a compiled program of one equation.
+
+    In JAX: `dispatch.py`, `apply_primitive`.
+    """
+    avals = []
+    buffers = []
+    usual = state.default_device is None
+    for arg in args:
+        if type(arg) is Array:
+            avals.append(arg.aval)
+            buffers.append(arg._buffer)
+            if arg._placed is not None:
+                usual = False
+        elif isinstance(arg, Tracer):
+            raise escaped_tracer_error(arg)
+        else:
+            avals.append(get_aval(arg))
+            buffers.append(None)
+    key = (tuple(avals), tuple(params.items()), state.trace_key)
+    if usual:
+        try:
+            program = primitive.executables.get(key)
+        except TypeError:
+            core.type_of_application(primitive, tuple(avals), params)
+            raise
+        if program is None:
+            program = eager_program(primitive, key, params, default_device(), False)
+            primitive.executables[key] = program
+        device = program.device
+        for index, buffer in enumerate(buffers):
+            if buffer is None:
+                buffers[index] = host_buffer(args[index], avals[index], device)
+    else:
+        device, committed = choose_device(args)
+        placed_key = (key, device, committed)
+        program = primitive.executables.get(placed_key)
+        if program is None:
+            program = eager_program(primitive, key, params, device, committed)
+            primitive.executables[placed_key] = program
+        buffers = [buffer_on(arg, device) for arg in args]
+    outputs = program(buffers)
+    return outputs if primitive.multiple_results else outputs[0]
+
+
+_EAGER_CACHE_SIZE = 4096
+
+
+def eager_program(
+    primitive: Primitive, key: tuple, params: dict, device: Any, committed: bool
+) -> Program:
+    """Compile the program of one equation."""
+    avals = key[0]
+
+    def fun(*args: Any) -> list[Any]:
+        out = primitive.bind(*args, **params)
+        return out if primitive.multiple_results else [out]
+
+    debug_info = core.DebugInfo("eager", primitive.name)
+    jaxpr, consts = trace_to_jaxpr(fun, avals, debug_info)
+    closed = ClosedJaxpr(jaxpr, consts)
+    bad = [e for e in closed.effects if not effects.lowerable_effects.contains(e)]
+    if bad:
+        raise errors.with_facts(
+            ValueError(f"{primitive} cannot be computed outside of jit: effects {bad}")
+        )
+    if len(primitive.executables) >= _EAGER_CACHE_SIZE:
+        primitive.executables.clear()
+    return compiled(closed, primitive.name, None, False, device, committed)
+
+
+core.apply_eagerly.append(apply_primitive)
+
+
+def check_arguments(
+    name: str, in_avals: Sequence[Any], args: Sequence[Any]
+) -> list[Any]:
+    """The types of arguments, compared with what a program expects.
+
+    TypeError, naming the position, when one differs in shape or dtype.
+    """
+    if len(in_avals) != len(args):
+        raise TypeError(
+            f"{name} takes {len(in_avals)} arrays but was given {len(args)}"
+        )
+    avals = []
+    for position, (expected, arg) in enumerate(zip(in_avals, args)):
+        if isinstance(arg, Tracer):
+            raise escaped_tracer_error(arg)
+        aval = get_aval(arg)
+        if aval.shape != expected.shape or aval.dtype != expected.dtype:
+            raise TypeError(
+                f"argument {position} of {name} has type {aval.str_short()}, but the "
+                f"program was made for {expected.str_short()}"
+            )
+        avals.append(aval)
+    return avals
+
+
+def run_closed(
+    closed: ClosedJaxpr,
+    args: Sequence[Any],
+    name: str,
+    donated: tuple[bool, ...] | None = None,
+    keep_unused: bool = False,
+    options: tuple = (),
+) -> list[Array]:
+    """Run a whole program on arguments of any kind, compiling it if need be."""
+    check_arguments(name, closed.in_avals, args)
+    device, committed = choose_device(args)
+    program = compiled(closed, name, donated, keep_unused, device, committed, options)
+    return program([buffer_on(arg, device) for arg in args])
+
+
+# ----------------------------------------------------------------------------------
+# Placing arrays
+# ----------------------------------------------------------------------------------
+
+
+def device_put(value: Any, device: Any = None) -> Any:
+    """An array on a device; inside a transformation, the value itself.
+
+    In a program that is being written every array is where the program runs.
+    """
+    if isinstance(value, Tracer):
+        return value
+    target = _device_of(device)
+    if type(value) is Array:
+        if target is None:
+            return value
+        value._check_alive()
+        if value.devices() == {target} and value.committed:
+            return value
+        sharding = platforms.single_device_sharding(target)
+        return wrap_as(
+            platforms.copy_to_device(value._buffer, target), value.aval, sharding
+        )
+    aval = get_aval(value)
+    return put(np.asarray(value, aval.dtype), aval, target)
+
+
+def _device_of(device: Any) -> Any:
+    if device is None or hasattr(device, "platform"):
+        return device
+    devices = getattr(device, "device_set", None)
+    if devices is not None and len(devices) == 1:
+        return next(iter(devices))
+    raise ValueError(
+        f"device_put takes a device or a sharding of one device, got {device!r}. Arrays "
+        "spread over several devices are not supported here yet."
+    )

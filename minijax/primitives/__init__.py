@@ -1,0 +1,1 @@
+"""Floor 3: first-order primitives, each with all its rules in one block."""
