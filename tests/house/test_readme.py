@@ -36,3 +36,18 @@ def test_paths_and_targets_exist():
         assert f"\n{target}:" in makefile
     for path in re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text):
         assert (ROOT / path).exists(), path
+
+
+def test_contributing_shows_code_that_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    shown = re.findall(r"```python\n# (\S+)\n(.*?)```", text, re.DOTALL)
+    assert len(shown) >= 5
+    for path, code in shown:
+        assert code in (ROOT / path).read_text(), f"{path} has changed:\n{code}"
+
+
+def test_contributing_names_files_that_are_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text):
+        if "NN_" not in path:
+            assert (ROOT / path).exists(), path
