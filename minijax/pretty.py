@@ -34,6 +34,7 @@ from minijax.core import (
 
 # A nested program with more equations than this moves into `let`.
 _MAX_INLINE_EQNS = 10
+_WIDTH = 80
 
 
 @dataclass
@@ -54,7 +55,8 @@ class Context:
     names: dict[Var, str] = field(default_factory=dict)
     shared: dict[Jaxpr, str] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
-    # Whether the text is asked which variable or equation stands where.
+    # Whether the text is asked which variable or equation stands where; then every
+    # equation gets a line of its own, even of a program that would fit on one.
     marks: bool = False
 
     def __post_init__(self) -> None:
@@ -93,6 +95,26 @@ class Context:
             self.names[inner_atom] = self.name_of(outer_atom)
 
 
+def _join(separator: Any, documents: Sequence[Any]) -> Any:
+    parts: list[Any] = []
+    for document in documents:
+        if parts:
+            parts.append(separator)
+        parts.append(document)
+    return pp.concat(parts)
+
+
+def _format(document: Any, width: int, source_map: list | None = None) -> str:
+    return document._format(
+        width,
+        use_color=False,
+        output_format=pp.OutputFormat.TEXT,
+        separable_lines=False,
+        annotation_prefix=" # ",
+        source_map=source_map,
+    )
+
+
 def atom_text(atom: Atom, context: Context) -> str:
     """A variable's name, or a literal with its type."""
     if isinstance(atom, Literal):
@@ -109,10 +131,10 @@ def _vars(atoms: Sequence[Atom], context: Context, *, types: bool, separator: st
             document = pp.source_map(document, atom)
         if types:
             text = ":" + atom.aval.str_short(short_dtypes=True)
-            document = document + pp.type_annotation(pp.text(text))
+            document = pp.concat([document, pp.text(text)])
         documents.append(document)
-    between = pp.text(separator) + pp.group(pp.brk())
-    return pp.nest(2, pp.group(pp.join(between, documents)))
+    between = pp.concat([pp.text(separator), pp.group(pp.brk())])
+    return pp.nest(2, pp.group(_join(between, documents)))
 
 
 def _value_text(value: Any) -> str:
@@ -135,12 +157,12 @@ def _param(name: str, value: Any, context: Context):
         document = jaxpr_document(value, context)
     else:
         document = pp.text(_value_text(value))
-    return pp.text(f"{name}=") + document
+    return pp.concat([pp.text(f"{name}="), document])
 
 
 def _jaxprs(jaxprs: Sequence[Any], context: Context):
     open_jaxprs = [j.jaxpr if isinstance(j, ClosedJaxpr) else j for j in jaxprs]
-    inner = pp.join(pp.brk(), [jaxpr_document(j, context) for j in open_jaxprs])
+    inner = _join(pp.brk(), [jaxpr_document(j, context) for j in open_jaxprs])
     body = pp.nest(2, pp.concat([pp.text("("), pp.brk(""), inner]))
     return pp.group(pp.concat([body, pp.brk(""), pp.text(")")]))
 
@@ -148,9 +170,13 @@ def _jaxprs(jaxprs: Sequence[Any], context: Context):
 def _params(pairs: Sequence[tuple[str, Any]], context: Context):
     if not pairs:
         return pp.nil()
-    inner = pp.join(pp.brk(), [_param(name, value, context) for name, value in pairs])
+    inner = _join(pp.brk(), [_param(name, value, context) for name, value in pairs])
     body = pp.nest(2, pp.concat([pp.text("["), pp.brk(""), inner]))
-    return pp.group(pp.concat([body, pp.brk(""), pp.text("]")]))
+    document = pp.concat([body, pp.brk(""), pp.text("]")])
+    # Marked text gives each equation of an inner program a line of its own.
+    if context.marks and any(True for _ in jaxprs_in_params(dict(pairs))):
+        return document
+    return pp.group(document)
 
 
 def eqn_document(eqn: JaxprEqn, context: Context):
@@ -175,7 +201,8 @@ def eqn_document(eqn: JaxprEqn, context: Context):
     right = [
         pp.text(eqn.primitive.name, annotation=stack),
         _params(pairs, context),
-        pp.text(" ") + _vars(eqn.invars, context, types=False),
+        pp.text(" "),
+        _vars(eqn.invars, context, types=False),
     ]
     if not eqn.outvars:
         return pp.concat(right)
@@ -197,7 +224,7 @@ def _skeleton(jaxpr: Jaxpr, context: Context):
     if context.marks:
         marked = zip(documents, jaxpr.eqns)
         documents = [pp.source_map(document, eqn) for document, eqn in marked]
-    eqns = pp.join(pp.brk("; "), documents)
+    eqns = _join(pp.brk("; "), documents)
     closing = ")" if len(jaxpr.outvars) != 1 else ",)"
     outvars = pp.concat(
         [
@@ -212,19 +239,20 @@ def _skeleton(jaxpr: Jaxpr, context: Context):
         effects = pp.text(f" : {{ {listed} }}")
     lines = [
         pp.text("{ "),
-        pp.keyword(pp.text("lambda ")),
+        pp.text("lambda "),
         constvars,
         pp.text("; "),
         invars,
         pp.text(". "),
-        pp.keyword(pp.text("let")),
-        pp.nest(2, pp.brk() + eqns),
+        pp.text("let"),
+        pp.nest(2, pp.concat([pp.brk(), eqns])),
         pp.brk(),
-        pp.keyword(pp.text("in ")),
+        pp.text("in "),
         outvars,
         effects,
     ]
-    return pp.group(pp.nest(2, pp.concat(lines))) + pp.text(" }")
+    body = pp.nest(2, pp.concat(lines))
+    return pp.concat([body if context.marks else pp.group(body), pp.text(" }")])
 
 
 def shared_jaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
@@ -270,7 +298,6 @@ def unused_vars(jaxpr: Jaxpr) -> Iterator[Var]:
 def jaxpr_text(
     jaxpr: Jaxpr,
     *,
-    use_color: bool = False,
     width: int | None = None,
     source_map: list[list[tuple[int, int, Any]]] | None = None,
     **options: Any,
@@ -292,16 +319,13 @@ def jaxpr_text(
         documents += [pp.text(" in"), pp.brk()]
     # The program itself may be one that is used twice, yet it is printed whole.
     documents.append(_skeleton(jaxpr, context))
-    layout: dict[str, Any] = {} if width is None else {"width": width}
-    if source_map is not None:
-        layout["source_map"] = source_map
-    return pp.concat(documents).format(use_color=use_color, **layout)
+    return _format(pp.concat(documents), width or _WIDTH, source_map)
 
 
 def eqn_text(eqn: JaxprEqn, **options: Any) -> str:
     """JAX's text of one equation."""
     context = Context(settings=Settings(**options))
-    return eqn_document(eqn, context).format(use_color=False)
+    return _format(eqn_document(eqn, context), _WIDTH)
 
 
 def printed_first(*names: str) -> Callable[[Callable], Callable]:

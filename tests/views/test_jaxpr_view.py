@@ -32,10 +32,27 @@ def nested(x):
 PROGRAMS = [softmax, nested, lambda x: x, lambda x: 2.0, lambda x: (x, jnp.cos(x))]
 
 
+def words(text):
+    """The text without its line breaks, which a short program does not have."""
+    return re.sub(r"[;\s]+", " ", text)
+
+
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_the_text_is_the_printers(function):
     closed = make_jaxpr(function)(X)
+    assert words(record_jaxpr(closed).text) == words(str(closed))
+
+
+def test_the_layout_is_the_printers():
+    closed = make_jaxpr(softmax)(X)
     assert record_jaxpr(closed).text == str(closed)
+
+
+def test_each_equation_has_a_line():
+    record = see.jaxpr(lambda x: jit(jnp.sin)(x) * 2.0, X).recording
+    assert len(str(make_jaxpr(lambda x: jnp.sin(x))(X)).splitlines()) == 1
+    shown = [line.equation for line in record.lines if line.equation is not None]
+    assert set(shown) == {equation.id for equation in record.equations}
 
 
 def test_the_recording_is_plain_data():
