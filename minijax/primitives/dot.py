@@ -18,7 +18,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
-from minijax.primitives import shaping
+from minijax.primitives import casting, shaping
 from minijax.primitives.matmul_precision import (
     DotAlgorithm,
     DotAlgorithmPreset,
@@ -206,7 +206,9 @@ def _dot_general_transpose_lhs(
     permutation = tuple(axes.index(axis) for axis in range(x.ndim))
     x_bar = shaping.transpose(product, permutation)
     if get_aval(x_bar).dtype != x.dtype:
-        x_bar = shaping.convert_element_type(x_bar, x.dtype)
+        x_bar = casting.convert_element_type_to(
+            x_bar, x.dtype, x.aval.weak_type, warn_on_complex_to_real_cast=False
+        )
     return x_bar
 
 
@@ -402,7 +404,7 @@ def dot_general(
     """Sums of products of two arrays over chosen axes.
 
     `dimension_numbers` is ((lhs contract, rhs contract), (lhs batch, rhs batch)), each
-    a sequence of axes. The result has the batch axes first, then the axes left of `lhs`,
+    a sequence of axes. The result has the batch axes first, then what is left of `lhs`,
     then those left of `rhs`. It has the more precise dtype of the two, or
     `preferred_element_type`, in which products are then added. `precision` is what
     `matmul_precision.canonicalize_precision` accepts.
