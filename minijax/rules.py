@@ -617,6 +617,12 @@ def sum_tangents(parts: Sequence[Any], out: Any) -> Any:
     return total
 
 
+# How a rule differentiates a whole function of primitives:
+# `(fun, primals, tangents) -> (outputs, tangents)`, lists all. It is `ad.jvp`, which
+# stands on a higher floor and puts itself here when it is imported.
+forward_mode: list[Callable] = []
+
+
 def def_linear(primitive: Primitive, transpose: Callable) -> None:
     """The primitive is linear in all arguments that have tangents.
 

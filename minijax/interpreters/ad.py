@@ -52,6 +52,7 @@ from minijax.rules import (
     NullAccumulator,
     SymbolicZero,
     Zero,
+    forward_mode,
     instantiate,
     sum_tangents,
     zero_tangent_of,
@@ -246,6 +247,9 @@ def jvp(
         aux[:] = [trace.to_pair(value)[0] for value in aux]
     trace.alive = False
     return pairs
+
+
+forward_mode.append(jvp)
 
 
 def _zero_if_float0(tangent: Any) -> Any:
