@@ -1,6 +1,7 @@
 """Functions for neural networks: activations, softmax, one-hot codes, initializers."""
 
 from minijax.nn import initializers as initializers
+from minijax.nn.attention import dot_product_attention as dot_product_attention
 from minijax.nn.functions import celu as celu
 from minijax.nn.functions import elu as elu
 from minijax.nn.functions import gelu as gelu

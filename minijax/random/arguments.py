@@ -40,9 +40,18 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
     return checked
 
 
+def canonical_shape(shape: Shape | int) -> tuple[int, ...]:
+    """Returns `shape` as a tuple of Python integers; a number n is (n,).
+
+    Raises:
+        TypeError: it has another form, or is traced.
+    """
+    return core.canonicalize_shape((shape,) if isinstance(shape, int) else shape)
+
+
 def optional_shape(shape: Shape | None) -> tuple[int, ...] | None:
     """Returns `shape` as a tuple of Python integers; None stays None."""
-    return None if shape is None else core.canonicalize_shape(shape)
+    return None if shape is None else canonical_shape(shape)
 
 
 def check_shape(name: str, shape: Shape, *parameter_shapes: Shape) -> None:
@@ -69,7 +78,7 @@ def broadcast_shape(
     shapes = [np.shape(parameter) for parameter in parameters]
     if shape is None:
         return tuple(lax.broadcast_shapes(*shapes))
-    canonical = core.canonicalize_shape(shape)
+    canonical = canonical_shape(shape)
     check_shape(name, canonical, *shapes)
     return canonical
 

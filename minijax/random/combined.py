@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
 from minijax.random.arguments import (
     Shape,
     broadcast_shape,
+    canonical_shape,
     check_safe_to_cast,
     float_dtype,
     sampler_dtype,
@@ -44,7 +45,7 @@ def rademacher(
     """
     key, _ = check_key("rademacher", key)
     dtype = sampler_dtype(int, dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return placed("rademacher", _rademacher(key, shape, dtype), out_sharding)
 
 
@@ -74,7 +75,7 @@ def maxwell(
     """
     key, _ = check_key("maxwell", key)
     dtype = float_dtype("maxwell", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return placed("maxwell", _maxwell(key, shape, dtype), out_sharding)
 
 
@@ -105,7 +106,7 @@ def double_sided_maxwell(
     """
     key, _ = check_key("double_sided_maxwell", key)
     dtype = float_dtype("double_sided_maxwell", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return _double_sided_maxwell(key, loc, scale, shape, dtype)
 
 

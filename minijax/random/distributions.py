@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, lax
+from minijax import config, dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
@@ -23,6 +23,7 @@ from minijax.primitives.random_bits import random_bits
 from minijax.random.arguments import (
     Shape,
     broadcast_shape,
+    canonical_shape,
     check_safe_to_cast,
     float_dtype,
     sampler_dtype,
@@ -54,7 +55,7 @@ def exponential(
     """
     key, _ = check_key("exponential", key)
     dtype = float_dtype("exponential", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return placed("exponential", _exponential(key, shape, dtype), out_sharding)
 
 
@@ -89,7 +90,7 @@ def gumbel(
     """
     key, _ = check_key("gumbel", key)
     dtype = float_dtype("gumbel", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     if mode is None:
         mode = "high" if config.state.high_dynamic_range_gumbel else "low"
     if mode not in ("highest", "high", "low"):
@@ -176,7 +177,7 @@ def laplace(
     """
     key, _ = check_key("laplace", key)
     dtype = float_dtype("laplace", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return placed("laplace", _laplace(key, shape, dtype), out_sharding)
 
 
@@ -207,7 +208,7 @@ def logistic(
     """
     key, _ = check_key("logistic", key)
     dtype = float_dtype("logistic", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return placed("logistic", _logistic(key, shape, dtype), out_sharding)
 
 
@@ -238,7 +239,7 @@ def cauchy(
     """
     key, _ = check_key("cauchy", key)
     dtype = float_dtype("cauchy", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return placed("cauchy", _cauchy(key, shape, dtype), out_sharding)
 
 
@@ -271,7 +272,7 @@ def weibull_min(
     """
     key, _ = check_key("weibull_min", key)
     dtype = float_dtype("weibull_min", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     return _weibull_min(key, scale, concentration, shape, dtype)
 
 

@@ -19,7 +19,7 @@ from minijax.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random_bits import random_bits
-from minijax.random.arguments import Shape, check_shape
+from minijax.random.arguments import Shape, canonical_shape, check_shape
 from minijax.random.distributions import gumbel
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
@@ -213,7 +213,7 @@ def categorical(
     if shape is None:
         shape = batch_shape
     else:
-        shape = core.canonicalize_shape(shape)
+        shape = canonical_shape(shape)
         check_shape("categorical", shape, batch_shape)
     lead = shape[: len(shape) - len(batch_shape)]
     if replace:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
@@ -19,6 +19,7 @@ from minijax.primitives.random_bits import UINT_DTYPES
 from minijax.primitives.random_bits import random_bits as _random_bits
 from minijax.random.arguments import (
     Shape,
+    canonical_shape,
     check_shape,
     float_dtype,
     optional_shape,
@@ -58,7 +59,7 @@ def bits(
         raise ValueError(
             f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}"
         )
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     drawn = _random_bits(key, bit_width=dtype.itemsize * 8, shape=shape)
     return placed("bits", drawn, out_sharding)
 
@@ -90,7 +91,7 @@ def uniform(
     """
     key, _ = check_key("uniform", key)
     dtype = float_dtype("uniform", dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     drawn = _uniform(key, minval, maxval, shape, dtype)
     return placed("uniform", drawn, out_sharding)
 
@@ -150,7 +151,7 @@ def randint(
     """
     key, _ = check_key("randint", key)
     dtype = sampler_dtype(int, dtype)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     if not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     info = dtypes.iinfo(dtype)
@@ -233,7 +234,7 @@ def normal(
         ValueError: `dtype` is neither float nor complex.
     """
     key, _ = check_key("normal", key)
-    shape = core.canonicalize_shape(shape)
+    shape = canonical_shape(shape)
     dtype = sampler_dtype(float, dtype)
     if not dtypes.issubdtype(dtype, np.inexact):
         raise ValueError(

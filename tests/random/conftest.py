@@ -27,7 +27,7 @@ def _forget_cheaply_compiled_programs():
 def _full_optimisation(monkeypatch, _forget_cheaply_compiled_programs):
     monkeypatch.delenv(FAST_COMPILE, raising=False)
     assert FAST_COMPILE not in os.environ
-    before = jax.config.jax_disable_most_optimizations
+    before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)

@@ -29,6 +29,7 @@ case("normal")
 case("normal", (1000, 7))
 case("normal", (3,), "complex64")
 case("normal", (0, 3))
+case("normal", 4)
 case("uniform", (2, 3), None, -1.0, 2.0)
 case("uniform", (2, 3), None, X[:2], X[:2] + 1)
 case("uniform", (2, 3), minval=0, maxval=4)
@@ -162,12 +163,10 @@ ERRORS = {
     "geometric-float": lambda r, k: r.geometric(k, 0.5, dtype="float32"),
     "truncated-int": lambda r, k: r.truncated_normal(k, 0.0, 1.0, dtype="int32"),
     "negative-shape": lambda r, k: r.normal(k, (-1,)),
-    "shape-is-a-number": lambda r, k: r.normal(k, 2),
     "shape-of-floats": lambda r, k: r.normal(k, (2.5,)),
     "uniform-shapes": lambda r, k: r.uniform(k, (2,), None, np.zeros(3)),
     "no-such-dtype": lambda r, k: r.normal(k, (2,), "foo"),
     "truncated-shapes": lambda r, k: r.truncated_normal(k, np.zeros(2), np.zeros(3)),
-    "rayleigh-of-a-number": lambda r, k: r.rayleigh(k, 2.0),
     "several-keys": lambda r, k: r.normal(r.split(k)),
     "key-is-a-list": lambda r, k: r.normal([0, 1]),
     "key-is-a-number": lambda r, k: r.normal(5),
