@@ -10,7 +10,7 @@ In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -50,6 +50,20 @@ class Array(metaclass=_ArrayMeta):
     _buffer: Any
     _placed: Any
     _host: Any
+
+    if TYPE_CHECKING:
+        # For type checkers: what `numpy/array_methods.py` installs.
+        def __getattr__(self, name: str) -> Any: ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = cast(Any, None)
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = cast(Any, None)
+        __mod__ = __pow__ = __matmul__ = __divmod__ = cast(Any, None)
+        __rmod__ = __rpow__ = __rmatmul__ = __rdivmod__ = cast(Any, None)
+        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = cast(Any, None)
+        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = cast(Any, None)
+        __neg__ = __pos__ = __abs__ = __invert__ = cast(Any, None)
+        __lt__ = __le__ = __gt__ = __ge__ = cast(Any, None)
+        __getitem__ = __iter__ = __len__ = __reversed__ = cast(Any, None)
 
     def __init__(self, *args: Any, **kwargs: Any):
         raise TypeError(

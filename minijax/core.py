@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import math
 import operator
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 import weakref
 
 import numpy as np
@@ -57,6 +57,10 @@ class AbstractValue:
     """
 
     __slots__ = ()
+
+    if TYPE_CHECKING:
+        # For type checkers: shape, dtype and the like, which most kinds have.
+        def __getattr__(self, name: str) -> Any: ...
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return repr(self)

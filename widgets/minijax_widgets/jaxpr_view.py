@@ -129,7 +129,7 @@ class JaxprView(View):
         rows = "".join(self.html_row(line) for line in record.lines)
         box = (
             f"background:{LIGHT['base']};color:{LIGHT['text']};padding:8px 12px;"
-            f"border-radius:4px;font:13px/20px {TEXT};overflow-x:auto"
+            f"border-radius:4px;font:13px/20px {TEXT}"
         )
         detail = (
             f"min-height:20px;margin-top:8px;padding:4px 8px;border-left:3px solid "
@@ -142,8 +142,9 @@ class JaxprView(View):
             'aria-label="jaxpr; up and down arrows step through its equations">'
             f'<div style="font-size:15px;line-height:22px;font-weight:600;'
             f'margin-bottom:8px">{escape(record.headline)}</div>'
+            '<div style="overflow-x:auto">'
             '<table style="border-collapse:collapse;border:0;margin:0;'
-            f'font:13px/20px {CODE}"><tbody>{rows}</tbody></table>'
+            f'font:13px/20px {CODE}"><tbody>{rows}</tbody></table></div>'
             f'<div class="mj-detail" aria-live="polite" style="{detail}">'
             f"{escape(self.detail(record.telling))}</div>"
             f"</div>{SCRIPT}</div>"
@@ -242,7 +243,7 @@ other.classList.toggle('mj-on',other.getAttribute('data-e')===number);
 other.style.background='';[].forEach.call(other.cells,
 function(cell){cell.style.background='';});});
 detail.textContent=row.getAttribute('data-d');
-row.scrollIntoView({block:'nearest'});}
+row.scrollIntoView({block:'nearest',inline:'start'});}
 function mark(number){
 root.querySelectorAll('.mj-def,.mj-use').forEach(function(name){
 name.classList.remove('mj-def','mj-use');});
