@@ -251,8 +251,8 @@ def _skeleton(jaxpr: Jaxpr, context: Context):
         outvars,
         effects,
     ]
-    body = pp.nest(2, pp.concat(lines))
-    return pp.concat([body if context.marks else pp.group(body), pp.text(" }")])
+    body = pp.concat([pp.nest(2, pp.concat(lines)), pp.text(" }")])
+    return body if context.marks else pp.group(body)
 
 
 def shared_jaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, str]:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.golden.normalise import plain_numpy_scalars
+
 Build = Callable[[Any], tuple[Callable[..., Any], tuple[Any, ...]]]
 
 
@@ -93,7 +95,8 @@ def jaxpr_text(entry: Program, jax: Any) -> str:
 
 def _print_jaxpr(entry: Program, jax: Any) -> str:
     fun, args = entry.build(jax)
-    return str(jax.make_jaxpr(fun)(*args))
+    with plain_numpy_scalars():
+        return str(jax.make_jaxpr(fun)(*args))
 
 
 def program_source(entry: Program) -> str:
