@@ -1,0 +1,323 @@
+"""The table of methods and properties of `Array` and `Tracer`, and its installation.
+
+This is the one link from a low floor to a high one: floor 2 defines the two classes,
+this file gives them `x + y`, `x.sum()`, `x.T` and `x.at[...]`. It is installed once,
+when `minijax.numpy` is imported. Methods are functions of this room under NumPy's
+method signatures.
+
+In JAX: `numpy/array_methods.py`.
+"""
+
+import functools
+import importlib
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import api, dtypes, lax
+from minijax.array import Array
+from minijax.core import Tracer
+from minijax.numpy import (
+    contractions,
+    counting,
+    creation,
+    diagonals,
+    joining,
+    moments,
+    reductions,
+    running,
+    selection,
+    shaping,
+    sorting,
+    ufuncs_floats,
+    ufuncs_more,
+)
+from minijax.numpy.arguments import index_tuple
+from minijax.numpy.index_update import IndexUpdateHelper
+from minijax.numpy.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
+
+# --------------------------------------------------------------------------
+# Methods whose signature differs from the function's
+
+
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+    shape = args[0] if len(args) == 1 else args
+    if out_sharding is None:
+        return shaping.reshape(self, shape, order=order)
+    return shaping.reshape(self, shape, order=order, out_sharding=out_sharding)
+
+
+def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+    if out_sharding is None:
+        return shaping.ravel(self, order=order)
+    return shaping.ravel(self, order=order, out_sharding=out_sharding)
+
+
+def _transpose(self: Any, *args: Any) -> Any:
+    if not args or args == (None,):
+        return shaping.transpose(self)
+    return shaping.transpose(self, index_tuple(args[0] if len(args) == 1 else args))
+
+
+def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    return creation.astype(self, dtype, copy=copy, device=device)
+
+
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+    return selection.clip(self, min=min, max=max)
+
+
+def _compress(
+    self: Any,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Any:
+    return selection.compress(
+        condition, self, axis=axis, out=out, size=size, fill_value=fill_value
+    )
+
+
+def _std(
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    correction: int | float | None = None,
+) -> Any:
+    return moments.std(
+        self, axis, dtype, out, ddof, keepdims, where=where, correction=correction
+    )
+
+
+def _var(
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    correction: int | float | None = None,
+) -> Any:
+    return moments.var(
+        self, axis, dtype, out, ddof, keepdims, where=where, correction=correction
+    )
+
+
+def _sum(
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+    promote_integers: bool = True,
+) -> Any:
+    return reductions.sum(
+        self, axis, dtype, out, keepdims, initial, where, promote_integers
+    )
+
+
+def _mean(
+    self: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Any:
+    return moments.mean(self, axis, dtype, out, keepdims, where=where)
+
+
+def _choose(
+    self: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
+) -> Any:
+    return selection.choose(self, choices, out=out, mode=mode)
+
+
+def _dot(
+    self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
+) -> Any:
+    return contractions.dot(
+        self, b, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return api.device_put(self, device)
+
+
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+    """The same bits under another dtype; the last axis grows or shrinks."""
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    if dtype is None:
+        return self
+    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "view")
+    if self.dtype == dtype:
+        return self
+    bits_in = dtypes.itemsize_bits(self.dtype)
+    bits_out = dtypes.itemsize_bits(dtype)
+    if self.ndim == 0:
+        if bits_in != bits_out:
+            raise ValueError(
+                "view() of a 0d array is only supported if the itemsize is unchanged."
+            )
+        return lax.squeeze(_view(lax.expand_dims(self, (0,)), dtype), (0,))
+    if (self.shape[-1] * bits_in) % bits_out != 0:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total "
+            "size in bytes of the last axis of the array."
+        )
+    if self.dtype == np.bool_:
+        return _view(self.astype(np.uint8), dtype)
+    if dtype == np.bool_:
+        return _view(self, np.uint8).astype(bool)
+    if dtypes.issubdtype(self.dtype, np.complexfloating):
+        pairs = lax.concatenate(
+            [
+                lax.expand_dims(lax.real(self), (self.ndim,)),
+                lax.expand_dims(lax.imag(self), (self.ndim,)),
+            ],
+            self.ndim,
+        )
+        return _view(lax.reshape(pairs, (*self.shape[:-1], self.shape[-1] * 2)), dtype)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        parts = _view(self, dtypes.finfo(dtype).dtype)
+        return lax.complex(parts[..., 0::2], parts[..., 1::2])
+    if bits_in < bits_out:
+        factor = bits_out // bits_in
+        shape = (*self.shape[:-1], self.shape[-1] // factor, factor)
+        return lax.bitcast_convert_type(lax.reshape(self, shape), dtype)
+    result = lax.bitcast_convert_type(self, dtype)
+    if bits_in > bits_out:
+        shape = (*result.shape[:-2], result.shape[-2] * result.shape[-1])
+        result = lax.reshape(result, shape)
+    return result
+
+
+def _byteswap(self: Any) -> Any:
+    """The same array with the bytes of each element in the other order."""
+    if dtypes.issubdtype(self.dtype, np.complexfloating):
+        return lax.complex(_byteswap(lax.real(self)), _byteswap(lax.imag(self)))
+    if self.dtype.itemsize == 1:
+        return creation.copy(self)
+    as_bytes = lax.bitcast_convert_type(self, np.dtype(np.uint8))
+    return lax.bitcast_convert_type(lax.rev(as_bytes, (self.ndim,)), self.dtype)
+
+
+def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
+    """The module whose functions work on this array: `minijax.numpy`."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"api_version={api_version!r} is not available.")
+    return importlib.import_module("minijax.numpy")
+
+
+def _flat(self: Any) -> Any:
+    raise NotImplementedError(
+        "JAX Arrays do not implement the arr.flat property: consider arr.flatten() "
+        "instead."
+    )
+
+
+# --------------------------------------------------------------------------
+# The table
+
+METHODS: dict[str, Callable[..., Any]] = {
+    "__array_namespace__": _array_namespace,
+    "all": reductions.all,
+    "any": reductions.any,
+    "argmax": reductions.argmax,
+    "argmin": reductions.argmin,
+    "argpartition": sorting.argpartition,
+    "argsort": sorting.argsort,
+    "astype": _astype,
+    "byteswap": _byteswap,
+    "choose": _choose,
+    "clip": _clip,
+    "compress": _compress,
+    "conj": ufuncs_more.conj,
+    "conjugate": ufuncs_more.conjugate,
+    "copy": creation.copy,
+    "cumprod": running.cumprod,
+    "cumsum": running.cumsum,
+    "diagonal": diagonals.diagonal,
+    "dot": _dot,
+    "flatten": _flatten,
+    "max": reductions.max,
+    "mean": _mean,
+    "min": reductions.min,
+    "nonzero": counting.nonzero,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": _flatten,
+    "repeat": joining.repeat,
+    "reshape": _reshape,
+    "round": ufuncs_floats.round,
+    "searchsorted": sorting.searchsorted,
+    "sort": sorting.sort,
+    "squeeze": shaping.squeeze,
+    "std": _std,
+    "sum": _sum,
+    "swapaxes": shaping.swapaxes,
+    "take": selection.take,
+    "to_device": _to_device,
+    "trace": contractions.trace,
+    "transpose": _transpose,
+    "var": _var,
+    "view": _view,
+}
+
+PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "T": shaping.transpose,
+    "mT": shaping.matrix_transpose,
+    "real": ufuncs_more.real,
+    "imag": ufuncs_more.imag,
+    "flat": _flat,
+    "nbytes": lambda self: self.size * self.dtype.itemsize,
+    "itemsize": lambda self: self.dtype.itemsize,
+    "at": IndexUpdateHelper,
+}
+
+
+def _method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A plain function, which Python binds to the array: jitted ones are objects."""
+    if isinstance(function, types.FunctionType):
+        return function
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **keywords: Any) -> Any:
+        return function(self, *args, **keywords)
+
+    return method
+
+
+def install() -> None:
+    """Give `Array` and `Tracer` their operators, methods and properties.
+
+    What a class defines itself (what reads values, on `Array`) is left alone.
+    """
+    for cls, own in ((Array, ARRAY_OPERATORS), (Tracer, TRACER_OPERATORS)):
+        for name, function in (OPERATORS | own).items():
+            setattr(cls, name, function)
+        for name, method in METHODS.items():
+            if name not in vars(cls):
+                setattr(cls, name, _method(method))
+        for name, getter in PROPERTIES.items():
+            if name not in vars(cls):
+                setattr(cls, name, property(getter))

@@ -1,0 +1,50 @@
+"""Where `jax.numpy` functions become programs of their own.
+
+Most functions of `jax.numpy` are jitted. Of those, the simple ones are jitted
+with `inline=True`: called while another function is being traced, they leave no
+`jit[...]` equation behind, only their equations. So there are two cases, and
+`inline_jit` tells them apart by looking at the current trace:
+
+- eager: the whole function is compiled once and launched as one program;
+- under any trace: the Python function is simply called. Its equations land in
+  the surrounding program, exactly as if they had been inlined there, without
+  the price of tracing them twice.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.api import jit
+from minijax.config import state
+from minijax.core import eval_trace
+
+
+def inline_jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnames: str | Sequence[str] = (),
+) -> Callable[..., Any]:
+    """Compile `function` when called eagerly; inline it when called under a trace.
+
+    Works as a decorator with and without arguments. `static_argnames` names the
+    parameters that are part of the cache key instead of being traced.
+
+    In JAX: `jax.jit(function, inline=True, static_argnames=...)`.
+    """
+    if function is None:
+        return functools.partial(inline_jit, static_argnames=static_argnames)
+    jitted = jit(function, inline=True, static_argnames=static_argnames)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if state.trace is eval_trace:
+            return jitted(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    call.jitted = jitted
+    call.lower = jitted.lower
+    call.trace = jitted.trace
+    call.eval_shape = jitted.eval_shape
+    call.clear_cache = jitted.clear_cache
+    return call

@@ -1,0 +1,435 @@
+"""Making arrays: from Python and NumPy data, and filled with one value.
+
+In JAX: `numpy/array_constructors.py` and `numpy/array_creation.py`.
+"""
+
+import operator
+import types
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import api, dtypes, lax
+from minijax.array import Array
+from minijax.core import Tracer
+from minijax.numpy.arguments import concrete_or_error
+from minijax.numpy.broadcasting import broadcast_to
+from minijax.numpy.promotion import (
+    check_arraylike,
+    check_arraylike_or_none,
+    ensure_arraylike,
+    unwrap_jax_array,
+)
+
+_traced_or_array = (Tracer, Array)
+_python_scalars = (bool, int, float, complex)
+
+# Arrays of more arrays than this are concatenated in groups, to keep equations short.
+_CONCATENATE_AT_ONCE = 16
+
+
+# --------------------------------------------------------------------------
+# From data
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Make an array of a number, a NumPy array, or nested lists of them.
+
+    The dtype is what the elements promote to, unless given; 64-bit types become
+    32-bit ones unless `jax_enable_x64` is set. Python numbers give weakly typed
+    scalars. Elements may be traced. `ndmin` adds leading axes of size one. ValueError
+    for `None` among the elements, TypeError for what is no number.
+    """
+    if order not in (None, "K"):
+        raise NotImplementedError("Only implemented for order='K'")
+    if dtype is not None:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "array")
+    object = unwrap_jax_array(object)
+    result = _from_data(object, dtype, copy)
+    if ndmin > result.ndim:
+        result = lax.expand_dims(result, range(ndmin - result.ndim))
+    place = device if device is not None else out_sharding
+    return result if place is None else api.device_put(result, place)
+
+
+def _from_data(object: Any, dtype: Any, copy: bool) -> Array:
+    if isinstance(object, _traced_or_array):
+        result = lax.copy(object) if copy else object
+        return result if dtype is None else lax.convert_element_type(result, dtype)
+    if isinstance(object, _python_scalars):
+        if dtype is None:
+            return lax.stage(object)
+        return lax.stage(np.asarray(object, dtype=dtype))
+    if isinstance(object, (np.ndarray, np.generic)):
+        return _from_numpy(object, dtype)
+    leaves = list(_leaves(object))
+    if any(leaf is None for leaf in leaves):
+        raise ValueError(
+            "None is not a valid value for jnp.array. Did a function return nothing?"
+        )
+    if dtype is None:
+        dtype = _common_dtype(leaves)
+    if not any(isinstance(leaf, _traced_or_array) for leaf in leaves):
+        return lax.stage(np.asarray(_unwrapped(object), dtype=dtype))
+    return _stacked([array(each, dtype=dtype, copy=False) for each in object])
+
+
+def _from_numpy(value: Any, dtype: Any) -> Array:
+    if dtype is not None and value.dtype != dtype:
+        value = np.asarray(value).astype(dtype)
+    return lax.stage(value)
+
+
+def _leaves(object: Any) -> Iterator[Any]:
+    if isinstance(object, (list, tuple)):
+        for each in object:
+            yield from _leaves(each)
+    else:
+        yield unwrap_jax_array(object)
+
+
+def _unwrapped(object: Any) -> Any:
+    if isinstance(object, (list, tuple)):
+        return [_unwrapped(each) for each in object]
+    return unwrap_jax_array(object)
+
+
+def _common_dtype(leaves: Sequence[Any]) -> Any:
+    if not leaves:
+        return dtypes.default_float_dtype()
+    try:
+        return dtypes.lattice_result_type(*leaves)[0]
+    except TypeError:
+        # Other objects that NumPy understands, such as memory views.
+        return dtypes.lattice_result_type(*map(np.asarray, leaves))[0]
+
+
+def _stacked(arrays: list[Array]) -> Array:
+    rows = [lax.expand_dims(each, [0]) for each in arrays]
+    while len(rows) > _CONCATENATE_AT_ONCE:
+        groups = range(0, len(rows), _CONCATENATE_AT_ONCE)
+        rows = [lax.concatenate(rows[i : i + _CONCATENATE_AT_ONCE], 0) for i in groups]
+    return lax.concatenate(rows, 0)
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Like `array`, but an array with the right dtype is returned as it is."""
+    return array(
+        a,
+        dtype=dtype,
+        copy=bool(copy),
+        order=order,
+        device=device,
+        out_sharding=out_sharding,
+    )
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """A copy of `a` (a `copy` equation where it is traced)."""
+    check_arraylike("copy", a)
+    return array(a, copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """`x` converted to `dtype` (None: the default float), never weakly typed.
+
+    Floats to integers round towards zero. Complex to real keeps the real part;
+    to bool it asks whether the number is not zero.
+    """
+    x = ensure_arraylike("astype", x)
+    if dtype is None:
+        dtype = dtypes.default_float_dtype()
+    else:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "astype")
+    if dtypes.issubdtype(x.dtype, np.complexfloating) and dtype == np.bool_:
+        x = lax.ne(x, np.zeros((), x.dtype))
+    result = lax.convert_element_type(x, dtype)
+    if copy and result is x:
+        result = lax.copy(result)
+    return result if device is None else api.device_put(result, device)
+
+
+def frombuffer(
+    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
+) -> Any:
+    """An array of the bytes of `buffer`, as `numpy.frombuffer` reads them."""
+    return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
+
+
+# --------------------------------------------------------------------------
+# Filled
+
+
+def canonicalize_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of Python integers; one integer stands for one axis.
+
+    Raises TypeError for traced, fractional and negative sizes.
+    """
+    if isinstance(shape, types.GeneratorType):
+        raise TypeError("expected sequence object with len >= 0 or a single integer")
+    sizes = shape if isinstance(shape, (tuple, list)) else None
+    if sizes is None:
+        sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    result = []
+    for size in sizes:
+        if isinstance(size, Tracer):
+            raise TypeError(
+                f"Shapes must be 1D sequences of concrete values of integer type, got "
+                f"{shape}. Array sizes cannot depend on traced values: compute them "
+                "outside jit, or mark the argument with static_argnums."
+            )
+        try:
+            result.append(operator.index(size))
+        except TypeError:
+            raise TypeError(
+                "Shapes must be 1D sequences of concrete values of integer type, got "
+                f"{shape}."
+            ) from None
+    if any(size < 0 for size in result):
+        raise TypeError(
+            f"shape must have every element be nonnegative, got {tuple(result)}."
+        )
+    return tuple(result)
+
+
+def _check_shape_is_one_argument(name: str, shape: Any, dtype: Any) -> None:
+    if isinstance(dtype, int) and isinstance(shape, int):
+        raise TypeError(
+            f"Cannot interpret '{dtype}' as a data type. The shape is one argument: "
+            f"write jnp.{name}(({shape}, {dtype})) instead of "
+            f"jnp.{name}({shape}, {dtype})."
+        )
+
+
+def _filled(
+    name: str, shape: Any, value: Any, dtype: Any, device: Any, out_sharding: Any
+) -> Array:
+    _refuse_both(device, out_sharding)
+    shape = canonicalize_shape(shape)
+    keywords = {} if out_sharding is None else {"sharding": out_sharding}
+    if dtype is not None:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+    if np.ndim(value) == 0:
+        result = lax.full(shape, value, dtype, **keywords)
+    else:
+        result = broadcast_to(
+            asarray(value, dtype=dtype), shape, out_sharding=out_sharding
+        )
+    return result if device is None else api.device_put(result, device)
+
+
+def _refuse_both(device: Any, out_sharding: Any) -> None:
+    if device is not None and out_sharding is not None:
+        raise ValueError(
+            "Only one of `device` or `out_sharding` can be set. Got "
+            f"device={device} and out_sharding={out_sharding}"
+        )
+
+
+def zeros(
+    shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """An array of zeros, of the default float type unless `dtype` is given."""
+    _check_shape_is_one_argument("zeros", shape, dtype)
+    dtype = float if dtype is None else dtype
+    return _filled("zeros", shape, 0, dtype, device, out_sharding)
+
+
+def ones(
+    shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """An array of ones, of the default float type unless `dtype` is given."""
+    _check_shape_is_one_argument("ones", shape, dtype)
+    dtype = float if dtype is None else dtype
+    return _filled("ones", shape, 1, dtype, device, out_sharding)
+
+
+def empty(
+    shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """An array of zeros: XLA has no memory that is left as it was."""
+    _check_shape_is_one_argument("empty", shape, dtype)
+    dtype = float if dtype is None else dtype
+    return _filled("empty", shape, 0, dtype, device, out_sharding)
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array filled with `fill_value`, or with it broadcast to `shape`.
+
+    Without `dtype`, the result has the dtype (and weak type) of `fill_value`.
+    """
+    check_arraylike("full", fill_value)
+    return _filled("full", shape, fill_value, dtype, device, out_sharding)
+
+
+def _filled_like(
+    name: str,
+    a: Any,
+    value: Any,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    out_sharding: Any,
+) -> Array:
+    if not (hasattr(a, "dtype") and hasattr(a, "shape")):
+        check_arraylike(name, a)
+        a = unwrap_jax_array(a)
+    _refuse_both(device, out_sharding)
+    if dtype is not None:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+    if shape is not None:
+        shape = canonicalize_shape(shape)
+    if np.ndim(value) == 0:
+        keywords = {} if out_sharding is None else {"sharding": out_sharding}
+        result = lax.full_like(a, value, dtype, shape, **keywords)
+    else:
+        shape = np.shape(a) if shape is None else shape
+        dtype = dtypes.result_type(a) if dtype is None else dtype
+        result = broadcast_to(
+            asarray(value, dtype=dtype), shape, out_sharding=out_sharding
+        )
+    return result if device is None else api.device_put(result, device)
+
+
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Zeros with the shape, dtype and weak type of `a`, unless given otherwise."""
+    return _filled_like("zeros_like", a, 0, dtype, shape, device, out_sharding)
+
+
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Ones with the shape, dtype and weak type of `a`, unless given otherwise."""
+    return _filled_like("ones_like", a, 1, dtype, shape, device, out_sharding)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """The same as `zeros_like`."""
+    return _filled_like("empty_like", prototype, 0, dtype, shape, device, None)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """`fill_value` everywhere, with the shape and dtype of `a`."""
+    check_arraylike("full_like", fill_value)
+    return _filled_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
+
+
+# --------------------------------------------------------------------------
+# Counted
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """start, start + step, ... up to but not including stop.
+
+    With one argument, that is `stop`, and counting starts at zero. The arguments must
+    be known while tracing, since they make the shape; ConcretizationTypeError if not.
+    """
+    _refuse_both(device, out_sharding)
+    if start is None:
+        raise TypeError("jnp.arange needs a number as its first argument, not None.")
+    if dtype is not None:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "arange")
+    check_arraylike_or_none("arange", start, stop, step)
+    start_name = "stop" if stop is None and step is None else "start"
+    start = _static_number(start, start_name)
+    stop = _static_number(stop, "stop")
+    step = _static_number(step, "step")
+    given = [value for value in (start, stop, step) if value is not None]
+    if any(np.iscomplexobj(value) for value in given):
+        raise ValueError(
+            "Passing complex start/stop/step to jnp.arange is no longer supported."
+        )
+    if dtype is None:
+        dtype = dtypes.result_type(*given)
+    result = _arange(start, stop, step, dtype, out_sharding)
+    return result if device is None else api.device_put(result, device)
+
+
+def _static_number(value: Any, name: str) -> Any:
+    value = concrete_or_error(
+        None, value, f"It arose in the jnp.arange argument '{name}'"
+    )
+    if value is not None and np.ndim(value) != 0:
+        raise ValueError(
+            f"jax.numpy.arange: arguments must be scalars; got {name}={value}"
+        )
+    return value
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> Array:
+    keywords = {} if out_sharding is None else {"out_sharding": out_sharding}
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        size = max(0, int(np.ceil(np.asarray(stop - start))))
+        count = lax.broadcasted_iota(dtype, (size,), 0, **keywords)
+        return count if start == 0 else lax.add(constant(start, dtype), count)
+    # Multiples of the step rather than repeated additions, and not in 16 bits.
+    working_dtype = dtype
+    if dtypes.issubdtype(dtype, np.floating) and dtypes.finfo(dtype).bits < 32:
+        working_dtype = np.dtype(np.float32)
+    size = max(0, int(np.ceil(np.asarray((stop - start) / step))))
+    count = lax.broadcasted_iota(working_dtype, (size,), 0, **keywords)
+    multiples = lax.mul(constant(step, working_dtype), count)
+    result = lax.add(constant(start, working_dtype), multiples)
+    return lax.convert_element_type(result, dtype)
+
+
+def constant(value: Any, dtype: Any) -> np.ndarray:
+    """A number as a rank-0 NumPy array: a literal where it is traced."""
+    return np.asarray(value).astype(dtype)

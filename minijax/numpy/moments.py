@@ -1,0 +1,298 @@
+"""Means, variances and weighted averages along axes.
+
+Small floats are summed in float32; integers give floating-point results. Quantiles
+are in `quantiles.py`, the kinds that skip NaN in `nan_reductions.py`.
+
+In JAX: `numpy/reductions.py`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.api import jit
+from minijax.array import Array
+from minijax.numpy.arguments import canonicalize_axes
+from minijax.numpy.boundaries import inline_jit
+from minijax.numpy.broadcasting import _where, broadcast_to
+from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
+from minijax.numpy.reductions import (
+    Axis,
+    check_where,
+    refuse_out,
+    static_axes,
+    sum,
+    upcast_small_float,
+)
+
+
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Array:
+    """The mean along `axis` (None: all axes), in floating point; NaN of nothing.
+
+    `where` says which elements count. `out` is not supported.
+    """
+    return _mean(
+        a,
+        static_axes(axis),
+        dtype,
+        out,
+        keepdims,
+        where=where,
+        upcast_f16_for_computation=dtype is None,
+    )
+
+
+@inline_jit(static_argnames=("axis", "dtype", "keepdims", "upcast_f16_for_computation"))
+def _mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    upcast_f16_for_computation: bool = True,
+    where: Any = None,
+) -> Array:
+    a = ensure_arraylike("mean", a)
+    where = check_where("mean", where)
+    refuse_out("mean", out)
+    if dtype is None:
+        result_dtype = dtypes.to_inexact_dtype(a.dtype)
+    else:
+        result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "mean")
+    working_dtype = result_dtype
+    if upcast_f16_for_computation and dtypes.issubdtype(result_dtype, np.inexact):
+        working_dtype = upcast_small_float(result_dtype)
+    count = count_elements(a, axis, keepdims, where, working_dtype)
+    total = sum(a, axis, dtype=working_dtype, keepdims=keepdims, where=where)
+    return lax.convert_element_type(lax.div(total, count), result_dtype)
+
+
+def count_elements(a: Array, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
+    """How many elements of `a` are reduced over: a constant, or a sum over `where`."""
+    if where is not None:
+        where = broadcast_to(where, a.shape)
+        return sum(where, axis, dtype=dtype, keepdims=keepdims)
+    if axis is None:
+        return np.array(a.size, dtype)
+    size = 1
+    for each in axis if isinstance(axis, (tuple, list)) else (axis,):
+        size *= lax.axis_size(each) if isinstance(each, str) else a.shape[each]
+    return np.array(size, dtype)
+
+
+def average(
+    a: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    """The mean of `a`, each element counted with its weight.
+
+    `weights` has the shape of `a`, or of the reduced axes alone. `returned` asks for
+    the pair of the average and the sum of the weights. ValueError when the shapes of
+    `a` and `weights` do not fit.
+    """
+    return _average(a, static_axes(axis), weights, returned, keepdims)
+
+
+@inline_jit(static_argnames=("axis", "returned", "keepdims"))
+def _average(
+    a: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    keepdims: bool = False,
+) -> Any:
+    axes = canonicalize_axes(axis, np.ndim(a))
+    if weights is None:
+        (a,) = promote_dtypes_inexact(ensure_arraylike("average", a))
+        result = mean(a, axis=axis, keepdims=keepdims)
+        count = a.size if axis is None else math.prod(a.shape[i] for i in axes)
+        weights_sum = lax.full((), count, dtype=result.dtype) if returned else None
+    else:
+        a, weights = promote_dtypes_inexact(*ensure_arraylike("average", a, weights))
+        if a.shape != weights.shape:
+            weights = _weights_along(a, weights, axis, axes)
+        weights_sum = sum(weights, axis=axis, keepdims=keepdims)
+        result = sum(a * weights, axis=axis, keepdims=keepdims) / weights_sum
+    if not returned:
+        return result
+    if result.shape != weights_sum.shape:
+        weights_sum = broadcast_to(weights_sum, result.shape)
+    return result, weights_sum
+
+
+def _weights_along(
+    a: Array, weights: Array, axis: Axis, axes: tuple[int, ...]
+) -> Array:
+    if axis is None:
+        raise ValueError("Axis must be specified when shapes of a and weights differ.")
+    if weights.shape != tuple(a.shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    shape = tuple(size if i in axes else 1 for i, size in enumerate(a.shape))
+    return lax.reshape(weights, shape, dimensions=tuple(map(int, np.argsort(axes))))
+
+
+def _correction(ddof: Any, correction: Any) -> Any:
+    if correction is None:
+        return ddof
+    if not isinstance(ddof, int) or ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
+    return correction
+
+
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The variance along `axis`: the mean squared distance from the mean.
+
+    The sum of squares is divided by the count minus `ddof` (the array API calls it
+    `correction`). A known `mean` (with `keepdims=True`) saves computing it. Real for
+    complex numbers too. NaN where the divisor is not positive.
+    """
+    correction = _correction(ddof, correction)
+    return _var(
+        ensure_arraylike("var", a),
+        axis=static_axes(axis),
+        dtype=dtype,
+        out=out,
+        correction=correction,
+        keepdims=keepdims,
+        where=where,
+        a_mean=mean,
+    )
+
+
+@jit(static_argnames=("axis", "dtype", "keepdims"))
+def _var(
+    a: Array,
+    *,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    correction: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    a_mean: Any = None,
+) -> Array:
+    where = check_where("var", where)
+    refuse_out("var", out)
+    working_dtype, dtype = variance_dtypes(a.dtype, dtype, "var")
+    a = lax.convert_element_type(a, working_dtype)
+    if a_mean is None:
+        a_mean = mean(a, axis, dtype=working_dtype, keepdims=True, where=where)
+    else:
+        a_mean = lax.convert_element_type(
+            ensure_arraylike("var", a_mean), working_dtype
+        )
+    squares = squared_magnitude(lax.sub(a, a_mean))
+    count = count_elements(a, axis, keepdims, where, squares.dtype)
+    divisor = lax.sub(count, lax.convert_element_type(correction, squares.dtype))
+    total = sum(squares, axis, dtype=squares.dtype, keepdims=keepdims, where=where)
+    result = lax.convert_element_type(lax.div(total, divisor), dtype)
+    return _where(divisor > 0, result, np.nan)
+
+
+def squared_magnitude(distance: Array) -> Array:
+    """|distance|^2, real for complex numbers too."""
+    if dtypes.issubdtype(distance.dtype, np.complexfloating):
+        return lax.real(lax.mul(distance, lax.conj(distance)))
+    return lax.square(distance)
+
+
+def variance_dtypes(a_dtype: Any, dtype: Any, name: str) -> tuple[Any, Any]:
+    """The dtype in which to compute a variance, and the dtype of the result."""
+    if dtype is not None:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+        if dtypes.issubdtype(a_dtype, np.complexfloating) and not dtypes.issubdtype(
+            dtype, np.complexfloating
+        ):
+            raise ValueError(
+                "jax.numpy.var does not support a real dtype for the variance of "
+                "complex numbers. Leave dtype out: the result is real anyway."
+            )
+        return upcast_small_float(dtype), np.dtype(dtype)
+    if not dtypes.issubdtype(a_dtype, np.inexact):
+        dtype = dtypes.to_inexact_dtype(a_dtype)
+        return upcast_small_float(dtype), np.dtype(dtype)
+    return upcast_small_float(a_dtype), np.dtype(dtypes.finfo(a_dtype).dtype)
+
+
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: int | float | None = None,
+) -> Array:
+    """The standard deviation along `axis`: the square root of `var`."""
+    correction = _correction(ddof, correction)
+    return _std(
+        ensure_arraylike("std", a),
+        axis=static_axes(axis),
+        dtype=dtype,
+        out=out,
+        correction=correction,
+        keepdims=keepdims,
+        where=where,
+        mean=mean,
+    )
+
+
+@jit(static_argnames=("axis", "dtype", "keepdims"))
+def _std(
+    a: Array,
+    *,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    correction: Any = 0,
+    keepdims: bool = False,
+    where: Any = None,
+    mean: Any = None,
+) -> Array:
+    where = check_where("std", where)
+    if dtype is not None:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "std")
+        if not dtypes.issubdtype(dtype, np.inexact):
+            raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+    refuse_out("std", out)
+    return lax.sqrt(
+        var(
+            a,
+            axis=axis,
+            dtype=dtype,
+            correction=correction,
+            keepdims=keepdims,
+            where=where,
+            mean=mean,
+        )
+    )

@@ -1,0 +1,300 @@
+"""What happens to the arguments of a `jax.numpy` function before the primitive.
+
+Three steps, in JAX's order: every argument must be an array or a scalar
+(`arraylike.py`), all arguments get one dtype (`promote_dtypes` and its
+inexact, numeric and complex kinds, on the lattice of `minijax.dtypes`), and
+arguments of different rank get leading axes of size one (`promote_shapes`).
+
+Operators come through here millions of times while programs are traced, so each
+step first asks whether there is anything to do at all: two tracers with the very
+same type (types are interned: one object) are passed on untouched.
+
+In JAX: `numpy/util.py`.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.array import Array
+from minijax.config import state
+from minijax.core import Tracer
+from minijax.numpy.arraylike import (
+    as_array,
+    check_arraylike,
+    check_arraylike_or_none,
+    ensure_arraylike,
+    ensure_arraylike_tuple,
+    unwrap_jax_array,
+)
+from minijax.primitives.casting import convert_element_type_to
+
+# Re-exported, so that a file needs one import for everything about its arguments.
+__all__ = [
+    "as_array",
+    "check_arraylike",
+    "check_arraylike_or_none",
+    "check_for_prngkeys",
+    "check_no_float0s",
+    "constant_like",
+    "convert_to",
+    "dtype_of",
+    "ensure_arraylike",
+    "ensure_arraylike_tuple",
+    "promote_args",
+    "promote_args_complex",
+    "promote_args_inexact",
+    "promote_args_numeric",
+    "promote_dtypes",
+    "promote_dtypes_complex",
+    "promote_dtypes_inexact",
+    "promote_dtypes_numeric",
+    "promote_shapes",
+    "strong_constant_like",
+    "unwrap_jax_array",
+]
+
+_python_scalars = frozenset({bool, int, float, complex})
+
+
+def check_no_float0s(name: str, *args: Any) -> None:
+    """Raise TypeError for float0, the tangent dtype of integers."""
+    for arg in args:
+        if dtypes.dtype(arg) == dtypes.float0:
+            raise TypeError(
+                f"Called {name} with a float0 array. float0 is the type of "
+                "tangents of integers: it holds nothing and supports no "
+                "arithmetic. To get ordinary zeros, write "
+                "np.zeros_like(x, dtype=float). If no float0 was expected, a "
+                "gradient was probably taken with respect to an integer argument."
+            )
+
+
+def check_for_prngkeys(name: str, *args: Any) -> None:
+    """Raise TypeError when a random key is mixed with ordinary numbers."""
+    arg_dtypes = [dtypes.dtype(arg) for arg in args]
+    if len(set(arg_dtypes)) < 2:
+        return
+    if any(dtypes.issubdtype(dtype, dtypes.prng_key) for dtype in arg_dtypes):
+        found = ", ".join(str(dtype) for dtype in arg_dtypes)
+        raise TypeError(
+            f"{name} does not accept dtypes {found}. Random keys take part in no "
+            "arithmetic; draw numbers from them with a function of jax.random."
+        )
+
+
+# --------------------------------------------------------------------------
+# One dtype for all
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an array, a tracer, a NumPy or a Python scalar."""
+    try:
+        return x.dtype
+    except AttributeError:
+        return dtypes.dtype(x)
+
+
+def constant_like(x: Any, value: Any) -> Any:
+    """`value` as a rank-0 constant with the dtype of `x`: a literal when printed.
+
+    Beside a weakly typed scalar it is a Python number, so that results stay weak.
+    """
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        if not aval.weak_type or aval.shape:
+            return np.array(value, dtype=aval.dtype)
+        scalar = _weak_scalar_type(aval.dtype)
+    else:
+        scalar = type(x) if type(x) in _python_scalars else None
+    return np.array(value, dtype_of(x)) if scalar is None else scalar(value)
+
+
+def strong_constant_like(x: Any, value: Any) -> np.ndarray:
+    """`value` as a rank-0 constant with the dtype of `x`, never weakly typed."""
+    return np.array(value, dtype=dtype_of(x))
+
+
+def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
+    """`x` with the given dtype and weakness; constants are converted in Python."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        if aval.dtype == dtype and aval.weak_type == weak_type:
+            return x
+        return convert_element_type_to(x, dtype, weak_type)
+    if type(x) in _python_scalars:
+        if not weak_type:
+            _check_integer_fits(x)
+            return np.array(x, dtype)
+        scalar = _weak_scalar_type(dtype)
+        if scalar is not None:
+            return scalar(x)
+    elif not weak_type and isinstance(x, (np.generic, np.ndarray)) and x.ndim == 0:
+        return np.asarray(x).astype(dtype)
+    return convert_element_type_to(x, dtype, weak_type)
+
+
+def _check_integer_fits(x: Any) -> None:
+    """Reject Python integers that the default integer type cannot hold."""
+    if type(x) is int:
+        dtypes.coerce_to_array(x)
+
+
+def _weak_scalar_type(dtype: Any) -> type | None:
+    """The Python type whose values are weakly typed as `dtype`, if there is one."""
+    for scalar in (int, float, complex):
+        if dtypes.dtype(scalar(0)) == dtype:
+            return scalar
+    return None
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """Convert all arguments to the one dtype that the promotion lattice gives."""
+    if len(args) < 2:
+        return [as_array(arg) for arg in args]
+    if len(args) == 2:
+        left = getattr(args[0], "aval", None)
+        right = getattr(args[1], "aval", None)
+        if (
+            left is not None
+            and right is not None
+            and left.dtype == right.dtype
+            and left.weak_type == right.weak_type
+            and not (left.weak_type and left.dtype == np.bool_)
+        ):
+            return list(args)
+    dtype, weak_type = dtypes.lattice_result_type(*args)
+    return [convert_to(arg, dtype, weak_type) for arg in args]
+
+
+def _promote_dtypes_through(adjust: Callable[[Any], Any], args: Sequence[Any]) -> list:
+    dtype, weak_type = dtypes.lattice_result_type(*args)
+    dtype = adjust(dtype)
+    return [convert_to(arg, dtype, weak_type) for arg in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """Like `promote_dtypes`; integers and bools become floating point."""
+    return _promote_dtypes_through(dtypes.to_inexact_dtype, args)
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """Like `promote_dtypes`; bools become integers."""
+    return _promote_dtypes_through(dtypes.to_numeric_dtype, args)
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """Like `promote_dtypes`; everything becomes complex."""
+    return _promote_dtypes_through(dtypes.to_complex_dtype, args)
+
+
+# --------------------------------------------------------------------------
+# One rank for all
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    aval = getattr(x, "aval", None)
+    return np.shape(x) if aval is None else aval.shape
+
+
+def promote_shapes(name: str, *args: Any) -> list[Any]:
+    """Give all arguments one rank by adding leading axes of size one.
+
+    Scalars stay scalars: the primitives take them beside arrays of any rank. With
+    the flag `numpy_rank_promotion` set to "warn" or "raise", ranks that differ are
+    reported, as in JAX.
+    """
+    if len(args) < 2:
+        return [as_array(arg) for arg in args]
+    shapes = [_shape(arg) for arg in args]
+    ranks = {len(shape) for shape in shapes}
+    ranks.discard(0)
+    if len(ranks) < 2:
+        return list(args)
+    if state.numpy_rank_promotion != "allow":
+        _report_rank_promotion(name, shapes)
+    rank = len(lax.broadcast_shapes(*shapes))
+    return [
+        lax.broadcast_to_rank(arg, rank) if len(shape) < rank else arg
+        for arg, shape in zip(args, shapes, strict=True)
+    ]
+
+
+def _report_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    text = " ".join(map(str, shapes))
+    if state.numpy_rank_promotion == "warn":
+        warnings.warn(
+            f"Following NumPy automatic rank promotion for {name} on shapes {text}. "
+            "Set jax_numpy_rank_promotion to 'allow' to silence this warning.",
+            stacklevel=4,
+        )
+        return
+    raise ValueError(
+        f"Operands could not be broadcast together for {name} on shapes {text}, "
+        "because the option jax_numpy_rank_promotion is 'raise'. Reshape the "
+        "argument of lower rank, for example with x[None, :]."
+    )
+
+
+# --------------------------------------------------------------------------
+# All three steps
+
+
+def _promote(
+    name: str, adjust: Callable[..., list[Any]], args: tuple[Any, ...]
+) -> list[Any]:
+    check_arraylike(name, *args)
+    args = tuple(unwrap_jax_array(arg) for arg in args)
+    check_no_float0s(name, *args)
+    check_for_prngkeys(name, *args)
+    return promote_shapes(name, *adjust(*args))
+
+
+def promote_args(name: str, *args: Any) -> list[Any]:
+    """Check the arguments of function `name` and give them one dtype and rank."""
+    if len(args) == 2:
+        left = getattr(args[0], "aval", None)
+        if left is not None and left is getattr(args[1], "aval", None):
+            # Weak bools (compared Python numbers) promote to bools that are not weak.
+            if not left.weak_type or left.dtype != np.bool_:
+                return list(args)
+    elif len(args) == 1 and isinstance(args[0], (Tracer, Array)):
+        check_no_float0s(name, args[0])
+        return list(args)
+    return _promote(name, promote_dtypes, args)
+
+
+@functools.cache
+def _is_inexact(dtype: Any) -> bool:
+    return dtypes.issubdtype(dtype, np.inexact)
+
+
+def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+    """Like `promote_args`; integers and bools become floating point."""
+    aval = getattr(args[0], "aval", None)
+    if aval is not None and _is_inexact(aval.dtype):
+        if len(args) == 1:
+            return list(args)
+        if len(args) == 2 and aval is getattr(args[1], "aval", None):
+            return list(args)
+    return _promote(name, promote_dtypes_inexact, args)
+
+
+def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+    """Like `promote_args`; bools become integers."""
+    aval = getattr(args[0], "aval", None)
+    if aval is not None and _is_inexact(aval.dtype):
+        if len(args) == 1:
+            return list(args)
+        if len(args) == 2 and aval is getattr(args[1], "aval", None):
+            return list(args)
+    return _promote(name, promote_dtypes_numeric, args)
+
+
+def promote_args_complex(name: str, *args: Any) -> list[Any]:
+    """Like `promote_args`; everything becomes complex."""
+    return _promote(name, promote_dtypes_complex, args)

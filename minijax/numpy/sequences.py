@@ -1,0 +1,199 @@
+"""Numbers in a row: counted, evenly spaced, or given by a function of the index.
+
+In JAX: `numpy/array_creation.py` and `numpy/lax_numpy.py`.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import api, dtypes, lax
+from minijax.api import jit
+from minijax.array import Array
+from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
+from minijax.numpy.broadcasting import broadcast_to
+from minijax.numpy.creation import arange, canonicalize_shape, constant
+from minijax.numpy.promotion import ensure_arraylike
+from minijax.numpy.ufuncs import power, sign
+from minijax.numpy.ufuncs_more import log10
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop` (included if `endpoint`).
+
+    `start` and `stop` broadcast; the new axis stands at `axis`. With `retstep`, the
+    pair of the numbers and the step. Floating point, unless `dtype` is given; then
+    integers are rounded down. ValueError for negative `num`.
+    """
+    num = concrete_or_error(operator.index, num, "'num' argument of jnp.linspace")
+    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.linspace")
+    result = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
+    return result if device is None else api.device_put(result, device)
+
+
+@jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
+def _linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Any:
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    start, stop = ensure_arraylike("linspace", start, stop)
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    else:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "linspace")
+    working_dtype = dtypes.to_inexact_dtype(dtype)
+    start = lax.convert_element_type(start, working_dtype)
+    stop = lax.convert_element_type(stop, working_dtype)
+    shape = list(lax.broadcast_shapes(start.shape, stop.shape))
+    first = broadcast_to(start, shape)
+    last = broadcast_to(stop, shape)
+    axis = len(shape) + axis + 1 if axis < 0 else axis
+    shape.insert(axis, 1)
+    steps = num - 1 if endpoint else num
+    if num > 1:
+        delta = (stop - start) / constant(steps, working_dtype)
+        real_dtype = dtypes.finfo(working_dtype).dtype
+        weight_shape = [1] * len(shape)
+        weight_shape[axis] = steps
+        weight = lax.reshape(lax.iota(real_dtype, steps), tuple(weight_shape))
+        weight = weight / constant(steps, real_dtype)
+        weight = lax.convert_element_type(weight, working_dtype)
+        # Weighted from both ends, so that both are met exactly.
+        left = lax.reshape(first, tuple(shape)) * (1 - weight)
+        result = left + lax.reshape(last, tuple(shape)) * weight
+        if endpoint:
+            end = lax.expand_dims(last, (axis,))
+            result = lax.concatenate(
+                [result, end], canonicalize_axis(axis, result.ndim)
+            )
+    elif num == 1:
+        delta = lax.full((), np.nan, working_dtype) if endpoint else stop - start
+        result = lax.reshape(first, tuple(shape))
+    else:
+        delta = lax.full((), np.nan, working_dtype)
+        shape[axis] = 0
+        result = lax.full(tuple(shape), 0, dtype)
+    if dtypes.issubdtype(dtype, np.integer) and not dtypes.issubdtype(
+        result.dtype, np.integer
+    ):
+        result = lax.floor(result)
+    result = lax.convert_element_type(result, dtype)
+    return (result, delta) if retstep else result
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """`base` to the power of `linspace(start, stop)`."""
+    num = concrete_or_error(operator.index, num, "'num' argument of jnp.logspace")
+    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.logspace")
+    return _logspace(start, stop, num, endpoint, base, dtype, axis)
+
+
+@jit(static_argnames=("num", "endpoint", "dtype", "axis"))
+def _logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    start, stop, dtype = _inexact_ends("logspace", start, stop, dtype)
+    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
+    return lax.convert_element_type(power(base, exponents), dtype)
+
+
+def _inexact_ends(name: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any, Any]:
+    if dtype is None:
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+    else:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+    start, stop = ensure_arraylike(name, start, stop)
+    working_dtype = dtypes.to_inexact_dtype(dtype)
+    start = lax.convert_element_type(start, working_dtype)
+    stop = lax.convert_element_type(stop, working_dtype)
+    return start, stop, dtype
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """`num` numbers from `start` to `stop`, each a fixed multiple of the last one."""
+    num = concrete_or_error(operator.index, num, "'num' argument of jnp.geomspace")
+    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.geomspace")
+    return _geomspace(start, stop, num, endpoint, dtype, axis)
+
+
+@jit(static_argnames=("num", "endpoint", "dtype", "axis"))
+def _geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    start, stop, dtype = _inexact_ends("geomspace", start, stop, dtype)
+    direction = sign(start)
+    exponents = logspace(
+        log10(start / direction),
+        log10(stop / direction),
+        num,
+        endpoint=endpoint,
+        base=10.0,
+        dtype=start.dtype,
+        axis=0,
+    )
+    result = direction * exponents
+    axis = canonicalize_axis(axis, result.ndim)
+    if axis != 0:
+        order = (*range(1, axis + 1), 0, *range(axis + 1, result.ndim))
+        result = lax.transpose(result, order)
+    return lax.convert_element_type(result, dtype)
+
+
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **keywords: Any
+) -> Array:
+    """The array whose element at (i, j, ...) is `function(i, j, ...)`.
+
+    `function` sees scalars: it is mapped with `vmap` over each index.
+    """
+    shape = canonicalize_shape(shape)
+    rank = len(shape)
+    for i in range(rank):
+        axes = [0 if i == j else None for j in range(rank)]
+        function = api.vmap(function, in_axes=tuple(reversed(axes)))
+    return function(*(arange(size, dtype=dtype) for size in shape), **keywords)

@@ -1,0 +1,294 @@
+"""Universal functions: elementwise functions of two arguments that can also reduce.
+
+`jnp.add` is not a plain function but a `ufunc`: `add.reduce`, `add.accumulate`,
+`add.at` and `add.outer` apply it along an axis, at indices, and to all pairs.
+
+In JAX: `numpy/ufunc_api.py`.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import api, dtypes, lax
+from minijax.api import jit
+from minijax.array import Array
+from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.broadcasting import _where, broadcast_to
+from minijax.numpy.promotion import as_array, check_arraylike
+
+
+class ufunc:
+    """An elementwise function with NumPy's ways of applying it along an axis.
+
+    `nin` and `nout` count arguments and results, `identity` is the neutral element
+    (None if there is none). `reduce`, `accumulate` and `at` name faster ways than
+    the loops that are used otherwise. The arguments `out` and `where` of NumPy's
+    call are not supported, since arrays do not change.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Array] | None = None,
+        accumulate: Callable[..., Array] | None = None,
+        at: Callable[..., Array] | None = None,
+    ) -> None:
+        self.__doc__ = function.__doc__
+        self.__name__ = name or function.__name__
+        self.__wrapped__ = function
+        self._func = function
+        self._call = call or function
+        self._reduce = reduce
+        self._accumulate = accumulate
+        self._at = at
+        self.nin = operator.index(nin)
+        self.nout = operator.index(nout)
+        self.nargs = self.nin
+        self.identity = identity
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc {self.__name__!r}>"
+
+    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+        if out is not None:
+            raise NotImplementedError(
+                f"The 'out' argument of {self} is not supported: arrays are "
+                "immutable. Use the array that the call returns."
+            )
+        if where is not None:
+            raise NotImplementedError(
+                f"The 'where' argument of {self} is not supported. Write "
+                "jnp.where(mask, result, other) around the call."
+            )
+        check_arraylike(self.__name__, *args)
+        return self._call(*args)
+
+    def _require_binary(self, method: str) -> None:
+        if self.nin != 2:
+            raise ValueError(f"{method} only supported for binary ufuncs")
+        if self.nout != 1:
+            raise ValueError(
+                f"{method} only supported for functions returning a single value"
+            )
+
+    def reduce(
+        self,
+        a: Any,
+        axis: int | None = 0,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        """Combine all elements along `axis` (None: all axes) into one."""
+        if out is not None:
+            raise NotImplementedError(
+                f"The 'out' argument of {self.__name__}.reduce() is not supported."
+            )
+        return reduce(
+            self,
+            a,
+            axis=axis,
+            dtype=dtype,
+            keepdims=keepdims,
+            initial=initial,
+            where=where,
+        )
+
+    def accumulate(
+        self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Array:
+        """Like `reduce`, keeping every intermediate result along `axis`."""
+        if out is not None:
+            raise NotImplementedError(
+                f"The 'out' argument of {self.__name__}.accumulate() is not supported."
+            )
+        return accumulate(self, a, axis=axis, dtype=dtype)
+
+    def at(
+        self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True
+    ) -> Array:
+        """Apply the function to `a[indices]` and `b`, repeated indices in turn.
+
+        Returns a new array; `inplace=False` must be said, since NumPy's version
+        changes `a` itself.
+        """
+        if inplace:
+            raise NotImplementedError(
+                f"jnp.{self.__name__}.at cannot change its argument, because arrays "
+                "are immutable. Pass inplace=False and use the result: "
+                f"a = jnp.{self.__name__}.at(a, indices, b, inplace=False)."
+            )
+        return at(self, a, indices) if b is None else at(self, a, indices, b)
+
+    def outer(self, A: Any, B: Any, /) -> Array:
+        """The function of every pair; the shape is `A.shape + B.shape`."""
+        return outer(self, A, B)
+
+
+@jit(static_argnames=("self", "axis", "dtype", "keepdims"))
+def reduce(
+    self: ufunc,
+    a: Any,
+    axis: int | None = 0,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    name = f"{self.__name__}.reduce"
+    check_arraylike(name, a)
+    self._require_binary("reduce")
+    if initial is not None:
+        check_arraylike(name, initial)
+    if where is not None:
+        check_arraylike(name, where)
+        if self.identity is None and initial is None:
+            raise ValueError(
+                f"reduction operation {self.__name__!r} does not have an identity, "
+                "so to use a where mask one has to specify 'initial'."
+            )
+        if dtypes.dtype(where) != np.bool_:
+            raise ValueError(
+                f"where argument must have dtype=bool; got dtype={dtypes.dtype(where)}"
+            )
+    function = self._reduce
+    if function is None:
+        return _reduce_in_loop(self, a, axis, dtype, keepdims, initial, where)
+    return function(
+        a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
+    )
+
+
+def _reduce_in_loop(
+    self: ufunc,
+    a: Any,
+    axis: int | None,
+    dtype: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Array:
+    a = as_array(a)
+    if isinstance(axis, tuple):
+        raise NotImplementedError(f"{self.__name__}.reduce over a tuple of axes")
+    dtype = _result_dtype(self, a) if dtype is None else dtype
+    initial = self.identity if initial is None else initial
+    mask = None if where is None else broadcast_to(where, a.shape)
+    kept = (1,) * a.ndim
+    if axis is None:
+        a = a.ravel()
+        mask = None if mask is None else mask.ravel()
+    else:
+        axis = canonicalize_axis(axis, a.ndim)
+        kept = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
+        a = _axis_to_front(a, axis)
+        mask = None if mask is None else _axis_to_front(mask, axis)
+    length = a.shape[0]
+    if length == 0 and initial is None:
+        raise ValueError(
+            f"zero-size array to reduction operation {self.__name__} which has no "
+            "identity"
+        )
+
+    def step(i: Any, value: Array) -> Array:
+        combined = self(value, a[i].astype(dtype))
+        return combined if mask is None else _where(mask[i], combined, value)
+
+    first = 1 if initial is None else 0
+    start = a[0] if initial is None else initial
+    start = broadcast_to(as_array(start).astype(dtype), a.shape[1:])
+    result = lax.fori_loop(first, length, step, start)
+    return result.reshape(kept) if keepdims else result
+
+
+@jit(static_argnames=("self", "axis", "dtype"))
+def accumulate(self: ufunc, a: Any, axis: int = 0, dtype: Any = None) -> Array:
+    self._require_binary("accumulate")
+    check_arraylike(f"{self.__name__}.accumulate", a)
+    if self._accumulate is not None:
+        return self._accumulate(a, axis=axis, dtype=dtype)
+    if axis is None or isinstance(axis, tuple):
+        raise ValueError("accumulate does not allow multiple axes")
+    a = as_array(a)
+    dtype = _result_dtype(self, a) if dtype is None else dtype
+    axis = canonicalize_axis(axis, a.ndim)
+    if a.size == 0:
+        return lax.full(a.shape, 0, dtype)
+    a = _axis_to_front(a, axis).astype(dtype)
+
+    def step(carry: Array, x: Array) -> tuple[Array, Array]:
+        combined = self(carry, x).astype(dtype)
+        return combined, combined
+
+    _, rest = lax.scan(step, a[0], a[1:])
+    result = lax.concatenate([a[:1], rest], 0)
+    order = [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)]
+    return lax.transpose(result, order)
+
+
+@jit(static_argnums=(0,))
+def at(self: ufunc, a: Any, indices: Any, b: Any = None) -> Array:
+    if self._at is not None:
+        return self._at(a, indices) if b is None else self._at(a, indices, b)
+    operands = () if b is None else (b,)
+    check_arraylike(f"{self.__name__}.at", a, *operands)
+    dtype = _result_dtype(self, as_array(a), *map(as_array, operands))
+    a = as_array(a).astype(dtype)
+    operands = tuple(as_array(operand).astype(dtype) for operand in operands)
+    indices = indices if isinstance(indices, tuple) else (indices,)
+    arrays = [np.shape(index) for index in indices if not isinstance(index, slice)]
+    shape = lax.broadcast_shapes(*arrays) if arrays else ()
+    if not shape:
+        return a.at[indices].set(self(a.at[indices].get(), *operands))
+    columns = [
+        index if isinstance(index, slice) else broadcast_to(index, shape).ravel()
+        for index in indices
+    ]
+    if operands:
+        value = operands[0]
+        value = broadcast_to(value, (*shape, *value.shape[len(shape) :]))
+        operands = (value.reshape(math.prod(shape), *value.shape[len(shape) :]),)
+
+    def step(i: Any, result: Array) -> Array:
+        index = tuple(
+            column if isinstance(column, slice) else column[i] for column in columns
+        )
+        values = [operand[i] for operand in operands]
+        return result.at[index].set(self(result.at[index].get(), *values))
+
+    return lax.fori_loop(0, math.prod(shape), step, a)
+
+
+@jit(static_argnums=(0,))
+def outer(self: ufunc, A: Any, B: Any) -> Array:
+    self._require_binary("outer")
+    check_arraylike(f"{self.__name__}.outer", A, B)
+    left = lax.reshape(A, (np.size(A),))
+    right = lax.reshape(B, (np.size(B),))
+    pairs = api.vmap(api.vmap(self, (None, 0)), (0, None))(left, right)
+    return pairs.reshape(*np.shape(A), *np.shape(B))
+
+
+def _result_dtype(self: ufunc, *args: Array) -> Any:
+    operands = (*args, *args)[: self.nin]
+    scalars = [api.ShapeDtypeStruct((), operand.dtype) for operand in operands]
+    return api.eval_shape(self._func, *scalars).dtype
+
+
+def _axis_to_front(a: Array, axis: int) -> Array:
+    if axis == 0:
+        return a
+    return lax.transpose(a, [axis, *(i for i in range(a.ndim) if i != axis)])
