@@ -9,6 +9,7 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import Any
 
@@ -161,7 +162,8 @@ def _convert_staging(trace: Any, args: Any, params: dict[str, Any]) -> Any:
             warnings.simplefilter("ignore")
             value = _convert_meaning(value, dtype, weak, None)[()]
         return _literal_tracer(trace, value, x.aval.update(dtype=dtype, weak_type=weak))
-    if x.aval.dtype == dtype and x.aval.weak_type == weak:
+    same = x.aval.dtype == dtype and x.aval.weak_type == weak
+    if same and params["sharding"] is None:
         return x
     return NotImplemented
 
@@ -269,4 +271,164 @@ def _convert_extended(operand: Any, old_dtype: Any, new_dtype: Any) -> Any:
         f"Cannot convert_element_type from {dtypes.dtype_name(old_dtype)} to "
         f"{dtypes.dtype_name(new_dtype)}. Convert keys with `minijax.random.key_data` "
         "and `minijax.random.wrap_key_data`."
+    )
+
+
+# ----------------------------------------------------------------------------------
+# bitcast_convert_type
+# ----------------------------------------------------------------------------------
+
+
+def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> tuple[int, ...]:
+    old_bits = dtypes.itemsize_bits(x.dtype)
+    new_bits = dtypes.itemsize_bits(new_dtype)
+    if old_bits == new_bits:
+        return x.shape
+    if old_bits > new_bits:
+        return (*x.shape, old_bits // new_bits)
+    last = x.shape[-1] if x.shape else 1
+    if last * old_bits != new_bits:
+        raise ValueError(
+            f"Attempting to convert array of shape {x.shape} from {x.dtype} of size "
+            f"{old_bits} bits to {new_dtype} of size {new_bits} bits, but {last} * "
+            f"{old_bits} != {new_bits}. The last axis must hold the bits of one entry."
+        )
+    return x.shape[:-1]
+
+
+def _bitcast_dtype(x: ShapedArray, *, new_dtype: Any) -> Any:
+    for dtype in (x.dtype, new_dtype):
+        no_bits = dtype == np.bool_ or dtypes.issubdtype(dtype, np.complexfloating)
+        if no_bits and x.dtype != new_dtype:
+            raise TypeError(
+                "lax.bitcast_convert_type does not support bool or complex values "
+                "unless the operand and destination types match. Got operand "
+                f"dtype={x.dtype}, new_dtype={new_dtype}. Use `x.view(dtype)` instead."
+            )
+    return new_dtype
+
+
+def _bitcast_meaning(x: Any, new_dtype: Any) -> Any:
+    aval = ShapedArray(x.shape, x.dtype)
+    shape = _bitcast_shape(aval, new_dtype=new_dtype)
+    return np.ascontiguousarray(x).view(new_dtype).reshape(shape)
+
+
+bitcast_convert_type_p = rules.standard_primitive(
+    "bitcast_convert_type",
+    _bitcast_shape,
+    _bitcast_dtype,
+    weak_type_rule=lambda x, **_: False,
+    meaning=_bitcast_meaning,
+)
+rules.def_zero_jvp(bitcast_convert_type_p)
+
+
+@bitcast_convert_type_p.def_batch
+def _bitcast_batch(axis_data: Any, args: Any, dims: Any, *, new_dtype: Any) -> Any:
+    # The last axis may come or go with the width: the batch axis must not be there.
+    (x,), (dim,) = args, dims
+    x = rules.moveaxis(x, dim, 0) if dim == get_aval(x).ndim - 1 else x
+    dim = 0 if dim == get_aval(x).ndim - 1 else dim
+    return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), dim
+
+
+@bitcast_convert_type_p.def_lowering
+def _bitcast_lowering(ctx: Any, x: Any, *, new_dtype: Any) -> Any:
+    return hlo.stablehlo.bitcast_convert(ctx.result_type(), x)
+
+
+def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+    """The operand's bits read as another dtype.
+
+    Args:
+      operand: an array of numbers.
+      new_dtype: the dtype to read. If its entries are narrower, the result has one more
+        axis, over the parts of each entry; if they are wider, the operand's last axis
+        holds the parts of each entry and goes.
+
+    Raises:
+      TypeError: to or from booleans and complex numbers.
+      ValueError: when the last axis does not hold the bits of one entry.
+    """
+    dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "bitcast_convert_type")
+    return bitcast_convert_type_p.bind(operand, new_dtype=dtype)
+
+
+# ----------------------------------------------------------------------------------
+# reduce_precision
+# ----------------------------------------------------------------------------------
+
+
+def _reduce_precision_shape(
+    x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
+) -> tuple[int, ...]:
+    if exponent_bits < 1:
+        raise ValueError(
+            f"reduce_precision: exponent_bits must be positive; got {exponent_bits}"
+        )
+    if mantissa_bits < 0:
+        raise ValueError(
+            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}"
+        )
+    return x.shape
+
+
+def _reduce_precision_dtype(x: ShapedArray, **_: Any) -> Any:
+    rules.check_accepted("reduce_precision", "", rules.floats, x.dtype)
+    return x.dtype
+
+
+def _reduce_precision_meaning(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Round the mantissa to even, then cut off what the exponent cannot hold."""
+    mantissa, exponent = np.frexp(x.astype(np.float64))
+    steps = 2.0 ** (mantissa_bits + 1)
+    rounded = np.ldexp(np.round(mantissa * steps) / steps, exponent)
+    bias = 2 ** (exponent_bits - 1) - 1
+    largest = (2 - 2.0**-mantissa_bits) * 2.0**bias
+    rounded = np.where(np.abs(rounded) > largest, np.copysign(np.inf, x), rounded)
+    smallest = 2.0 ** (1 - bias)
+    rounded = np.where(np.abs(rounded) < smallest, np.copysign(0, x), rounded)
+    return rounded.astype(x.dtype)
+
+
+reduce_precision_p = rules.standard_primitive(
+    "reduce_precision",
+    _reduce_precision_shape,
+    _reduce_precision_dtype,
+    sharding_rule=lambda x, **_: x.sharding,
+    meaning=_reduce_precision_meaning,
+)
+reduce_precision_p.batch = rules.elementwise_batch(reduce_precision_p)
+rules.def_linear(
+    reduce_precision_p, lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)]
+)
+
+
+@reduce_precision_p.def_lowering
+def _reduce_precision_lowering(
+    ctx: Any, x: Any, *, exponent_bits: int, mantissa_bits: int
+) -> Any:
+    return hlo.stablehlo.reduce_precision(
+        x, hlo.int_attribute(exponent_bits, 32), hlo.int_attribute(mantissa_bits, 32)
+    )
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Floats rounded to what a format with fewer bits can hold, in their own dtype.
+
+    Values beyond the largest become infinite, those below the smallest normal zero.
+
+    Raises:
+      ValueError: when `exponent_bits` is not positive or `mantissa_bits` negative.
+      TypeError: when the operand's entries are no floats.
+    """
+    exponent_bits = core.concrete_or_error(
+        operator.index, exponent_bits, "exponent_bits argument of lax.reduce_precision"
+    )
+    mantissa_bits = core.concrete_or_error(
+        operator.index, mantissa_bits, "mantissa_bits argument of lax.reduce_precision"
+    )
+    return reduce_precision_p.bind(
+        operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
     )

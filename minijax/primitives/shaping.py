@@ -1,8 +1,11 @@
-"""The shape of an array: broadcast, reshape, transpose, and filling new arrays.
+"""The shape of an array: reshape, transpose, squeeze, rev, tile.
 
 None of these primitives computes; XLA mostly makes them part of what reads the result.
-All are linear, and their transposes are each other: repeating and adding up, reshaping
-and reshaping back, permuting and permuting back.
+All are linear, and their transposes are of the same kind: reshaping back, permuting
+back, adding up the copies.
+
+Blocks of other files find here what they need about shapes: the names of
+`broadcasting`, `joining`, `padding` and `casting` stand in this module too.
 
 In JAX: `lax/lax.py`.
 """
@@ -16,235 +19,39 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, rules
+from minijax import rules
 from minijax.array import Array
 from minijax.backend import hlo
-from minijax.core import (
-    ShapedArray,
-    canonicalize_shape,
-    get_aval,
-    physical_aval,
-)
+from minijax.core import ShapedArray, canonicalize_shape, get_aval, physical_aval
 from minijax.primitives import reductions
+from minijax.primitives.broadcasting import asarray as asarray
+from minijax.primitives.broadcasting import broadcast as broadcast
+from minijax.primitives.broadcasting import broadcast_in_dim as broadcast_in_dim
+from minijax.primitives.broadcasting import broadcast_in_dim_p as broadcast_in_dim_p
+from minijax.primitives.broadcasting import broadcast_like as broadcast_like
+from minijax.primitives.broadcasting import broadcast_shapes as broadcast_shapes
+from minijax.primitives.broadcasting import broadcast_to as broadcast_to
+from minijax.primitives.broadcasting import broadcast_to_rank as broadcast_to_rank
+from minijax.primitives.broadcasting import broadcasted_iota as broadcasted_iota
+from minijax.primitives.broadcasting import canonicalize_axis as canonicalize_axis
+from minijax.primitives.broadcasting import empty as empty
+from minijax.primitives.broadcasting import expand_dims as expand_dims
+from minijax.primitives.broadcasting import full as full
+from minijax.primitives.broadcasting import full_like as full_like
+from minijax.primitives.broadcasting import identity_matrix as identity_matrix
+from minijax.primitives.broadcasting import iota as iota
+from minijax.primitives.broadcasting import iota_p as iota_p
+from minijax.primitives.broadcasting import shape_of as shape_of
+from minijax.primitives.casting import convert_element_type as convert_element_type
 from minijax.primitives.casting import (
-    asarray,
-    convert_element_type,  # noqa: F401  (blocks of other files call it shaping's)
-    convert_element_type_to,
+    convert_element_type_to as convert_element_type_to,
 )
-from minijax.rules import def_linear, is_linear, moveaxis
-
-
-def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of an operand."""
-    return get_aval(x).shape
-
-
-def canonicalize_axis(axis: Any, rank: int) -> int:
-    """An axis counted from the front; ValueError if there is no such axis."""
-    axis = operator.index(axis)
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-    return axis + rank if axis < 0 else axis
-
-
-# ----------------------------------------------------------------------------------
-# broadcast_in_dim
-# ----------------------------------------------------------------------------------
-
-
-def _broadcast_shape(
-    x: ShapedArray, *, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> tuple[int, ...]:
-    dims = broadcast_dimensions
-    if x.ndim != len(dims):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must have length equal to operand "
-            f"ndim; got broadcast_dimensions {dims} for operand ndim {x.ndim}."
-        )
-    if len(shape) < x.ndim:
-        raise TypeError(
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to "
-            f"the operand shape; got operand ndim {x.ndim} and target broadcast ndim "
-            f"{len(shape)}."
-        )
-    if not all(0 <= dim < len(shape) for dim in dims):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must be a subset of output "
-            f"dimensions, got {dims} for operand ndim {x.ndim} and shape {shape}."
-        )
-    if any(size not in (1, shape[dim]) for size, dim in zip(x.shape, dims)):
-        raise TypeError(
-            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to "
-            "their corresponding dimensions in the target broadcast shape; got operand "
-            f"of shape {x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {dims}."
-        )
-    if len(set(dims)) != len(dims):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got "
-            f"broadcast_dimensions {dims}."
-        )
-    return shape
-
-
-def _broadcast_meaning(
-    x: Any, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> Any:
-    order = np.argsort(broadcast_dimensions)
-    spread = [1] * len(shape)
-    for axis, dim in enumerate(broadcast_dimensions):
-        spread[dim] = x.shape[axis]
-    return np.broadcast_to(np.transpose(x, order).reshape(spread), shape)
-
-
-broadcast_in_dim_p = rules.broadcast_in_dim_p
-broadcast_in_dim_p.meaning = _broadcast_meaning
-broadcast_in_dim_p.type_rule = rules.standard_type_rule(
-    "broadcast_in_dim", _broadcast_shape, lambda x, **_: x.dtype
-)
-
-
-def _broadcast_pretty(params: dict[str, Any]) -> dict[str, Any]:
-    """The result's type says the shape; of the rest only what is not trivial."""
-    dims = params["broadcast_dimensions"]
-    return {"broadcast_dimensions": dims} if dims else {}
-
-
-broadcast_in_dim_p.pretty = _broadcast_pretty
-
-
-def _broadcast_transpose(
-    ct: Any, x: Any, *, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> list:
-    """Add up what was repeated."""
-    if not is_linear(x):
-        return [None]
-    units = [axis for axis, size in enumerate(x.shape) if size == 1]
-    kept = [d for axis, d in enumerate(broadcast_dimensions) if axis not in units]
-    repeated = tuple(axis for axis in range(len(shape)) if axis not in kept)
-    return [expand_dims(reductions.reduce_sum(ct, repeated), units)]
-
-
-def_linear(broadcast_in_dim_p, _broadcast_transpose)
-
-
-@broadcast_in_dim_p.def_batch
-def _broadcast_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    shape: Any,
-    broadcast_dimensions: Any,
-    sharding: Any,
-) -> Any:
-    (x,), (dim,) = args, dims
-    x = moveaxis(x, dim, 0)
-    new_dims = (0, *(1 + d for d in broadcast_dimensions))
-    return broadcast_in_dim(x, (axis_data.size, *shape), new_dims), 0
-
-
-@broadcast_in_dim_p.def_lowering
-def _broadcast_lowering(
-    ctx: Any, x: Any, *, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> Any:
-    return ctx.broadcast_in_dim(x, ctx.avals_in[0], shape, broadcast_dimensions)
-
-
-def _broadcast_staging(trace: Any, args: Any, params: dict[str, Any]) -> Any:
-    """Write nothing where nothing is repeated or moved."""
-    aval = get_aval(args[0])
-    in_order = params["broadcast_dimensions"] == tuple(range(len(params["shape"])))
-    if in_order and aval.shape == params["shape"] and params["sharding"] is None:
-        return trace.lift(args[0])
-    return NotImplemented
-
-
-broadcast_in_dim_p.staging = _broadcast_staging
-
-
-def broadcast_in_dim(
-    operand: Any,
-    shape: Sequence[int],
-    broadcast_dimensions: Sequence[int],
-    *,
-    out_sharding: Any = None,
-) -> Any:
-    """`operand` repeated to `shape`, its axis `i` becoming `broadcast_dimensions[i]`.
-
-    Args:
-      operand: an array; each axis has size 1 or that of its place in `shape`.
-      shape: the shape of the result.
-      broadcast_dimensions: for each axis of the operand, its place in the result.
-
-    Raises:
-      TypeError: when the sizes or dimensions do not fit.
-    """
-    rank = get_aval(operand).ndim
-    if rank == len(shape) and not len(broadcast_dimensions) and out_sharding is None:
-        if isinstance(operand, Array):
-            return operand
-    return broadcast_in_dim_p.bind(
-        operand,
-        shape=canonicalize_shape(shape),
-        broadcast_dimensions=tuple(operator.index(d) for d in broadcast_dimensions),
-        sharding=out_sharding,
-    )
-
-
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """`operand` repeated along new leading axes: shape `(*sizes, *operand.shape)`."""
-    if len(sizes) == 0 and out_sharding is None:
-        return asarray(operand)
-    shape = shape_of(operand)
-    dims = tuple(range(len(sizes), len(sizes) + len(shape)))
-    return broadcast_in_dim(
-        operand, (*sizes, *shape), dims, out_sharding=out_sharding
-    )
-
-
-def broadcast_to(operand: Any, shape: Sequence[int], sharding: Any = None) -> Any:
-    """`operand` repeated to `shape` by NumPy's rules: axes are matched from the back.
-
-    Raises:
-      ValueError: when the shapes do not fit.
-    """
-    old, shape = shape_of(operand), canonicalize_shape(shape)
-    if old == shape and sharding is None:
-        return asarray(operand)
-    if len(shape) < len(old):
-        raise ValueError(
-            f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} "
-            f"shape={shape}. Use `reshape` or a reduction to remove dimensions."
-        )
-    lead = len(shape) - len(old)
-    if any(a not in (1, b) for a, b in zip(old, shape[lead:])):
-        raise ValueError(
-            "Incompatible types for broadcasting: input type="
-            f"{get_aval(operand).str_short(True)} and requested shape {shape}. Sizes, "
-            "matched from the back, must be equal or 1."
-        )
-    dims = tuple(range(lead, len(shape)))
-    return broadcast_in_dim(operand, shape, dims, out_sharding=sharding)
-
-
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
-    """`array` with axes of size 1 at the places `dimensions` of the result.
-
-    Raises:
-      ValueError: when a place is named twice or lies outside of the result.
-    """
-    old = shape_of(array)
-    rank = len(old) + len(dimensions)
-    places = [canonicalize_axis(axis, rank) for axis in dimensions]
-    if len(set(places)) != len(places):
-        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
-    shape = list(old)
-    for place in sorted(places):
-        shape.insert(place, 1)
-    kept = [axis for axis in range(rank) if axis not in places]
-    return broadcast_in_dim(array, shape, kept)
-
+from minijax.primitives.joining import concatenate as concatenate
+from minijax.primitives.joining import split as split
+from minijax.primitives.joining import stack as stack
+from minijax.primitives.joining import unstack as unstack
+from minijax.primitives.padding import pad as pad
+from minijax.rules import def_linear, moveaxis
 
 # ----------------------------------------------------------------------------------
 # reshape
@@ -260,7 +67,7 @@ def _reshape_shape(
             "`minijax.numpy.reshape` to have a size of -1 computed."
         )
     if math.prod(new_sizes) != x.size:
-        raise TypeError(
+        raise ValueError(
             f"reshape total size must be unchanged, got new_sizes {new_sizes} (total "
             f"size {math.prod(new_sizes)}) for shape {x.shape} (total size {x.size})."
         )
@@ -340,7 +147,8 @@ def reshape(
       dimensions: the order in which to read the operand's axes, if not their own.
 
     Raises:
-      TypeError: when the sizes do not fit.
+      TypeError: when a size is negative or `dimensions` is no permutation.
+      ValueError: when the total size is another.
     """
     new_sizes = canonicalize_shape(new_sizes)
     shape = shape_of(operand)
@@ -354,6 +162,25 @@ def reshape(
     return reshape_p.bind(
         operand, new_sizes=new_sizes, dimensions=dimensions, sharding=out_sharding
     )
+
+
+def collapse(
+    operand: Any, start_dimension: int, stop_dimension: int | None = None
+) -> Any:
+    """`operand` with the axes from `start_dimension` to before `stop_dimension` as one.
+
+    Raises:
+      ValueError: when the stop lies before the start.
+    """
+    shape = shape_of(operand)
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if stop < start:
+        raise ValueError(
+            f"Invalid dimension range passed to collapse: {shape}"
+            f"[{start_dimension}:{stop_dimension}]"
+        )
+    merged = math.prod(shape[start:stop])
+    return reshape(operand, (*shape[:start], merged, *shape[stop:]))
 
 
 # ----------------------------------------------------------------------------------
@@ -405,55 +232,158 @@ def transpose(operand: Any, permutation: Sequence[int] | np.ndarray) -> Any:
 
 
 # ----------------------------------------------------------------------------------
-# Filling arrays
+# squeeze
 # ----------------------------------------------------------------------------------
 
 
-def full(
-    shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None
-) -> Any:
-    """An array with every entry `fill_value`.
+def _squeeze_shape(x: ShapedArray, *, dimensions: Any) -> tuple[int, ...]:
+    if len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"dimensions are not unique: {dimensions}")
+    if not all(0 <= axis < x.ndim for axis in dimensions):
+        raise ValueError(f"dimensions outside range [0, ndim): {dimensions}")
+    if any(x.shape[axis] != 1 for axis in dimensions):
+        raise ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one, got "
+            f"shape={x.shape} and dimensions={dimensions}"
+        )
+    return tuple(size for axis, size in enumerate(x.shape) if axis not in dimensions)
 
-    Args:
-      shape: its shape.
-      fill_value: a scalar.
-      dtype: its dtype; by default that of the value, weakly typed if the value is.
+
+# A reshape that says which axes go: of shape (1, 1), it is clear which one stays.
+squeeze_p = rules.standard_primitive(
+    "squeeze",
+    _squeeze_shape,
+    lambda x, **_: x.dtype,
+    meaning=lambda x, dimensions: np.squeeze(x, dimensions),
+)
+def_linear(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
+
+
+@squeeze_p.def_batch
+def _squeeze_batch(axis_data: Any, args: Any, dims: Any, *, dimensions: Any) -> Any:
+    x = moveaxis(args[0], dims[0], 0)
+    return squeeze(x, tuple(1 + axis for axis in dimensions)), 0
+
+
+@squeeze_p.def_lowering
+def _squeeze_lowering(ctx: Any, x: Any, *, dimensions: Any) -> Any:
+    return hlo.stablehlo.reshape(ctx.result_type(), x)
+
+
+def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` without some of its axes of size 1.
 
     Raises:
-      TypeError: when `fill_value` is no scalar.
+      ValueError: when an axis does not exist, is named twice, or is longer than 1.
     """
-    shape = canonicalize_shape(shape)
-    if shape_of(fill_value):
+    rank = get_aval(array).ndim
+    dimensions = tuple(sorted(canonicalize_axis(axis, rank) for axis in dimensions))
+    if not dimensions and isinstance(array, Array):
+        return array
+    return squeeze_p.bind(array, dimensions=dimensions)
+
+
+# ----------------------------------------------------------------------------------
+# rev
+# ----------------------------------------------------------------------------------
+
+
+def _rev_shape(x: ShapedArray, *, dimensions: Any) -> tuple[int, ...]:
+    if len(set(dimensions)) != len(dimensions):
+        raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
+    if not all(0 <= axis < x.ndim for axis in dimensions):
         raise TypeError(
-            "full must be called with scalar fill_value, got fill_value.shape "
-            f"{shape_of(fill_value)}. Use `lax.broadcast` to repeat an array."
+            "rev dimensions must all be nonnegative and less than operand ndim, got "
+            f"dimensions {dimensions} for operand ndim {x.ndim}."
         )
-    if dtype is None:
-        weak, dtype = dtypes.is_weakly_typed(fill_value), dtypes.dtype(fill_value)
-    else:
-        weak = False
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
-    return broadcast(convert_element_type_to(fill_value, dtype, weak), shape)
+    return x.shape
 
 
-def full_like(
-    x: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Sequence[int] | None = None,
-    sharding: Any = None,
-) -> Any:
-    """An array like `x` (in shape, dtype and weak type) with every entry `fill_value`.
+rev_p = rules.standard_primitive(
+    "rev",
+    _rev_shape,
+    lambda x, **_: x.dtype,
+    sharding_rule=lambda x, **_: x.sharding,
+    meaning=lambda x, dimensions: np.flip(x, dimensions),
+)
+def_linear(rev_p, lambda ct, x, *, dimensions: [rev(ct, dimensions)])
 
-    `x` is anything with a shape and a dtype; `dtype` and `shape` override its own.
+
+@rev_p.def_batch
+def _rev_batch(axis_data: Any, args: Any, dims: Any, *, dimensions: Any) -> Any:
+    (x,), (dim,) = args, dims
+    return rev(x, tuple(axis + (axis >= dim) for axis in dimensions)), dim
+
+
+@rev_p.def_lowering
+def _rev_lowering(ctx: Any, x: Any, *, dimensions: Any) -> Any:
+    return hlo.stablehlo.reverse(x, hlo.int_array(dimensions))
+
+
+def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+    """`operand` with the entries along each of `dimensions` in reverse order.
+
+    Raises:
+      TypeError: when an axis does not exist or is named twice.
     """
-    new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
-    weak = dtype is None and dtypes.is_weakly_typed(x)
-    dtype = dtypes.dtype(x if dtype is None else dtype)
-    value = convert_element_type_to(fill_value, dtype, weak)
-    return full(new_shape, value, sharding=sharding)
+    return rev_p.bind(operand, dimensions=tuple(operator.index(d) for d in dimensions))
 
 
-def _shape_like(x: Any) -> tuple[int, ...]:
-    shape = getattr(x, "shape", None)
-    return shape_of(x) if shape is None else tuple(shape)
+# ----------------------------------------------------------------------------------
+# tile
+# ----------------------------------------------------------------------------------
+
+
+def _tile_shape(x: ShapedArray, *, reps: Any) -> tuple[int, ...]:
+    if x.ndim != len(reps):
+        raise TypeError(
+            "reps length must be equal to the ndim of x, got "
+            f"len(reps)={len(reps)} and x.ndim={x.ndim}."
+        )
+    return tuple(count * size for count, size in zip(reps, x.shape))
+
+
+def _interleaved(reps: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape in which each axis stands behind an axis of its copies."""
+    return tuple(size for pair in zip(reps, shape) for size in pair)
+
+
+tile_p = rules.standard_primitive(
+    "tile",
+    _tile_shape,
+    lambda x, **_: x.dtype,
+    sharding_rule=lambda x, **_: x.sharding,
+    meaning=lambda x, reps: np.tile(x, reps),
+)
+
+
+def _tile_transpose(ct: Any, x: Any, *, reps: Any) -> list:
+    copies = reshape(ct, _interleaved(reps, x.shape))
+    return [reductions.reduce_sum(copies, tuple(range(0, 2 * x.ndim, 2)))]
+
+
+def_linear(tile_p, _tile_transpose)
+
+
+@tile_p.def_batch
+def _tile_batch(axis_data: Any, args: Any, dims: Any, *, reps: Any) -> Any:
+    (x,), (dim,) = args, dims
+    return tile(x, (*reps[:dim], 1, *reps[dim:])), dim
+
+
+@tile_p.def_lowering
+def _tile_lowering(ctx: Any, x: Any, *, reps: Any) -> Any:
+    (aval,) = ctx.avals_in
+    spread = _interleaved(reps, aval.shape)
+    behind = range(1, 2 * aval.ndim, 2)
+    copies = ctx.broadcast_in_dim(x, aval, spread, behind)
+    return hlo.stablehlo.reshape(ctx.result_type(), copies)
+
+
+def tile(operand: Any, reps: Sequence[int]) -> Any:
+    """`operand` laid side by side, `reps[i]` times along axis `i`.
+
+    Raises:
+      TypeError: when `reps` has not one number for each axis.
+    """
+    return tile_p.bind(operand, reps=tuple(operator.index(count) for count in reps))
