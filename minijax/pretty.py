@@ -286,13 +286,12 @@ def shared_jaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
 
 
 def unused_vars(jaxpr: Jaxpr) -> Iterator[Var]:
-    """The variables, here and in nested programs, that nothing reads: printed `_`."""
+    """The variables that nothing reads, printed `_`; those of inner programs are named,
+    unless they borrow the `_` of the variable outside."""
     read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     for eqn in reversed(jaxpr.eqns):
         yield from (v for v in eqn.outvars if v not in read)
         read.update(v for v in eqn.invars if not isinstance(v, Literal))
-        for inner in jaxprs_in_params(eqn.params):
-            yield from unused_vars(inner)
 
 
 def jaxpr_text(
