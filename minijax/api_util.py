@@ -40,7 +40,7 @@ def fun_name(fun: Callable) -> str:
         return name
     if isinstance(fun, functools.partial):
         return fun_name(fun.func)
-    return type(fun).__name__
+    return "<unnamed function>"
 
 
 def fun_place(fun: Callable) -> str:

@@ -211,6 +211,7 @@ def batch_flat(
         out_dims[:] = [dim for _, dim in pairs]
         return [value for value, _ in pairs]
 
+    run.__name__ = getattr(fun, "__name__", "run")
     return run
 
 
@@ -228,6 +229,7 @@ class batch_custom_jvp:
         self.in_dims = tuple(in_dims)
         self.tag = tag
         self.out_dims: list[int | None] = []
+        self.__name__ = getattr(jvp, "__name__", "jvp")
 
     def __call__(self, *values: Any) -> list[Any]:
         dims: list[int | None] = []
