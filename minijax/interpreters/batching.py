@@ -211,7 +211,7 @@ def batch_flat(
         out_dims[:] = [dim for _, dim in pairs]
         return [value for value, _ in pairs]
 
-    run.__name__ = getattr(fun, "__name__", "run")
+    run.__name__ = getattr(fun, "name", None) or getattr(fun, "__name__", "run")
     return run
 
 
