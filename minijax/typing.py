@@ -7,15 +7,18 @@ array-like on purpose: each of their elements would become an argument of its ow
 In JAX: `jax/typing.py`.
 """
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from minijax.array import Array
 
-ArrayLike: TypeAlias = (
-    Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-)
-
-# A dtype, the name of one, a NumPy or minijax scalar type, or anything with `.dtype`.
-DTypeLike: TypeAlias = str | type[Any] | np.dtype | Any
+if TYPE_CHECKING:
+    # Functions turn their arguments into arrays under the same name; a type checker
+    # would ask at each later use whether the argument is still a Python number.
+    ArrayLike: TypeAlias = Any
+    DTypeLike: TypeAlias = Any
+else:
+    ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+    # A dtype, the name of one, a scalar type, or anything with `.dtype`.
+    DTypeLike = str | type[Any] | np.dtype | Any

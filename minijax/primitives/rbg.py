@@ -23,7 +23,8 @@ from minijax import dtypes
 from minijax.backend import hlo
 from minijax.core import Primitive, ShapedArray, canonicalize_shape, get_aval, register
 from minijax.primitives.elementwise import bitwise_xor
-from minijax.primitives.shaping import concatenate, reshape
+from minijax.primitives.joining import concatenate
+from minijax.primitives.shaping import reshape
 from minijax.primitives.slicing import (
     dynamic_update_index_in_dim,
     index_in_dim,

@@ -19,6 +19,8 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.config import state
 from minijax.core import ShapedArray, get_aval
+from minijax.primitives.broadcasting import broadcast_in_dim, expand_dims, iota
+from minijax.primitives.casting import convert_element_type
 from minijax.primitives.elementwise import (
     add,
     bitwise_or,
@@ -26,15 +28,8 @@ from minijax.primitives.elementwise import (
     shift_left,
     shift_right_logical,
 )
-from minijax.primitives.shaping import (
-    broadcast_in_dim,
-    concatenate,
-    convert_element_type,
-    expand_dims,
-    iota,
-    reshape,
-    squeeze,
-)
+from minijax.primitives.joining import concatenate
+from minijax.primitives.shaping import reshape, squeeze
 from minijax.primitives.slicing import slice_in_dim
 from minijax.rules import (
     broadcast_shapes_of_operands,
@@ -63,7 +58,7 @@ class NumpyWords:
     xor = staticmethod(np.bitwise_xor)
 
     @staticmethod
-    def constant(value: int) -> np.ndarray:
+    def constant(value: int) -> Any:
         return np.uint32(value)
 
     @staticmethod
