@@ -256,6 +256,21 @@ class JitFunction:
         key = (bound.tree, avals, state.trace_key, bound.statics)
         return self._traced(bound, key), bound
 
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The function traced for these arguments: `stages.Traced`."""
+        from minijax import stages
+
+        traced, bound = self.trace_call(args, kwargs)
+        return stages.Traced(traced, bound, self._options)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The function lowered to StableHLO for these arguments: `stages.Lowered`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result's tree of `ShapeDtypeStruct`s, without computing."""
+        return self.trace(*args, **kwargs).out_info
+
     def clear_cache(self) -> None:
         """Forget all traced and compiled programs of the function."""
         self._caches.clear()

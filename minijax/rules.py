@@ -183,8 +183,10 @@ def zeros_of(aval: AbstractValue) -> Any:
 
 
 def full_of(aval: ShapedArray, value: Any) -> Any:
-    """An array of a given type with every entry `value`."""
+    """An array of a given type with every entry `value`; a plain scalar of rank 0."""
     scalar = scalar_like(aval, value)
+    if not aval.shape:
+        return scalar
     return broadcast_in_dim_p.bind(
         scalar, shape=aval.shape, broadcast_dimensions=(), sharding=None
     )

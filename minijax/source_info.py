@@ -304,6 +304,17 @@ def extend_name_stack(name: str) -> _NameStackContext:
     return _NameStackContext(lambda stack: stack.extend(name))
 
 
+def named_scope(name: str) -> _NameStackContext:
+    """Context manager and decorator: give the operations inside a name.
+
+    The name becomes part of the compiled instructions' names, and so of profiles.
+    Raises TypeError unless `name` is a string.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope name argument must be a string, got {name!r}.")
+    return extend_name_stack(name)
+
+
 def transform_name_stack(name: str) -> _NameStackContext:
     """Context manager: operations inside belong to the transformation `name`."""
     return _NameStackContext(lambda stack: stack.transform(name))

@@ -191,11 +191,12 @@ class JVPTrace(Trace):
                 return self.parent.process_custom_vjp_call(
                     primitive, fun, fwd, bwd, primals, **params
                 )
-        raise TypeError(
-            "can't apply forward-mode differentiation (jvp) to a custom_vjp function: "
-            "it has a rule for the backward pass only. Use `custom_jvp`, which serves "
-            "both modes, or `vjp` and `grad`."
-        )
+        with set_current_trace(self.parent):
+            outs, residuals = primitive.run_forward(fwd, primals, tangents, **params)
+            out_tangents = primitive.write_linear(
+                bwd, residuals, tangents, outs, **params
+            )
+        return [self.tracer(x, t) for x, t in zip(outs, out_tangents)]
 
 
 def _tag(tracer: Tracer) -> TraceTag:

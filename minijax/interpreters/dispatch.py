@@ -173,7 +173,7 @@ def _compiled(
 ) -> Program:
     start = time.perf_counter()
     lowered = mlir.lower_to_module(
-        closed, name, _lowering_platform(device), donated, keep_unused
+        closed, name, lowering_platform(device), donated, keep_unused
     )
     if events.subscribers:
         events.emit("lower", name=name, seconds=time.perf_counter() - start)
@@ -202,7 +202,8 @@ def compile_lowered(
     return Program(lowered, executable, device, committed)
 
 
-def _lowering_platform(device: Any) -> str:
+def lowering_platform(device: Any) -> str:
+    """The name under which primitives register rules for the device's platform."""
     return {"gpu": "cuda"}.get(device.platform, device.platform)
 
 

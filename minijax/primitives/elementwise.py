@@ -231,11 +231,13 @@ rem_p.without("transpose", "its jvp multiplies: the tangent itself is only broad
 
 def _balanced_equal(x: Any, out: Any, y: Any) -> Any:
     """1 where `x` alone is the extremum, 1/2 where both operands are, else 0."""
-    ones, zeros = shaping.full_like(out, 1), shaping.full_like(out, 0)
-    twos = shaping.full_like(out, 2)
-    return div(
-        select.select(eq(x, out), ones, zeros), select.select(eq(y, out), twos, ones)
+    alone = select.select(
+        eq(x, out), shaping.full_like(out, 1), shaping.full_like(out, 0)
     )
+    share = select.select(
+        eq(y, out), shaping.full_like(out, 2), shaping.full_like(out, 1)
+    )
+    return div(alone, share)
 
 
 max_p = nary("max", [anything, anything], np.maximum, "maximum")
@@ -524,9 +526,10 @@ def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
     dtype = get_aval(x).dtype
     x = broadcast_like(x, get_aval(out).shape)
     y = broadcast_like(shaping.convert_element_type(y, dtype), get_aval(out).shape)
-    slope = mul(_replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
     zero = eq(y, _scalar(y, 0))
-    return mul(t, select.select(zero, shaping.full_like(y, 0), slope))
+    none = shaping.full_like(y, 0)
+    slope = mul(_replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
+    return mul(t, select.select(zero, none, slope))
 
 
 def _pow_jvp_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:  # x^y log x
