@@ -16,7 +16,7 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import Primitive, ShapedArray, get_aval
-from minijax.primitives import casting, elementwise, select, shaping
+from minijax.primitives import broadcasting, casting, elementwise, select, shaping
 from minijax.rules import forward_mode, reduction_batch, scalar_like, standard_primitive
 
 # ----------------------------------------------------------------------------------
@@ -169,7 +169,7 @@ reduce_sum_p = _reduction(
 
 def _reduce_sum_transpose(ct: Any, x: Any, *, axes: Any, out_sharding: Any) -> list:
     kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
-    return [shaping.broadcast_in_dim(ct, x.shape, kept)]
+    return [broadcasting.broadcast_in_dim(ct, x.shape, kept)]
 
 
 rules.def_linear(reduce_sum_p, _reduce_sum_transpose)
@@ -204,7 +204,7 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
 
     Dividing the product by each factor would be shorter, and NaN where one is zero.
     """
-    from minijax.primitives import padding, slicing
+    from minijax.primitives import slicing
 
     (x,), (t,) = primals, tangents
     shape = get_aval(x).shape
@@ -224,10 +224,10 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
             right = slicing.slice_in_dim(value, half, None)
             if count != 2 * half:
                 edges = [(0, 1, 0)] + [(0, 0, 0)] * len(kept)
-                right = padding.pad(right, unit, edges)
+                right = shaping.pad(right, unit, edges)
             value = elementwise.mul(left, right)
         if length == 0:
-            return [shaping.full(kept_shape, unit)]
+            return [broadcasting.full(kept_shape, unit)]
         return [shaping.squeeze(value, (0,))]
 
     (out,), (out_tangent,) = forward_mode[0](product, [flatten(x)], [flatten(t)])

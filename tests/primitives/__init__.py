@@ -1,0 +1,1 @@
+"""Tests of primitives, family by family."""
