@@ -31,7 +31,8 @@ from minijax.core import (
 from minijax.interpreters import ad, batching, dispatch, partial_eval
 from minijax.interpreters.partial_eval import DynamicJaxprTrace
 from minijax.pjit import JitFunction, JitOptions
-from minijax.primitives import casting, shaping
+from minijax.partition_spec import PartitionSpec
+from minijax.primitives import casting, elementwise, shaping
 from minijax.rules import AxisData, Zero, instantiate, no_axis_name, scalar_like
 from minijax.tree_prefix import broadcast_prefix_to_treedef, prefix_errors
 from minijax.tree_util import (
@@ -804,27 +805,32 @@ def _standard_basis(tree: Any) -> Any:
     size = sum(get_aval(leaf).size for leaf in leaves)
     dtype = dtypes.result_type(*leaves)
     identity = shaping.identity_matrix(size, dtype)
-    return _unravel_into(tree, 1, None, identity)
+    return _unravel(tree, 1, None, identity)
 
 
-def _unravel(tree: Any, axis: int, other: Any, array: Any) -> Any:
-    """An axis of `array` split and reshaped as the leaves of `tree`."""
-    return _unravel_into(tree, axis, other, array)
+def _unravel(tree: Any, axis: int, example: Any, array: Any) -> Any:
+    """An axis of `array` split and reshaped as the leaves of `tree`.
 
-
-def _unravel_into(tree: Any, axis: int, example: Any, array: Any) -> Any:
+    The parts get the dtype and weak type of `example`, or of their leaf if it is None.
+    """
     leaves, treedef = tree_flatten(tree)
-    aval = get_aval(array)
-    axis = axis % aval.ndim
-    sizes = [get_aval(leaf).size for leaf in leaves]
-    parts = shaping.split(array, sizes, axis) if len(leaves) > 1 else [array]
+    axis = axis % get_aval(array).ndim
+    parts = shaping.split(array, [get_aval(leaf).size for leaf in leaves], axis)
     shaped = []
     for leaf, part in zip(leaves, parts):
-        shape = get_aval(part).shape
-        full = shape[:axis] + get_aval(leaf).shape + shape[axis + 1 :]
+        aval = get_aval(part)
+        full = aval.shape[:axis] + get_aval(leaf).shape + aval.shape[axis + 1 :]
         part = shaping.reshape(part, full)
-        wanted = example if example is not None else leaf
-        shaped.append(casting.convert_element_type(part, get_aval(wanted).dtype))
+        wanted = get_aval(leaf if example is None else example)
+        if aval.dtype.kind == "c" and wanted.dtype.kind != "c":
+            part = elementwise.real(part)
+        # Given a sharding, the conversion stands there even when it changes nothing.
+        sharding = PartitionSpec(*[None] * len(full)) if example is None else None
+        shaped.append(
+            casting.convert_element_type_to(
+                part, wanted.dtype, wanted.weak_type, sharding=sharding
+            )
+        )
     return tree_unflatten(treedef, shaped)
 
 
