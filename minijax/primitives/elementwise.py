@@ -161,7 +161,7 @@ def _mul_meaning(x: Any, y: Any, out_dtype: Any = None) -> Any:
     return np.multiply(x, y)
 
 
-def _mul_lowering(ctx: Any, x: Any, y: Any, *, out_dtype: Any) -> Any:
+def _mul_lowering(ctx: Any, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     x, y = ctx.broadcast((x, y))
     if out_dtype is not None:
         x = hlo.stablehlo.convert(ctx.result_type(), x)
@@ -180,10 +180,10 @@ mul_p.type_rule = rules.standard_type_rule(
 mul_p.pretty = _without_none("out_dtype")
 def_bilinear(  # d(x y) = dx y + x dy
     mul_p,
-    lambda ct, x, y, out_dtype: unbroadcast(
+    lambda ct, x, y, out_dtype=None: unbroadcast(
         x.aval, mul(ct, y, out_dtype=out_dtype and x.aval.dtype)
     ),
-    lambda ct, x, y, out_dtype: unbroadcast(
+    lambda ct, x, y, out_dtype=None: unbroadcast(
         y.aval, mul(x, ct, out_dtype=out_dtype and y.aval.dtype)
     ),
 )
