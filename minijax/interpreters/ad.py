@@ -100,7 +100,7 @@ class JVPTracer(Tracer):
     _origin_msg = birth
 
     def _short_repr(self) -> str:
-        return f"JVPTracer<{self.aval.str_short(short_dtypes=True)}>"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
 class LinearizeTracer(JVPTracer):
@@ -109,7 +109,10 @@ class LinearizeTracer(JVPTracer):
     __slots__ = ()
 
     def _short_repr(self) -> str:
-        return f"GradTracer<{self.aval.str_short(short_dtypes=True)}>"
+        zero = type(self.tangent) is Zero
+        aval = self.tangent.aval if zero else get_aval(self.tangent)
+        tangent = aval.str_short(short_dtypes=True)
+        return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
 
 
 def apply_jvp(

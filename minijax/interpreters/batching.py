@@ -72,7 +72,7 @@ class BatchTracer(Tracer):
     _origin_msg = birth
 
     def _short_repr(self) -> str:
-        return f"VmapTracer<{self.aval.str_short(short_dtypes=True)}>"
+        return f"VmapTracer(aval={self.aval}, batched={get_aval(self.value)})"
 
 
 class BatchTrace(Trace):

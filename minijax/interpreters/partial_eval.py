@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import errors, events, source_info
+from minijax import core, errors, events, source_info
 from minijax.core import (
     AbstractValue,
     Atom,
@@ -65,7 +65,7 @@ class DynamicJaxprTracer(Tracer):
     _origin_msg = birth
 
     def _short_repr(self) -> str:
-        return f"JitTracer<{self.aval.str_short(short_dtypes=True)}>"
+        return f"JitTracer({self.aval})"
 
 
 class DynamicJaxprTrace(Trace):
@@ -256,6 +256,9 @@ def trace_to_jaxpr(
         if events.subscribers:
             events.emit("trace.end", trace=trace, debug_info=debug_info)
     return jaxpr, consts
+
+
+core.trace_function.append(trace_to_jaxpr)
 
 
 def inline_jaxpr(
