@@ -585,6 +585,10 @@ class EvalTrace(Trace):
 # floor and puts itself here when it is imported.
 apply_eagerly: list[Callable] = []
 
+# How a Python function becomes a program: partial_eval.trace_to_jaxpr, in the same way.
+# For primitives that take a function (`scatter_apply`, `reduce`).
+trace_function: list[Callable] = []
+
 eval_trace = EvalTrace()
 State.trace = eval_trace  # the default of every thread
 
