@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 
@@ -13,12 +15,22 @@ def texts(
     in_axes: Sequence[Any] | None = None,
     differentiate: bool = True,
 ) -> dict[str, str]:
-    """The normalised text of each form: itself, jvp, vjp, and vmap over `in_axes`.
+    """The normalised text of each form: itself, jvp and vjp, or vmap over `in_axes`.
 
-    The vjp is of all results, with cotangents as inputs of the program.
+    The vjp is of all results, with cotangents as inputs of the program. For vmap, three
+    copies of an argument are stacked along its axis.
     """
     count = len(args)
-    forms: dict[str, tuple[Callable[..., Any], tuple]] = {"itself": (function, args)}
+    forms: dict[str, tuple[Callable[..., Any], Sequence[Any]]] = {}
+    if in_axes is not None:
+        mapped = [
+            arg if axis is None else np.stack([arg] * 3, axis)
+            for arg, axis in zip(args, in_axes)
+        ]
+        forms["vmap"] = (library.vmap(function, in_axes=tuple(in_axes)), mapped)
+        differentiate = False
+    else:
+        forms["itself"] = (function, args)
     if differentiate:
         outs = library.eval_shape(function, *args)
 
@@ -30,8 +42,6 @@ def texts(
 
         forms["jvp"] = (forward, (*args, *args))
         forms["vjp"] = (backward, (outs, *args))
-    if in_axes is not None:
-        forms["vmap"] = (library.vmap(function, in_axes=tuple(in_axes)), args)
     with plain_numpy_scalars():
         return {
             name: normalise(str(library.make_jaxpr(form)(*inputs)))

@@ -27,30 +27,16 @@ def product(dimension_numbers, **options):
     return build
 
 
-@pytest.mark.parametrize("in_axes", [(0, None), (None, 1), (1, 0), (0, 0)])
+@pytest.mark.parametrize("in_axes", [None, (0, None), (None, 1), (1, 0)])
 def test_texts_of_a_matrix_product(in_axes):
-    x, y = numbers(2, 2), numbers(2, 2)
-    mapped = [
-        np.stack([a] * 3, axis) if axis is not None else a
-        for a, axis in zip((x, y), in_axes)
-    ]
-    assert_same_texts(minijax, jax, product(MATMUL), x, y)
-    assert_same_texts(
-        minijax, jax, product(MATMUL), *mapped, in_axes=in_axes, differentiate=False
-    )
+    x, y = numbers(2, 3), numbers(3, 2)
+    assert_same_texts(minijax, jax, product(MATMUL), x, y, in_axes=in_axes)
 
 
-@pytest.mark.parametrize("in_axes", [(0, None), (None, 2), (4, 1)])
+@pytest.mark.parametrize("in_axes", [None, (0, None), (None, 2), (4, 1)])
 def test_texts_of_mixed_axes(in_axes):
     x, y = numbers(2, 3, 4, 5), numbers(5, 4, 2, 3)
-    assert_same_texts(minijax, jax, product(MIXED), x, y)
-    mapped = [
-        np.stack([a] * 3, axis) if axis is not None else a
-        for a, axis in zip((x, y), in_axes)
-    ]
-    assert_same_texts(
-        minijax, jax, product(MIXED), *mapped, in_axes=in_axes, differentiate=False
-    )
+    assert_same_texts(minijax, jax, product(MIXED), x, y, in_axes=in_axes)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +45,11 @@ def test_texts_of_mixed_axes(in_axes):
         {"precision": "highest"},
         {"precision": ("high", "default")},
         {"precision": "F32_F32_F32"},
-        {"preferred_element_type": np.float32},
     ],
     ids=str,
 )
-def test_texts_of_options(options):
-    x = numbers(2, 3, dtype=np.float16 if len(options) == 2 else np.float32)
+def test_texts_of_precisions(options):
+    x = numbers(2, 3)
     assert_same_texts(minijax, jax, product(MATMUL, **options), x, x.T)
 
 
@@ -122,7 +107,7 @@ def test_values_and_dtypes(pair):
     )
 
 
-@pytest.mark.parametrize("preferred", ["float32", "int32", "int8", "float64"])
+@pytest.mark.parametrize("preferred", ["float32", "int32", "int8", "uint32"])
 @pytest.mark.parametrize("given", ["float32", "int16"])
 def test_preferred_element_type(given, preferred):
     def program(library, x):
