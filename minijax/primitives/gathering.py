@@ -1,0 +1,632 @@
+"""Reading many blocks at once: gather.
+
+`indices` is an array of index vectors, along its last axis; the other axes are *batch
+axes* of the result. For each vector, the block of shape `slice_sizes` that starts there
+is read. `GatherDimensionNumbers` says which axes of the operand the vector's entries
+index (`start_index_map`), which axes of the block (of size 1) are left out of the
+result (`collapsed_slice_dims`), and where in the result the others stand
+(`offset_dims`). Axes of operand and indices that run along together, as under `vmap`,
+are `operand_batching_dims` and `start_indices_batching_dims`.
+
+`x[[2, 0]]` of a matrix is: indices `[[2], [0]]`, blocks of shape `(1, columns)`,
+`start_index_map=(0,)`, `collapsed_slice_dims=(0,)`, `offset_dims=(1,)`.
+
+In JAX: `lax/slicing.py`; the operation is XLA's Gather.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, rules
+from minijax.backend import hlo
+from minijax.core import ShapedArray, canonicalize_shape, get_aval, physical_aval
+from minijax.primitives import (
+    casting,
+    elementwise,
+    reductions,
+    scattering,
+    select,
+    shaping,
+)
+from minijax.rules import Zero, is_linear, moveaxis, not_mapped
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the axes of operand, indices and result of a gather belong together.
+
+    Attributes:
+      offset_dims: the axes of the result along which a block extends, ascending.
+      collapsed_slice_dims: the axes of the operand, ascending, that blocks have with
+        size 1 and the result does not have.
+      start_index_map: for each entry of an index vector, the axis of the operand that
+        it indexes.
+      operand_batching_dims: axes of the operand, ascending, along which it is not
+        indexed but goes along with the indices.
+      start_indices_batching_dims: for each of these, the axis of the indices.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What a gather or scatter does with a block that is partly out of bounds.
+
+    CLIP moves it inwards. FILL_OR_DROP reads it, whole, as a fill value, and does not
+    write it. PROMISE_IN_BOUNDS is the caller's promise that there are none: nothing is
+    checked. ONE_HOT asks `x.at[i].get` for a product with a one-hot matrix.
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
+        """A mode from its name; None means "fill" (for updates, "drop").
+
+        Raises ValueError for another name.
+        """
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        if mode is None:
+            return GatherScatterMode.FILL_OR_DROP
+        if mode not in _modes:
+            names = ", ".join(map(repr, _modes))
+            raise ValueError(f'Unknown gather mode "{mode}": write one of {names}.')
+        return _modes[mode]
+
+
+_modes = {
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+# ----------------------------------------------------------------------------------
+# Checks that gather and scatter share
+# ----------------------------------------------------------------------------------
+
+
+def check_axes(
+    name: str, field: str, axes: Sequence[int], rank: int, ascending: bool = True
+) -> None:
+    """TypeError unless `axes` are axes of an array of that rank, none of them twice."""
+    if ascending and list(axes) != sorted(axes):
+        raise TypeError(f"{field} in {name} op must be sorted; got {axes}")
+    if len(set(axes)) != len(axes):
+        raise TypeError(f"{field} in {name} op must not repeat; got: {axes}.")
+    for axis in axes:
+        if not 0 <= axis < rank:
+            raise TypeError(
+                f"Invalid {field} set in {name} op; valid range is [0, {rank}); got: "
+                f"{axis}."
+            )
+
+
+def check_disjoint(name: str, first: str, second: str, numbers: Any) -> None:
+    """TypeError when two fields of the dimension numbers name one axis."""
+    axes, others = getattr(numbers, first), getattr(numbers, second)
+    if set(axes) & set(others):
+        raise TypeError(
+            f"{first} and {second} in {name} op must be disjoint; got: {axes} and "
+            f"{others}."
+        )
+
+
+def check_index_vectors(
+    name: str, field: str, operand: ShapedArray, indices: ShapedArray, axes: Any
+) -> None:
+    """TypeError unless index vectors have one entry for each of the field's `axes`."""
+    if not indices.ndim:
+        raise TypeError(
+            f"The indices of a {name} op need an axis for the index vectors, got a "
+            "scalar. Write `indices[None]`."
+        )
+    if len(axes) != indices.shape[-1]:
+        raise TypeError(
+            f"{name.capitalize()} op has {len(axes)} elements in {field} and the index "
+            f"vectors, along the last axis of the indices, have {indices.shape[-1]}. "
+            "These two numbers must be equal."
+        )
+    check_axes(name, field, axes, operand.ndim, ascending=False)
+
+
+def check_batching(
+    name: str,
+    field: str,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    operand_axes: Any,
+    indices_axes: Any,
+) -> None:
+    """TypeError unless batching axes of operand and indices are pairs of one size."""
+    check_axes(name, field, indices_axes, indices.ndim, ascending=False)
+    if indices.ndim - 1 in indices_axes:
+        raise TypeError(
+            f"{name.capitalize()} op cannot have the index vector dimension as a "
+            f"batching dimension; got {indices_axes}."
+        )
+    if len(operand_axes) != len(indices_axes):
+        raise TypeError(
+            f"{name.capitalize()} op requires equal numbers of operand_batching_dims "
+            f"and {field}, got {operand_axes} and {indices_axes}."
+        )
+    operand_sizes = tuple(operand.shape[axis] for axis in operand_axes)
+    indices_sizes = tuple(indices.shape[axis] for axis in indices_axes)
+    if operand_sizes != indices_sizes:
+        raise TypeError(
+            f"{name.capitalize()} op requires operand batching dimensions and indices "
+            f"batching dimensions to have the same shape, got {operand_sizes} and "
+            f"{indices_sizes}."
+        )
+
+
+def blocks(
+    indices: Any,
+    axes: Sequence[int],
+    operand_batching: Sequence[int],
+    indices_batching: Sequence[int],
+    bounds: Sequence[int],
+    clip: bool,
+) -> Iterator[tuple[tuple[int, ...], list[int] | None]]:
+    """The reference in NumPy: each index vector's (place, where its block starts).
+
+    `bounds` are the largest starts at which a block fits. A block that does not fit is
+    moved inwards with `clip`, and has None as its start without.
+    """
+    for place in np.ndindex(*indices.shape[:-1]):
+        start = [0] * len(bounds)
+        for axis, index in zip(axes, indices[place]):
+            start[axis] = int(index)
+        for axis, batch_axis in zip(operand_batching, indices_batching):
+            start[axis] = place[batch_axis]
+        inside = [min(max(s, 0), bound) for s, bound in zip(start, bounds)]
+        yield place, inside if clip or inside == start else None
+
+
+# ----------------------------------------------------------------------------------
+# Type and meaning
+# ----------------------------------------------------------------------------------
+
+
+def _gather_shape(
+    operand: ShapedArray,
+    indices: ShapedArray,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: tuple[int, ...],
+    **_: Any,
+) -> tuple[int, ...]:
+    numbers = dimension_numbers
+    collapsed = numbers.collapsed_slice_dims
+    batching = numbers.operand_batching_dims
+    check_index_vectors(
+        "gather", "start_index_map", operand, indices, numbers.start_index_map
+    )
+    out_rank = len(numbers.offset_dims) + indices.ndim - 1
+    check_axes("gather", "offset_dims", numbers.offset_dims, out_rank)
+    check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim)
+    check_axes("gather", "operand_batching_dims", batching, operand.ndim)
+    for field in ("collapsed_slice_dims", "start_index_map"):
+        check_disjoint("gather", field, "operand_batching_dims", numbers)
+    check_batching(
+        "gather",
+        "start_indices_batching_dims",
+        operand,
+        indices,
+        batching,
+        numbers.start_indices_batching_dims,
+    )
+    if operand.ndim != len(slice_sizes):
+        raise TypeError(
+            "Gather op must have one slice size for every input dimension; got: "
+            f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={operand.ndim}"
+        )
+    if operand.ndim != len(numbers.offset_dims) + len(collapsed) + len(batching):
+        raise TypeError(
+            "Every axis of a gather's blocks is either an offset dimension or "
+            f"collapsed or batching; got len(slice_sizes)={len(slice_sizes)}, "
+            f"offset_dims={numbers.offset_dims}, collapsed_slice_dims={collapsed}, "
+            f"operand_batching_dims={batching}."
+        )
+    for axis, (count, size) in enumerate(zip(slice_sizes, operand.shape)):
+        if indices.size and not 0 <= count <= size:
+            raise TypeError(
+                f"Slice size at index {axis} in gather op is out of range, must be "
+                f"within [0, {size} + 1), got {count}."
+            )
+    if any(slice_sizes[axis] != 1 for axis in collapsed):
+        raise TypeError(
+            "Gather op can only collapse slice dims with bound 1, got slice_sizes "
+            f"{slice_sizes} and collapsed_slice_dims {collapsed}."
+        )
+    if any(slice_sizes[axis] > 1 for axis in batching):
+        raise TypeError(
+            "Gather op can only have operand batching dims with bound 0/1, got "
+            f"slice_sizes {slice_sizes} and operand_batching_dims {batching}."
+        )
+    return _result_shape(indices.shape, numbers, slice_sizes)
+
+
+def _result_shape(
+    indices_shape: Sequence[int], numbers: GatherDimensionNumbers, slice_sizes: Any
+) -> tuple[int, ...]:
+    left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    shape = list(indices_shape[:-1])
+    kept = [size for axis, size in enumerate(slice_sizes) if axis not in left_out]
+    for place, size in zip(numbers.offset_dims, kept):
+        shape.insert(place, size)
+    return tuple(shape)
+
+
+def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_: Any) -> Any:
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            "indices must have an integer type, got "
+            f"{dtypes.dtype_name(indices.dtype)}."
+        )
+    return operand.dtype
+
+
+def _gather_meaning(
+    operand: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    mode: GatherScatterMode,
+    fill_value: Any,
+    **_: Any,
+) -> Any:
+    numbers = dimension_numbers
+    out = np.zeros(_result_shape(indices.shape, numbers, slice_sizes), operand.dtype)
+    # Batch axes first, so that each index vector has its own block of the result.
+    batch_first = np.moveaxis(
+        out, numbers.offset_dims, range(out.ndim - len(numbers.offset_dims), out.ndim)
+    )
+    left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    for place, start in blocks(
+        indices,
+        numbers.start_index_map,
+        numbers.operand_batching_dims,
+        numbers.start_indices_batching_dims,
+        [size - count for size, count in zip(operand.shape, slice_sizes)],
+        clip=mode is not GatherScatterMode.FILL_OR_DROP,
+    ):
+        if start is None:
+            batch_first[place] = fill_value
+            continue
+        ends = [first + count for first, count in zip(start, slice_sizes)]
+        block = operand[tuple(map(builtins.slice, start, ends))]
+        batch_first[place] = np.squeeze(block, left_out)
+    return out
+
+
+gather_p = rules.standard_primitive(
+    "gather",
+    _gather_shape,
+    _gather_dtype,
+    weak_type_rule=lambda operand, indices, **_: operand.weak_type,
+    meaning=_gather_meaning,
+)
+
+# ----------------------------------------------------------------------------------
+# Derivative and transpose
+# ----------------------------------------------------------------------------------
+
+
+def _gather_jvp(t: Any, operand: Any, indices: Any, **params: Any) -> Any:
+    # What is read out of bounds is a constant, so its tangent is 0.
+    return gather(t, indices, **{**params, "fill_value": 0})
+
+
+gather_p.def_jvp(_gather_jvp, None)
+
+
+@gather_p.def_transpose
+def _gather_transpose(
+    ct: Any,
+    operand: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+) -> list:
+    """Add each cotangent up where its entry was read."""
+    if type(ct) is Zero or not is_linear(operand):
+        return [None, None]
+    zeros = shaping.full(operand.shape, 0, get_aval(ct).dtype)
+    summed = scattering.scatter_add(
+        zeros,
+        indices,
+        ct,
+        scattering.ScatterDimensionNumbers(*dimension_numbers),
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=mode,
+    )
+    return [summed, None]
+
+
+# ----------------------------------------------------------------------------------
+# Batch
+# ----------------------------------------------------------------------------------
+
+
+def shifted(axes: Sequence[int]) -> tuple[int, ...]:
+    """Axes of an array that got a new axis at the front."""
+    return tuple(1 + axis for axis in axes)
+
+
+@gather_p.def_batch
+def _gather_batch(
+    axis_data: Any,
+    args: Any,
+    dims: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+) -> Any:
+    """The new axis is one more of every block, of the indices, or of both together."""
+    (operand, indices), (operand_dim, indices_dim) = args, dims
+    numbers = dimension_numbers
+    if operand_dim is not not_mapped:
+        operand = moveaxis(operand, operand_dim, 0)
+        numbers = numbers._replace(
+            collapsed_slice_dims=shifted(numbers.collapsed_slice_dims),
+            start_index_map=shifted(numbers.start_index_map),
+            operand_batching_dims=shifted(numbers.operand_batching_dims),
+        )
+    if indices_dim is not not_mapped:
+        indices = moveaxis(indices, indices_dim, 0)
+        numbers = numbers._replace(
+            start_indices_batching_dims=shifted(numbers.start_indices_batching_dims)
+        )
+    offset_dims = shifted(numbers.offset_dims)
+    if indices_dim is not_mapped:
+        offset_dims = (0, *offset_dims)
+        slice_sizes = (axis_data.size, *slice_sizes)
+    elif operand_dim is not_mapped:
+        # Two examples may read the same entry, and in any order.
+        unique_indices = indices_are_sorted = False
+    else:
+        slice_sizes = (min(1, axis_data.size), *slice_sizes)
+        numbers = numbers._replace(
+            operand_batching_dims=(0, *numbers.operand_batching_dims),
+            start_indices_batching_dims=(0, *numbers.start_indices_batching_dims),
+        )
+    out = gather(
+        operand,
+        indices,
+        numbers._replace(offset_dims=offset_dims),
+        slice_sizes,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        mode=mode,
+        fill_value=fill_value,
+    )
+    return out, 0
+
+
+# ----------------------------------------------------------------------------------
+# Lowering
+# ----------------------------------------------------------------------------------
+
+
+@gather_p.def_lowering
+def _gather_lowering(
+    ctx: Any,
+    operand: Any,
+    indices: Any,
+    *,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: GatherScatterMode,
+    fill_value: Any,
+) -> Any:
+    operand_aval, indices_aval = ctx.avals_in
+    (out_aval,) = ctx.avals_out
+    numbers = dimension_numbers
+    physical = physical_aval(operand_aval)
+    if physical is not operand_aval:
+        # The bits of a typed key are more axes of every block.
+        slice_sizes = (*slice_sizes, *physical.shape[operand_aval.ndim :])
+        out_physical = physical_aval(out_aval)
+        trailing = range(out_aval.ndim, out_physical.ndim)
+        numbers = numbers._replace(offset_dims=(*numbers.offset_dims, *trailing))
+        ctx = ctx.replace(avals_in=[physical, indices_aval], avals_out=[out_physical])
+        out_aval = out_physical
+    if mode is GatherScatterMode.FILL_OR_DROP:
+        return ctx.lower_fun(
+            _gather_or_fill,
+            operand,
+            indices,
+            numbers=numbers,
+            slice_sizes=slice_sizes,
+            indices_are_sorted=indices_are_sorted,
+            fill_value=fill_value,
+        )
+    if mode is GatherScatterMode.ONE_HOT:
+        raise ValueError(
+            'gather has no mode "one_hot": use `x.at[i].get(mode="one_hot")`, which '
+            "multiplies by a one-hot matrix instead."
+        )
+    if not out_aval.size:
+        return ctx.full_like(0, out_aval)
+    return hlo.stablehlo.gather(
+        operand,
+        indices,
+        hlo.stablehlo.GatherDimensionNumbers.get(
+            offset_dims=list(numbers.offset_dims),
+            collapsed_slice_dims=list(numbers.collapsed_slice_dims),
+            operand_batching_dims=list(numbers.operand_batching_dims),
+            start_indices_batching_dims=list(numbers.start_indices_batching_dims),
+            start_index_map=list(numbers.start_index_map),
+            index_vector_dim=indices_aval.ndim - 1,
+        ),
+        hlo.int_array(slice_sizes),
+        indices_are_sorted=hlo.ir.BoolAttr.get(indices_are_sorted),
+    )
+
+
+def _gather_or_fill(
+    operand: Any,
+    indices: Any,
+    *,
+    numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    indices_are_sorted: bool,
+    fill_value: Any,
+) -> Any:
+    """Read without checks, then put the fill value where a block did not fit."""
+    shape = shaping.shape_of(operand)
+    large = any(size > np.iinfo(np.int32).max for size in shape)
+    dtype = np.dtype(np.int64 if large else np.int32)
+    bounds = [shape[axis] - slice_sizes[axis] for axis in numbers.start_index_map]
+    indices = casting.convert_element_type(indices, dtype)
+    batch_rank = get_aval(indices).ndim - 1
+    limit = shaping.expand_dims(np.array(bounds, dtype), tuple(range(batch_rank)))
+    fits = elementwise.bitwise_and(
+        elementwise.ge(indices, dtype.type(0)), elementwise.le(indices, limit)
+    )
+    fits = reductions.reduce_and(fits, [batch_rank])
+    out = gather(
+        operand,
+        indices,
+        numbers,
+        slice_sizes,
+        indices_are_sorted=indices_are_sorted,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+    out_shape = shaping.shape_of(out)
+    batch_axes = [a for a in range(len(out_shape)) if a not in numbers.offset_dims]
+    return select.select(
+        shaping.broadcast_in_dim(fits, out_shape, batch_axes),
+        out,
+        shaping.full_like(out, fill_value),
+    )
+
+
+# ----------------------------------------------------------------------------------
+# gather
+# ----------------------------------------------------------------------------------
+
+
+def _default_fill_value(dtype: Any) -> Any:
+    """NaN, the lowest signed or highest unsigned number, True: easily noticed."""
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return np.iinfo(np.uint32).max
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.nan
+    if dtypes.issubdtype(dtype, np.signedinteger):
+        return dtypes.iinfo(dtype).min
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return dtypes.iinfo(dtype).max
+    if dtype == np.bool_:
+        return True
+    raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Read a block of `operand` at each index vector. Most programs want `x[index]`.
+
+    Args:
+      operand: the array to read from.
+      start_indices: integers; the vectors along the last axis say where blocks start.
+      dimension_numbers: how the axes belong together, see `GatherDimensionNumbers`.
+      slice_sizes: the shape of a block, one size for each axis of the operand.
+      unique_indices: a promise that no entry is read twice.
+      indices_are_sorted: a promise that the index vectors ascend.
+      mode: "clip", "fill" or "promise_in_bounds" (the default), or a
+        `GatherScatterMode`: what happens with blocks that are partly out of bounds.
+      fill_value: what such blocks hold with "fill"; by default NaN, the lowest signed
+        integer, the highest unsigned one, or True.
+
+    Returns:
+      An array of the operand's dtype: batch axes of the indices, with the axes of a
+      block at `offset_dims`.
+
+    Raises:
+      TypeError: when shapes and dimension numbers do not fit.
+      ValueError: when the indices are no integers, or for an unknown mode.
+    """
+    if mode is None:
+        mode = GatherScatterMode.PROMISE_IN_BOUNDS
+    mode = GatherScatterMode.from_any(mode)
+    if mode is not GatherScatterMode.FILL_OR_DROP:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = _default_fill_value(dtypes.dtype(operand))
+    return gather_p.bind(
+        operand,
+        start_indices,
+        dimension_numbers=dimension_numbers,
+        slice_sizes=canonicalize_shape(slice_sizes),
+        unique_indices=bool(unique_indices),
+        indices_are_sorted=bool(indices_are_sorted),
+        mode=mode,
+        fill_value=fill_value,
+    )
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The blocks of `src` at vectors of indices, one vector for each of `axes`.
+
+    Negative indices count from the end, and all are taken modulo the axis' size.
+    The result has the entries of the vectors first, then the remaining axes.
+    """
+    shape = shaping.shape_of(src)
+    columns = [shaping.expand_dims(index, (1,)) for index in idxs]
+    indices = shaping.concatenate(columns, 1)
+    dtype = get_aval(indices).dtype
+    sizes = np.array([[shape[axis] for axis in axes]], dtype)
+    return gather(
+        src,
+        _modulo(indices, shaping.broadcast_to(sizes, shaping.shape_of(indices))),
+        GatherDimensionNumbers(
+            offset_dims=tuple(range(1, len(shape) - len(axes) + 1)),
+            collapsed_slice_dims=tuple(axes),
+            start_index_map=tuple(axes),
+        ),
+        tuple(1 if axis in axes else size for axis, size in enumerate(shape)),
+    )
+
+
+def _modulo(x: Any, y: Any) -> Any:
+    """The remainder with the sign of the divisor, as Python's `%`."""
+    remainder = elementwise.rem(x, y)
+    negative = elementwise.lt(remainder, rules.scalar_like(get_aval(x), 0))
+    return select.select(negative, elementwise.add(remainder, y), remainder)

@@ -1,0 +1,703 @@
+"""Reading and writing a block of an array: slice, dynamic_slice, dynamic_update_slice.
+
+`slice` has its bounds in the program and may step over entries. `dynamic_slice` takes
+the start as operands, so it can change from run to run, while the size stays fixed;
+`dynamic_update_slice` writes a block where `dynamic_slice` would read it. A block that
+would stick out is moved inwards, never cut: that is what XLA defines.
+
+Under `vmap` each example may start elsewhere. Then a dynamic slice is a gather, and a
+dynamic update a scatter.
+
+In JAX: `lax/slicing.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, rules
+from minijax.backend import hlo
+from minijax.core import (
+    ShapedArray,
+    canonicalize_dim,
+    canonicalize_shape,
+    get_aval,
+    physical_aval,
+)
+from minijax.primitives import (
+    casting,
+    elementwise,
+    gathering,
+    scattering,
+    select,
+    shaping,
+)
+from minijax.rules import NullAccumulator, Zero, instantiate, is_linear, scalar_like
+
+# ----------------------------------------------------------------------------------
+# slice
+# ----------------------------------------------------------------------------------
+
+
+def _check_bounds(name: str, bounds: Any) -> None:
+    for bound in bounds:
+        try:
+            operator.index(bound)
+        except TypeError:
+            raise TypeError(
+                f"slice {name} must be whole numbers known while tracing, got "
+                f"{bounds}. Use `lax.dynamic_slice` for a start that is computed."
+            ) from None
+
+
+def _slice_shape(
+    x: ShapedArray, *, start_indices: Any, limit_indices: Any, strides: Any
+) -> tuple[int, ...]:
+    starts, limits = start_indices, limit_indices
+    _check_bounds("start_indices", starts)
+    _check_bounds("limit_indices", limits)
+    if x.ndim != len(starts):
+        raise TypeError(
+            "slice start_indices must have length equal to the number of dimensions of "
+            f"the operand, got indices {starts} for operand shape {x.shape}."
+        )
+    if len(starts) != len(limits):
+        raise TypeError(
+            "slice limit_indices must have the same length as start_indices, got "
+            f"start_indices {starts} and limit_indices {limits}."
+        )
+    if any(limit > size for limit, size in zip(limits, x.shape)):
+        raise TypeError(
+            "slice limit_indices must be less than or equal to operand shape, got "
+            f"limit_indices {limits} for operand shape {x.shape}."
+        )
+    if any(start < 0 for start in starts):
+        raise TypeError(
+            "slice start_indices must be greater than or equal to zero, got "
+            f"start_indices of {starts}. Add the size of the axis, or use "
+            "`lax.slice_in_dim`, which counts negative indices from the end."
+        )
+    if any(limit < start for start, limit in zip(starts, limits)):
+        raise TypeError(
+            "slice limit_indices must be greater than or equal to start_indices, got "
+            f"start_indices {starts} and limit_indices {limits}."
+        )
+    spans = tuple(limit - start for start, limit in zip(starts, limits))
+    if strides is None:
+        return spans
+    _check_bounds("strides", strides)
+    if len(strides) != x.ndim:
+        raise TypeError(
+            "slice strides must have length equal to the number of dimensions of the "
+            f"operand, got strides {strides} for operand shape {x.shape}."
+        )
+    if any(stride <= 0 for stride in strides):
+        raise TypeError(
+            f"slice strides must be positive, got {strides}. Use `lax.rev` to reverse."
+        )
+    return tuple(-(-span // stride) for span, stride in zip(spans, strides))
+
+
+def _slice_meaning(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    steps = strides or (1,) * x.ndim
+    return x[tuple(map(builtins.slice, start_indices, limit_indices, steps))]
+
+
+slice_p = rules.standard_primitive(
+    "slice", _slice_shape, lambda x, **_: x.dtype, meaning=_slice_meaning
+)
+
+
+def _slice_transpose(
+    ct: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any
+) -> list:
+    """Put the entries back where they came from, with zeros around and between them."""
+    if isinstance(x, NullAccumulator):
+        return [None]
+    steps = strides or (1,) * x.ndim
+    counts = get_aval(ct).shape
+    if all(step == 1 for step in steps):
+        ends = limit_indices
+    else:
+        ends = [
+            start + (1 + (count - 1) * step if count else 0)
+            for start, count, step in zip(start_indices, counts, steps)
+        ]
+    config = [
+        (start, size - end, step - 1)
+        for start, size, end, step in zip(start_indices, x.shape, ends, steps)
+    ]
+    return [shaping.pad(ct, scalar_like(get_aval(ct), 0), config)]
+
+
+rules.def_linear(slice_p, _slice_transpose)
+
+
+@slice_p.def_batch
+def _slice_batch(
+    axis_data: Any,
+    args: Any,
+    dims: Any,
+    *,
+    start_indices: Any,
+    limit_indices: Any,
+    strides: Any,
+) -> Any:
+    (x,), (dim,) = args, dims
+    starts, limits = [*start_indices], [*limit_indices]
+    starts.insert(dim, 0)
+    limits.insert(dim, axis_data.size)
+    if strides is not None:
+        strides = [*strides]
+        strides.insert(dim, 1)
+    return slice(x, starts, limits, strides), dim
+
+
+@slice_p.def_lowering
+def _slice_lowering(
+    ctx: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any
+) -> Any:
+    (aval,) = ctx.avals_in
+    trailing = physical_aval(aval).shape[aval.ndim :]  # the bits of a typed key
+    zeros, ones = [0] * len(trailing), [1] * len(trailing)
+    return hlo.stablehlo.slice(
+        x,
+        hlo.int_array([*start_indices, *zeros]),
+        hlo.int_array([*limit_indices, *trailing]),
+        hlo.int_array([*(strides or [1] * aval.ndim), *ones]),
+    )
+
+
+@slice_p.def_impl
+def _slice_now(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+    """Run as a dynamic slice, whose program serves for all starts of one size."""
+    params = {
+        "start_indices": start_indices,
+        "limit_indices": limit_indices,
+        "strides": strides,
+    }
+    aval, _ = slice_p.abstract_eval(get_aval(x), **params)
+    if strides is not None:
+        return core.apply_eagerly[0](slice_p, (x,), params)
+    sizes = {"slice_sizes": aval.shape}
+    return core.apply_eagerly[0](dynamic_slice_p, (x, *start_indices), sizes)
+
+
+def slice(
+    operand: Any,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Any:
+    """The block from `start_indices` up to, not including, `limit_indices`.
+
+    Args:
+      operand: an array.
+      start_indices: for each axis, the first entry; not negative.
+      limit_indices: for each axis, where to stop; at most its size.
+      strides: for each axis, the step from entry to entry; by default 1.
+
+    Raises:
+      TypeError: when the bounds do not fit the operand.
+    """
+    return slice_p.bind(
+        operand,
+        start_indices=tuple(start_indices),
+        limit_indices=tuple(limit_indices),
+        strides=None if strides is None else tuple(strides),
+    )
+
+
+def slice_in_dim(
+    operand: Any,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Any:
+    """`slice` along one axis; negative indices count from its end.
+
+    `None` for a bound means the axis' own.
+    """
+    shape = get_aval(operand).shape
+    axis = int(axis)
+    size = shape[axis]
+    start = 0 if start_index is None else canonicalize_dim(start_index)
+    limit = size if limit_index is None else canonicalize_dim(limit_index)
+    starts, limits, strides = [0] * len(shape), [*shape], [1] * len(shape)
+    starts[axis] = start + size if start < 0 else start
+    limits[axis] = limit + size if limit < 0 else limit
+    strides[axis] = canonicalize_dim(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """The entries at one index of an axis, which has size 1 then, or is left out.
+
+    Raises:
+      IndexError: when there is no such index.
+    """
+    index, axis = canonicalize_dim(index), int(axis)
+    size = get_aval(operand).shape[axis]
+    wrapped = index + size if index < 0 else index
+    if not 0 <= wrapped < size:
+        raise IndexError(
+            f"index {index} is out of bounds for axis {axis} with size {size}"
+        )
+    result = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
+    return result if keepdims else shaping.squeeze(result, (axis,))
+
+
+# ----------------------------------------------------------------------------------
+# Starts that are computed
+# ----------------------------------------------------------------------------------
+
+
+def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
+    first = starts[0].dtype if starts else None
+    for start in starts:
+        if start.dtype != first or not dtypes.issubdtype(start.dtype, np.integer):
+            names = ", ".join(dtypes.dtype_name(start.dtype) for start in starts)
+            raise TypeError(
+                f"index arguments to {name} must be integers of the same type, got: "
+                f"{names}"
+            )
+
+
+def _check_scalar_starts(name: str, starts: Sequence[ShapedArray]) -> None:
+    if any(start.ndim for start in starts):
+        shapes = ", ".join(str(start.shape) for start in starts)
+        raise TypeError(
+            f"start_indices arguments to {name} must be scalars, got shapes {shapes}."
+        )
+
+
+def _clamped(starts: Any, shape: Any, sizes: Any) -> tuple:
+    """The block that is read: moved inwards where it would stick out."""
+    blocks = []
+    for start, size, count in zip(starts, shape, sizes):
+        first = min(max(int(start), 0), size - count)
+        blocks.append(builtins.slice(first, first + count))
+    return tuple(blocks)
+
+
+def normalized_starts(
+    operand: Any, starts: Any, allow_negative: bool | Sequence[bool]
+) -> list[Any]:
+    """One scalar for each axis, negative ones counted from the end where allowed.
+
+    What is known now is computed now. A start that is computed costs three equations:
+    a comparison, an addition and a `select_n`.
+
+    In JAX: `lax/slicing.py`, `_dynamic_slice_indices`.
+    """
+    shape = get_aval(operand).shape
+    if len(starts) != len(shape):
+        raise ValueError(
+            "Length of slice indices must match number of operand dimensions "
+            f"({len(starts)} vs {shape})"
+        )
+    if not isinstance(starts, (tuple, list)):
+        if get_aval(starts).ndim != 1:
+            raise ValueError(
+                f"Slice indices must be a 1D sequence, got {get_aval(starts).shape}"
+            )
+        starts = list(starts)
+    if isinstance(allow_negative, bool):
+        allow_negative = [allow_negative] * len(starts)
+    return [
+        _normalized(start, size, allowed)
+        for start, size, allowed in zip(starts, shape, allow_negative)
+    ]
+
+
+def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
+    dtype = dtypes.dtype(start)
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        return start
+    if isinstance(start, (int, np.integer)):
+        if start < 0 and not allow_negative:
+            raise ValueError(
+                f"Index {start} is out of bounds for dimension {size} if "
+                "allow_negative_indices=False"
+            )
+        known = start + size if start < 0 else start
+        return np.asarray(known).astype(dtype)[()]
+    if not allow_negative:
+        return start
+    if isinstance(start, np.ndarray):
+        negative: Any = start < 0
+    else:
+        negative = elementwise.lt(start, scalar_like(get_aval(start), 0))
+    strong = casting.convert_element_type_to(start, dtype, weak_type=False)
+    from_end = elementwise.add(strong, np.asarray(size).astype(dtype)[()])
+    return select.select(negative, from_end, start)
+
+
+# ----------------------------------------------------------------------------------
+# dynamic_slice
+# ----------------------------------------------------------------------------------
+
+
+def _dynamic_slice_shape(
+    x: ShapedArray, *starts: ShapedArray, slice_sizes: Any
+) -> tuple[int, ...]:
+    if len(slice_sizes) != x.ndim or len(starts) != x.ndim:
+        raise TypeError(
+            "dynamic_slice takes one start and one slice size for each axis, got "
+            f"{len(starts)} starts and slice_sizes {slice_sizes} for operand shape "
+            f"{x.shape}."
+        )
+    if any(count > size for count, size in zip(slice_sizes, x.shape)):
+        raise TypeError(
+            "slice slice_sizes must be less than or equal to operand shape, got "
+            f"slice_sizes {slice_sizes} for operand shape {x.shape}."
+        )
+    if any(count < 0 for count in slice_sizes):
+        raise TypeError(
+            "slice slice_sizes must be greater than or equal to zero, got slice_sizes "
+            f"of {slice_sizes}."
+        )
+    _check_scalar_starts("dynamic_slice", starts)
+    return tuple(slice_sizes)
+
+
+def _dynamic_slice_dtype(x: ShapedArray, *starts: ShapedArray, slice_sizes: Any) -> Any:
+    _check_starts("dynamic_slice", starts)
+    return x.dtype
+
+
+dynamic_slice_p = rules.standard_primitive(
+    "dynamic_slice",
+    _dynamic_slice_shape,
+    _dynamic_slice_dtype,
+    weak_type_rule=lambda x, *starts, slice_sizes: x.weak_type,
+    meaning=lambda x, *starts, slice_sizes: x[_clamped(starts, x.shape, slice_sizes)],
+)
+
+
+@dynamic_slice_p.def_jvp_rule
+def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Any) -> Any:
+    x, *starts = primals
+    tangent = tangents[0]
+    if type(tangent) is not Zero:
+        tangent = dynamic_slice_p.bind(tangent, *starts, slice_sizes=slice_sizes)
+    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
+    if type(tangent) is Zero:
+        return out, rules.zero_tangent_of(out)
+    return out, tangent
+
+
+@dynamic_slice_p.def_transpose
+def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) -> list:
+    """Write the cotangent into zeros, where its entries were read."""
+    if type(ct) is Zero or isinstance(x, NullAccumulator):
+        return [None] * (1 + len(starts))
+    zeros = shaping.full(x.shape, 0, x.dtype)
+    return [dynamic_update_slice_p.bind(zeros, ct, *starts), *[None] * len(starts)]
+
+
+@dynamic_slice_p.def_batch
+def _dynamic_slice_batch(
+    axis_data: Any, args: Any, dims: Any, *, slice_sizes: Any
+) -> Any:
+    (x, *starts), (dim, *start_dims) = args, dims
+    axes = tuple(range(len(starts)))
+    indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
+    return gathering.gather_p.batch(  # type: ignore[misc]
+        axis_data,
+        [x, indices],
+        [dim, indices_dim],
+        dimension_numbers=gathering.GatherDimensionNumbers(axes, (), axes),
+        slice_sizes=slice_sizes,
+        unique_indices=True,
+        indices_are_sorted=True,
+        mode=gathering.GatherScatterMode.CLIP,
+        fill_value=None,
+    )
+
+
+def _stacked_starts(axis_data: Any, starts: Any, dims: Any) -> tuple[Any, int | None]:
+    """The starts of all axes as one vector for each example: (vectors, their axis)."""
+    if not starts:
+        return np.zeros((0,), np.int32), None
+    if all(dim is None for dim in dims):
+        vector = [shaping.broadcast(start, (1,)) for start in starts]
+        return shaping.concatenate(vector, 0), None
+    columns = [
+        shaping.broadcast_in_dim(
+            start, (axis_data.size, 1), () if dim is None else (0,)
+        )
+        for start, dim in zip(starts, dims)
+    ]
+    return shaping.concatenate(columns, 1), 0
+
+
+def _physical_starts(ctx: Any, aval: ShapedArray, first: int, starts: Any) -> list[Any]:
+    """The starts, and zeros for the axes that hold the bits of a typed key."""
+    missing = physical_aval(aval).ndim - aval.ndim
+    if not missing:
+        return list(starts)
+    dtype = ctx.avals_in[first].dtype if starts else np.dtype(np.int32)
+    return [*starts, *[ctx.constant(np.zeros((), dtype))] * missing]
+
+
+@dynamic_slice_p.def_lowering
+def _dynamic_slice_lowering(ctx: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
+    aval = ctx.avals_in[0]
+    if physical_aval(aval).ndim == 0:
+        return x
+    trailing = physical_aval(aval).shape[aval.ndim :]
+    return hlo.stablehlo.dynamic_slice(
+        x,
+        _physical_starts(ctx, aval, 1, starts),
+        hlo.int_array([*slice_sizes, *trailing]),
+    )
+
+
+def dynamic_slice(
+    operand: Any,
+    start_indices: Any,
+    slice_sizes: Sequence[int],
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """A block of fixed size that starts where `start_indices` say.
+
+    Args:
+      operand: an array.
+      start_indices: one integer scalar for each axis, or a vector of them. A start at
+        which the block would stick out is moved, so that the block fits.
+      slice_sizes: the shape of the block, known while tracing.
+      allow_negative_indices: whether negative starts count from the end; one flag, or
+        one for each axis. Without it, the program is shorter.
+
+    Raises:
+      ValueError: when there is not one start for each axis.
+      TypeError: when the sizes do not fit, or starts are no integers of one dtype.
+    """
+    starts = normalized_starts(operand, start_indices, allow_negative_indices)
+    return dynamic_slice_p.bind(
+        operand, *starts, slice_sizes=canonicalize_shape(slice_sizes)
+    )
+
+
+def dynamic_slice_in_dim(
+    operand: Any,
+    start_index: Any,
+    slice_size: int,
+    axis: int = 0,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_slice` along one axis, whole along the others."""
+    shape = get_aval(operand).shape
+    axis = int(axis)
+    starts, sizes = [_zero_start(start_index)] * len(shape), [*shape]
+    starts[axis] = start_index
+    sizes[axis] = canonicalize_dim(slice_size)
+    return dynamic_slice(
+        operand,
+        starts,
+        sizes,
+        allow_negative_indices=_only_at(axis, len(shape), allow_negative_indices),
+    )
+
+
+def _zero_start(start_index: Any) -> Any:
+    """0 of the dtype of the start beside it: all starts have one dtype."""
+    return np.zeros((), dtypes.dtype(start_index))[()]
+
+
+def _only_at(axis: int, rank: int, allowed: bool) -> list[bool]:
+    flags = [False] * rank
+    flags[axis] = allowed
+    return flags
+
+
+def dynamic_index_in_dim(
+    operand: Any,
+    index: Any,
+    axis: int = 0,
+    keepdims: bool = True,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """The entries at one computed index of an axis: see `dynamic_slice_in_dim`."""
+    result = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
+    return result if keepdims else shaping.squeeze(result, (axis,))
+
+
+# ----------------------------------------------------------------------------------
+# dynamic_update_slice
+# ----------------------------------------------------------------------------------
+
+
+def _update_shape(
+    x: ShapedArray, update: ShapedArray, *starts: ShapedArray
+) -> tuple[int, ...]:
+    if x.ndim != update.ndim:
+        raise TypeError(
+            "dynamic_update_slice update must have the same rank as operand, got "
+            f"update shape {update.shape} for operand shape {x.shape}."
+        )
+    if x.ndim != len(starts):
+        raise TypeError(
+            "dynamic_update_slice start_indices must have length equal to the rank of "
+            f"operand, got {len(starts)} indices for operand shape {x.shape}."
+        )
+    if any(count > size for count, size in zip(update.shape, x.shape)):
+        raise TypeError(
+            "dynamic_update_slice update shape must be smaller than operand shape, got "
+            f"update shape {update.shape} for operand shape {x.shape}."
+        )
+    _check_scalar_starts("dynamic_update_slice", starts)
+    return x.shape
+
+
+def _update_dtype(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Any:
+    rules.check_same_dtypes("dynamic_update_slice", (x, update))
+    _check_starts("dynamic_update_slice", starts)
+    return x.dtype
+
+
+def _update_meaning(x: Any, update: Any, *starts: Any) -> Any:
+    out = x.copy()
+    out[_clamped(starts, x.shape, update.shape)] = update
+    return out
+
+
+dynamic_update_slice_p = rules.standard_primitive(
+    "dynamic_update_slice", _update_shape, _update_dtype, meaning=_update_meaning
+)
+
+
+@dynamic_update_slice_p.def_jvp_rule
+def _update_jvp(primals: Any, tangents: Any) -> Any:
+    out = dynamic_update_slice_p.bind(*primals)
+    operand_tangent, update_tangent = tangents[:2]
+    if type(operand_tangent) is Zero and type(update_tangent) is Zero:
+        return out, rules.zero_tangent_of(out)
+    operand_tangent = instantiate(operand_tangent)
+    update_tangent = instantiate(update_tangent)
+    tangent = dynamic_update_slice_p.bind(
+        operand_tangent, update_tangent, *primals[2:]
+    )
+    return out, tangent
+
+
+@dynamic_update_slice_p.def_transpose
+def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
+    """The block goes to the update; what is around it, to the operand."""
+    none = [None] * len(starts)
+    if type(ct) is Zero:
+        return [None, None, *none]
+    shape = update.shape if is_linear(update) else get_aval(update).shape
+    zeros = shaping.full_like(ct, 0, shape=shape)
+    x_ct = update_ct = None
+    if is_linear(x):
+        x_ct = dynamic_update_slice_p.bind(ct, zeros, *starts)
+    if is_linear(update):
+        update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
+    return [x_ct, update_ct, *none]
+
+
+@dynamic_update_slice_p.def_batch
+def _update_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+    (x, update, *starts), (dim, update_dim, *start_dims) = args, dims
+    axes = tuple(range(len(starts)))
+    indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
+    return scattering.scatter_p.batch(  # type: ignore[misc]
+        axis_data,
+        [x, indices, update],
+        [dim, indices_dim, update_dim],
+        update_jaxpr=None,
+        update_consts=(),
+        dimension_numbers=scattering.ScatterDimensionNumbers(axes, (), axes),
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=gathering.GatherScatterMode.CLIP,
+    )
+
+
+@dynamic_update_slice_p.def_lowering
+def _update_lowering(ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
+    aval = ctx.avals_in[0]
+    if physical_aval(aval).ndim == 0:
+        return update
+    return hlo.stablehlo.dynamic_update_slice(
+        x, update, _physical_starts(ctx, aval, 2, starts)
+    )
+
+
+def dynamic_update_slice(
+    operand: Any,
+    update: Any,
+    start_indices: Any,
+    *,
+    allow_negative_indices: bool | Sequence[bool] = True,
+) -> Any:
+    """`operand` with the block that starts at `start_indices` replaced by `update`.
+
+    Args:
+      operand: an array.
+      update: the new block, of the operand's rank and dtype and no larger than it.
+      start_indices: one integer scalar for each axis, or a vector of them. A start at
+        which the block would stick out is moved, so that the block fits.
+      allow_negative_indices: whether negative starts count from the end; one flag, or
+        one for each axis.
+
+    Raises:
+      ValueError: when there is not one start for each axis.
+      TypeError: when shapes or dtypes do not fit.
+    """
+    starts = normalized_starts(operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def dynamic_update_slice_in_dim(
+    operand: Any,
+    update: Any,
+    start_index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`dynamic_update_slice` that starts at 0 along all axes but one."""
+    rank = get_aval(operand).ndim
+    axis = int(axis)
+    starts = [_zero_start(start_index)] * rank
+    starts[axis] = start_index
+    return dynamic_update_slice(
+        operand,
+        update,
+        starts,
+        allow_negative_indices=_only_at(axis, rank, allow_negative_indices),
+    )
+
+
+def dynamic_update_index_in_dim(
+    operand: Any,
+    update: Any,
+    index: Any,
+    axis: int,
+    *,
+    allow_negative_indices: bool = True,
+) -> Any:
+    """`operand` with the entries at one index of an axis replaced.
+
+    `update` has the operand's shape with size 1 at `axis`, or without that axis.
+    """
+    axis = int(axis)
+    if get_aval(update).ndim != get_aval(operand).ndim:
+        update = shaping.expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
