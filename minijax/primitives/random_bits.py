@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.array import Array, put, wrap_as
-from minijax.core import Primitive, ShapedArray, get_aval, physical_aval, register
+from minijax.core import Primitive, ShapedArray, get_aval, register
 from minijax.primitives import rbg, threefry
 from minijax.primitives.threefry import UINT32, UINT_DTYPES, Shape
 from minijax.rules import (
@@ -170,7 +170,9 @@ def random_wrap(words: Any, *, impl: PRNGImpl) -> Any:
     Raises:
         TypeError: the words are not of that shape, or not uint32.
     """
-    check_key_words(impl, words)
+    if not hasattr(words, "aval"):
+        # For Array and tracers the type rule checks.
+        check_key_words(impl, words)
     return random_wrap_p.bind(words, impl=impl)
 
 
@@ -188,7 +190,7 @@ def _wrap_batch(
 
 
 def _wrap_now(words: Any, *, impl: PRNGImpl) -> Array:
-    aval = _wrap_type(get_aval(words), impl=impl)
+    aval = random_wrap_p.abstract_eval(get_aval(words), impl=impl)[0]
     if type(words) is Array:
         return wrap_as(words._buffer, aval, words._placed)
     return put(np.asarray(words), aval)
@@ -207,17 +209,19 @@ def random_unwrap(keys: Any) -> Any:
     Raises:
         TypeError: `keys` have no key dtype.
     """
-    check_keys("random_unwrap", get_aval(keys))
     return random_unwrap_p.bind(keys)
 
 
 def _unwrap_type(keys: ShapedArray) -> ShapedArray:
     check_keys("random_unwrap", keys)
-    return physical_aval(keys)
+    key_dtype = keys.dtype
+    shape = (*keys.shape, *key_dtype.physical_shape)
+    return ShapedArray(shape, key_dtype.physical_dtype)
 
 
 def _unwrap_now(keys: Array) -> Array:
-    return wrap_as(keys._buffer, _unwrap_type(keys.aval), keys._placed)
+    aval = random_unwrap_p.abstract_eval(get_aval(keys))[0]
+    return wrap_as(keys._buffer, aval, keys._placed)
 
 
 random_unwrap_p = _key_primitive("random_unwrap", _unwrap_type)
