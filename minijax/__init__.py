@@ -33,6 +33,7 @@ from minijax.api import jvp as jvp
 from minijax.api import linear_transpose as linear_transpose
 from minijax.api import linearize as linearize
 from minijax.api import make_jaxpr as make_jaxpr
+from minijax.api import named_call as named_call
 from minijax.api import value_and_grad as value_and_grad
 from minijax.api import vjp as vjp
 from minijax.api import vmap as vmap

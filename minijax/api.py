@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api_util, dtypes, pjit
+from minijax import api_util, dtypes, pjit, source_info
 from minijax.api_util import CallSignature, NoOptions, argnums_tuple, check_callable
 from minijax.array import Array
 from minijax.config import state
@@ -1038,6 +1038,12 @@ def _move_output(size: int, output: Any, dim: int | None, target: Any) -> Any:
             f"{rank} dimensions"
         )
     return match_axis(size, output, dim, int(target) % rank)
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """`fun`, with a name for its operations in compiled programs and profiles."""
+    label = api_util.fun_name(fun) if name is None else name
+    return source_info.named_scope(label)(fun)
 
 
 # ----------------------------------------------------------------------------------

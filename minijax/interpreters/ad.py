@@ -461,7 +461,7 @@ def linearize_jaxpr(
     In JAX: `interpreters/ad.py`, `linearize_jaxpr`.
     """
     debug_info = closed.debug_info
-    primal_trace = DynamicJaxprTrace(debug_info)
+    primal_trace = DynamicJaxprTrace(debug_info, dead_code=True)
     tangent_trace = DynamicJaxprTrace(debug_info, dead_code=True)
     trace = LinearizeTrace(primal_trace, tangent_trace)
     primals, args = [], []

@@ -187,13 +187,14 @@ class DynamicJaxprTrace(Trace):
         """
         outvars = [self.to_atom(output) for output in outputs]
         self.alive = False
-        eqns = live_eqns(self.eqns, outvars) if self.dead_code else self.eqns
-        used = {v for eqn in eqns for v in eqn.invars if type(v) is Var}
+        effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
+        jaxpr = Jaxpr([], self.invars, outvars, self.eqns, effects, self.debug_info)
+        if self.dead_code:
+            jaxpr, _ = dce_jaxpr(jaxpr, [True] * len(outvars), instantiate=True)
+        used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
         pairs = [pair for pair in self.constants.values() if pair[0] in used]
-        effects = no_effects.union(*(eqn.effects for eqn in eqns if eqn.effects))
-        constvars = [var for var, _ in pairs]
-        jaxpr = Jaxpr(constvars, self.invars, outvars, eqns, effects, self.debug_info)
+        jaxpr.constvars = [var for var, _ in pairs]
         return jaxpr, [value for _, value in pairs]
 
     def birth_of(self, atom: Atom) -> str:
@@ -216,18 +217,6 @@ class DynamicJaxprTrace(Trace):
                     f"the operation {eqn.primitive} in the line\n  {line}"
                 )
         return f"\nThis value became a tracer {function} {purpose}."
-
-
-def live_eqns(eqns: Sequence[JaxprEqn], outvars: Sequence[Atom]) -> list[JaxprEqn]:
-    """The equations that the outputs need, or that have effects."""
-    needed = {v for v in outvars if type(v) is Var}
-    kept = []
-    for eqn in reversed(eqns):
-        if eqn.effects or any(v in needed for v in eqn.outvars):
-            needed.update(v for v in eqn.invars if type(v) is Var)
-            kept.append(eqn)
-    kept.reverse()
-    return kept
 
 
 def trace_to_jaxpr(

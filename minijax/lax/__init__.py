@@ -266,6 +266,15 @@ from minijax.primitives.reductions import (
     reduce_xor as reduce_xor,
     reduce_xor_p as reduce_xor_p,
 )
+from minijax.primitives.scattering import (
+    ScatterDimensionNumbers as ScatterDimensionNumbers,
+    scatter_add_p as scatter_add_p,
+    scatter_max_p as scatter_max_p,
+    scatter_min_p as scatter_min_p,
+    scatter_mul_p as scatter_mul_p,
+    scatter_p as scatter_p,
+    scatter_sub_p as scatter_sub_p,
+)
 from minijax.primitives.select import (
     clamp as clamp,
     clamp_p as clamp_p,
@@ -306,4 +315,16 @@ from minijax.primitives.sorting import (
     sort_p as sort_p,
     top_k as top_k,
     top_k_p as top_k_p,
+)
+from minijax.primitives.special import (
+    digamma as digamma,
+    digamma_p as digamma_p,
+    erf as erf,
+    erf_inv as erf_inv,
+    erf_inv_p as erf_inv_p,
+    erf_p as erf_p,
+    erfc as erfc,
+    erfc_p as erfc_p,
+    lgamma as lgamma,
+    lgamma_p as lgamma_p,
 )
