@@ -268,11 +268,18 @@ from minijax.primitives.reductions import (
 )
 from minijax.primitives.scattering import (
     ScatterDimensionNumbers as ScatterDimensionNumbers,
+    scatter as scatter,
+    scatter_add as scatter_add,
     scatter_add_p as scatter_add_p,
+    scatter_apply as scatter_apply,
+    scatter_max as scatter_max,
     scatter_max_p as scatter_max_p,
+    scatter_min as scatter_min,
     scatter_min_p as scatter_min_p,
+    scatter_mul as scatter_mul,
     scatter_mul_p as scatter_mul_p,
     scatter_p as scatter_p,
+    scatter_sub as scatter_sub,
     scatter_sub_p as scatter_sub_p,
 )
 from minijax.primitives.select import (
