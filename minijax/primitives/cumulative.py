@@ -85,7 +85,7 @@ def _lowering(combine: Callable, neutral: Callable) -> Callable:
 
 def _operation(name: str) -> Callable:
     """The body of a reduction that is one operation of StableHLO."""
-    return lambda ctx, dtype, x, y: reductions.combine_scalars(name, dtype, x, y)
+    return lambda ctx, dtype, x, y: reductions.combine_values(name, dtype, x, y)
 
 
 def _cumulative(
@@ -160,7 +160,7 @@ _def_jvp_by_scan(cummin_p, elementwise.min)
 # ----------------------------------------------------------------------------------
 
 
-def _log_add_exp(x: Any, y: Any) -> Any:
+def _logaddexp(x: Any, y: Any) -> Any:
     """log(e^x + e^y), with the larger one taken out so that nothing overflows."""
     larger = elementwise.max(x, y)
     aval = get_aval(larger)
@@ -171,11 +171,12 @@ def _log_add_exp(x: Any, y: Any) -> Any:
         angle = _principal_angle(elementwise.imag(out))
         return elementwise.complex(elementwise.real(out), angle)
     difference = elementwise.sub(x, y)
-    distance = elementwise.neg(elementwise.abs(difference))
-    out = elementwise.add(larger, elementwise.log1p(elementwise.exp(distance)))
     # NaNs, and two infinities of the same sign, whose difference is NaN.
     undefined = elementwise.ne(difference, difference)
-    return select.select(undefined, elementwise.add(x, y), out)
+    total = elementwise.add(x, y)
+    distance = elementwise.neg(elementwise.abs(difference))
+    out = elementwise.add(larger, elementwise.log1p(elementwise.exp(distance)))
+    return select.select(undefined, total, out)
 
 
 def _principal_angle(angle: Any) -> Any:
@@ -188,13 +189,14 @@ def _principal_angle(angle: Any) -> Any:
     return elementwise.sub(rest, half)
 
 
-def _log_add_exp_jvp(x: Any, y: Any, x_dot: Any, y_dot: Any) -> list[Any]:
+def _logaddexp_jvp(x: Any, y: Any, x_dot: Any, y_dot: Any) -> list[Any]:
     """Weights e^(x - out) and e^(y - out), which cannot overflow."""
-    out = _differentiable_log_add_exp(x, y)
-    x_weight = elementwise.exp(elementwise.sub(_finite(x), _finite(out)))
-    y_weight = elementwise.exp(elementwise.sub(_finite(y), _finite(out)))
-    weighted = elementwise.mul(x_dot, x_weight), elementwise.mul(y_dot, y_weight)
-    return [out, elementwise.add(*weighted)]
+    out = _differentiable_logaddexp(x, y)
+    parts = [
+        elementwise.mul(t, elementwise.exp(elementwise.sub(_finite(z), _finite(out))))
+        for z, t in ((x, x_dot), (y, y_dot))
+    ]
+    return [out, elementwise.add(*parts)]
 
 
 def _finite(x: Any) -> Any:
@@ -205,17 +207,17 @@ def _finite(x: Any) -> Any:
     return select.select(infinite, broadcasting.full_like(x, 0), x)
 
 
-def _differentiable_log_add_exp(x: Any, y: Any) -> Any:
-    """`_log_add_exp`, whose derivative is `_log_add_exp_jvp`: a custom_jvp by hand.
+def _differentiable_logaddexp(x: Any, y: Any) -> Any:
+    """`_logaddexp`, whose derivative is `_logaddexp_jvp`: a custom_jvp by hand.
 
     The primitive of such calls stands on a higher floor and is found by its name.
     """
 
     def logaddexp(x: Any, y: Any) -> list[Any]:
-        return [_log_add_exp(x, y)]
+        return [_logaddexp(x, y)]
 
     call = primitive_named("custom_jvp_call")
-    arguments = (call, logaddexp, _log_add_exp_jvp, (x, y))
+    arguments = (call, logaddexp, _logaddexp_jvp, (x, y))
     (out,) = state.trace.process_custom_jvp_call(*arguments, symbolic_zeros=False)
     return out
 
@@ -224,11 +226,11 @@ cumlogsumexp_p = _cumulative(
     "cumlogsumexp",
     lambda ctx, dtype, x, y: ctx.replace(
         avals_in=[ShapedArray((), dtype)] * 2
-    ).lower_fun(_log_add_exp, x, y)[0],
+    ).lower_fun(_logaddexp, x, y)[0],
     reductions.lowest,
     np.logaddexp.accumulate,
 )
-_def_jvp_by_scan(cumlogsumexp_p, _differentiable_log_add_exp)
+_def_jvp_by_scan(cumlogsumexp_p, _differentiable_logaddexp)
 
 # ----------------------------------------------------------------------------------
 # Functions

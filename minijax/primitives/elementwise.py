@@ -240,14 +240,28 @@ def _balanced_equal(x: Any, out: Any, y: Any) -> Any:
     return div(alone, share)
 
 
-max_p = nary("max", [anything, anything], np.maximum, "maximum")
+def _extremum_lowering(operation: str) -> Any:
+    """XLA orders complex numbers in no way; here they go by real part, then imag."""
+
+    def lower(ctx: Any, x: Any, y: Any) -> Any:
+        x, y = ctx.broadcast((x, y))
+        return reductions.combine_values(operation, ctx.avals_out[0].dtype, x, y)
+
+    return lower
+
+
+max_p = nary(
+    "max", [anything, anything], np.maximum, _extremum_lowering("maximum")
+)
 def_jvp_with_output(
     max_p,
     lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
     lambda t, out, x, y: mul(t, _balanced_equal(y, out, x)),
 )
 
-min_p = nary("min", [anything, anything], np.minimum, "minimum")
+min_p = nary(
+    "min", [anything, anything], np.minimum, _extremum_lowering("minimum")
+)
 def_jvp_with_output(
     min_p,
     lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),

@@ -89,13 +89,13 @@ def _lowering(combine: str, neutral: Callable) -> Callable:
         scalar = hlo.tensor_type((), dtype)
         body = reduce.regions[0].blocks.append(scalar, scalar)
         with hlo.ir.InsertionPoint(body):
-            hlo.stablehlo.return_([combine_scalars(combine, dtype, *body.arguments)])
+            hlo.stablehlo.return_([combine_values(combine, dtype, *body.arguments)])
         return reduce.result
 
     return lower
 
 
-def combine_scalars(operation: str, dtype: Any, x: Any, y: Any) -> Any:
+def combine_values(operation: str, dtype: Any, x: Any, y: Any) -> Any:
     """One operation of StableHLO; extrema of complex numbers go by real, then imag."""
     stablehlo = hlo.stablehlo
     if operation not in ("maximum", "minimum") or not dtypes.issubdtype(
