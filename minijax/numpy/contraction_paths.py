@@ -15,7 +15,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Names = frozenset[str]
@@ -33,28 +33,42 @@ def work_of(names: Names, sums: bool, operands: int, sizes: Sizes) -> int:
     return size_of(names, sizes) * (max(1, operands - 1) + sums)
 
 
-def _pair(
-    inputs: tuple[Names, ...],
-    output: Names,
-    remaining: frozenset[int],
-    i: int,
-    j: int,
-    sizes: Sizes,
-) -> tuple[Names, int]:
-    """The names that the product of inputs `i` and `j` keeps, and its work."""
-    either = inputs[i] | inputs[j]
-    shared = inputs[i] & inputs[j]
-    needed = output.union(*(inputs[k] for k in remaining if k not in (i, j)))
-    work = work_of(either, bool(shared - needed), 2, sizes)
-    return either & needed, work
+class _Pairs:
+    """The products of pairs, each worked out once for two sets of names.
+
+    So does opt_einsum, even where a third operand of the same names, which decided what
+    was kept, is gone by then. Its orders can be had only by doing the same.
+    """
+
+    def __init__(self, output: Names, sizes: Sizes):
+        self.output = output
+        self.sizes = sizes
+        self.known: dict[tuple[Names, Names], tuple[Names, int]] = {}
+
+    def product(
+        self, arrays: tuple[Names, ...], remaining: frozenset[int], i: int, j: int
+    ) -> tuple[Names, int]:
+        """The names that the product of arrays `i` and `j` keeps, and its work."""
+        key = (arrays[i], arrays[j])
+        if key not in self.known:
+            either = arrays[i] | arrays[j]
+            shared = arrays[i] & arrays[j]
+            others = (arrays[k] for k in remaining if k not in (i, j))
+            needed = self.output.union(*others)
+            work = work_of(either, bool(shared - needed), 2, self.sizes)
+            self.known[key] = (either & needed, work)
+        return self.known[key]
 
 
-def _pairs(remaining: frozenset[int]) -> itertools.combinations:
-    return itertools.combinations(sorted(remaining), 2)
+def _pairs(remaining: frozenset[int]) -> Iterator[tuple[int, int]]:
+    """All pairs, the smaller number first, in the set's own order: that breaks ties."""
+    for i, j in itertools.combinations(remaining, 2):
+        yield min(i, j), max(i, j)
 
 
 def all_orders(inputs: Sequence[Names], output: Names, sizes: Sizes) -> Path:
     """The order with the least work, found by trying all of them."""
+    pairs = _Pairs(output, sizes)
     best_work = math.inf
     best_steps: tuple[tuple[int, ...], ...] = (tuple(range(len(inputs))),)
 
@@ -70,7 +84,7 @@ def all_orders(inputs: Sequence[Names], output: Names, sizes: Sizes) -> Path:
             best_steps = steps
             return
         for i, j in _pairs(remaining):
-            product, more = _pair(arrays, output, remaining, i, j, sizes)
+            product, more = pairs.product(arrays, remaining, i, j)
             if work + more >= best_work:
                 continue
             left = remaining - {i, j} | {len(arrays)}
@@ -88,6 +102,7 @@ def best_branches(
     Only the first `branches` of them (None: all) are followed, and none that has done
     four times the work of the best order so far with as many products.
     """
+    pairs = _Pairs(output, sizes)
     best = (math.inf, math.inf)
     best_steps: tuple[tuple[int, ...], ...] = ()
     best_progress: dict[int, float] = {}
@@ -103,7 +118,7 @@ def best_branches(
         for i, j in _pairs(remaining):
             if joined and arrays[i].isdisjoint(arrays[j]):
                 continue
-            product, more = _pair(arrays, output, remaining, i, j, sizes)
+            product, more = pairs.product(arrays, remaining, i, j)
             size = size_of(product, sizes)
             new_work = work + more
             new_largest = max(largest, size)

@@ -33,7 +33,7 @@ from minijax.numpy import creation
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
 from minijax.numpy.promotion import constant_like, promote_dtypes
-from minijax.primitives.shaping import convert_element_type_to
+from minijax.primitives.casting import convert_element_type_to
 
 _STATIC_MODES = (
     lax.GatherScatterMode.PROMISE_IN_BOUNDS,
@@ -388,7 +388,7 @@ def _normalized(item: Item, shape: tuple[int, ...]) -> Item:
     elif kind is Kind.ARRAY:
         if not dtypes.issubdtype(index.dtype, np.unsignedinteger):
             size = shape[axes[0]]
-            if not dtypes.is_weakly_typed(index):
+            if index.ndim or not dtypes.is_weakly_typed(index):
                 size = constant_like(index, size)
             index = lax.select(index < 0, lax.add(index, size), index)
     return Item(kind, index, axes)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.api import jit, vmap
 from minijax.array import Array
@@ -356,8 +357,8 @@ def repeat(
         return array
     # Mark in the result where each element's copies begin, and count the marks.
     starts = roll(repeats, shift=1).at[0].set(0)
-    marks = creation.zeros([total_repeat_length], dtype="int32")
-    marks = marks.at[running.cumsum(starts)].add(1)
+    starts = running.cumsum(starts)
+    marks = creation.zeros([total_repeat_length], dtype="int32").at[starts].add(1)
     source = running.cumsum(marks) - 1
     return selection.take(array, source, axis=axis)
 
@@ -469,7 +470,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
                 f"jnp.insert(): index array must be integer typed; got {obj}"
             )
         indices = creation.zeros(0, int)
-    inserted = creation.array(inserted, ndmin=array.ndim, dtype=array.dtype)
+    inserted = creation.array(
+        inserted, ndmin=array.ndim, dtype=array.dtype, copy=False
+    )
     if indices.size == 1:
         if indices.ndim == 0:
             inserted = moveaxis(inserted, 0, axis)
@@ -480,8 +483,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     result = creation.zeros_like(array, shape=tuple(shape))
     indices = selection.where(indices < 0, indices + size, indices)
     indices = selection.clip(indices, 0, size)
+    order = sorting.argsort(indices)
     steps = creation.arange(count, dtype=indices.dtype)
-    new_places = indices.at[sorting.argsort(indices)].add(steps)
+    new_places = indices.at[order].add(steps)
     is_old = creation.ones(size + count, dtype=bool).at[new_places].set(False)
     old_places = counting.nonzero(is_old, size=size)[0]
     before = (slice(None),) * axis

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.api import jit, vmap
 from minijax.array import Array
@@ -26,7 +27,7 @@ from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.joining import repeat
 from minijax.numpy.shaping import flip, squeeze
-from minijax.primitives.shaping import convert_element_type_to
+from minijax.primitives.casting import convert_element_type_to
 from minijax.tree_util import tree_map
 
 Pairs = tuple[tuple[Any, Any], ...]
@@ -309,8 +310,10 @@ def _pad_statistic(
         if dtypes.issubdtype(array.dtype, np.integer):
             low = ufuncs_floats.round(low)
             high = ufuncs_floats.round(high)
-        low = repeat(_like(low, array), before, axis=axis)
-        high = repeat(_like(high, array), after, axis=axis)
+        low = _like(low, array)
+        high = _like(high, array)
+        low = repeat(low, before, axis=axis)
+        high = repeat(high, after, axis=axis)
         array = lax.concatenate([low, array, high], dimension=axis)
     return array
 

@@ -1,0 +1,81 @@
+"""Small programs over `jax.numpy`, run in both libraries and compared.
+
+A case is a name, a function of `jnp` and of arrays, and those arrays (NumPy's). What is
+held equal: the values with shape, dtype and weak type, or the exception's class; and
+the text of the jaxpr.
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from tests.golden.normalise import normalise
+from tests.oracle.oracle import assert_same
+
+M = np.array([[3, 1, 2, 7], [0, 5, 1, 4], [9, 8, 6, 2]], np.float32)
+V = np.array([0.5, -1.0, 2.0, 4.0, 3.0], np.float32)
+T = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+S = np.array([[4, 1, 0], [2, 3, 1], [0, 5, 2]], np.float32)
+I = np.array([[3, -1, 2], [0, 5, 1]], np.int32)  # noqa: E741
+J = np.array([2, 0, 1, 1, 4], np.int32)
+U = np.array([3, 0, 2, 2], np.uint8)
+B = np.array([True, False, True])
+BM = np.array([[True, False, True, True], [False, False, True, False], [True] * 4])
+C = np.array([1 + 2j, -1j, 0.5], np.complex64)
+N = np.array([1.0, np.nan, -np.inf, 2.0, np.nan, 0.0], np.float32)
+H = np.array([[1.5, 2.0], [0.25, -1.0]], np.float16)
+E = np.zeros((0, 3), np.float32)
+
+
+class Case(NamedTuple):
+    """One program: its name, the function of `jnp` and its arguments."""
+
+    name: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    text: bool = True
+
+
+def case(name: str, function: Callable[..., Any], *args: Any, text: bool = True):
+    """A parameter for pytest; `text=False` where only the values are to agree."""
+    return pytest.param(Case(name, function, args, text), id=name)
+
+
+def check(one: Case) -> None:
+    """Fails unless both libraries agree on values and on the printed program."""
+
+    def program(library: Any) -> Any:
+        arrays = [library.numpy.asarray(a) for a in one.args]
+        return one.function(library.numpy, *arrays)
+
+    assert_same(program, minijax, jax)
+    if one.text:
+        ours, theirs = text_of(minijax, one), text_of(jax, one)
+        if "np.int64(" in raw_text(jax, one):
+            # Their accident is longer than a plain 1, so their lines break elsewhere.
+            ours, theirs = "".join(ours.split()), "".join(theirs.split())
+        lines = difflib.unified_diff(
+            theirs.split("\n"), ours.split("\n"), "jax", "minijax", lineterm=""
+        )
+        assert ours == theirs, "\n" + "\n".join(lines)
+
+
+def text_of(library: Any, one: Case) -> str:
+    """The jaxpr of a case as text, or the class of what it raises under tracing."""
+    return normalise(raw_text(library, one))
+
+
+def raw_text(library: Any, one: Case) -> str:
+    """The same as the library prints it."""
+    try:
+        jaxpr = library.make_jaxpr(lambda *a: one.function(library.numpy, *a))(
+            *one.args
+        )
+    except Exception as error:
+        return type(error).__name__
+    return str(jaxpr)
