@@ -174,7 +174,8 @@ def _params(pairs: Sequence[tuple[str, Any]], context: Context):
     body = pp.nest(2, pp.concat([pp.text("["), pp.brk(""), inner]))
     document = pp.concat([body, pp.brk(""), pp.text("]")])
     # Marked text gives each equation of an inner program a line of its own.
-    if context.marks and any(True for _ in jaxprs_in_params(dict(pairs))):
+    inner_programs = jaxprs_in_params(dict(pairs))
+    if context.marks and any(inner not in context.shared for inner in inner_programs):
         return document
     return pp.group(document)
 
