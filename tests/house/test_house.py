@@ -70,7 +70,10 @@ def test_only_the_backend_imports_jaxlib():
 
 
 def test_nothing_is_left_for_later():
-    later = re.compile(r"\b(?:TODO|FIXME|XXX)\b|raise NotImplementedError")
+    """No stubs. (JAX's own NotImplementedError may be raised, if it says something.)"""
+    later = re.compile(
+        r"\b(?:TODO|FIXME|XXX)\b|raise NotImplementedError(?:\(\s*\))?\s*$", re.MULTILINE
+    )
     assert [path for path in PRODUCT if later.search(path.read_text())] == []
 
 
@@ -109,11 +112,14 @@ def test_public_functions_are_documented():
 
 
 def test_no_module_hides_a_public_function():
-    names = {name.rsplit(".", 1)[1] for name, _ in public_functions()}
-    modules = {
-        path.stem for path in (ROOT / "minijax").glob("*.py") if path.stem != "__init__"
-    }
-    assert names & modules == set()
+    """`minijax/jit.py` would become `minijax.jit` as soon as someone imports it."""
+    hidden = []
+    for full, _ in public_functions():
+        package, name = full.rsplit(".", 1)
+        folder = ROOT / package.replace(".", "/")
+        if (folder / f"{name}.py").exists() or (folder / name).is_dir():
+            hidden.append(full)
+    assert hidden == []
 
 
 def test_importing_minijax_is_light():
