@@ -8,6 +8,7 @@ else goes the long way through the function.
 `array_methods.py` installs this table. In JAX: `numpy/array_methods.py`.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,66 +18,16 @@ from minijax import dtypes, lax
 from minijax.array import Array, from_numpy, item_assignment_error
 from minijax.core import AbstractRef, Tracer
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats
-from minijax.numpy.promotion import ensure_arraylike
+from minijax.numpy.promotion import (
+    FLOAT_TYPES,
+    INEXACT_TYPES,
+    INTEGER_TYPES,
+    ensure_arraylike,
+    number_beside,
+)
 
-# --------------------------------------------------------------------------
-# The short way
-
-_float_types = {
-    np.dtype(kind): np.dtype(kind).type
-    for kind in (np.float16, np.float32, np.float64, dtypes.bfloat16)
-}
-_complex_types = {np.dtype(kind): kind for kind in (np.complex64, np.complex128)}
-_integer_types = {
-    np.dtype(kind): kind
-    for kind in (
-        np.int8,
-        np.int16,
-        np.int32,
-        np.int64,
-        np.uint8,
-        np.uint16,
-        np.uint32,
-        np.uint64,
-    )
-}
-_inexact_types = _float_types | _complex_types
-_number_types = _inexact_types | _integer_types
-_bits_types = _integer_types | {np.dtype(bool): np.bool_}
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
-
-
-def _number_beside(aval: Any, value: int | float) -> Any:
-    """A Python int or float as an operand beside an array of type `aval`.
-
-    It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
-    beside a weakly typed array it stays weakly typed. None where promotion is needed.
-    """
-    if aval.vma:
-        return None
-    if type(value) is int and not _INT32_MIN <= value <= _INT32_MAX:
-        return None
-    dtype = aval.dtype
-    scalar_type = _inexact_types.get(dtype)
-    if scalar_type is None:
-        if type(value) is float:
-            return None
-        scalar_type = _integer_types[dtype]
-    if aval.weak_type:
-        scalar_type = _weak_type_of(dtype)
-        if scalar_type is None:
-            return None
-    return scalar_type(value)
-
-
-def _weak_type_of(dtype: Any) -> type | None:
-    if dtype == dtypes.default_float_dtype():
-        return float
-    if dtype == dtypes.default_int_dtype():
-        return int
-    if dtype == dtypes.default_complex_dtype():
-        return complex
-    return None
+# The dtypes for which the short way is open.
+_number_types = INEXACT_TYPES | INTEGER_TYPES
 
 
 # --------------------------------------------------------------------------
@@ -106,17 +57,16 @@ def _as_operand(other: Any) -> Any:
 def _binary(
     symbol: str,
     function: Callable[[Any, Any], Any],
-    primitive: Any = None,
+    bind: Callable[..., Any] | None = None,
     kinds: Any = (),
     refused: tuple[type, ...] = (),
 ) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     """An operator and its reflection.
 
-    `primitive` is what it means for two operands of one type with a dtype in `kinds`;
-    `refused` are types that raise at once instead of being asked themselves.
+    `bind` applies the primitive to two operands of one type with a dtype in `kinds`;
+    operands of the types in `refused` are not asked for their own opinion.
     """
     kinds = frozenset(kinds)
-    bind = None if primitive is None else primitive.bind
 
     def forward(self: Any, other: Any) -> Any:
         aval = self.aval
@@ -124,7 +74,7 @@ def _binary(
             if getattr(other, "aval", None) is aval:
                 return bind(self, other)
             if type(other) is float or type(other) is int:
-                number = _number_beside(aval, other)
+                number = number_beside(aval, other)
                 if number is not None:
                     return bind(self, number)
         operand = _as_operand(other)
@@ -137,7 +87,7 @@ def _binary(
     def reflected(self: Any, other: Any) -> Any:
         aval = self.aval
         if aval.dtype in kinds and (type(other) is float or type(other) is int):
-            number = _number_beside(aval, other)
+            number = number_beside(aval, other)
             if number is not None:
                 return bind(number, self)
         operand = _as_operand(other)
@@ -243,27 +193,29 @@ def _contains(self: Any, other: Any) -> Any:
 # --------------------------------------------------------------------------
 # The table
 
-_add, _radd = _binary("+", ufuncs.add, lax.add_p, _number_types, _sequence_types)
-_sub, _rsub = _binary("-", ufuncs.subtract, lax.sub_p, _number_types)
-_mul, _rmul = _binary("*", ufuncs.multiply, lax.mul_p, _number_types, _sequence_types)
-_div, _rdiv = _binary("/", ufuncs.true_divide, lax.div_p, _inexact_types)
+_bind_mul = functools.partial(lax.mul_p.bind, out_dtype=None)
+
+_add, _radd = _binary("+", ufuncs.add, lax.add_p.bind, _number_types, _sequence_types)
+_sub, _rsub = _binary("-", ufuncs.subtract, lax.sub_p.bind, _number_types)
+_mul, _rmul = _binary("*", ufuncs.multiply, _bind_mul, _number_types, _sequence_types)
+_div, _rdiv = _binary("/", ufuncs.true_divide, lax.div_p.bind, INEXACT_TYPES)
 _floordiv, _rfloordiv = _binary("//", ufuncs.floor_divide)
 _mod, _rmod = _binary("%", ufuncs.mod)
 _divmod, _rdivmod = _binary("divmod()", ufuncs.divmod)
 _matmul, _rmatmul = _binary("@", contractions.matmul)
-_and, _rand = _binary("&", ufuncs.bitwise_and, lax.and_p, _integer_types)
-_or, _ror = _binary("|", ufuncs.bitwise_or, lax.or_p, _integer_types)
-_xor, _rxor = _binary("^", ufuncs.bitwise_xor, lax.xor_p, _integer_types)
+_and, _rand = _binary("&", ufuncs.bitwise_and, lax.and_p.bind, INTEGER_TYPES)
+_or, _ror = _binary("|", ufuncs.bitwise_or, lax.or_p.bind, INTEGER_TYPES)
+_xor, _rxor = _binary("^", ufuncs.bitwise_xor, lax.xor_p.bind, INTEGER_TYPES)
 _lshift, _rlshift = _binary("<<", ufuncs.left_shift)
 _rshift, _rrshift = _binary(">>", ufuncs.right_shift)
-_comparable = (*_float_types, *_integer_types)
+_comparable = (*FLOAT_TYPES, *INTEGER_TYPES)
 _refused = (dict, list, set, tuple)
-_eq, _ = _binary("==", ufuncs.equal, lax.eq_p, _number_types, _refused)
-_ne, _ = _binary("!=", ufuncs.not_equal, lax.ne_p, _number_types, _refused)
-_lt, _ = _binary("<", ufuncs.less, lax.lt_p, _comparable)
-_le, _ = _binary("<=", ufuncs.less_equal, lax.le_p, _comparable)
-_gt, _ = _binary(">", ufuncs.greater, lax.gt_p, _comparable)
-_ge, _ = _binary(">=", ufuncs.greater_equal, lax.ge_p, _comparable)
+_eq, _ = _binary("==", ufuncs.equal, lax.eq_p.bind, _number_types, _refused)
+_ne, _ = _binary("!=", ufuncs.not_equal, lax.ne_p.bind, _number_types, _refused)
+_lt, _ = _binary("<", ufuncs.less, lax.lt_p.bind, _comparable)
+_le, _ = _binary("<=", ufuncs.less_equal, lax.le_p.bind, _comparable)
+_gt, _ = _binary(">", ufuncs.greater, lax.gt_p.bind, _comparable)
+_ge, _ = _binary(">=", ufuncs.greater_equal, lax.ge_p.bind, _comparable)
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     "__neg__": _negative,

@@ -12,7 +12,6 @@ same type (types are interned: one object) are passed on untouched.
 In JAX: `numpy/util.py`.
 """
 
-import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.array import Array
 from minijax.config import state
-from minijax.core import Tracer
 from minijax.numpy.arraylike import (
     as_array,
     check_arraylike,
@@ -36,6 +33,9 @@ from minijax.primitives.casting import convert_element_type_to
 # Re-exported, so that a file needs one import for everything about its arguments.
 __all__ = [
     "as_array",
+    "FLOAT_TYPES",
+    "INEXACT_TYPES",
+    "INTEGER_TYPES",
     "check_arraylike",
     "check_arraylike_or_none",
     "check_for_prngkeys",
@@ -45,6 +45,7 @@ __all__ = [
     "dtype_of",
     "ensure_arraylike",
     "ensure_arraylike_tuple",
+    "number_beside",
     "promote_args",
     "promote_args_complex",
     "promote_args_inexact",
@@ -59,6 +60,29 @@ __all__ = [
 ]
 
 _python_scalars = frozenset({bool, int, float, complex})
+
+# For each dtype, the NumPy type of its scalars.
+FLOAT_TYPES = {
+    np.dtype(kind): np.dtype(kind).type
+    for kind in (np.float16, np.float32, np.float64, dtypes.bfloat16)
+}
+COMPLEX_TYPES = {np.dtype(kind): kind for kind in (np.complex64, np.complex128)}
+INTEGER_TYPES = {
+    np.dtype(kind): kind
+    for kind in (
+        np.int8,
+        np.int16,
+        np.int32,
+        np.int64,
+        np.uint8,
+        np.uint16,
+        np.uint32,
+        np.uint64,
+    )
+}
+INEXACT_TYPES = FLOAT_TYPES | COMPLEX_TYPES
+_NUMBER_TYPES = INEXACT_TYPES | INTEGER_TYPES
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 
 
 def check_no_float0s(name: str, *args: Any) -> None:
@@ -119,6 +143,33 @@ def strong_constant_like(x: Any, value: Any) -> np.ndarray:
     return np.array(value, dtype=dtype_of(x))
 
 
+def number_beside(aval: Any, value: int | float) -> Any:
+    """A Python int or float as an operand beside an array of type `aval`.
+
+    It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
+    beside a weakly typed array it stays weakly typed. None where promotion is needed.
+    """
+    if aval.vma:
+        return None
+    if type(value) is int and not _INT32_MIN <= value <= _INT32_MAX:
+        return None
+    dtype = aval.dtype
+    scalar_type = INEXACT_TYPES.get(dtype)
+    if scalar_type is None:
+        if type(value) is float:
+            return None
+        if dtype.itemsize < 4 or dtype.kind == "u":
+            # Only what fits any integer type: other numbers wrap around.
+            if not 0 <= value <= 127:
+                return None
+        scalar_type = INTEGER_TYPES[dtype]
+    if aval.weak_type:
+        scalar_type = _weak_scalar_type(dtype)
+        if scalar_type is None:
+            return None
+    return scalar_type(value)
+
+
 def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
     """`x` with the given dtype and weakness; constants are converted in Python."""
     aval = getattr(x, "aval", None)
@@ -127,21 +178,17 @@ def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
             return x
         return convert_element_type_to(x, dtype, weak_type)
     if type(x) in _python_scalars:
+        # Raises OverflowError for what the default integer type cannot hold. Narrower
+        # types wrap around, as they do on the device.
+        value = dtypes.coerce_to_array(x)
         if not weak_type:
-            _check_integer_fits(x)
-            return np.array(x, dtype)
+            return value.astype(dtype)
         scalar = _weak_scalar_type(dtype)
         if scalar is not None:
             return scalar(x)
     elif not weak_type and isinstance(x, (np.generic, np.ndarray)) and x.ndim == 0:
         return np.asarray(x).astype(dtype)
     return convert_element_type_to(x, dtype, weak_type)
-
-
-def _check_integer_fits(x: Any) -> None:
-    """Reject Python integers that the default integer type cannot hold."""
-    if type(x) is int:
-        dtypes.coerce_to_array(x)
 
 
 def _weak_scalar_type(dtype: Any) -> type | None:
@@ -254,45 +301,46 @@ def _promote(
     return promote_shapes(name, *adjust(*args))
 
 
+def _operands_without_promotion(args: tuple[Any, ...], kinds: Any) -> Any:
+    """The arguments, if they need none: arrays of one type, or one beside a number."""
+    if len(args) == 2:
+        left, right = args
+        aval = getattr(left, "aval", None)
+        if aval is None:
+            aval = getattr(right, "aval", None)
+            if aval is not None and aval.dtype in kinds:
+                if type(left) is float or type(left) is int:
+                    number = number_beside(aval, left)
+                    return None if number is None else [number, right]
+        elif aval.dtype in kinds:
+            if getattr(right, "aval", None) is aval:
+                return [left, right]
+            if type(right) is float or type(right) is int:
+                number = number_beside(aval, right)
+                return None if number is None else [left, number]
+    elif len(args) == 1:
+        aval = getattr(args[0], "aval", None)
+        if aval is not None and aval.dtype in kinds:
+            return [args[0]]
+    return None
+
+
 def promote_args(name: str, *args: Any) -> list[Any]:
     """Check the arguments of function `name` and give them one dtype and rank."""
-    if len(args) == 2:
-        left = getattr(args[0], "aval", None)
-        if left is not None and left is getattr(args[1], "aval", None):
-            # Weak bools (compared Python numbers) promote to bools that are not weak.
-            if not left.weak_type or left.dtype != np.bool_:
-                return list(args)
-    elif len(args) == 1 and isinstance(args[0], (Tracer, Array)):
-        check_no_float0s(name, args[0])
-        return list(args)
-    return _promote(name, promote_dtypes, args)
-
-
-@functools.cache
-def _is_inexact(dtype: Any) -> bool:
-    return dtypes.issubdtype(dtype, np.inexact)
+    ready = _operands_without_promotion(args, _NUMBER_TYPES)
+    return _promote(name, promote_dtypes, args) if ready is None else ready
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; integers and bools become floating point."""
-    aval = getattr(args[0], "aval", None)
-    if aval is not None and _is_inexact(aval.dtype):
-        if len(args) == 1:
-            return list(args)
-        if len(args) == 2 and aval is getattr(args[1], "aval", None):
-            return list(args)
-    return _promote(name, promote_dtypes_inexact, args)
+    ready = _operands_without_promotion(args, INEXACT_TYPES)
+    return _promote(name, promote_dtypes_inexact, args) if ready is None else ready
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; bools become integers."""
-    aval = getattr(args[0], "aval", None)
-    if aval is not None and _is_inexact(aval.dtype):
-        if len(args) == 1:
-            return list(args)
-        if len(args) == 2 and aval is getattr(args[1], "aval", None):
-            return list(args)
-    return _promote(name, promote_dtypes_numeric, args)
+    ready = _operands_without_promotion(args, _NUMBER_TYPES)
+    return _promote(name, promote_dtypes_numeric, args) if ready is None else ready
 
 
 def promote_args_complex(name: str, *args: Any) -> list[Any]:

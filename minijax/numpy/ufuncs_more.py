@@ -6,6 +6,7 @@ follow with their own lines.
 In JAX: `numpy/ufuncs.py` and parts of `numpy/lax_numpy.py`.
 """
 
+import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from minijax.custom_derivatives import custom_jvp
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import (
+    INEXACT_TYPES,
     constant_like,
     dtype_of,
     ensure_arraylike,
@@ -43,14 +45,24 @@ def _is_complex(x: Any) -> bool:
 def _inexact_function(
     name: str, primitive: Callable[[Any], Array], meaning: str
 ) -> Callable[[Any], Array]:
-    def function(x: Any, /) -> Array:
+    def promoted(x: Any, /) -> Array:
         return primitive(*promote_args_inexact(name, x))
 
-    function.__name__ = function.__qualname__ = name
+    promoted.__name__ = promoted.__qualname__ = name
+    promoted = inline_jit(promoted)
+
+    @functools.wraps(promoted)
+    def function(x: Any, /) -> Array:
+        # One primitive is one program: there is nothing to compile together.
+        aval = getattr(x, "aval", None)
+        if aval is not None and aval.dtype in INEXACT_TYPES:
+            return primitive(x)
+        return promoted(x)
+
     function.__doc__ = (
         f"{meaning}, elementwise. Integers and bools become floating point first."
     )
-    return inline_jit(function)
+    return function
 
 
 exp = _inexact_function("exp", lax.exp, "e to the power x")
