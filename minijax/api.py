@@ -18,28 +18,22 @@ import numpy as np
 from minijax import api_util, dtypes, pjit, source_info
 from minijax.api_util import CallSignature, NoOptions, argnums_tuple, check_callable
 from minijax.array import Array
-from minijax.config import state
 from minijax.core import (
     AbstractValue,
     ClosedJaxpr,
-    DebugInfo,
     ShapeDtypeStruct,
-    Tracer,
     get_aval,
-    set_current_trace,
 )
 from minijax.interpreters import ad, batching, dispatch, partial_eval
-from minijax.interpreters.partial_eval import DynamicJaxprTrace
 from minijax.pjit import JitFunction, JitOptions
 from minijax.partition_spec import PartitionSpec
-from minijax.primitives import casting, elementwise, shaping
+from minijax.primitives import complex_numbers
+from minijax.primitives import casting, shaping
 from minijax.rules import AxisData, Zero, instantiate, no_axis_name, scalar_like
 from minijax.tree_prefix import broadcast_prefix_to_treedef, prefix_errors
 from minijax.tree_util import (
     Partial,
-    keystr,
     tree_flatten,
-    tree_flatten_with_path,
     tree_leaves,
     tree_map,
     tree_structure,
@@ -338,7 +332,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     flat_primals, in_tree = tree_flatten(primals)
     flat = _FlatFunction(fun, in_tree, has_aux)
     outs, jaxpr, residuals, nonzeros = ad.linearize(
-        flat, flat_primals, _debug_info(fun, primals, "linearize"), flat.aux
+        flat, flat_primals, api_util.lazy_debug_info(fun, in_tree, "linearize"), flat.aux
     )
     _check_flat_outputs(outs, flat, "linearize")
     in_avals = [get_aval(primal) for primal in flat_primals]
@@ -388,11 +382,6 @@ def _apply_linear(
     return tree_unflatten(out_tree, outputs)
 
 
-def _debug_info(fun: Callable, args: tuple, purpose: str) -> DebugInfo:
-    signature = CallSignature(fun, NoOptions)
-    return signature.debug_info(signature.bind(args, {}), purpose)
-
-
 # ----------------------------------------------------------------------------------
 # Reverse mode
 # ----------------------------------------------------------------------------------
@@ -410,7 +399,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     check_callable(fun, "vjp")
     flat_primals, in_tree = tree_flatten(primals)
     flat = _FlatFunction(fun, in_tree, has_aux)
-    outs, pullback = _vjp_flat(flat, flat_primals, fun, primals)
+    outs, pullback = _vjp_flat(flat, flat_primals, fun)
     value = flat.result(outs)
     if has_aux:
         return value, pullback, flat.aux_result()
@@ -418,12 +407,12 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 
 def _vjp_flat(
-    flat: _FlatFunction, flat_primals: list[Any], fun: Callable, primals: tuple
+    flat: _FlatFunction, flat_primals: list[Any], fun: Callable
 ) -> tuple[list[Any], Partial]:
     for primal in flat_primals:
         api_util.check_arg(primal, "vjp")
     outs, jaxpr, residuals, nonzeros = ad.linearize(
-        flat, flat_primals, _debug_info(fun, primals, "vjp"), flat.aux
+        flat, flat_primals, api_util.lazy_debug_info(fun, flat.in_tree, "vjp"), flat.aux
     )
     _check_flat_outputs(outs, flat, "vjp")
     in_avals = [get_aval(primal) for primal in flat_primals]
@@ -511,7 +500,7 @@ def value_and_grad(
             _check_grad_input("grad", holomorphic, allow_int, leaf)
         flat_primals, in_tree = tree_flatten(dynamic)
         flat = _FlatFunction(partial_fun, in_tree, has_aux)
-        outs, pullback = _vjp_flat(flat, flat_primals, fun, args)
+        outs, pullback = _vjp_flat(flat, flat_primals, partial_fun)
         _check_scalar_output(outs, flat)
         (out,) = outs
         _check_grad_output("grad", holomorphic, out)
@@ -823,7 +812,7 @@ def _unravel(tree: Any, axis: int, example: Any, array: Any) -> Any:
         part = shaping.reshape(part, full)
         wanted = get_aval(leaf if example is None else example)
         if aval.dtype.kind == "c" and wanted.dtype.kind != "c":
-            part = elementwise.real(part)
+            part = complex_numbers.real(part)
         # Given a sharding, the conversion stands there even when it changes nothing.
         sharding = PartitionSpec(*[None] * len(full)) if example is None else None
         shaped.append(

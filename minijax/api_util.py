@@ -10,7 +10,7 @@ In JAX: `jax/_src/api_util.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import functools
 import inspect
 from typing import Any
@@ -29,6 +29,7 @@ from minijax.tree_util import (
     keystr,
     tree_flatten,
     tree_flatten_with_path,
+    tree_structure,
     tree_unflatten,
 )
 
@@ -327,6 +328,21 @@ class CallSignature:
         )
 
 
+def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:
+    """Debug info of a function called with a tuple of arguments of the given tree.
+
+    The names of the leaves are worked out only when a message needs them.
+    """
+
+    def names() -> tuple[str, ...]:
+        signature = CallSignature(fun, NoOptions)
+        tree = tree_structure((tree_unflatten(args_tree, [0] * args_tree.num_leaves), {}))
+        count = len(args_tree.children())
+        return signature.leaf_names(Bound([0] * tree.num_leaves, tree, (), count))
+
+    return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+
+
 class NoOptions:
     """The options of a transformation without static or donated arguments."""
 
@@ -381,7 +397,7 @@ def with_result_paths(debug_info: DebugInfo, out_tree: Any) -> DebugInfo:
         tree_unflatten(out_tree, range(out_tree.num_leaves))
     )
     names = tuple(f"result{keystr(path)}" for path, _ in paths)
-    return replace(debug_info, result_paths=names)
+    return debug_info.with_result_paths(names)
 
 
 def abstract_leaf(signature: CallSignature, bound: Bound) -> list[Any]:

@@ -9,6 +9,7 @@ In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import TYPE_CHECKING, Any, cast
 
@@ -391,14 +392,20 @@ def placement_of(buffer: Any) -> Any:
     if buffer._committed:
         return buffer.sharding
     device = next(iter(buffer.sharding.device_set))
-    return None if device == platforms.local_devices()[0] else device
+    return None if device == first_device() else device
+
+
+@functools.cache
+def first_device() -> Any:
+    """The device on which everything runs unless something else was asked for."""
+    return platforms.local_devices()[0]
 
 
 def default_device() -> Any:
     """The device on which uncommitted computations run."""
     chosen = state.default_device
     if chosen is None:
-        return platforms.local_devices()[0]
+        return first_device()
     if isinstance(chosen, str):
         return platforms.local_devices(backend=chosen)[0]
     return chosen
@@ -428,7 +435,7 @@ def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
         return wrap_as(buffer, aval, buffer.sharding)
     target = default_device()
     buffer = platforms.put(value, physical, target, False)
-    usual = state.default_device is None or target == platforms.local_devices()[0]
+    usual = target == first_device()
     return wrap_as(buffer, aval, None if usual else target)
 
 

@@ -20,7 +20,14 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, effects, errors, events
-from minijax.array import Array, default_device, deleted_error, put, wrap_as
+from minijax.array import (
+    Array,
+    default_device,
+    deleted_error,
+    first_device,
+    put,
+    wrap_as,
+)
 from minijax.backend import compiler, platforms
 from minijax.config import state
 from minijax.core import (
@@ -75,7 +82,7 @@ class Program:
         if committed:
             self.placed = sharding
         else:
-            self.placed = None if device == platforms.local_devices()[0] else device
+            self.placed = None if device == first_device() else device
         self.launch = executable.launcher(
             [_buffer_aval(aval) for aval in lowered.out_avals],
             [sharding] * len(lowered.out_avals),
@@ -228,7 +235,9 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     """
     chosen = None
     for arg in args:
-        if type(arg) is Array and arg._placed is not None and arg.committed:
+        if type(arg) is not Array or arg._placed is None:
+            continue
+        if arg.committed:
             devices = arg.devices()
             if len(devices) > 1:
                 raise ValueError(
@@ -247,10 +256,14 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     return (default_device(), False) if chosen is None else (chosen, True)
 
 
+_NUMBER_BUFFERS = 1024
+_number_buffers: dict[tuple, Any] = {}
+
+
 def buffer_on(value: Any, device: Any) -> Any:
     """A value as a jaxlib array on a device."""
     if type(value) is Array:
-        if value._placed is None and device == platforms.local_devices()[0]:
+        if value._placed is None and device == first_device():
             return value._buffer
         if value.devices() == {device}:
             return value._buffer
@@ -261,7 +274,22 @@ def buffer_on(value: Any, device: Any) -> Any:
 
 
 def host_buffer(value: Any, aval: Any, device: Any) -> Any:
-    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device."""
+    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
+
+    The buffers of Python numbers are kept: programs meet the same few again and again.
+    """
+    kind = type(value)
+    if kind is float or kind is int or kind is bool:
+        # 0.0 and -0.0 are equal but not the same.
+        key = (value or repr(value), kind, aval, device)
+        buffer = _number_buffers.get(key)
+        if buffer is None or buffer.is_deleted():
+            if len(_number_buffers) >= _NUMBER_BUFFERS:
+                _number_buffers.clear()
+            array = np.asarray(value, aval.dtype)
+            buffer = platforms.put(array, aval, device, False)
+            _number_buffers[key] = buffer
+        return buffer
     if hasattr(value, "__jax_array__"):
         return buffer_on(value.__jax_array__(), device)
     physical = _buffer_aval(aval)

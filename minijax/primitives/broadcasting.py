@@ -443,12 +443,12 @@ def broadcasted_iota(
 
 def identity_matrix(size: int, dtype: Any) -> Any:
     """The square matrix with ones on its diagonal, as `minijax.numpy.eye` makes it."""
-    from minijax.primitives import elementwise  # which needs this file
+    from minijax.primitives import comparing, elementwise  # which need this file
 
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "eye")
     rows = broadcasted_iota(np.int32, (size, size), 0)
     columns = broadcasted_iota(np.int32, (size, size), 1)
-    on_diagonal = elementwise.eq(elementwise.add(rows, np.int32(0)), columns)
+    on_diagonal = comparing.eq(elementwise.add(rows, np.int32(0)), columns)
     return convert_element_type_to(on_diagonal, dtype, False)
 
 

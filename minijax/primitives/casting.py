@@ -211,10 +211,15 @@ def convert_element_type_to(
 
     In JAX: `lax/lax.py`, `_convert_element_type`.
     """
-    if hasattr(operand, "__jax_array__"):
+    weak_type = bool(weak_type)
+    if isinstance(operand, Array):
+        aval = operand.aval
+        same_dtype = new_dtype is None or new_dtype == aval.dtype
+        if same_dtype and aval.weak_type == weak_type and sharding is None:
+            return operand
+    elif hasattr(operand, "__jax_array__"):
         operand = operand.__jax_array__()
     old_dtype = dtypes.dtype(operand)
-    weak_type = bool(weak_type)
     if isinstance(new_dtype, dtypes.ExtendedDType) or isinstance(
         old_dtype, dtypes.ExtendedDType
     ):
@@ -242,13 +247,6 @@ def convert_element_type_to(
                 return stage(np.asarray(operand, new_dtype)[()])
             except OverflowError:
                 pass
-    elif (
-        isinstance(operand, Array)
-        and old_dtype == new_dtype
-        and old_weak == weak_type
-        and not (isinstance(operand, core.Tracer) and core.is_concrete(operand))
-    ):
-        return operand
     return convert_element_type_p.bind(
         operand, new_dtype=new_dtype, weak_type=weak_type, sharding=sharding
     )
@@ -326,10 +324,11 @@ rules.def_zero_jvp(bitcast_convert_type_p)
 
 @bitcast_convert_type_p.def_batch
 def _bitcast_batch(axis_data: Any, args: Any, dims: Any, *, new_dtype: Any) -> Any:
-    # The last axis may come or go with the width: the batch axis must not be there.
     (x,), (dim,) = args, dims
-    x = rules.moveaxis(x, dim, 0) if dim == get_aval(x).ndim - 1 else x
-    dim = 0 if dim == get_aval(x).ndim - 1 else dim
+    aval = get_aval(x)
+    wider = dtypes.itemsize_bits(new_dtype) > dtypes.itemsize_bits(aval.dtype)
+    if wider and dim == aval.ndim - 1:  # the last axis goes: it must be the operand's
+        x, dim = rules.moveaxis(x, dim, 0), 0
     return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), dim
 
 

@@ -77,7 +77,12 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
 
     @primitive.def_batch
     def batch(
-        axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any
+        axis_data: AxisData,
+        args: Any,
+        dims: Any,
+        *,
+        axes: tuple,
+        axis_index_groups: Any,
     ) -> tuple:
         (x,), (dim,) = args, dims
         if axis_data.name not in axes:
@@ -313,15 +318,11 @@ def _ppermute_batch(x: Any, dim: int, axis_data: AxisData, *, perm: tuple) -> tu
     return out, 0
 
 
-ppermute_p = _exchange(
-    "ppermute", lambda x, size, perm: x, _ppermute_batch
-)
+ppermute_p = _exchange("ppermute", lambda x, size, perm: x, _ppermute_batch)
 def_linear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [
-        ppermute_p.bind(
-            ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm)
-        )
+        ppermute_p.bind(ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))
     ],
 )
 
@@ -358,7 +359,13 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
 
 
 def _all_gather_batch(
-    x: Any, dim: int, axis_data: AxisData, *, all_gather_dimension: int, tiled: bool, **_
+    x: Any,
+    dim: int,
+    axis_data: AxisData,
+    *,
+    all_gather_dimension: int,
+    tiled: bool,
+    **_,
 ) -> tuple:
     x = moveaxis(x, dim, all_gather_dimension)
     if tiled:
@@ -590,5 +597,3 @@ def pswapaxes(
 ) -> Any:
     """Exchange an axis of the array with a named axis of the same size."""
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
-
-

@@ -17,6 +17,8 @@ from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.config import state
 from minijax.core import Primitive, ShapedArray, get_aval, primitive_named
+from minijax.primitives import comparing
+from minijax.primitives import complex_numbers
 from minijax.primitives import (
     broadcasting,
     elementwise,
@@ -168,11 +170,11 @@ def _logaddexp(x: Any, y: Any) -> Any:
         twice = elementwise.mul(larger, scalar_like(aval, 2))
         difference = elementwise.sub(elementwise.add(x, y), twice)
         out = elementwise.add(larger, elementwise.log1p(elementwise.exp(difference)))
-        angle = _principal_angle(elementwise.imag(out))
-        return elementwise.complex(elementwise.real(out), angle)
+        angle = _principal_angle(complex_numbers.imag(out))
+        return complex_numbers.complex(complex_numbers.real(out), angle)
     difference = elementwise.sub(x, y)
     # NaNs, and two infinities of the same sign, whose difference is NaN.
-    undefined = elementwise.ne(difference, difference)
+    undefined = comparing.ne(difference, difference)
     total = elementwise.add(x, y)
     distance = elementwise.neg(elementwise.abs(difference))
     out = elementwise.add(larger, elementwise.log1p(elementwise.exp(distance)))
@@ -184,7 +186,7 @@ def _principal_angle(angle: Any) -> Any:
     aval = get_aval(angle)
     half, whole = scalar_like(aval, np.pi), scalar_like(aval, 2 * np.pi)
     rest = elementwise.rem(elementwise.add(angle, half), whole)
-    negative = elementwise.lt(rest, scalar_like(aval, 0))
+    negative = comparing.lt(rest, scalar_like(aval, 0))
     rest = select.select(negative, elementwise.add(rest, whole), rest)
     return elementwise.sub(rest, half)
 
@@ -202,8 +204,8 @@ def _logaddexp_jvp(x: Any, y: Any, x_dot: Any, y_dot: Any) -> list[Any]:
 def _finite(x: Any) -> Any:
     """0 in place of +inf, so that inf - inf does not become NaN."""
     is_complex = dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
-    part = elementwise.real(x) if is_complex else x
-    infinite = elementwise.eq(part, scalar_like(get_aval(part), np.inf))
+    part = complex_numbers.real(x) if is_complex else x
+    infinite = comparing.eq(part, scalar_like(get_aval(part), np.inf))
     return select.select(infinite, broadcasting.full_like(x, 0), x)
 
 

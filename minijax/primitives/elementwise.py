@@ -21,11 +21,11 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
-from minijax.primitives import reductions, select, shaping
+from minijax.primitives import complex_numbers, reductions, select, shaping
+from minijax.primitives.comparing import compare, eq, ge
 from minijax.rules import (
     Zero,
     anything,
-    bool_or_int,
     complexes,
     def_bilinear,
     def_jvp_with_output,
@@ -36,7 +36,6 @@ from minijax.rules import (
     is_linear,
     nary,
     numbers,
-    ordered,
     scalar_like,
     signed_ints,
     unary,
@@ -222,7 +221,9 @@ rem_p = nary("rem", [ints | floats, ints | floats], np.fmod, "remainder")
 rem_p.def_jvp(  # x rem y = x - y trunc(x / y)
     lambda t, x, y: broadcast_like(
         t,
-        rules.broadcast_shapes_of_operands("rem", [get_aval(x).shape, get_aval(y).shape]),
+        rules.broadcast_shapes_of_operands(
+            "rem", [get_aval(x).shape, get_aval(y).shape]
+        ),
     ),
     lambda t, x, y: mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y))))),
 )
@@ -250,18 +251,14 @@ def _extremum_lowering(operation: str) -> Any:
     return lower
 
 
-max_p = nary(
-    "max", [anything, anything], np.maximum, _extremum_lowering("maximum")
-)
+max_p = nary("max", [anything, anything], np.maximum, _extremum_lowering("maximum"))
 def_jvp_with_output(
     max_p,
     lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
     lambda t, out, x, y: mul(t, _balanced_equal(y, out, x)),
 )
 
-min_p = nary(
-    "min", [anything, anything], np.minimum, _extremum_lowering("minimum")
-)
+min_p = nary("min", [anything, anything], np.minimum, _extremum_lowering("minimum"))
 def_jvp_with_output(
     min_p,
     lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
@@ -318,7 +315,7 @@ def _sign_lowering(ctx: Any, x: Any) -> Any:
     (aval,) = ctx.avals_in
     if dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         zero, one = ctx.full_like(0, aval), ctx.full_like(1, aval)
-        return hlo.stablehlo.select(_compare(x, zero, "EQ", "UNSIGNED"), zero, one)
+        return hlo.stablehlo.select(compare(x, zero, "EQ", "UNSIGNED"), zero, one)
     return hlo.stablehlo.sign(x)
 
 
@@ -330,19 +327,17 @@ abs_p = unary(
     signed_ints | floats | complexes,
     np.abs,
     "abs",
-    result_dtype=lambda dtype: _real_dtype(dtype),
+    result_dtype=lambda dtype: np.empty(0, dtype).real.dtype,
 )
 
 
 def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
-    if not _is_complex(x):
+    if not complex_numbers.is_complex(x):
         return select.select(ge(x, _scalar(x, 0)), t, neg(t))
     # d|z| = Re(conj(z) dz) / |z|
-    size = select.select(
-        eq(out, _scalar(out, 0)), shaping.full_like(out, 1), out
-    )
+    size = select.select(eq(out, _scalar(out, 0)), shaping.full_like(out, 1), out)
     size = shaping.convert_element_type(size, get_aval(x).dtype)
-    return real(mul(t, div(conj(x), size)))
+    return complex_numbers.real(mul(t, div(complex_numbers.conj(x), size)))
 
 
 def_jvp_with_output(abs_p, _abs_jvp)
@@ -454,17 +449,13 @@ def _exp2_lowering(ctx: Any, x: Any, *, accuracy: Any) -> Any:
 
 
 exp2_p = _accurate("exp2", inexact, np.exp2, _exp2_lowering)
-def_jvp_with_output(
-    exp2_p, lambda t, out, x, **_: mul(log(_scalar(x, 2)), mul(t, out))
-)
+def_jvp_with_output(exp2_p, lambda t, out, x, **_: mul(log(_scalar(x, 2)), mul(t, out)))
 
 log_p = _accurate("log", inexact, np.log, "log")
 log_p.def_jvp(lambda t, x, **_: div(t, x))
 
 expm1_p = _accurate("expm1", inexact, np.expm1, "exponential_minus_one")
-def_jvp_with_output(
-    expm1_p, lambda t, out, x, **_: mul(t, add(out, _scalar(out, 1)))
-)
+def_jvp_with_output(expm1_p, lambda t, out, x, **_: mul(t, add(out, _scalar(out, 1))))
 
 log1p_p = _accurate("log1p", inexact, np.log1p, "log_plus_one")
 log1p_p.def_jvp(lambda t, x, **_: div(t, add(x, _scalar(x, 1))))
@@ -557,7 +548,6 @@ def_jvp_with_output(pow_p, _pow_jvp_base, _pow_jvp_exponent)
 def _replace_zero(x: Any) -> Any:
     """`x` with 1 in place of 0, where a factor of 0 makes the value irrelevant."""
     return select.select(eq(x, _scalar(x, 0)), shaping.full_like(x, 1), x)
-
 
 
 integer_pow_p = unary(
@@ -670,7 +660,7 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 # ----------------------------------------------------------------------------------
-# Trigonometric and hyperbolic functions
+# Sine, cosine, tangent, and their hyperbolic cousin
 # ----------------------------------------------------------------------------------
 
 sin_p = _accurate("sin", inexact, np.sin, "sine")
@@ -688,40 +678,6 @@ tanh_p = _accurate("tanh", inexact, np.tanh, "tanh")
 def_jvp_with_output(  # 1 - tanh^2 = (1 + tanh)(1 - tanh)
     tanh_p,
     lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(_scalar(x, 1), out)),
-)
-
-asin_p = unary("asin", inexact, np.arcsin, "chlo.asin")
-asin_p.def_jvp(lambda t, x: mul(t, rsqrt(sub(_scalar(x, 1), square(x)))))
-
-acos_p = unary("acos", inexact, np.arccos, "chlo.acos")
-acos_p.def_jvp(lambda t, x: mul(t, neg(rsqrt(sub(_scalar(x, 1), square(x))))))
-
-atan_p = unary("atan", inexact, np.arctan, "chlo.atan")
-atan_p.def_jvp(lambda t, x: div(t, add(_scalar(x, 1), square(x))))
-
-atan2_p = nary("atan2", [inexact, inexact], np.arctan2, "atan2")
-atan2_p.def_jvp(  # of the angle of the point (y, x)
-    lambda t, x, y: mul(t, div(y, add(square(x), square(y)))),
-    lambda t, x, y: mul(t, div(neg(x), add(square(x), square(y)))),
-)
-
-sinh_p = unary("sinh", inexact, np.sinh, "chlo.sinh")
-sinh_p.def_jvp(lambda t, x: mul(t, cosh(x)))
-
-cosh_p = unary("cosh", inexact, np.cosh, "chlo.cosh")
-cosh_p.def_jvp(lambda t, x: mul(t, sinh(x)))
-
-asinh_p = unary("asinh", inexact, np.arcsinh, "chlo.asinh")
-asinh_p.def_jvp(lambda t, x: mul(t, rsqrt(add(square(x), _scalar(x, 1)))))
-
-acosh_p = unary("acosh", inexact, np.arccosh, "chlo.acosh")
-acosh_p.def_jvp(lambda t, x: mul(t, rsqrt(sub(square(x), _scalar(x, 1)))))
-
-atanh_p = unary("atanh", inexact, np.arctanh, "chlo.atanh")
-atanh_p.def_jvp(  # 1 / (1 - x^2), in two factors
-    lambda t, x: mul(
-        reciprocal(add(_scalar(x, 1), x)), div(t, sub(_scalar(x, 1), x))
-    )
 )
 
 
@@ -743,379 +699,3 @@ def tan(x: Any, *, accuracy: Any = None) -> Any:
 def tanh(x: Any, *, accuracy: Any = None) -> Any:
     """Elementwise hyperbolic tangent."""
     return tanh_p.bind(x, accuracy=accuracy)
-
-
-def asin(x: Any) -> Any:
-    """Elementwise arc sine, in radians."""
-    return asin_p.bind(x)
-
-
-def acos(x: Any) -> Any:
-    """Elementwise arc cosine, in radians."""
-    return acos_p.bind(x)
-
-
-def atan(x: Any) -> Any:
-    """Elementwise arc tangent, in radians."""
-    return atan_p.bind(x)
-
-
-def atan2(x: Any, y: Any) -> Any:
-    """Elementwise angle of the point with ordinate x and abscissa y, in radians."""
-    return atan2_p.bind(x, y)
-
-
-def sinh(x: Any) -> Any:
-    """Elementwise hyperbolic sine."""
-    return sinh_p.bind(x)
-
-
-def cosh(x: Any) -> Any:
-    """Elementwise hyperbolic cosine."""
-    return cosh_p.bind(x)
-
-
-def asinh(x: Any) -> Any:
-    """Elementwise inverse hyperbolic sine."""
-    return asinh_p.bind(x)
-
-
-def acosh(x: Any) -> Any:
-    """Elementwise inverse hyperbolic cosine."""
-    return acosh_p.bind(x)
-
-
-def atanh(x: Any) -> Any:
-    """Elementwise inverse hyperbolic tangent."""
-    return atanh_p.bind(x)
-
-
-# ----------------------------------------------------------------------------------
-# Complex numbers
-# ----------------------------------------------------------------------------------
-
-
-def _is_complex(x: Any) -> bool:
-    return dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
-
-
-def _real_dtype(dtype: Any) -> Any:
-    return np.empty(0, dtype).real.dtype
-
-
-def _complex_dtype(dtype: Any) -> Any:
-    return np.result_type(dtype, np.complex64)
-
-
-real_p = unary("real", complexes, np.real, "real", _real_dtype)
-def_linear(real_p, lambda ct, x: [complex(ct, _scalar(ct, 0))])
-
-imag_p = unary("imag", complexes, np.imag, "imag", _real_dtype)
-def_linear(imag_p, lambda ct, x: [complex(_scalar(ct, 0), neg(ct))])
-
-complex_p = nary(
-    "complex",
-    [{np.float32, np.float64}] * 2,
-    lambda x, y: x + 1j * y,
-    "complex",
-    result_dtype=lambda x, y: _complex_dtype(x.dtype),
-)
-# Cotangents pair with tangents without conjugation, hence the sign (as in JAX).
-def_linear(
-    complex_p,
-    lambda ct, x, y: [
-        unbroadcast(x.aval, real(ct)) if is_linear(x) else None,
-        unbroadcast(y.aval, imag(neg(ct))) if is_linear(y) else None,
-    ],
-)
-
-
-def _conj(x: Any) -> Any:
-    if _is_complex(x):
-        return complex(real(x), neg(imag(x)))
-    return complex(x, shaping.full_like(x, 0))
-
-
-conj_p = unary(
-    "conj",
-    complexes | {np.float32, np.float64},
-    lambda x, input_dtype: np.conj(x).astype(_complex_dtype(x.dtype)),
-    lambda ctx, x, input_dtype: ctx.lower_fun(_conj, x),
-    _complex_dtype,
-)
-def_linear(
-    conj_p,
-    lambda ct, x, input_dtype: [
-        conj(ct) if dtypes.issubdtype(input_dtype, np.complexfloating) else real(ct)
-    ],
-)
-
-
-def real(x: Any) -> Any:
-    """The real part of complex numbers."""
-    return real_p.bind(x)
-
-
-def imag(x: Any) -> Any:
-    """The imaginary part of complex numbers."""
-    return imag_p.bind(x)
-
-
-def complex(x: Any, y: Any) -> Any:
-    """The complex numbers x + iy; x and y float32 or float64."""
-    return complex_p.bind(x, y)
-
-
-def conj(x: Any) -> Any:
-    """The complex conjugate; real x become complex."""
-    return conj_p.bind(x, input_dtype=get_aval(x).dtype)
-
-
-# ----------------------------------------------------------------------------------
-# Comparison
-# ----------------------------------------------------------------------------------
-
-
-def _compare(x: Any, y: Any, direction: str, kind: str) -> Any:
-    comparisons = hlo.stablehlo
-    return comparisons.compare(
-        x,
-        y,
-        comparisons.ComparisonDirectionAttr.get(direction),
-        compare_type=comparisons.ComparisonTypeAttr.get(kind),
-    )
-
-
-def _comparison_lowering(direction: str, total_order: bool) -> Any:
-    def lower(ctx: Any, x: Any, y: Any) -> Any:
-        dtype = ctx.avals_in[0].dtype
-        x, y = ctx.broadcast((x, y))
-        if isinstance(dtype, dtypes.ExtendedDType):
-            return _compare_keys(ctx, x, y, direction, dtype)
-        if dtypes.issubdtype(dtype, np.inexact):
-            kind = "TOTALORDER" if total_order else "FLOAT"
-        elif dtypes.issubdtype(dtype, np.signedinteger):
-            kind = "SIGNED"
-        else:
-            kind = "UNSIGNED"
-        return _compare(x, y, direction, kind)
-
-    return lower
-
-
-def _compare_keys(ctx: Any, x: Any, y: Any, direction: str, dtype: Any) -> Any:
-    """Keys are equal if all their words are."""
-    (out,) = ctx.avals_out
-    words = _compare(x, y, direction, "UNSIGNED")
-    axes = tuple(range(out.ndim, out.ndim + len(dtype.physical_shape)))
-    physical = ShapedArray((*out.shape, *dtype.physical_shape), np.dtype(bool))
-    combine = reductions.reduce_and if direction == "EQ" else reductions.reduce_or
-    inner = ctx.replace(avals_in=[physical])
-    return inner.lower_fun(lambda flags: combine(flags, axes), words)
-
-
-def _comparison(
-    name: str, accepted: set, meaning: Any, direction: str, total_order: bool = False
-) -> Any:
-    primitive = nary(
-        name,
-        [accepted, accepted],
-        meaning,
-        _comparison_lowering(direction, total_order),
-        result_dtype=lambda x, y: np.dtype(bool),
-    )
-    def_zero_jvp(primitive)
-    return primitive
-
-
-eq_p = _comparison("eq", anything, np.equal, "EQ")
-ne_p = _comparison("ne", anything, np.not_equal, "NE")
-ge_p = _comparison("ge", ordered, np.greater_equal, "GE")
-gt_p = _comparison("gt", ordered, np.greater, "GT")
-le_p = _comparison("le", ordered, np.less_equal, "LE")
-lt_p = _comparison("lt", ordered, np.less, "LT")
-
-
-def _total_order_key(x: Any) -> Any:
-    """Integers ordered like floats are: -NaN < -inf < -0 < 0 < inf < NaN."""
-    bits = x.view(f"i{x.dtype.itemsize}")
-    return np.where(bits < 0, np.iinfo(bits.dtype).max ^ bits, bits)
-
-
-def _in_total_order(compare: Any) -> Any:
-    def meaning(x: Any, y: Any) -> Any:
-        if x.dtype.kind == "f":
-            x, y = _total_order_key(x), _total_order_key(y)
-        return compare(x, y)
-
-    return meaning
-
-
-eq_to_p = _comparison("eq_to", anything, _in_total_order(np.equal), "EQ", True)
-le_to_p = _comparison("le_to", ordered, _in_total_order(np.less_equal), "LE", True)
-lt_to_p = _comparison("lt_to", ordered, _in_total_order(np.less), "LT", True)
-
-
-def eq(x: Any, y: Any) -> Any:
-    """Elementwise x == y, as booleans; NaN equals nothing."""
-    return eq_p.bind(x, y)
-
-
-def ne(x: Any, y: Any) -> Any:
-    """Elementwise x != y, as booleans."""
-    return ne_p.bind(x, y)
-
-
-def ge(x: Any, y: Any) -> Any:
-    """Elementwise x >= y, as booleans."""
-    return ge_p.bind(x, y)
-
-
-def gt(x: Any, y: Any) -> Any:
-    """Elementwise x > y, as booleans."""
-    return gt_p.bind(x, y)
-
-
-def le(x: Any, y: Any) -> Any:
-    """Elementwise x <= y, as booleans."""
-    return le_p.bind(x, y)
-
-
-def lt(x: Any, y: Any) -> Any:
-    """Elementwise x < y, as booleans."""
-    return lt_p.bind(x, y)
-
-
-# ----------------------------------------------------------------------------------
-# Bits
-# ----------------------------------------------------------------------------------
-
-not_p = unary("not", bool_or_int, np.invert, "not_")
-and_p = nary("and", [bool_or_int] * 2, np.bitwise_and, "and_")
-or_p = nary("or", [bool_or_int] * 2, np.bitwise_or, "or_")
-xor_p = nary("xor", [bool_or_int] * 2, np.bitwise_xor, "xor")
-
-
-def _shift_meaning(shift: Any, unsigned: bool, overflow: Any) -> Any:
-    """Shifts by the width or more are defined in XLA; NumPy leaves them undefined."""
-
-    def meaning(x: Any, y: Any) -> Any:
-        bits = 8 * x.dtype.itemsize
-        words = x.view(f"u{x.dtype.itemsize}") if unsigned else x
-        amounts = y.astype(f"u{y.dtype.itemsize}")
-        small = np.where(amounts < bits, amounts, 0).astype(words.dtype)
-        out = np.where(amounts < bits, shift(words, small), overflow(words))
-        return out.astype(words.dtype).view(x.dtype)
-
-    return meaning
-
-
-shift_left_p = nary(
-    "shift_left",
-    [ints, ints],
-    _shift_meaning(np.left_shift, True, np.zeros_like),
-    "shift_left",
-)
-shift_right_arithmetic_p = nary(
-    "shift_right_arithmetic",
-    [ints, ints],
-    _shift_meaning(np.right_shift, False, lambda x: np.where(x < 0, -1, 0)),
-    "shift_right_arithmetic",
-)
-shift_right_logical_p = nary(
-    "shift_right_logical",
-    [ints, ints],
-    _shift_meaning(np.right_shift, True, np.zeros_like),
-    "shift_right_logical",
-)
-population_count_p = unary(
-    "population_count", ints, lambda x: np.bitwise_count(x.view(f"u{x.itemsize}")), "popcnt"
-)
-clz_p = unary("clz", ints, lambda x: _leading_zeros(x), "count_leading_zeros")
-
-
-def _leading_zeros(x: Any) -> Any:
-    bits = 8 * x.dtype.itemsize
-    words = x.view(f"u{x.dtype.itemsize}")
-    lengths = np.array([int(word).bit_length() for word in words.ravel()], int)
-    return (bits - lengths).reshape(x.shape).astype(x.dtype)
-
-
-mulhi_p = nary(
-    "mulhi",
-    [ints, ints],
-    lambda x, y: _high_words(x, y),
-    "chlo.mulhi",
-)
-
-
-def _high_words(x: Any, y: Any) -> Any:
-    product = x.astype(object) * y.astype(object)
-    return np.array(product >> (8 * x.dtype.itemsize)).astype(x.dtype)
-
-
-for _primitive in (
-    not_p,
-    and_p,
-    or_p,
-    xor_p,
-    shift_left_p,
-    shift_right_arithmetic_p,
-    shift_right_logical_p,
-    population_count_p,
-    clz_p,
-    mulhi_p,
-):
-    def_zero_jvp(_primitive)
-
-
-def bitwise_not(x: Any) -> Any:
-    """Elementwise complement of the bits; logical `not` for booleans."""
-    return not_p.bind(x)
-
-
-def bitwise_and(x: Any, y: Any) -> Any:
-    """Elementwise `and` of the bits, or of booleans."""
-    return and_p.bind(x, y)
-
-
-def bitwise_or(x: Any, y: Any) -> Any:
-    """Elementwise `or` of the bits, or of booleans."""
-    return or_p.bind(x, y)
-
-
-def bitwise_xor(x: Any, y: Any) -> Any:
-    """Elementwise exclusive `or` of the bits, or of booleans."""
-    return xor_p.bind(x, y)
-
-
-def shift_left(x: Any, y: Any) -> Any:
-    """The bits of x moved y places up; 0 once y reaches the width."""
-    return shift_left_p.bind(x, y)
-
-
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """The bits of x moved y places down, copies of the sign bit coming in."""
-    return shift_right_arithmetic_p.bind(x, y)
-
-
-def shift_right_logical(x: Any, y: Any) -> Any:
-    """The bits of x moved y places down, zeros coming in."""
-    return shift_right_logical_p.bind(x, y)
-
-
-def population_count(x: Any) -> Any:
-    """How many bits of each integer are 1."""
-    return population_count_p.bind(x)
-
-
-def clz(x: Any) -> Any:
-    """How many leading bits of each integer are 0."""
-    return clz_p.bind(x)
-
-
-def mulhi(x: Any, y: Any) -> Any:
-    """The upper half of the double-width product of integers."""
-    return mulhi_p.bind(x, y)
-
-

@@ -26,6 +26,7 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, canonicalize_shape, get_aval, physical_aval
+from minijax.primitives import comparing
 from minijax.primitives import (
     casting,
     elementwise,
@@ -509,8 +510,8 @@ def _gather_or_fill(
     indices = casting.convert_element_type(indices, dtype)
     batch_rank = get_aval(indices).ndim - 1
     limit = shaping.expand_dims(np.array(bounds, dtype), tuple(range(batch_rank)))
-    fits = elementwise.bitwise_and(
-        elementwise.ge(indices, dtype.type(0)), elementwise.le(indices, limit)
+    fits = comparing.bitwise_and(
+        comparing.ge(indices, dtype.type(0)), comparing.le(indices, limit)
     )
     fits = reductions.reduce_and(fits, [batch_rank])
     out = gather(
@@ -628,5 +629,5 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
 def _modulo(x: Any, y: Any) -> Any:
     """The remainder with the sign of the divisor, as Python's `%`."""
     remainder = elementwise.rem(x, y)
-    negative = elementwise.lt(remainder, rules.scalar_like(get_aval(x), 0))
+    negative = comparing.lt(remainder, rules.scalar_like(get_aval(x), 0))
     return select.select(negative, elementwise.add(remainder, y), remainder)

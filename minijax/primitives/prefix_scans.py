@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import get_aval
+from minijax.primitives import comparing
 from minijax.primitives import elementwise, shaping, slicing
 from minijax.rules import scalar_like
 from minijax.tree_util import tree_flatten, tree_unflatten
@@ -87,7 +88,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     even_edges[axis] = (0, int(equal), 1)
     odd_edges[axis] = (1, int(not equal), 1)
     nothing = scalar_like(aval, 0)
-    both = elementwise.bitwise_or if aval.dtype == np.bool_ else elementwise.add
+    both = comparing.bitwise_or if aval.dtype == np.bool_ else elementwise.add
     return both(
         shaping.pad(even, nothing, even_edges), shaping.pad(odd, nothing, odd_edges)
     )

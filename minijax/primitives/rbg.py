@@ -22,7 +22,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.backend import hlo
 from minijax.core import Primitive, ShapedArray, canonicalize_shape, get_aval, register
-from minijax.primitives.elementwise import bitwise_xor
+from minijax.primitives.comparing import bitwise_xor
 from minijax.primitives.joining import concatenate
 from minijax.primitives.shaping import reshape
 from minijax.primitives.slicing import (

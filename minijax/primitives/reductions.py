@@ -16,6 +16,7 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import Primitive, ShapedArray, get_aval
+from minijax.primitives import comparing
 from minijax.primitives import broadcasting, casting, elementwise, select, shaping
 from minijax.rules import forward_mode, reduction_batch, scalar_like, standard_primitive
 
@@ -263,7 +264,7 @@ def _chosen_tangent(t: Any, out: Any, x: Any, *, axes: Any) -> Any:
     """The mean of the tangents of all entries that are the extremum."""
     kept = [1 if axis in axes else d for axis, d in enumerate(get_aval(x).shape)]
     chosen = casting.convert_element_type(
-        elementwise.eq(x, shaping.reshape(out, kept)), get_aval(t).dtype
+        comparing.eq(x, shaping.reshape(out, kept)), get_aval(t).dtype
     )
     count = reduce_sum(chosen, axes)
     return elementwise.div(reduce_sum(elementwise.mul(t, chosen), axes), count)
@@ -375,11 +376,11 @@ def _arg_lowering(better: Callable, neutral: Callable) -> Callable:
     """A reduction of pairs: the better value wins, NaN before all, then the index."""
 
     def winner(x: Any, x_index: Any, y: Any, y_index: Any) -> list[Any]:
-        wins = elementwise.bitwise_or(better(x, y), elementwise.ne(x, x))
-        tied = elementwise.bitwise_and(
-            elementwise.eq(x, y), elementwise.lt(x_index, y_index)
+        wins = comparing.bitwise_or(better(x, y), comparing.ne(x, x))
+        tied = comparing.bitwise_and(
+            comparing.eq(x, y), comparing.lt(x_index, y_index)
         )
-        first = elementwise.bitwise_or(wins, tied)
+        first = comparing.bitwise_or(wins, tied)
         return [select.select(wins, x, y), select.select(first, x_index, y_index)]
 
     def lower(ctx: Any, x: Any, *, axes: Any, index_dtype: Any) -> Any:
@@ -425,10 +426,10 @@ def _arg_reduction(
 
 
 argmin_p = _arg_reduction(
-    "argmin", lambda x, y: elementwise.lt(x, y), highest, np.argmin
+    "argmin", lambda x, y: comparing.lt(x, y), highest, np.argmin
 )
 argmax_p = _arg_reduction(
-    "argmax", lambda x, y: elementwise.gt(x, y), lowest, np.argmax
+    "argmax", lambda x, y: comparing.gt(x, y), lowest, np.argmax
 )
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Jaxpr, Primitive, ShapedArray, get_aval
+from minijax.primitives import comparing
 from minijax.primitives import elementwise, gathering, select, shaping
 from minijax.primitives.scatter_family import (
     ScatterDimensionNumbers,
@@ -195,9 +196,7 @@ def _def_extremal_jvp(primitive: Primitive) -> None:
             return out, zero_tangent_of(out)
         operand_tangent = instantiate(operand_tangent)
         updates_tangent = instantiate(updates_tangent)
-        block = block_shape(
-            get_aval(operand).ndim, shaping.shape_of(updates), numbers
-        )
+        block = block_shape(get_aval(operand).ndim, shaping.shape_of(updates), numbers)
 
         def read(x: Any) -> Any:
             return gathering.gather(x, indices, mirror(numbers), block)
@@ -214,8 +213,8 @@ def _def_extremal_jvp(primitive: Primitive) -> None:
             return shaping.full_like(updates, 1)
 
         before, after = read(operand), read(out)
-        won = elementwise.eq(updates, after)
-        operand_won = elementwise.eq(before, after)
+        won = comparing.eq(updates, after)
+        operand_won = comparing.eq(before, after)
         winners = count(lambda: select.select(won, ones(), zeros()))
         writers = count(ones)
         one = scalar_like(get_aval(winners), 1)
@@ -337,11 +336,11 @@ def _scatter_jvp(
     )
 
     def unwritten(x: Any) -> Any:
-        free = elementwise.eq(stayed, shaping.full_like(stayed, 0))
+        free = comparing.eq(stayed, shaping.full_like(stayed, 0))
         return select.select(free, x, shaping.full_like(x, 0))
 
     def winning(x: Any) -> Any:
-        won = elementwise.eq(own, seen)
+        won = comparing.eq(own, seen)
         return select.select(won, x, shaping.full_like(x, 0))
 
     kept, written = unwritten(operand), winning(updates)
@@ -390,6 +389,7 @@ def _scatter_transpose(
 # ----------------------------------------------------------------------------------
 # The functions
 # ----------------------------------------------------------------------------------
+
 
 def _bind(
     primitive: Primitive,

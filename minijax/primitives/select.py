@@ -12,7 +12,7 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval, physical_aval
-from minijax.primitives import casting, elementwise, shaping
+from minijax.primitives import casting, comparing, shaping
 from minijax.rules import Zero, batch_at_front, is_linear, moveaxis, scalar_like
 
 # ----------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
         yes = select(which, ct, zeros) if linear[1:] == [True] else None
         return [None, no, yes][: 1 + len(cases)]
     chosen = [
-        select(elementwise.eq(which, scalar_like(aval, i)), ct, zeros) if flag else None
+        select(comparing.eq(which, scalar_like(aval, i)), ct, zeros) if flag else None
         for i, flag in enumerate(linear)
     ]
     return [None, *chosen]
@@ -225,19 +225,19 @@ def _where(pred: Any, t: Any, operand: Any) -> Any:
 
 
 def _inside(lower: Any, operand: Any, upper: Any) -> Any:
-    above = elementwise.gt(operand, lower)
-    return elementwise.bitwise_and(above, elementwise.lt(operand, upper))
+    above = comparing.gt(operand, lower)
+    return comparing.bitwise_and(above, comparing.lt(operand, upper))
 
 
 def _below(lower: Any, operand: Any, upper: Any) -> Any:
-    under = elementwise.gt(lower, operand)
-    return elementwise.bitwise_and(under, elementwise.lt(lower, upper))
+    under = comparing.gt(lower, operand)
+    return comparing.bitwise_and(under, comparing.lt(lower, upper))
 
 
 clamp_p.def_jvp(
     lambda t, min, operand, max: _where(_below(min, operand, max), t, operand),
     lambda t, min, operand, max: _where(_inside(min, operand, max), t, operand),
-    lambda t, min, operand, max: _where(elementwise.lt(max, operand), t, operand),
+    lambda t, min, operand, max: _where(comparing.lt(max, operand), t, operand),
 )
 clamp_p.without("transpose", "its jvp selects: no argument is linear")
 
@@ -260,23 +260,17 @@ def _clamp_batch(axis_data: Any, args: Any, dims: Any) -> Any:
     high = batch_at_front(high, high_dim, size) if high_shape else high
     x = batch_at_front(x, x_dim, size) if x_shape else x
     shape = get_aval(x).shape
-    if shape:
-        low = _bound_like(low, shape)
-        high = _bound_like(high, shape)
-    else:  # one scalar between the bounds of each example
+    if not shape:  # one scalar between the bounds of each example
         shape = get_aval(low).shape or get_aval(high).shape
         x = shaping.broadcast(x, shape)
-    return clamp_p.bind(low, x, high), 0
-
-
-def _bound_like(bound: Any, shape: tuple[int, ...]) -> Any:
-    """A bound for each example, or one for all, repeated to the operand's shape."""
-    own = get_aval(bound).shape
-    if not own:
-        return shaping.broadcast(bound, shape)
-    if len(own) < len(shape):
-        return shaping.broadcast_in_dim(bound, shape, (0,))
-    return bound
+    bounds = [low, high]
+    for k, bound in enumerate(bounds):
+        if not get_aval(bound).shape:  # one bound for all
+            bounds[k] = shaping.broadcast(bound, shape)
+    for k, bound in enumerate(bounds):
+        if get_aval(bound).ndim < len(shape):  # a bound for each example
+            bounds[k] = shaping.broadcast_in_dim(bound, shape, (0,))
+    return clamp_p.bind(bounds[0], x, bounds[1]), 0
 
 
 @clamp_p.def_lowering

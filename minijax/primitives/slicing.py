@@ -29,6 +29,7 @@ from minijax.core import (
     get_aval,
     physical_aval,
 )
+from minijax.primitives import comparing
 from minijax.primitives import (
     casting,
     elementwise,
@@ -44,23 +45,21 @@ from minijax.rules import NullAccumulator, Zero, instantiate, is_linear, scalar_
 # ----------------------------------------------------------------------------------
 
 
-def _check_bounds(name: str, bounds: Any) -> None:
-    for bound in bounds:
-        try:
-            operator.index(bound)
-        except TypeError:
-            raise TypeError(
-                f"slice {name} must be whole numbers known while tracing, got "
-                f"{bounds}. Use `lax.dynamic_slice` for a start that is computed."
-            ) from None
+def _whole(name: str, bounds: Sequence[Any]) -> tuple[int, ...]:
+    """Bounds as Python ints; TypeError for what is none, tracers among them."""
+    try:
+        return tuple(map(operator.index, bounds))
+    except TypeError:
+        raise TypeError(
+            f"slice {name} must be whole numbers known while tracing, got "
+            f"{tuple(bounds)}. Use `lax.dynamic_slice` for a start that is computed."
+        ) from None
 
 
 def _slice_shape(
     x: ShapedArray, *, start_indices: Any, limit_indices: Any, strides: Any
 ) -> tuple[int, ...]:
     starts, limits = start_indices, limit_indices
-    _check_bounds("start_indices", starts)
-    _check_bounds("limit_indices", limits)
     if x.ndim != len(starts):
         raise TypeError(
             "slice start_indices must have length equal to the number of dimensions of "
@@ -90,7 +89,6 @@ def _slice_shape(
     spans = tuple(limit - start for start, limit in zip(starts, limits))
     if strides is None:
         return spans
-    _check_bounds("strides", strides)
     if len(strides) != x.ndim:
         raise TypeError(
             "slice strides must have length equal to the number of dimensions of the "
@@ -207,9 +205,9 @@ def slice(
     """
     return slice_p.bind(
         operand,
-        start_indices=tuple(start_indices),
-        limit_indices=tuple(limit_indices),
-        strides=None if strides is None else tuple(strides),
+        start_indices=_whole("start_indices", start_indices),
+        limit_indices=_whole("limit_indices", limit_indices),
+        strides=None if strides is None else _whole("strides", strides),
     )
 
 
@@ -333,7 +331,7 @@ def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
     if isinstance(start, np.ndarray):
         negative: Any = start < 0
     else:
-        negative = elementwise.lt(start, scalar_like(get_aval(start), 0))
+        negative = comparing.lt(start, scalar_like(get_aval(start), 0))
     strong = casting.convert_element_type_to(start, dtype, weak_type=False)
     from_end = elementwise.add(strong, np.asarray(size).astype(dtype)[()])
     return select.select(negative, from_end, start)
@@ -528,7 +526,15 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """The entries at one computed index of an axis: see `dynamic_slice_in_dim`."""
+    """The entries of `operand` at one computed index of an axis.
+
+    Args:
+      operand: an array.
+      index: an integer scalar; out of bounds, the nearest index counts.
+      axis: the axis.
+      keepdims: whether the axis stays, with size 1.
+      allow_negative_indices: whether negative indices count from the end.
+    """
     result = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -587,9 +593,7 @@ def _update_jvp(primals: Any, tangents: Any) -> Any:
         return out, rules.zero_tangent_of(out)
     operand_tangent = instantiate(operand_tangent)
     update_tangent = instantiate(update_tangent)
-    tangent = dynamic_update_slice_p.bind(
-        operand_tangent, update_tangent, *primals[2:]
-    )
+    tangent = dynamic_update_slice_p.bind(operand_tangent, update_tangent, *primals[2:])
     return out, tangent
 
 
@@ -691,9 +695,15 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """`operand` with the entries at one index of an axis replaced.
+    """`operand` with the entries at one computed index of an axis replaced.
 
-    `update` has the operand's shape with size 1 at `axis`, or without that axis.
+    Args:
+      operand: an array.
+      update: an array of the operand's dtype and shape, with size 1 at `axis` or
+        without that axis.
+      index: an integer scalar; out of bounds, the nearest index counts.
+      axis: the axis.
+      allow_negative_indices: whether negative indices count from the end.
     """
     axis = int(axis)
     if get_aval(update).ndim != get_aval(operand).ndim:

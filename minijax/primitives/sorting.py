@@ -13,7 +13,9 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
-from minijax.primitives import broadcasting, elementwise, gathering, select, shaping
+from minijax.primitives import comparing
+from minijax.primitives import complex_numbers
+from minijax.primitives import broadcasting, gathering, select, shaping
 from minijax.rules import Zero, scalar_like, zero_tangent_of
 
 # ----------------------------------------------------------------------------------
@@ -118,25 +120,23 @@ def _one_zero_one_nan(x: Any) -> Any:
     """-0 as 0, and every NaN as one: total order would tell them apart."""
     aval = get_aval(x)
     x = select.select(
-        elementwise.eq(x, scalar_like(aval, 0)), broadcasting.full_like(x, 0), x
+        comparing.eq(x, scalar_like(aval, 0)), broadcasting.full_like(x, 0), x
     )
-    return select.select(elementwise.ne(x, x), broadcasting.full_like(x, np.nan), x)
+    return select.select(comparing.ne(x, x), broadcasting.full_like(x, np.nan), x)
 
 
 def _comparable(x: Any) -> list[Any]:
     """The keys that an operand stands for: complex numbers by real part, then imag."""
     dtype = get_aval(x).dtype
     if dtypes.issubdtype(dtype, np.complexfloating):
-        parts = elementwise.real(x), elementwise.imag(x)
+        parts = complex_numbers.real(x), complex_numbers.imag(x)
         return [_one_zero_one_nan(part) for part in parts]
     if dtypes.issubdtype(dtype, np.floating):
         return [_one_zero_one_nan(x)]
     return [x]
 
 
-def comes_before(
-    *operands: Any, num_keys: int = 1, or_equal: bool = False
-) -> Any:
+def comes_before(*operands: Any, num_keys: int = 1, or_equal: bool = False) -> Any:
     """Whether entry x of each operand goes before entry y, in lexicographic order.
 
     `operands` are x and y of the first operand, then x and y of the second, and so on;
@@ -149,11 +149,11 @@ def comes_before(
     for position in range(num_keys):
         left += _comparable(operands[2 * position])
         right += _comparable(operands[2 * position + 1])
-    last = elementwise.le_to_p if or_equal else elementwise.lt_to_p
+    last = comparing.le_to_p if or_equal else comparing.lt_to_p
     before = last.bind(left[-1], right[-1])
     for x, y in zip(reversed(left[:-1]), reversed(right[:-1])):
-        tied = elementwise.bitwise_and(elementwise.eq_to_p.bind(x, y), before)
-        before = elementwise.bitwise_or(elementwise.lt_to_p.bind(x, y), tied)
+        tied = comparing.bitwise_and(comparing.eq_to_p.bind(x, y), before)
+        before = comparing.bitwise_or(comparing.lt_to_p.bind(x, y), tied)
     return before
 
 
@@ -167,9 +167,7 @@ def _sort_lowering(
         dimension=hlo.int_attribute(dimension),
         is_stable=hlo.ir.BoolAttr.get(is_stable),
     )
-    pairs = [
-        ShapedArray((), aval.dtype) for aval in ctx.avals_in for _ in range(2)
-    ]
+    pairs = [ShapedArray((), aval.dtype) for aval in ctx.avals_in for _ in range(2)]
     types = [hlo.tensor_type((), aval.dtype) for aval in pairs]
     comparator = sort.comparator.blocks.append(*types)
     with hlo.ir.InsertionPoint(comparator):

@@ -32,16 +32,12 @@ def _by_entry(function: Any) -> Any:
 # erf x = 2 / sqrt(pi) int_0^x exp(-t^2) dt
 erf_p = unary("erf", floats, _by_entry(math.erf), "chlo.erf")
 erf_p.def_jvp(
-    lambda t, x: mul(
-        _scalar(x, 2.0 / np.sqrt(np.pi)), mul(t, exp(neg(square(x))))
-    )
+    lambda t, x: mul(_scalar(x, 2.0 / np.sqrt(np.pi)), mul(t, exp(neg(square(x)))))
 )
 
 erfc_p = unary("erfc", floats, _by_entry(math.erfc), "chlo.erfc")
 erfc_p.def_jvp(
-    lambda t, x: mul(
-        _scalar(x, -2.0 / np.sqrt(np.pi)), mul(t, exp(neg(square(x))))
-    )
+    lambda t, x: mul(_scalar(x, -2.0 / np.sqrt(np.pi)), mul(t, exp(neg(square(x)))))
 )
 
 
@@ -59,9 +55,7 @@ def _erf_inv_meaning(x: Any) -> Any:
 erf_inv_p = unary("erf_inv", floats, _erf_inv_meaning, "chlo.erf_inv")
 def_jvp_with_output(
     erf_inv_p,
-    lambda t, out, x: mul(
-        _scalar(x, np.sqrt(np.pi) / 2.0), mul(t, exp(square(out)))
-    ),
+    lambda t, out, x: mul(_scalar(x, np.sqrt(np.pi) / 2.0), mul(t, exp(square(out)))),
 )
 
 lgamma_p = unary("lgamma", floats, _by_entry(math.lgamma), "chlo.lgamma")

@@ -21,13 +21,13 @@ from minijax.config import state
 from minijax.core import ShapedArray, get_aval
 from minijax.primitives.broadcasting import broadcast_in_dim, expand_dims, iota
 from minijax.primitives.casting import convert_element_type
-from minijax.primitives.elementwise import (
-    add,
+from minijax.primitives.comparing import (
     bitwise_or,
     bitwise_xor,
     shift_left,
     shift_right_logical,
 )
+from minijax.primitives.elementwise import add
 from minijax.primitives.joining import concatenate
 from minijax.primitives.shaping import reshape, squeeze
 from minijax.primitives.slicing import slice_in_dim
