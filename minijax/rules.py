@@ -36,10 +36,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.config import state
 from minijax.core import (
     AbstractValue,
     Primitive,
     ShapedArray,
+    eval_trace,
     get_aval,
     no_effects,
     register,
@@ -177,9 +179,16 @@ def add_tangents(x: Any, y: Any) -> Any:
 def zeros_of(aval: AbstractValue) -> Any:
     """An array of zeros of a given type (of float0, a NumPy array)."""
     assert isinstance(aval, ShapedArray)
-    if dtypes.is_float0(aval.dtype):
+    if not dtypes.is_float0(aval.dtype):
+        return full_of(aval, 0)
+    if state.trace is eval_trace or not aval.shape:
         return np.zeros(aval.shape, dtypes.float0)
-    return full_of(aval, 0)
+    return broadcast_in_dim_p.bind(
+        np.zeros((), dtypes.float0),
+        shape=aval.shape,
+        broadcast_dimensions=(),
+        sharding=None,
+    )
 
 
 def full_of(aval: ShapedArray, value: Any) -> Any:
@@ -450,8 +459,7 @@ def nary(
 
     def dtype_rule(*avals: ShapedArray, **_: Any) -> Any:
         for position, (aval, kinds) in enumerate(zip(avals, accepted)):
-            if not isinstance(aval.dtype, dtypes.ExtendedDType):
-                check_accepted(name, f" at position {position}", kinds, aval.dtype)
+            check_accepted(name, f" at position {position}", kinds, aval.dtype)
         if same_dtypes:
             check_same_dtypes(name, avals)
         return avals[0].dtype if result_dtype is None else result_dtype(*avals)

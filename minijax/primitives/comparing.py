@@ -81,8 +81,9 @@ def _comparison(
     return primitive
 
 
-eq_p = _comparison("eq", anything, np.equal, "EQ")
-ne_p = _comparison("ne", anything, np.not_equal, "NE")
+# Random keys are equal or not, and have no order.
+eq_p = _comparison("eq", anything | {dtypes.extended}, np.equal, "EQ")
+ne_p = _comparison("ne", anything | {dtypes.extended}, np.not_equal, "NE")
 ge_p = _comparison("ge", ordered, np.greater_equal, "GE")
 gt_p = _comparison("gt", ordered, np.greater, "GT")
 le_p = _comparison("le", ordered, np.less_equal, "LE")
