@@ -10,6 +10,10 @@ from minijax.lax.at_index import (
     dynamic_index_in_dim as dynamic_index_in_dim,
     dynamic_update_index_in_dim as dynamic_update_index_in_dim,
 )
+from minijax.control_flow.general_reduction import (
+    reduce as reduce,
+    reduce_p as reduce_p,
+)
 from minijax.primitives.broadcasting import (
     broadcast as broadcast,
     broadcast_in_dim as broadcast_in_dim,
@@ -122,7 +126,9 @@ from minijax.primitives.dot import (
     dot_general_p as dot_general_p,
 )
 from minijax.primitives.elementwise import (
+    AccuracyMode as AccuracyMode,
     RoundingMethod as RoundingMethod,
+    Tolerance as Tolerance,
     abs as abs,
     abs_p as abs_p,
     add as add,
