@@ -29,9 +29,9 @@ from minijax.core import (
     get_aval,
     physical_aval,
 )
-from minijax.primitives import comparing
 from minijax.primitives import (
     casting,
+    comparing,
     elementwise,
     gathering,
     scattering,
