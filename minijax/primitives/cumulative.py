@@ -17,10 +17,10 @@ from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.config import state
 from minijax.core import Primitive, ShapedArray, get_aval, primitive_named
-from minijax.primitives import comparing
-from minijax.primitives import complex_numbers
 from minijax.primitives import (
     broadcasting,
+    comparing,
+    complex_numbers,
     elementwise,
     prefix_scans,
     reductions,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import get_aval
-from minijax.primitives import comparing
-from minijax.primitives import elementwise, shaping, slicing
+from minijax.primitives import comparing, elementwise, shaping, slicing
 from minijax.rules import scalar_like
 from minijax.tree_util import tree_flatten, tree_unflatten
 

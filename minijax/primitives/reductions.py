@@ -16,9 +16,21 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import Primitive, ShapedArray, get_aval
-from minijax.primitives import comparing
-from minijax.primitives import broadcasting, casting, elementwise, select, shaping
-from minijax.rules import forward_mode, reduction_batch, scalar_like, standard_primitive
+from minijax.primitives import (
+    broadcasting,
+    casting,
+    comparing,
+    elementwise,
+    select,
+    shaping,
+)
+from minijax.rules import (
+    Zero,
+    forward_mode,
+    reduction_batch,
+    scalar_like,
+    standard_primitive,
+)
 
 # ----------------------------------------------------------------------------------
 # Neutral elements
@@ -199,39 +211,61 @@ reduce_prod_p = _reduction(
 )
 
 
-@reduce_prod_p.def_jvp_rule
-def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
-    """The derivative of a product as a tree, which no zero among the factors spoils.
+def jvp_as_tree(
+    combine: Callable,
+    units: Sequence[Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    axes: tuple[int, ...],
+) -> tuple[list[Any], list[Any]]:
+    """The derivative of a reduction, which is written as a tree of `combine`.
 
-    Dividing the product by each factor would be shorter, and NaN where one is zero.
+    The reduced axes are made one, its halves combined, and so on until one entry is
+    left. `combine(*lefts, *rights)` gives a list, like the operands; `units` are their
+    neutral elements, scalars. Returns (reduced operands, their tangents).
+
+    In JAX: `lax/lax.py`, `_reduce_jvp`.
     """
     from minijax.primitives import slicing
 
-    (x,), (t,) = primals, tangents
-    shape = get_aval(x).shape
+    shape = get_aval(primals[0]).shape
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
     kept_shape = tuple(shape[axis] for axis in kept)
     length = int(np.prod([shape[axis] for axis in axes], dtype=int))
+    flat_shape = (length, *kept_shape)
 
     def flatten(value: Any) -> Any:
-        return shaping.reshape(value, (length, *kept_shape), (*axes, *kept))
+        if type(value) is Zero:
+            return Zero(value.aval.update(shape=flat_shape))
+        return shaping.reshape(value, flat_shape, (*axes, *kept))
 
-    unit = scalar_like(get_aval(x), 1)
-
-    def product(value: Any) -> list[Any]:
-        while (count := get_aval(value).shape[0]) > 1:
+    def tree(*values: Any) -> list[Any]:
+        while (count := get_aval(values[0]).shape[0]) > 1:
             half = (count + 1) // 2
-            left = slicing.slice_in_dim(value, 0, half)
-            right = slicing.slice_in_dim(value, half, None)
+            left = [slicing.slice_in_dim(value, 0, half) for value in values]
+            right = [slicing.slice_in_dim(value, half, None) for value in values]
             if count != 2 * half:
                 edges = [(0, 1, 0)] + [(0, 0, 0)] * len(kept)
-                right = shaping.pad(right, unit, edges)
-            value = elementwise.mul(left, right)
+                right = [shaping.pad(x, unit, edges) for x, unit in zip(right, units)]
+            values = combine(*left, *right)
         if length == 0:
-            return [broadcasting.full(kept_shape, unit)]
-        return [shaping.squeeze(value, (0,))]
+            return [broadcasting.full(kept_shape, unit) for unit in units]
+        return [shaping.squeeze(value, (0,)) for value in values]
 
-    (out,), (out_tangent,) = forward_mode[0](product, [flatten(x)], [flatten(t)])
+    flat = [flatten(x) for x in primals]
+    return forward_mode[0](tree, flat, [flatten(t) for t in tangents])
+
+
+@reduce_prod_p.def_jvp_rule
+def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
+    """As a tree, so that no zero among the factors spoils it.
+
+    Dividing the product by each factor would be shorter, and NaN where one is zero.
+    """
+    unit = scalar_like(get_aval(primals[0]), 1)
+    (out,), (out_tangent,) = jvp_as_tree(
+        lambda x, y: [elementwise.mul(x, y)], [unit], primals, tangents, axes
+    )
     return out, out_tangent
 
 

@@ -13,9 +13,14 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
-from minijax.primitives import comparing
-from minijax.primitives import complex_numbers
-from minijax.primitives import broadcasting, gathering, select, shaping
+from minijax.primitives import (
+    broadcasting,
+    comparing,
+    complex_numbers,
+    gathering,
+    select,
+    shaping,
+)
 from minijax.rules import Zero, scalar_like, zero_tangent_of
 
 # ----------------------------------------------------------------------------------
