@@ -25,7 +25,11 @@ from minijax_widgets.view import View
 WIDTH = 100
 ROWS_IN_TWIN = 12
 LAST_ROWS_IN_TWIN = 5
-CELL = "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px"
+# Inline: a notebook that is not trusted keeps nothing else, and has its own colours.
+CELL = (
+    "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px;"
+    f"background:{LIGHT['base']};color:{LIGHT['text']}"
+)
 
 
 def jaxpr(
@@ -168,7 +172,7 @@ class JaxprView(View):
             rail[2] = equation.meaning
         selected = equation.id == self.recording.telling
         names = "mj-row mj-on" if selected else "mj-row"
-        ground = f"background:{LIGHT['panel']}" if selected else ""
+        ground = f"background:{LIGHT['panel' if selected else 'base']}"
         ink = f"color:{PALETTE['constant'][0]}"
         detail = escape(self.detail(equation.id), quote=True)
         return (

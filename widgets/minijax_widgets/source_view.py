@@ -93,7 +93,8 @@ class SourceView(View):
             f'<div class="mj-box" style="{box}"><details open>'
             f'<summary style="font-weight:600">{escape(record.headline)}, line '
             f"{record.first_line}, {len(lines)} lines</summary>"
-            f'<pre style="font:13px/20px {CODE};background:transparent;color:inherit;'
+            f'<pre style="font:13px/20px {CODE};background:transparent;'
+            f"color:inherit;"
             f'margin:8px 0 0;overflow-x:auto">{escape(numbered)}</pre>'
             "</details></div></div>"
         )
