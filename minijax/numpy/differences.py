@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
@@ -183,8 +184,8 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     values = moveaxis(values, axis, -1)
     if spacing.ndim == 0 or spacing.shape[-1] == 1:
         step = spacing if spacing.ndim == 0 else spacing[..., 0]
-        ends = values[..., 0] + values[..., -1]
-        return step * (reductions.sum(values, -1) - 0.5 * ends)
+        total = reductions.sum(values, -1)
+        return step * (total - 0.5 * (values[..., 0] + values[..., -1]))
     pairs = values[..., 1:] + values[..., :-1]
     return 0.5 * reductions.sum(spacing * pairs, -1)
 
@@ -198,7 +199,7 @@ def unwrap(
     `discont` is half a period unless given. Raises ValueError for complex values.
     """
     array, period = promote_dtypes(ensure_arraylike("unwrap", p), period)
-    array = ensure_arraylike("unwrap", array)
+    array, period = ensure_arraylike("unwrap", array, period)
     if dtypes.issubdtype(array.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if array.shape[axis] == 0:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
@@ -56,20 +57,15 @@ def where(
     in the one not chosen still spoils a gradient: choose safe arguments first. Called
     with `condition` alone it is `nonzero`, with its `size` and `fill_value`.
 
-    Raises ValueError when only one of `x` and `y` is given.
+    Raises TypeError when only one of `x` and `y` is given.
     """
     if x is None and y is None:
         check_arraylike("where", condition)
         return counting.nonzero(condition, size=size, fill_value=fill_value)
-    check_arraylike("where", condition, *(v for v in (x, y) if v is not None))
+    check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(
             "size and fill_value arguments cannot be used in three-term where function."
-        )
-    if x is None or y is None:
-        raise ValueError(
-            "Either both or neither of the x and y arguments should be provided to "
-            f"jax.numpy.where, got {x} and {y}."
         )
     return _where(condition, x, y)
 
@@ -158,8 +154,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
             f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'"
         )
     index, *choices = broadcast_arrays(index, *choices)
-    grid = diagonals.indices(index.shape, sparse=True)
-    return creation.array(choices)[(index, *grid)]
+    table = creation.array(choices)
+    return table[(index, *diagonals.indices(index.shape, sparse=True))]
 
 
 def piecewise(
@@ -360,8 +356,9 @@ def take_along_axis(
         wrap_negative_indices = mode != "promise_in_bounds"
     if wrap_negative_indices:
         indices = lax.convert_element_type(indices, index_dtype(size))
-        moved = lax.add(indices, constant_like(indices, size))
-        indices = lax.select(indices < 0, moved, indices)
+        is_negative = indices < 0
+        from_end = lax.add(indices, constant_like(indices, size))
+        indices = lax.select(is_negative, from_end, indices)
     if mode == "one_hot":
         return _take_by_one_hot(a, indices, axis)
     return _take_by_gather(
@@ -371,9 +368,9 @@ def take_along_axis(
 
 def _take_by_one_hot(a: Array, indices: Array, axis: int) -> Array:
     """Selection as a product with a matrix of zeros and ones."""
-    size = a.shape[axis]
-    columns = lax.broadcasted_iota(indices.dtype, (*indices.shape, size), indices.ndim)
-    hot = lax.eq(expand_dims(indices, -1), columns)
+    from minijax.nn import one_hot
+
+    hot = one_hot(indices, a.shape[axis], dtype=np.bool_)
     if a.ndim == 1:
         return einstein.einsum("...b,b->...", hot, a, preferred_element_type=a.dtype)
     if axis > len(string.ascii_letters) - 2:

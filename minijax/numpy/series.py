@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
@@ -103,8 +104,10 @@ def _interp(
     # Where two points coincide, the division is by one and its result not used.
     epsilon = np.spacing(np.finfo(xp.dtype).eps)
     coincide = lax.abs(dx) <= epsilon
-    slope = delta / where(coincide, 1, dx)
-    result = where(coincide, fp[i - 1], fp[i - 1] + slope * df)
+    start = fp[i - 1]
+    result = where(
+        coincide, start, fp[i - 1] + delta / where(coincide, 1, dx) * df
+    )
     if not extrapolate_left:
         outside = fp[0] if left is None else left
         if period is None:
