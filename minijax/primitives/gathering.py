@@ -26,9 +26,9 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, canonicalize_shape, get_aval, physical_aval
-from minijax.primitives import comparing
 from minijax.primitives import (
     casting,
+    comparing,
     elementwise,
     reductions,
     scattering,

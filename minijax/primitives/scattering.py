@@ -22,8 +22,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Jaxpr, Primitive, ShapedArray, get_aval
-from minijax.primitives import comparing
-from minijax.primitives import elementwise, gathering, select, shaping
+from minijax.primitives import comparing, elementwise, gathering, select, shaping
 from minijax.primitives.scatter_family import (
     ScatterDimensionNumbers,
     block_shape,
