@@ -645,6 +645,8 @@ def def_linear(primitive: Primitive, transpose: Callable) -> None:
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
+            if primitive.multiple_results:
+                return out, [zero_tangent_of(x) for x in out]
             return out, zero_tangent_of(out)
         return out, primitive.bind(*map(instantiate, tangents), **params)
 

@@ -324,6 +324,8 @@ def full(
         )
     if dtype is None:
         weak, dtype = dtypes.is_weakly_typed(fill_value), dtypes.dtype(fill_value)
+    elif isinstance(dtype, dtypes.ExtendedDType):
+        return _full_of_keys(shape, fill_value, dtype)
     else:
         weak = False
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
@@ -331,6 +333,17 @@ def full(
     if sharding is None or isinstance(value, Tracer):
         return broadcast(value, shape)
     return _full_on(shape, value, sharding)
+
+
+def _full_of_keys(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Any:
+    """Random keys that all equal one key, or have one number as all of their words."""
+    from minijax.primitives import random_bits  # which needs this file
+
+    if isinstance(get_aval(fill_value).dtype, dtypes.ExtendedDType):
+        words = broadcast(random_bits.random_unwrap(fill_value), shape)
+    else:
+        words = full((*shape, *dtype.physical_shape), fill_value, dtype.physical_dtype)
+    return random_bits.random_wrap(words, impl=dtype.impl)
 
 
 def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
@@ -360,6 +373,8 @@ def full_like(
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return _full_of_keys(new_shape, fill_value, dtype)
     value = convert_element_type_to(fill_value, dtype, weak)
     if sharding is None and type(x) is Array and not weak and x._placed is not None:
         sharding = x.sharding if x.committed else None

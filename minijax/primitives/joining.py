@@ -76,7 +76,7 @@ def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list:
     return [part if rules.is_linear(x) else None for part, x in zip(parts, operands)]
 
 
-def _aval_of(operand: Any) -> ShapedArray:
+def _aval_of(operand: Any) -> Any:
     return operand.aval if rules.is_linear(operand) else get_aval(operand)
 
 

@@ -227,3 +227,35 @@ def test_full_like_stays_on_its_device():
 
 def test_identity_matrix():
     assert np.array_equal(shaping.identity_matrix(3, np.float32), np.eye(3))
+
+
+KEY_PROGRAMS = [
+    lambda j, k: j.lax.reshape(k, (3, 2)),
+    lambda j, k: j.lax.transpose(k, (1, 0)),
+    lambda j, k: j.lax.broadcast_in_dim(k, (2, 4, 3), (0, 2)),
+    lambda j, k: j.lax.tile(j.lax.rev(k, (0,)), (2, 2)),
+    lambda j, k: j.lax.squeeze(k[:1], (0,)),
+    lambda j, k: j.lax.expand_dims(k, (1,)),
+    lambda j, k: j.lax.concatenate([k, k], 1),
+    lambda j, k: j.lax.split(k, (1, 2), 1),
+    lambda j, k: j.lax.stack([k, k], 2),
+    lambda j, k: j.lax.unstack(k, 1),
+    lambda j, k: j.lax.full((2,), k[0, 0]),
+    lambda j, k: j.lax.full((2,), 3, k.dtype),
+    lambda j, k: j.lax.full_like(k, 0),
+    lambda j, k: j.lax.full_like(k, k[0, 0]),
+    lambda j, k: j.lax.convert_element_type(k, k.dtype),
+    lambda j, k: j.lax.optimization_barrier(j.lax.stop_gradient(k)),
+    lambda j, k: j.vmap(lambda a, b: j.lax.select(True, a, b), (0, None))(k, k[0]),
+]
+
+
+@pytest.mark.parametrize("program", KEY_PROGRAMS)
+def test_random_keys(program):
+    """Typed keys carry their words along, as axes behind those that are shaped."""
+
+    def of_keys(library):
+        keys = library.random.split(library.random.key(0), (2, 3))
+        return library.jit(lambda keys: program(library, keys))(keys)
+
+    assert_same(of_keys, minijax, jax)
