@@ -72,7 +72,8 @@ def test_only_the_backend_imports_jaxlib():
 def test_nothing_is_left_for_later():
     """No stubs. (JAX's own NotImplementedError may be raised, if it says something.)"""
     later = re.compile(
-        r"\b(?:TODO|FIXME|XXX)\b|raise NotImplementedError(?:\(\s*\))?\s*$", re.MULTILINE
+        r"\b(?:TODO|FIXME|XXX)\b|raise NotImplementedError(?:\(\s*\))?\s*$",
+        re.MULTILINE,
     )
     assert [path for path in PRODUCT if later.search(path.read_text())] == []
 
