@@ -267,8 +267,8 @@ def _known_reduction(computation: Callable, starts: Sequence[Any]) -> Callable |
         known[comparing.bitwise_and] = (reductions.reduce_and, reductions.all_bits)
     for function, (reduction, neutral) in known.items():
         if computation is function:
-            start = to_concrete_value(starts[0])
-            return reduction if np.equal(start, neutral(dtype)) else None
+            start = np.asarray(to_concrete_value(starts[0]))
+            return reduction if start == neutral(dtype) else None
     return None
 
 

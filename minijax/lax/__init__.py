@@ -120,6 +120,7 @@ from minijax.primitives.cumulative import (
     cumsum_p as cumsum_p,
 )
 from minijax.primitives.dot import (
+    DotDimensionNumbers as DotDimensionNumbers,
     batch_matmul as batch_matmul,
     dot as dot,
     dot_general as dot_general,
@@ -234,6 +235,7 @@ from minijax.primitives.matmul_precision import (
     DotAlgorithm as DotAlgorithm,
     DotAlgorithmPreset as DotAlgorithmPreset,
     Precision as Precision,
+    PrecisionLike as PrecisionLike,
 )
 from minijax.primitives.ordering import (
     after_all as after_all,
@@ -254,6 +256,11 @@ from minijax.primitives.padding import (
 )
 from minijax.primitives.prefix_scans import (
     associative_scan as associative_scan,
+)
+from minijax.primitives.ragged_products import (
+    RaggedDotDimensionNumbers as RaggedDotDimensionNumbers,
+    ragged_dot as ragged_dot,
+    ragged_dot_general as ragged_dot_general,
 )
 from minijax.primitives.rbg import (
     RandomAlgorithm as RandomAlgorithm,

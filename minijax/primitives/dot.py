@@ -30,14 +30,20 @@ from minijax.primitives.matmul_precision import (
 )
 from minijax.rules import def_bilinear, not_mapped, standard_primitive
 
+# ((lhs contract, rhs contract), (lhs batch, rhs batch))
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
 # ----------------------------------------------------------------------------------
 # Meaning and type
 # ----------------------------------------------------------------------------------
 
 
-def _dot_general_meaning(
+def dot_general_meaning(
     lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: Any, **params: Any
 ) -> np.ndarray:
+    """The product in NumPy, computed in 64 bits where it is not of integers."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs_letters = list(range(lhs.ndim))
     rhs_letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
@@ -46,7 +52,7 @@ def _dot_general_meaning(
     out = [lhs_letters[axis] for axis in lhs_batch]
     out += [lhs_letters[axis] for axis in remaining(lhs.ndim, lhs_contract, lhs_batch)]
     out += [rhs_letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
-    dtype = _dot_general_dtype(lhs, rhs, dimension_numbers=dimension_numbers, **params)
+    dtype = dot_general_dtype(lhs, rhs, dimension_numbers=dimension_numbers, **params)
     wide = dtype
     if dtypes.issubdtype(dtype, np.inexact):
         is_complex = dtypes.issubdtype(dtype, np.complexfloating)
@@ -84,21 +90,15 @@ def _check_axes(side: str, aval: Any, contract: Any, batch: Any) -> None:
         )
 
 
-def result_shape(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+def dot_general_shape(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    dimension_numbers: Any,
+    rhs_group: Sequence[int] = (),
+    **_: Any,
 ) -> tuple[int, ...]:
-    """The shape of the product: batch axes, then what is left of lhs and of rhs."""
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    return (
-        *(lhs_shape[axis] for axis in lhs_batch),
-        *(lhs_shape[a] for a in remaining(len(lhs_shape), lhs_contract, lhs_batch)),
-        *(rhs_shape[a] for a in remaining(len(rhs_shape), rhs_contract, rhs_batch)),
-    )
-
-
-def _dot_general_shape(
-    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, **_: Any
-) -> tuple[int, ...]:
+    """Batch axes, then what is left of lhs, then of rhs (but `rhs_group`)."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     if len(lhs_batch) != len(rhs_batch):
         raise TypeError(
@@ -118,7 +118,12 @@ def _dot_general_shape(
                 f"dot_general requires {kind} to have the same shape, got {lhs_sizes} "
                 f"and {rhs_sizes}, of operands of shapes {lhs.shape} and {rhs.shape}."
             )
-    return result_shape(lhs.shape, rhs.shape, dimension_numbers)
+    lhs_kept = remaining(lhs.ndim, lhs_contract, lhs_batch)
+    rhs_kept = remaining(rhs.ndim, rhs_contract, rhs_batch, rhs_group)
+    return (
+        *(lhs.shape[axis] for axis in (*lhs_batch, *lhs_kept)),
+        *(rhs.shape[axis] for axis in rhs_kept),
+    )
 
 
 def _rank_of_dtype(dtype: Any) -> tuple:
@@ -137,13 +142,20 @@ def _rank_of_dtype(dtype: Any) -> tuple:
     )
 
 
-def _dot_general_dtype(
-    lhs: Any, rhs: Any, *, precision: Any, preferred_element_type: Any, **_: Any
+def dot_general_dtype(
+    lhs: Any,
+    rhs: Any,
+    *,
+    precision: Any,
+    preferred_element_type: Any,
+    name: str = "lax.dot_general",
+    **_: Any,
 ) -> Any:
+    """The more precise dtype of the two, or the preferred one if it is not narrower."""
     lhs_rank, rhs_rank = _rank_of_dtype(lhs.dtype), _rank_of_dtype(rhs.dtype)
     if lhs_rank == rhs_rank and lhs.dtype != rhs.dtype:
         raise TypeError(
-            f"lax.dot_general argument type error: {lhs.dtype}, {rhs.dtype}. Neither "
+            f"{name} argument type error: {lhs.dtype}, {rhs.dtype}. Neither "
             "dtype is more precise than the other; convert one operand."
         )
     dtype = lhs.dtype if lhs_rank >= rhs_rank else rhs.dtype
@@ -163,7 +175,7 @@ def _dot_general_dtype(
 
 
 dot_general_p = standard_primitive(
-    "dot_general", _dot_general_shape, _dot_general_dtype, meaning=_dot_general_meaning
+    "dot_general", dot_general_shape, dot_general_dtype, meaning=dot_general_meaning
 )
 
 # ----------------------------------------------------------------------------------
@@ -263,11 +275,11 @@ def _batched_numbers(ranks: Any, dims: Any, dimension_numbers: Any) -> tuple[Any
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     lhs_dim, rhs_dim = dims
     if lhs_dim is not not_mapped:
-        lhs_contract = _make_room(lhs_contract, lhs_dim)
-        lhs_batch = _make_room(lhs_batch, lhs_dim)
+        lhs_contract = make_room(lhs_contract, lhs_dim)
+        lhs_batch = make_room(lhs_batch, lhs_dim)
     if rhs_dim is not not_mapped:
-        rhs_contract = _make_room(rhs_contract, rhs_dim)
-        rhs_batch = _make_room(rhs_batch, rhs_dim)
+        rhs_contract = make_room(rhs_contract, rhs_dim)
+        rhs_batch = make_room(rhs_batch, rhs_dim)
     if lhs_dim is not not_mapped and rhs_dim is not not_mapped:
         lhs_batch = (lhs_dim, *lhs_batch)
         rhs_batch = (rhs_dim, *rhs_batch)
@@ -281,7 +293,7 @@ def _batched_numbers(ranks: Any, dims: Any, dimension_numbers: Any) -> tuple[Any
     return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
 
 
-def _make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
+def make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
     """Axes renumbered for a new axis at position `new`."""
     return tuple(axis + (axis >= new) for axis in axes)
 
@@ -291,7 +303,8 @@ def _make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------------
 
 
-def _convert(operand: Any, aval: ShapedArray, dtype: Any) -> Any:
+def convert(operand: Any, aval: ShapedArray, dtype: Any) -> Any:
+    """A StableHLO value of type `aval` with another dtype."""
     if dtype is None or aval.dtype == dtype:
         return operand
     return hlo.stablehlo.convert(hlo.tensor_type(aval.shape, np.dtype(dtype)), operand)
@@ -333,15 +346,15 @@ def _dot_general_lowering(
         lhs_dtype, rhs_dtype, dtype = _compute_dtypes(
             precision, lhs_aval.dtype, rhs_aval.dtype, dtype
         )
-        lhs = _convert(lhs, lhs_aval, lhs_dtype)
-        rhs = _convert(rhs, rhs_aval, rhs_dtype)
+        lhs = convert(lhs, lhs_aval, lhs_dtype)
+        rhs = convert(rhs, rhs_aval, rhs_dtype)
         if precision is not DotAlgorithmPreset.DEFAULT:
             options["algorithm"] = precision.to_attribute(lhs_dtype, rhs_dtype)
     elif lhs_aval.dtype != rhs_aval.dtype and not _multiplies_mixed(
         ctx.platform, lhs_aval.dtype, rhs_aval.dtype
     ):
-        lhs = _convert(lhs, lhs_aval, dtype)
-        rhs = _convert(rhs, rhs_aval, dtype)
+        lhs = convert(lhs, lhs_aval, dtype)
+        rhs = convert(rhs, rhs_aval, dtype)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = hlo.stablehlo.DotDimensionNumbers.get(
         lhs_batching_dimensions=list(lhs_batch),
@@ -357,7 +370,7 @@ def _dot_general_lowering(
         precision_config=precision_attribute(precision),
         **options,
     )
-    return _convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
+    return convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
 
 
 def _multiplies_mixed(platform: str, lhs: Any, rhs: Any) -> bool:

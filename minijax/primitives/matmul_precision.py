@@ -106,8 +106,7 @@ _float8_dtypes = tuple(
         "float8_e8m0fnu",
     )
 )
-_float8_outputs = _float8_dtypes[1], _float8_dtypes[3], _float8_dtypes[4]
-_float8_outputs += _float8_dtypes[2], _float8_dtypes[0]
+_float8_outputs = tuple(_float8_dtypes[index] for index in (1, 3, 4, 2, 0))
 
 _f16, _f32, _f64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
 _bf16 = np.dtype(ml_dtypes.bfloat16)
@@ -228,6 +227,17 @@ class DotAlgorithmPreset(enum.Enum):
         )
 
 
+# What a caller may write as a precision.
+PrecisionLike = (
+    None
+    | str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+)
+
 # What `dot_general` can do on CPUs, which would otherwise ignore the request silently.
 cpu_presets = frozenset(
     {
@@ -284,11 +294,10 @@ def canonicalize_precision(precision: Any) -> Any:
     )
 
 
-def precision_attribute(precision: Any) -> Any:
-    """The pair of precisions as an attribute of StableHLO operations."""
+def precision_attribute(precision: Any, dialect: Any = None) -> Any:
+    """The pair of precisions as an attribute of StableHLO (or CHLO) operations."""
     pair = precision
     if precision is None or is_algorithm(precision):
         pair = (Precision.DEFAULT, Precision.DEFAULT)
-    return hlo.ir.ArrayAttr.get(
-        [hlo.stablehlo.PrecisionAttr.get(str(one)) for one in pair]
-    )
+    attribute = (dialect or hlo.stablehlo).PrecisionAttr
+    return hlo.ir.ArrayAttr.get([attribute.get(str(one)) for one in pair])
