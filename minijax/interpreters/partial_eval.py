@@ -266,6 +266,14 @@ def inline_jaxpr(
     source = source_info.current()
     for eqn in jaxpr.eqns:
         invars = [v if type(v) is Literal else env[v] for v in eqn.invars]
+        staging = eqn.primitive.staging
+        if staging is not None and len(invars) == 1 and type(invars[0]) is Literal:
+            # With a literal as its argument there may be nothing to write.
+            literal = DynamicJaxprTracer(trace, invars[0].aval, invars[0])
+            staged = staging(trace, [literal], eqn.params)
+            if staged is not NotImplemented:
+                env[eqn.outvars[0]] = staged.atom
+                continue
         outvars = []
         for old in eqn.outvars:
             new = Var(old.aval)
