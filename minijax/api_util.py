@@ -201,19 +201,22 @@ class CallSignature:
         dynamic = []
         for position, arg in enumerate(args):
             if position in self.static_nums:
-                self._check_static(position, arg)
                 statics.append((position, type(arg), arg))
             else:
                 dynamic.append(arg)
         rest = {}
         for name, value in kwargs.items():
             if name in self.static_names:
-                self._check_static(name, value)
                 statics.append((name, type(value), value))
             else:
                 rest[name] = value
         leaves, tree = tree_flatten((tuple(dynamic), rest))
         return Bound(leaves, tree, tuple(statics), len(args))
+
+    def check_statics(self, bound: Bound) -> None:
+        """ValueError, naming the argument, for a static value that cannot be hashed."""
+        for where, _, value in bound.statics:
+            self._check_static(where, value)
 
     def _check_static(self, where: int | str, value: Any) -> None:
         name = self.argument_name(where) if isinstance(where, int) else where

@@ -20,7 +20,7 @@ from typing import Any
 import weakref
 
 from minijax import api_util, events, pretty, source_info
-from minijax.array import Array
+from minijax.array import Array, default_device
 from minijax.config import state
 from minijax.core import (
     ClosedJaxpr,
@@ -172,32 +172,49 @@ class JitFunction:
             return self._fun(*args, **kwargs)
         bound = self._signature.bind(args, kwargs)
         avals = []
+        buffers = []
         staged = state.trace is not eval_trace
+        usual = state.default_device is None
         for position, leaf in enumerate(bound.leaves):
+            if type(leaf) is Array:
+                avals.append(leaf.aval)
+                buffers.append(leaf._buffer)
+                usual = usual and leaf._placed is None
+                continue
+            staged = staged or isinstance(leaf, Tracer)
+            buffers.append(None)
             try:
                 avals.append(get_aval(leaf))
             except TypeError as error:
                 raise self._signature.bad_leaf(bound, position, error) from None
         key = (bound.tree, tuple(avals), state.trace_key, bound.statics)
-        if not staged and any(isinstance(leaf, Tracer) for leaf in bound.leaves):
-            staged = True
         if staged:
             traced = self._traced(bound, key)
             outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
             return tree_unflatten(traced.out_tree, outputs)
-        device, committed = dispatch.choose_device(bound.leaves)
-        usual = not committed and state.default_device is None
-        call_key = key if usual else (key, device, committed)
-        if usual and self._plain:
-            call_key = key[:3]
-        call = self._caches.calls.get(call_key)
+        device, committed = default_device(), False
+        if usual:
+            call_key = key[:3] if self._plain else key
+        else:
+            device, committed = dispatch.choose_device(bound.leaves)
+            call_key = (key, device, committed)
+        try:
+            call = self._caches.calls.get(call_key)
+        except TypeError:
+            self._signature.check_statics(bound)
+            raise
         if call is None:
             call = self._miss(bound, key, call_key, device, committed)
         elif events.subscribers:
             events.emit("jit.hit", function=self, key=key)
-        return call.unflatten(
-            call.program([dispatch.buffer_on(leaf, device) for leaf in bound.leaves])
-        )
+        if not usual:
+            buffers = [dispatch.buffer_on(leaf, device) for leaf in bound.leaves]
+        else:
+            for position, buffer in enumerate(buffers):
+                if buffer is None:
+                    leaf, aval = bound.leaves[position], avals[position]
+                    buffers[position] = dispatch.host_buffer(leaf, aval, device)
+        return call.unflatten(call.program(buffers))
 
     def _miss(
         self, bound: Any, key: tuple, call_key: tuple, device: Any, committed: bool
@@ -233,7 +250,11 @@ class JitFunction:
         axes = state.axis_env.axis_sizes
         if axes:
             key = (*key, tuple(axes.items()))
-        traced = self._caches.traced.get(key)
+        try:
+            traced = self._caches.traced.get(key)
+        except TypeError:
+            self._signature.check_statics(bound)
+            raise
         if traced is not None and all(t._trace.alive for t in traced.outer):
             return traced
         with self._caches.lock:
@@ -253,6 +274,7 @@ class JitFunction:
         """
         bound = self._signature.bind(args, kwargs)
         avals = tuple(api_util.abstract_leaf(self._signature, bound))
+        self._signature.check_statics(bound)
         key = (bound.tree, avals, state.trace_key, bound.statics)
         return self._traced(bound, key), bound
 

@@ -512,11 +512,13 @@ def backward_pass(
         return atom.val if type(atom) is Literal else env[atom]
 
     outer = source_info.current_name_stack()
+    linear = {var for var, value in env.items() if isinstance(value, Accumulator)}
     linear_eqns = []
     for eqn in jaxpr.eqns:
-        if any(isinstance(read(v), Accumulator) for v in eqn.invars):
+        if not linear.isdisjoint(eqn.invars):
             for var in eqn.outvars:
                 env[var] = Accumulator(var.aval.to_ct_aval())
+            linear.update(eqn.outvars)
             linear_eqns.append(eqn)
             continue
         with source_info.user_context(

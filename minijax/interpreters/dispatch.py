@@ -256,6 +256,9 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     return (default_device(), False) if chosen is None else (chosen, True)
 
 
+_number_types = frozenset(
+    [bool, int, float, np.float32, np.float64, np.int32, np.int64, np.bool_]
+)
 _NUMBER_BUFFERS = 1024
 _number_buffers: dict[tuple, Any] = {}
 
@@ -279,7 +282,7 @@ def host_buffer(value: Any, aval: Any, device: Any) -> Any:
     The buffers of Python numbers are kept: programs meet the same few again and again.
     """
     kind = type(value)
-    if kind is float or kind is int or kind is bool:
+    if kind in _number_types:
         # 0.0 and -0.0 are equal but not the same.
         key = (value or repr(value), kind, aval, device)
         buffer = _number_buffers.get(key)

@@ -315,7 +315,10 @@ class JaxprTrace(Trace):
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        if not any(self.is_unknown(arg) for arg in args):
+        for arg in args:
+            if type(arg) is DynamicJaxprTracer and arg._trace is self.unknown:
+                break
+        else:
             with set_current_trace(self.known):
                 return self.known.process_primitive(primitive, args, params)
         if primitive.partial_eval is not None:

@@ -1,0 +1,158 @@
+"""What is measured: each workload runs the same lines under jax and under minijax.
+
+Run as a program, `python workloads.py LIBRARY`, it measures all workloads in this process
+and prints one line of JSON: microseconds for each workload, the best of several repeats.
+`compare.py` starts it for both libraries in turn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+
+start = time.perf_counter()
+
+
+def load(library: str):
+    """Import a library by name: (module, its numpy)."""
+    if library == "jax":
+        import jax
+        import jax.numpy as jnp
+    else:
+        import minijax as jax
+        import minijax.numpy as jnp
+    return jax, jnp
+
+
+def best(function, calls: int, repeats: int = 7) -> float:
+    """Microseconds of one call: the best mean over `calls` calls, of `repeats` tries."""
+    smallest = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        for _ in range(calls):
+            function()
+        smallest = min(smallest, (time.perf_counter() - begin) / calls)
+    return smallest * 1e6
+
+
+OPERATIONS = 200
+
+
+def chain(step):
+    def repeated(x):
+        for _ in range(OPERATIONS):
+            x = step(x)
+        return x
+
+    return repeated
+
+
+def measure(jax, jnp) -> dict[str, float]:
+    lax = jax.lax
+    x = jnp.ones((3,))
+    times: dict[str, float] = {}
+
+    def trace(fun, *args):
+        # A fresh lambda each time, so that no cache of traces answers.
+        return lambda: jax.make_jaxpr(lambda *xs: fun(*xs))(*args)
+
+    inner = jax.jit(lambda x: lax.sin(x))
+    inner(x)
+    for name, step in (
+        ("trace: operator x + x", lambda x: x + x),
+        ("trace: operator x * 2.", lambda x: x * 2.0),
+        ("trace: lax.sin", lambda x: lax.sin(x)),
+        ("trace: nested jit, seen before", inner),
+        ("trace: jnp.where", lambda x: jnp.where(x > 0, x, 0.0)),
+    ):
+        times[name] = best(trace(chain(step), x), 1) / OPERATIONS
+
+    def mlp(params, x):
+        for w, b in params:
+            x = jnp.tanh(x @ w + b)
+        return x.sum()
+
+    params = [(jnp.ones((4, 4)) / 4, jnp.ones(4)) for _ in range(20)]
+    batch = jnp.ones((2, 4))
+    times["trace: grad of a 20-layer network"] = best(
+        trace(jax.grad(mlp), params, batch), 1, 5
+    )
+    times["trace: vmap(grad) of a 20-layer network"] = best(
+        trace(jax.vmap(jax.grad(mlp), in_axes=(None, 0)), params, batch), 1, 5
+    )
+
+    def lowering():
+        return jax.jit(lambda p, x: jax.grad(mlp)(p, x)).lower(params, batch)
+
+    times["trace + lower: that gradient"] = best(lowering, 1, 5)
+
+    def first_call():
+        jax.clear_caches()
+        jax.block_until_ready(jax.jit(lambda p, x: jax.grad(mlp)(p, x))(params, batch))
+
+    times["first call: that gradient, compiled"] = best(first_call, 1, 3)
+
+    f = jax.jit(lambda x: x + 1)
+    f(x)
+    times["call: one argument"] = best(lambda: f(x), 2000)
+    leaves = [jnp.ones(3) for _ in range(20)]
+    g = jax.jit(lambda xs: [leaf + 1 for leaf in xs])
+    g(leaves)
+    times["call: twenty leaves"] = best(lambda: g(leaves), 500)
+
+    times["eager: operator x + x"] = best(lambda: x + x, 1000)
+    times["eager: operator x * 2."] = best(lambda: x * 2.0, 1000)
+    times["eager: jnp.sum"] = best(lambda: jnp.sum(x), 500)
+    times["eager: jnp.where"] = best(lambda: jnp.where(x > 0, x, 0.0), 500)
+    eager_grad = jax.grad(lambda x: jnp.sum(jnp.sin(x) * x))
+    times["eager: grad of sum(sin(x) * x)"] = best(lambda: eager_grad(x), 20)
+
+    @jax.jit
+    def train(params, x):
+        gradient = jax.grad(mlp)(params, x)
+        return [
+            (w - 0.1 * dw, b - 0.1 * db)
+            for (w, b), (dw, db) in zip(params, gradient)
+        ]
+
+    wide = [(jnp.ones((128, 128)) / 128, jnp.ones(128)) for _ in range(4)]
+    images = jnp.ones((64, 128))
+    step = lambda: jax.block_until_ready(train(wide, images))  # noqa: E731
+    step()
+    times["training step, compiled"] = best(step, 50)
+    return times
+
+
+def disk_cache(library: str) -> float:
+    """Microseconds of a first call whose program lies in the cache on disk."""
+    jax, jnp = load(library)
+    if library == "minijax":
+        folder = os.environ["BENCHMARK_CACHE"]
+        jax.config.update("jax_compilation_cache_dir", folder)
+
+    def mlp(params, x):
+        for w, b in params:
+            x = jnp.tanh(x @ w + b)
+        return x.sum()
+
+    params = [(jnp.ones((4, 4)) / 4, jnp.ones(4)) for _ in range(20)]
+    batch = jnp.ones((2, 4))
+    begin = time.perf_counter()
+    jax.block_until_ready(jax.jit(jax.grad(mlp))(params, batch))
+    return (time.perf_counter() - begin) * 1e6
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[1]
+    if len(sys.argv) > 2 and sys.argv[2] == "disk":
+        os.environ.setdefault("BENCHMARK_CACHE", tempfile.gettempdir())
+        print(json.dumps({"first call: from the disk cache": disk_cache(chosen)}))
+    else:
+        begin_import = time.perf_counter()
+        modules = load(chosen)
+        import_time = (time.perf_counter() - begin_import) * 1e6
+        results = {"import": import_time, **measure(*modules)}
+        print(json.dumps(results))
