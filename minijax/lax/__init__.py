@@ -5,14 +5,15 @@ name is defined beside its primitive, on floor 3; this room only re-exports.
 
 In JAX: `jax.lax`.
 """
+# isort: skip_file
 
-from minijax.lax.at_index import (
-    dynamic_index_in_dim as dynamic_index_in_dim,
-    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
-)
 from minijax.control_flow.general_reduction import (
     reduce as reduce,
     reduce_p as reduce_p,
+)
+from minijax.lax.at_index import (
+    dynamic_index_in_dim as dynamic_index_in_dim,
+    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
 )
 from minijax.primitives.broadcasting import (
     broadcast as broadcast,
