@@ -12,6 +12,7 @@ In JAX: `jax/_src/lib/__init__.py`.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -73,6 +74,19 @@ def _set_process_wide_state() -> None:
 
 
 _set_process_wide_state()
+
+
+def _release_references(phase: str, info: dict[str, Any]) -> None:
+    """Lets go of what C++ threads no longer need.
+
+    They may not touch Python's reference counts, so they leave tracebacks and arrays
+    in a queue that is emptied here, whenever Python collects its own garbage.
+    """
+    if phase == "stop":
+        _jax.collect_garbage()
+
+
+gc.callbacks.append(_release_references)
 
 
 def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
