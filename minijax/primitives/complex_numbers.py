@@ -15,8 +15,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import get_aval
-from minijax.primitives import shaping
-from minijax.primitives.elementwise import neg, unbroadcast
+from minijax.primitives import elementwise, shaping
 from minijax.rules import complexes, def_linear, is_linear, nary, scalar_like, unary
 
 
@@ -40,7 +39,7 @@ real_p = unary("real", complexes, np.real, "real", _real_dtype)
 def_linear(real_p, lambda ct, x: [complex(ct, _scalar(ct, 0))])
 
 imag_p = unary("imag", complexes, np.imag, "imag", _real_dtype)
-def_linear(imag_p, lambda ct, x: [complex(_scalar(ct, 0), neg(ct))])
+def_linear(imag_p, lambda ct, x: [complex(_scalar(ct, 0), elementwise.neg(ct))])
 
 complex_p = nary(
     "complex",
@@ -53,15 +52,17 @@ complex_p = nary(
 def_linear(
     complex_p,
     lambda ct, x, y: [
-        unbroadcast(x.aval, real(ct)) if is_linear(x) else None,
-        unbroadcast(y.aval, imag(neg(ct))) if is_linear(y) else None,
+        elementwise.unbroadcast(x.aval, real(ct)) if is_linear(x) else None,
+        elementwise.unbroadcast(y.aval, imag(elementwise.neg(ct)))
+        if is_linear(y)
+        else None,
     ],
 )
 
 
 def _conj(x: Any) -> Any:
     if is_complex(x):
-        return complex(real(x), neg(imag(x)))
+        return complex(real(x), elementwise.neg(imag(x)))
     return complex(x, shaping.full_like(x, 0))
 
 

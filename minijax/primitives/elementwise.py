@@ -21,8 +21,7 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
-from minijax.primitives import complex_numbers, reductions, select, shaping
-from minijax.primitives.comparing import compare, eq, ge
+from minijax.primitives import comparing, complex_numbers, reductions, select, shaping
 from minijax.rules import (
     Zero,
     anything,
@@ -129,9 +128,7 @@ def _accuracy_attribute(accuracy: Any) -> Any:
     """StableHLO's attribute for an accuracy: a mode, its name, or a tolerance."""
     if isinstance(accuracy, Tolerance):
         atol, rtol, ulps = accuracy._key()
-        return hlo.stablehlo.ResultAccuracyAttr.get(
-            atol, rtol, ulps, "TOLERANCE"
-        )
+        return hlo.stablehlo.ResultAccuracyAttr.get(atol, rtol, ulps, "TOLERANCE")
     mode = accuracy.upper() if isinstance(accuracy, str) else accuracy.name
     return hlo.stablehlo.ResultAccuracyAttr.get(0.0, 0.0, 0, mode)
 
@@ -281,10 +278,10 @@ rem_p.without("transpose", "its jvp multiplies: the tangent itself is only broad
 def _balanced_equal(x: Any, out: Any, y: Any) -> Any:
     """1 where `x` alone is the extremum, 1/2 where both operands are, else 0."""
     alone = select.select(
-        eq(x, out), shaping.full_like(out, 1), shaping.full_like(out, 0)
+        comparing.eq(x, out), shaping.full_like(out, 1), shaping.full_like(out, 0)
     )
     share = select.select(
-        eq(y, out), shaping.full_like(out, 2), shaping.full_like(out, 1)
+        comparing.eq(y, out), shaping.full_like(out, 2), shaping.full_like(out, 1)
     )
     return div(alone, share)
 
@@ -363,7 +360,9 @@ def _sign_lowering(ctx: Any, x: Any) -> Any:
     (aval,) = ctx.avals_in
     if dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         zero, one = ctx.full_like(0, aval), ctx.full_like(1, aval)
-        return hlo.stablehlo.select(compare(x, zero, "EQ", "UNSIGNED"), zero, one)
+        return hlo.stablehlo.select(
+            comparing.compare(x, zero, "EQ", "UNSIGNED"), zero, one
+        )
     return hlo.stablehlo.sign(x)
 
 
@@ -381,7 +380,7 @@ abs_p = unary(
 
 def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
     if not complex_numbers.is_complex(x):
-        return select.select(ge(x, _scalar(x, 0)), t, neg(t))
+        return select.select(comparing.ge(x, _scalar(x, 0)), t, neg(t))
     # d|z| = Re(conj(z) dz) / |z|
     turned = complex_numbers.conj(x)
     size = _replace_zero(shaping.convert_element_type(out, get_aval(x).dtype))
@@ -579,7 +578,7 @@ def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
     dtype = get_aval(x).dtype
     x = broadcast_like(x, get_aval(out).shape)
     y = broadcast_like(shaping.convert_element_type(y, dtype), get_aval(out).shape)
-    zero = eq(y, _scalar(y, 0))
+    zero = comparing.eq(y, _scalar(y, 0))
     none = shaping.full_like(y, 0)
     slope = mul(_replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
     return mul(t, select.select(zero, none, slope))
@@ -595,7 +594,7 @@ def_jvp_with_output(pow_p, _pow_jvp_base, _pow_jvp_exponent)
 
 def _replace_zero(x: Any) -> Any:
     """`x` with 1 in place of 0, where a factor of 0 makes the value irrelevant."""
-    return select.select(eq(x, _scalar(x, 0)), shaping.full_like(x, 1), x)
+    return select.select(comparing.eq(x, _scalar(x, 0)), shaping.full_like(x, 1), x)
 
 
 integer_pow_p = unary(
