@@ -156,6 +156,19 @@ def _dot(
     )
 
 
+def _trace(
+    self: Any,
+    offset: Any = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: None = None,
+) -> Any:
+    return contractions.trace(
+        self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype, out=out
+    )
+
+
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
@@ -277,7 +290,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "swapaxes": shaping.swapaxes,
     "take": selection.take,
     "to_device": _to_device,
-    "trace": contractions.trace,
+    "trace": _trace,
     "transpose": _transpose,
     "var": _var,
     "view": _view,

@@ -5,7 +5,8 @@ In JAX: `numpy/array_constructors.py` and `numpy/array_creation.py`.
 
 import operator
 import types
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from minijax.numpy.promotion import (
     ensure_arraylike,
     unwrap_jax_array,
 )
+from minijax.primitives.casting import convert_element_type_to
+from minijax.primitives.ordering import array_copy
 
 _traced_or_array = (Tracer, Array)
 _python_scalars = (bool, int, float, complex)
@@ -64,7 +67,7 @@ def array(
 
 def _from_data(object: Any, dtype: Any, copy: bool) -> Array:
     if isinstance(object, _traced_or_array):
-        result = lax.copy(object) if copy else object
+        result = array_copy(object) if copy else object
         return result if dtype is None else lax.convert_element_type(result, dtype)
     if isinstance(object, _python_scalars):
         if dtype is None:
@@ -81,7 +84,7 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Array:
         dtype = _common_dtype(leaves)
     if not any(isinstance(leaf, _traced_or_array) for leaf in leaves):
         return lax.stage(np.asarray(_unwrapped(object), dtype=dtype))
-    return _stacked([array(each, dtype=dtype, copy=False) for each in object])
+    return _stacked(array(each, dtype=dtype, copy=False) for each in object)
 
 
 def _from_numpy(value: Any, dtype: Any) -> Array:
@@ -114,7 +117,7 @@ def _common_dtype(leaves: Sequence[Any]) -> Any:
         return dtypes.lattice_result_type(*map(np.asarray, leaves))[0]
 
 
-def _stacked(arrays: list[Array]) -> Array:
+def _stacked(arrays: Iterable[Array]) -> Array:
     rows = [lax.expand_dims(each, [0]) for each in arrays]
     while len(rows) > _CONCATENATE_AT_ONCE:
         groups = range(0, len(rows), _CONCATENATE_AT_ONCE)
@@ -159,11 +162,19 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         dtype = dtypes.default_float_dtype()
     else:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "astype")
-    if dtypes.issubdtype(x.dtype, np.complexfloating) and dtype == np.bool_:
-        x = lax.ne(x, np.zeros((), x.dtype))
-    result = lax.convert_element_type(x, dtype)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        if dtype == np.bool_:
+            x = lax.ne(x, np.zeros((), x.dtype))
+        elif not dtypes.issubdtype(dtype, np.complexfloating):
+            warnings.warn(
+                "Casting from complex to real drops the imaginary part, and will be "
+                "an error. Write jnp.real(x) or jnp.imag(x) first.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+    result = convert_element_type_to(x, dtype, warn_on_complex_to_real_cast=False)
     if copy and result is x:
-        result = lax.copy(result)
+        result = array_copy(result)
     return result if device is None else api.device_put(result, device)
 
 

@@ -25,9 +25,10 @@ class ufunc:
     """An elementwise function with NumPy's ways of applying it along an axis.
 
     `nin` and `nout` count arguments and results, `identity` is the neutral element
-    (None if there is none). `reduce`, `accumulate` and `at` name faster ways than
-    the loops that are used otherwise. The arguments `out` and `where` of NumPy's
-    call are not supported, since arrays do not change.
+    (None if there is none). `reduce`, `accumulate` and `at` name the ways in which
+    that is done at once; otherwise it is done in turn, which takes equations for each
+    element, unless the function is `associative`. NumPy's arguments `out` and `where`
+    are not supported, since arrays do not change.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class ufunc:
         *,
         name: str | None = None,
         identity: Any = None,
+        associative: bool = True,
         call: Callable[..., Any] | None = None,
         reduce: Callable[..., Array] | None = None,
         accumulate: Callable[..., Array] | None = None,
@@ -56,6 +58,7 @@ class ufunc:
         self.nout = operator.index(nout)
         self.nargs = self.nin
         self.identity = identity
+        self.associative = associative
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
@@ -166,13 +169,13 @@ def reduce(
             )
     function = self._reduce
     if function is None:
-        return _reduce_in_loop(self, a, axis, dtype, keepdims, initial, where)
+        return _reduce_in_turn(self, a, axis, dtype, keepdims, initial, where)
     return function(
         a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where
     )
 
 
-def _reduce_in_loop(
+def _reduce_in_turn(
     self: ufunc,
     a: Any,
     axis: int | None,
@@ -181,6 +184,7 @@ def _reduce_in_loop(
     initial: Any,
     where: Any,
 ) -> Array:
+    """A reduction from left to right: one equation for each element along the axis."""
     a = as_array(a)
     if isinstance(axis, tuple):
         raise NotImplementedError(f"{self.__name__}.reduce over a tuple of axes")
@@ -202,16 +206,13 @@ def _reduce_in_loop(
             f"zero-size array to reduction operation {self.__name__} which has no "
             "identity"
         )
-
-    def step(i: Any, value: Array) -> Array:
-        combined = self(value, a[i].astype(dtype))
-        return combined if mask is None else _where(mask[i], combined, value)
-
     first = 1 if initial is None else 0
-    start = a[0] if initial is None else initial
-    start = broadcast_to(as_array(start).astype(dtype), a.shape[1:])
-    result = lax.fori_loop(first, length, step, start)
-    return result.reshape(kept) if keepdims else result
+    value = a[0] if initial is None else initial
+    value = broadcast_to(as_array(value).astype(dtype), a.shape[1:])
+    for i in range(first, length):
+        combined = self(value, a[i].astype(dtype))
+        value = combined if mask is None else _where(mask[i], combined, value)
+    return value.reshape(kept) if keepdims else value
 
 
 @jit(static_argnames=("self", "axis", "dtype"))
@@ -227,14 +228,14 @@ def accumulate(self: ufunc, a: Any, axis: int = 0, dtype: Any = None) -> Array:
     axis = canonicalize_axis(axis, a.ndim)
     if a.size == 0:
         return lax.full(a.shape, 0, dtype)
-    a = _axis_to_front(a, axis).astype(dtype)
-
-    def step(carry: Array, x: Array) -> tuple[Array, Array]:
-        combined = self(carry, x).astype(dtype)
-        return combined, combined
-
-    _, rest = lax.scan(step, a[0], a[1:])
-    result = lax.concatenate([a[:1], rest], 0)
+    a = a.astype(dtype)
+    if self.associative:
+        return lax.associative_scan(self, a, axis=axis)
+    a = _axis_to_front(a, axis)
+    values = [a[0]]
+    for i in range(1, a.shape[0]):
+        values.append(self(values[-1], a[i]).astype(dtype))
+    result = lax.concatenate([lax.expand_dims(value, (0,)) for value in values], 0)
     order = [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)]
     return lax.transpose(result, order)
 
@@ -262,14 +263,13 @@ def at(self: ufunc, a: Any, indices: Any, b: Any = None) -> Array:
         value = broadcast_to(value, (*shape, *value.shape[len(shape) :]))
         operands = (value.reshape(math.prod(shape), *value.shape[len(shape) :]),)
 
-    def step(i: Any, result: Array) -> Array:
+    for i in range(math.prod(shape)):
         index = tuple(
             column if isinstance(column, slice) else column[i] for column in columns
         )
         values = [operand[i] for operand in operands]
-        return result.at[index].set(self(result.at[index].get(), *values))
-
-    return lax.fori_loop(0, math.prod(shape), step, a)
+        a = a.at[index].set(self(a.at[index].get(), *values))
+    return a
 
 
 @jit(static_argnums=(0,))

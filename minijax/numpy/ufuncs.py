@@ -45,6 +45,7 @@ def binary_ufunc(
     reduce: Callable[..., Array] | None = None,
     accumulate: Callable[..., Array] | None = None,
     at: Callable[..., Array] | None = None,
+    associative: bool = True,
 ) -> Callable[[Callable[[Any, Any], Array]], ufunc]:
     """Make a `ufunc` of a function of two arrays, inlined where it is traced."""
 
@@ -56,6 +57,7 @@ def binary_ufunc(
             nout=1,
             call=call,
             identity=identity,
+            associative=associative,
             reduce=reduce,
             accumulate=accumulate,
             at=at,
@@ -97,7 +99,7 @@ def add(x: Any, y: Any, /) -> Array:
     return lax.bitwise_or(x, y) if dtype_of(x) == _bool else lax.add(x, y)
 
 
-@binary_ufunc(None, at=_subtract_at)
+@binary_ufunc(None, at=_subtract_at, associative=False)
 def subtract(x: Any, y: Any, /) -> Array:
     """`x - y` elementwise. Bools cannot be subtracted: TypeError."""
     return lax.sub(*promote_args("subtract", x, y))

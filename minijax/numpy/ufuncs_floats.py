@@ -3,6 +3,7 @@
 In JAX: `numpy/ufuncs.py` and parts of `numpy/lax_numpy.py`.
 """
 
+import math
 import operator
 from typing import Any
 
@@ -25,7 +26,6 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     strong_constant_like,
 )
-from minijax.numpy.reductions import any as any_true
 from minijax.numpy.reductions import refuse_out
 from minijax.numpy.ufuncs import (
     absolute,
@@ -384,21 +384,19 @@ def gcd(x1: Any, x2: Any) -> Array:
     x1, x2 = promote_dtypes(*ensure_arraylike("gcd", x1, x2))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.gcd must be integers.")
-    x1, x2 = _broadcast_arrays(x1, x2)
-
-    def unfinished(pair: tuple[Array, Array]) -> Array:
-        return any_true(pair[1] != 0)
-
-    def step(pair: tuple[Array, Array]) -> tuple[Array, Array]:
-        x1, x2 = pair
-        divisor = _where(x2 != 0, x2, x1)
-        rest = _where(x2 != 0, lax.rem(x1, x2), constant_like(x2, 0))
-        larger = _where(divisor < rest, rest, divisor)
-        smaller = _where(divisor < rest, divisor, rest)
-        return larger, smaller
-
-    result, _ = lax.while_loop(unfinished, step, (absolute(x1), absolute(x2)))
-    return result
+    larger, smaller = _broadcast_arrays(x1, x2)
+    larger, smaller = absolute(larger), absolute(smaller)
+    # The worst case are neighbours in Fibonacci's sequence, which grows by the golden
+    # ratio: that many steps are enough for every pair of numbers of this width.
+    bits = dtypes.iinfo(x1.dtype).bits
+    zero = constant_like(smaller, 0)
+    for _ in range(math.ceil(bits / math.log2((1 + math.sqrt(5)) / 2)) + 1):
+        unfinished = lax.ne(smaller, zero)
+        divisor = lax.select(unfinished, smaller, larger)
+        rest = lax.rem(larger, divisor)
+        larger = divisor
+        smaller = lax.select(unfinished, rest, lax.full_like(rest, 0))
+    return larger
 
 
 @jit
