@@ -25,6 +25,7 @@ FLOORS = (
 )
 INNER = FLOORS[4:]
 WEEKEND = [
+    "avals.py",
     "core.py",
     "rules.py",
     "interpreters/partial_eval.py",
