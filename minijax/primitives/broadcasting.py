@@ -28,7 +28,7 @@ from minijax.core import (
     register,
 )
 from minijax.primitives.casting import asarray, convert_element_type_to
-from minijax.rules import def_linear, is_linear, moveaxis
+from minijax.rules import def_linear, is_linear, moveaxis, scalar_like
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -161,11 +161,11 @@ def _broadcast_lowering(
 
 def _broadcast_staging(trace: Any, args: Any, params: dict[str, Any]) -> Any:
     """Write nothing where nothing is repeated or moved."""
-    aval = get_aval(args[0])
-    in_order = params["broadcast_dimensions"] == tuple(range(len(params["shape"])))
-    if in_order and aval.shape == params["shape"] and params["sharding"] is None:
-        return trace.lift(args[0])
-    return NotImplemented
+    shape = params["shape"]
+    if get_aval(args[0]).shape != shape or params["sharding"] is not None:
+        return NotImplemented
+    in_order = params["broadcast_dimensions"] == tuple(range(len(shape)))
+    return trace.lift(args[0]) if in_order else NotImplemented
 
 
 broadcast_in_dim_p.staging = _broadcast_staging
@@ -370,6 +370,10 @@ def full_like(
     `x` is anything with a shape and a dtype; `dtype` and `shape` override its own. An
     `x` that insists on a device has the new array there too.
     """
+    if dtype is None and isinstance(x, Tracer) and type(fill_value) in _fast_fills:
+        aval = x.aval
+        if not isinstance(aval.dtype, dtypes.ExtendedDType):
+            return _filled(aval, fill_value, aval.shape if shape is None else shape)
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
@@ -379,6 +383,19 @@ def full_like(
     if sharding is None and type(x) is Array and not weak and x._placed is not None:
         sharding = x.sharding if x.committed else None
     return full(new_shape, value, sharding=sharding)
+
+
+# Rules fill arrays with these all the time: a literal, and no conversion.
+_fast_fills = (int, float, bool)
+
+
+def _filled(aval: ShapedArray, value: Any, shape: Sequence[int]) -> Any:
+    scalar = scalar_like(aval, value)
+    if len(shape) == 0:
+        return convert_element_type_to(scalar, aval.dtype, aval.weak_type)
+    return broadcast_in_dim_p.bind(
+        scalar, shape=canonicalize_shape(shape), broadcast_dimensions=(), sharding=None
+    )
 
 
 def _shape_like(x: Any) -> tuple[int, ...]:

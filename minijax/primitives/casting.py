@@ -158,10 +158,10 @@ def _convert_staging(trace: Any, args: Any, params: dict[str, Any]) -> Any:
         return NotImplemented
     if type(x.atom) is Literal:
         value = np.asarray(x.atom.val, x.aval.dtype)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = _convert_meaning(value, dtype, weak, None)[()]
-        return _literal_tracer(trace, value, x.aval.update(dtype=dtype, weak_type=weak))
+        if value.dtype != dtype:
+            with np.errstate(all="ignore"):
+                value = _convert_meaning(value, dtype, weak, None)
+        return _literal_tracer(trace, value[()], ShapedArray((), dtype, weak))
     same = x.aval.dtype == dtype and x.aval.weak_type == weak
     if same and params["sharding"] is None:
         return x
