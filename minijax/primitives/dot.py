@@ -324,6 +324,39 @@ def _compute_dtypes(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple:
     return lhs, rhs, _nearest(out, precision.supported_output_types(lhs, rhs))
 
 
+def prepared_operands(
+    ctx: Any, lhs: Any, rhs: Any, precision: Any
+) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """The operands in the dtypes that a platform multiplies, the result's dtype there.
+
+    The last part of the answer is the attribute of an algorithm, if one is asked for.
+
+    In JAX: `lax/lax.py`, `_handle_dot_precision`.
+    """
+    lhs_aval, rhs_aval, *_ = ctx.avals_in
+    dtype = ctx.avals_out[0].dtype
+    if is_algorithm(precision):
+        if ctx.platform == "cpu" and precision not in cpu_presets:
+            raise ValueError(
+                f"The precision '{precision}' is not supported by dot_general on CPU"
+            )
+        lhs_dtype, rhs_dtype, dtype = _compute_dtypes(
+            precision, lhs_aval.dtype, rhs_aval.dtype, dtype
+        )
+        lhs = convert(lhs, lhs_aval, lhs_dtype)
+        rhs = convert(rhs, rhs_aval, rhs_dtype)
+        if precision is DotAlgorithmPreset.DEFAULT:
+            return lhs, rhs, dtype, {}
+        algorithm = precision.to_attribute(lhs_dtype, rhs_dtype)
+        return lhs, rhs, dtype, {"algorithm": algorithm}
+    if lhs_aval.dtype != rhs_aval.dtype and not _multiplies_mixed(
+        ctx.platform, lhs_aval.dtype, rhs_aval.dtype
+    ):
+        lhs = convert(lhs, lhs_aval, dtype)
+        rhs = convert(rhs, rhs_aval, dtype)
+    return lhs, rhs, dtype, {}
+
+
 @dot_general_p.def_lowering
 def _dot_general_lowering(
     ctx: Any,
@@ -335,26 +368,8 @@ def _dot_general_lowering(
     preferred_element_type: Any,
     out_sharding: Any,
 ) -> Any:
-    (lhs_aval, rhs_aval), (out_aval,) = ctx.avals_in, ctx.avals_out
-    dtype = out_aval.dtype
-    options: dict[str, Any] = {}
-    if is_algorithm(precision):
-        if ctx.platform == "cpu" and precision not in cpu_presets:
-            raise ValueError(
-                f"The precision '{precision}' is not supported by dot_general on CPU"
-            )
-        lhs_dtype, rhs_dtype, dtype = _compute_dtypes(
-            precision, lhs_aval.dtype, rhs_aval.dtype, dtype
-        )
-        lhs = convert(lhs, lhs_aval, lhs_dtype)
-        rhs = convert(rhs, rhs_aval, rhs_dtype)
-        if precision is not DotAlgorithmPreset.DEFAULT:
-            options["algorithm"] = precision.to_attribute(lhs_dtype, rhs_dtype)
-    elif lhs_aval.dtype != rhs_aval.dtype and not _multiplies_mixed(
-        ctx.platform, lhs_aval.dtype, rhs_aval.dtype
-    ):
-        lhs = convert(lhs, lhs_aval, dtype)
-        rhs = convert(rhs, rhs_aval, dtype)
+    (out_aval,) = ctx.avals_out
+    lhs, rhs, dtype, options = prepared_operands(ctx, lhs, rhs, precision)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = hlo.stablehlo.DotDimensionNumbers.get(
         lhs_batching_dimensions=list(lhs_batch),

@@ -39,6 +39,7 @@ from minijax.primitives.dot import (
     dot_general_meaning,
     dot_general_shape,
     make_room,
+    prepared_operands,
     remaining,
 )
 from minijax.primitives.matmul_precision import (
@@ -351,7 +352,8 @@ def _ragged_instruction(
     """TPUs have an instruction for it, which skips what is of another group."""
     numbers = ragged_dot_dimension_numbers
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-    (out,) = ctx.avals_out
+    (out_aval,) = ctx.avals_out
+    lhs, rhs, dtype, _algorithm = prepared_operands(ctx, lhs, rhs, precision)
     attribute = hlo.chlo.RaggedDotDimensionNumbers.get(
         lhs_batching_dimensions=list(lhs_batch),
         rhs_batching_dimensions=list(rhs_batch),
@@ -360,18 +362,15 @@ def _ragged_instruction(
         lhs_ragged_dimensions=list(numbers.lhs_ragged_dimensions),
         rhs_group_dimensions=list(numbers.rhs_group_dimensions),
     )
-    lhs_aval, rhs_aval, _sizes = ctx.avals_in
-    if lhs_aval.dtype != rhs_aval.dtype:
-        lhs = convert(lhs, lhs_aval, out.dtype)
-        rhs = convert(rhs, rhs_aval, out.dtype)
-    return hlo.chlo.ragged_dot(
-        ctx.result_type(),
+    out = hlo.chlo.ragged_dot(
+        hlo.tensor_type(out_aval.shape, dtype),
         lhs,
         rhs,
         group_sizes,
         attribute,
         precision_config=precision_attribute(precision, hlo.chlo),
     )
+    return convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
 
 
 ragged_dot_general_p.def_lowering(_ragged_instruction, platform="tpu")

@@ -72,6 +72,24 @@ def test_values(name):
     assert_same_texts(minijax, jax, build(name), *args, differentiate=False)
 
 
+@pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.int8, np.float32)])
+def test_tpus_get_an_instruction_of_their_own(dtypes):
+    from minijax.interpreters import mlir
+
+    x, y = LHS.astype(dtypes[0]), RHS.astype(dtypes[1])
+    jaxpr = minijax.make_jaxpr(minijax.lax.ragged_dot)(x, y, SIZES)
+    ours = mlir.lower_to_module(jaxpr, "ragged_dot", "tpu").text()
+    traced = jax.jit(jax.lax.ragged_dot).trace(x, y, SIZES)
+    theirs = traced.lower(lowering_platforms=("tpu",)).as_text()
+
+    def operations(text):
+        lines = [line.strip() for line in text.splitlines()]
+        return [line.split(" : ")[0] for line in lines if line.startswith("%")]
+
+    assert operations(ours) == operations(theirs)
+    assert any("ragged_dot" in line for line in operations(ours))
+
+
 @pytest.mark.parametrize("name", MODES)
 def test_the_meaning_in_numpy(name):
     args = operands(name)
