@@ -138,9 +138,45 @@ def _threefry_function(ctx: Any, aval: ShapedArray) -> Any:
     module_context.symbols.insert(function)
     block = function.add_entry_block()
     with hlo.ir.InsertionPoint(block):
-        results = encrypt(StablehloWords(ctx, aval), *block.arguments)
+        arguments = list(block.arguments)
+        if ctx.platform == "cpu" and aval.size:
+            results = _encrypt_in_loop(ctx, aval, arguments)
+        else:
+            results = encrypt(StablehloWords(ctx, aval), *arguments)
         hlo.func.ReturnOp(list(results))
     return function
+
+
+def _encrypt_in_loop(ctx: Any, aval: ShapedArray, arguments: list[Any]) -> list[Any]:
+    """The rounds as the body of a loop that runs once.
+
+    On CPU, XLA would fuse the rounds with whatever uses the bits, and a fused sampler
+    may round its last digit differently. JAX has a loop of five steps here, and nothing
+    is fused across a loop; with one step its samplers have the same bits, and this
+    runs three times as fast. XLA must not see that there is one step, or it takes the
+    loop away: the counter becomes `word | 1`, which is never 0.
+    """
+    counter = hlo.tensor_type((), UINT32)
+    zero = ctx.constant(np.uint32(0))
+    types = [counter, *(argument.type for argument in arguments)]
+    loop = hlo.stablehlo.WhileOp(types, [zero, *arguments])
+    condition = loop.regions[0].blocks.append(*types)
+    with hlo.ir.InsertionPoint(condition):
+        equal = hlo.stablehlo.ComparisonDirectionAttr.get("EQ")
+        same = hlo.stablehlo.compare(
+            condition.arguments[0], ctx.constant(np.uint32(0)), equal
+        )
+        hlo.stablehlo.return_([same])
+    body = loop.regions[1].blocks.append(*types)
+    with hlo.ir.InsertionPoint(body):
+        key1, key2, x1, x2 = list(body.arguments)[1:]
+        ones = hlo.int_array([1] * aval.ndim)
+        corner = hlo.stablehlo.slice(key1, hlo.int_array([0] * aval.ndim), ones, ones)
+        word = hlo.stablehlo.reshape(counter, corner)
+        odd = hlo.stablehlo.or_(word, ctx.constant(np.uint32(1)))
+        x1, x2 = encrypt(StablehloWords(ctx, aval), key1, key2, x1, x2)
+        hlo.stablehlo.return_([odd, key1, key2, x1, x2])
+    return list(loop.results)[3:]
 
 
 threefry2x32_p = several_results("threefry2x32", _threefry_type, _threefry_meaning)

@@ -170,7 +170,7 @@ def _draw_by_weight(key: Array, weights: Array, shape: Shape) -> Array:
     cumulative = jnp.cumsum(weights)
     # 1 - u is in (0, 1], so that an element of weight 0 at the front is never drawn.
     r = cumulative[-1] * (1 - uniform(key, shape, dtype=cumulative.dtype))
-    return jnp.searchsorted(cumulative, r).astype(int)
+    return jnp.searchsorted(cumulative, r, method="sort").astype(int)
 
 
 def categorical(
