@@ -19,18 +19,18 @@ In JAX: `jax/_src/core.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
 import operator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import effects, errors, source_info
+from minijax import dtypes, effects, errors, source_info
 from minijax.avals import AbstractRef as AbstractRef
 from minijax.avals import AbstractToken as AbstractToken
 from minijax.avals import AbstractValue as AbstractValue
-from minijax.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from minijax.avals import ShapedArray as ShapedArray
+from minijax.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from minijax.avals import abstract_token as abstract_token
 from minijax.avals import aval_of_class as aval_of_class
 from minijax.avals import canonicalize_dim as canonicalize_dim
@@ -44,8 +44,7 @@ from minijax.avals import typeof as typeof
 from minijax.avals import unmapped_aval as unmapped_aval
 from minijax.avals import valid_jaxtype as valid_jaxtype
 from minijax.backend import door
-from minijax.config import State, install, override, state
-
+from minijax.config import State, state
 
 
 def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
@@ -167,7 +166,14 @@ class DebugInfo:
     be given as a function, `names_of`, that is called when a message needs them.
     """
 
-    __slots__ = ("traced_for", "name", "place", "result_paths", "_arg_names", "_names_of")
+    __slots__ = (
+        "traced_for",
+        "name",
+        "place",
+        "result_paths",
+        "_arg_names",
+        "_names_of",
+    )
 
     def __init__(
         self,
@@ -200,9 +206,7 @@ class DebugInfo:
         return f"{self.name} at {self.place}" if self.place else self.name
 
     def with_result_paths(self, paths: tuple[str, ...]) -> DebugInfo:
-        return DebugInfo(
-            self.traced_for, self.name, self.place, self.arg_names, paths
-        )
+        return DebugInfo(self.traced_for, self.name, self.place, self.arg_names, paths)
 
 
 no_debug_info = DebugInfo("unknown", "<unknown>")
@@ -569,14 +573,23 @@ class Trace:
         raise TypeError(f"{type(self).__name__} cannot process primitives")
 
     def process_custom_jvp_call(
-        self, primitive: Primitive, fun: Callable, jvp: Callable, args: Sequence[Any],
+        self,
+        primitive: Primitive,
+        fun: Callable,
+        jvp: Callable,
+        args: Sequence[Any],
         **params: Any,
     ) -> list[Any]:
         raise TypeError(f"{type(self).__name__} cannot process custom_jvp calls")
 
     def process_custom_vjp_call(
-        self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
-        args: Sequence[Any], **params: Any,
+        self,
+        primitive: Primitive,
+        fun: Callable,
+        fwd: Callable,
+        bwd: Callable,
+        args: Sequence[Any],
+        **params: Any,
     ) -> list[Any]:
         raise TypeError(f"{type(self).__name__} cannot process custom_vjp calls")
 
@@ -725,6 +738,10 @@ class Tracer:
         return complex(self._concrete_scalar("complex", "astype(complex)"))
 
     def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError(
+                "Only integer scalar arrays can be converted to a scalar index."
+            )
         return operator.index(self._concrete(errors.TracerIntegerConversionError))
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -801,91 +818,6 @@ def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:
     )
 
 
-# ----------------------------------------------------------------------------------
-# Named axes
-# ----------------------------------------------------------------------------------
-
-
-class AxisEnv:
-    """The named axes in scope (from `vmap(axis_name=...)` and `shard_map`): sizes.
-
-    In JAX: `core.py`, `AxisEnv`.
-    """
-
-    __slots__ = ("axis_sizes",)
-
-    def __init__(self, axis_sizes: dict[Hashable, int]):
-        self.axis_sizes = axis_sizes
-
-    def axis_size(self, name: Hashable) -> int:
-        if name not in self.axis_sizes:
-            raise NameError(
-                f"unbound axis name: {name}. The named axes in scope are "
-                f"{list(self.axis_sizes) or 'none'}: give the axis its name with "
-                f"`vmap(f, axis_name={name!r})` or use it inside `shard_map`."
-            )
-        return self.axis_sizes[name]
-
-    def axis_exists(self, name: Hashable) -> bool:
-        return name in self.axis_sizes
-
-    def axis_names(self) -> list[Hashable]:
-        return list(self.axis_sizes)
-
-    # By value: it is a field of `state.trace_key`, since a size may be traced in.
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, AxisEnv) and self.axis_sizes == other.axis_sizes
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.axis_sizes.items()))
-
-
-install("axis_env", AxisEnv({}))
-
-
-class extend_axis_env:
-    """Context manager: bring named axes into scope."""
-
-    __slots__ = ("change", "new")
-
-    def __init__(self, axes: Sequence[tuple[Hashable, int]]):
-        self.new = dict(axes)
-
-    def __enter__(self) -> None:
-        if self.new:
-            sizes = {**state.axis_env.axis_sizes, **self.new}
-            self.change = override("axis_env", AxisEnv(sizes))
-            self.change.__enter__()
-
-    def __exit__(self, *exception: Any) -> None:
-        if self.new:
-            self.change.__exit__(*exception)
-
-
-class NamedAxisEffect(effects.Effect):
-    """The program uses a named axis, which must be in scope where it runs."""
-
-    __slots__ = ("name",)
-
-    def __init__(self, name: Hashable):
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"NamedAxis({self.name})"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, NamedAxisEffect) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash((NamedAxisEffect, self.name))
-
-
-effects.lowerable_effects.add_type(NamedAxisEffect)
-effects.control_flow_allowed_effects.add_type(NamedAxisEffect)
-effects.custom_derivatives_allowed_effects.add_type(NamedAxisEffect)
-effects.remat_allowed_effects.add_type(NamedAxisEffect)
-
-
 def positional_effects(jaxpr: Jaxpr) -> frozenset:
     """The effects that an equation carrying `jaxpr` has, seen from outside."""
     return jaxpr.effects
@@ -913,5 +845,3 @@ def merge(flags: Sequence[bool], no: Sequence[Any], yes: Sequence[Any]) -> list[
     """The inverse of `partition`."""
     falses, trues = iter(no), iter(yes)
     return [next(trues) if flag else next(falses) for flag in flags]
-
-

@@ -24,7 +24,7 @@ from minijax.numpy.promotion import (
     ensure_arraylike,
     ensure_arraylike_tuple,
 )
-from minijax.numpy.ufuncs import power
+from minijax.numpy.ufuncs import add, power
 
 
 def _size(value: Any, name: str) -> int:
@@ -59,7 +59,7 @@ def eye(
     shape = (_size(N, "N"), _size(N if M is None else M, "M"))
     row = lax.broadcasted_iota(offset.dtype, shape, 0)
     column = lax.broadcasted_iota(offset.dtype, shape, 1)
-    shifted = lax.add(row, offset)
+    shifted = add(row, offset)
     result = lax.convert_element_type(lax.eq(shifted, column), dtype)
     return result if device is None else api.device_put(result, device)
 
