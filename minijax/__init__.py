@@ -10,8 +10,8 @@ The names are JAX's. The core's reading order stands at the top of `minijax/core
 
 from minijax import errors as errors
 from minijax import lax as lax
-from minijax import numpy as numpy
 from minijax import nn as nn
+from minijax import numpy as numpy
 from minijax import random as random
 from minijax import sharding as sharding
 from minijax import tree as tree
@@ -65,8 +65,8 @@ from minijax.config import threefry_partitionable as threefry_partitionable
 from minijax.core import ShapeDtypeStruct as ShapeDtypeStruct
 from minijax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from minijax.core import typeof as typeof
+from minijax.custom_backward import custom_vjp as custom_vjp
 from minijax.custom_derivatives import custom_jvp as custom_jvp
-from minijax.custom_derivatives import custom_vjp as custom_vjp
 from minijax.dtypes import float0 as float0
 from minijax.source_info import named_scope as named_scope
 

@@ -9,10 +9,10 @@ In JAX: `jax/_src/api_util.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 import functools
 import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minijax import errors
@@ -58,8 +58,10 @@ def fun_place(fun: Callable) -> str:
 def check_callable(fun: Any, transformation: str) -> None:
     """TypeError unless `fun` can be called and is no generator function."""
     if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun!r}. {transformation} "
-                        "transforms functions: pass the function, not its result.")
+        raise TypeError(
+            f"Expected a callable value, got {fun!r}. {transformation} "
+            "transforms functions: pass the function, not its result."
+        )
     if inspect.isgeneratorfunction(fun):
         raise TypeError(
             f"Expected a function, got a generator function: {fun!r}. Return a list "
@@ -149,7 +151,10 @@ class CallSignature:
             )
 
     def _positional(self) -> list[str]:
-        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        kinds = (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
         return [p.name for p in self.parameters or () if p.kind in kinds]
 
     def _takes(self, kind: Any) -> bool:
@@ -339,7 +344,9 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
 
     def names() -> tuple[str, ...]:
         signature = CallSignature(fun, NoOptions)
-        tree = tree_structure((tree_unflatten(args_tree, [0] * args_tree.num_leaves), {}))
+        tree = tree_structure(
+            (tree_unflatten(args_tree, [0] * args_tree.num_leaves), {})
+        )
         count = len(args_tree.children())
         return signature.leaf_names(Bound([0] * tree.num_leaves, tree, (), count))
 
@@ -426,4 +433,6 @@ def check_arg(value: Any, transformation: str) -> None:
     """TypeError unless a value may be an argument of a transformed function."""
     if not (isinstance(value, Tracer) or valid_jaxtype(value)):
         get_aval(value)
-        raise TypeError(f"Argument {value!r} of {transformation} is not a valid JAX type.")
+        raise TypeError(
+            f"Argument {value!r} of {transformation} is not a valid JAX type."
+        )

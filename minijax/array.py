@@ -261,7 +261,11 @@ class Array(metaclass=_ArrayMeta):
             return f"Array([], {shape}{ending}"
         prefix = "Array("
         text = np.array2string(
-            self._value, prefix=prefix, suffix=",", separator=", ", threshold=_threshold()
+            self._value,
+            prefix=prefix,
+            suffix=",",
+            separator=", ",
+            threshold=_threshold(),
         )
         last = text[text.rfind("\n") + 1 :]
         line = np.get_printoptions()["linewidth"]
@@ -454,5 +458,3 @@ def as_numpy(value: Any) -> np.ndarray:
     if type(value) is Array:
         return value._value
     return np.asarray(value)
-
-

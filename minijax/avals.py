@@ -9,12 +9,12 @@ In JAX: `core.py`, `AbstractValue` and `ShapedArray`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 import math
 import operator
 import threading
-from typing import TYPE_CHECKING, Any
 import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -403,9 +403,7 @@ class ShapeDtypeStruct:
         """The same struct with some of shape, dtype, sharding, weak_type changed."""
         fields = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
         fields.update(changes)
-        return ShapeDtypeStruct(
-            fields.pop("shape"), fields.pop("dtype"), **fields
-        )
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     def __repr__(self) -> str:
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""

@@ -816,32 +816,3 @@ def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:
         "return the value instead of storing it in a global, an attribute or a list. "
         "`minijax.checking_leaks()` raises where it is stored."
     )
-
-
-def positional_effects(jaxpr: Jaxpr) -> frozenset:
-    """The effects that an equation carrying `jaxpr` has, seen from outside."""
-    return jaxpr.effects
-
-
-# ----------------------------------------------------------------------------------
-# Lists
-# ----------------------------------------------------------------------------------
-
-
-def fresh_vars(avals: Sequence[AbstractValue]) -> list[Var]:
-    """One new variable for each type."""
-    return [Var(aval) for aval in avals]
-
-
-def partition(flags: Sequence[bool], items: Sequence[Any]) -> tuple[list, list]:
-    """(items whose flag is false, items whose flag is true)."""
-    no, yes = [], []
-    for flag, item in zip(flags, items, strict=True):
-        (yes if flag else no).append(item)
-    return no, yes
-
-
-def merge(flags: Sequence[bool], no: Sequence[Any], yes: Sequence[Any]) -> list[Any]:
-    """The inverse of `partition`."""
-    falses, trues = iter(no), iter(yes)
-    return [next(trues) if flag else next(falses) for flag in flags]

@@ -9,7 +9,7 @@ In JAX: `jax/_src/effects.py`, and the ref effects of `state/types.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 
@@ -53,6 +53,32 @@ class RefEffect(JaxprInputEffect):
 
     def __str__(self) -> str:
         return f"{self.name}<{self.input}>"
+
+
+def with_inputs(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
+    """The effects of a type rule, on positions, as effects on an equation's inputs."""
+    return frozenset(
+        effect.replace(inputs[effect.input])
+        if isinstance(effect, JaxprInputEffect)
+        else effect
+        for effect in effects
+    )
+
+
+def positional(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
+    """The effects of a program, seen by an equation that carries it.
+
+    Effects on the program's inputs become effects on their positions. What it does to
+    refs of its own, which are none of `inputs`, is not seen.
+    """
+    position = {var: index for index, var in enumerate(inputs)}
+    seen = []
+    for effect in effects:
+        if not isinstance(effect, JaxprInputEffect):
+            seen.append(effect)
+        elif effect.input in position:
+            seen.append(effect.replace(position[effect.input]))
+    return frozenset(seen)
 
 
 class ReadEffect(RefEffect):

@@ -12,12 +12,12 @@ In JAX: `jax/_src/pjit.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 import functools
 import threading
-from typing import Any
 import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from minijax import api_util, events, pretty, source_info
 from minijax.array import Array, default_device
@@ -322,7 +322,11 @@ def trace_function(
     closed = ClosedJaxpr(jaxpr, consts)
     donated = (False,) * len(outer) + signature.donated_leaves(bound)
     params = jit_params(
-        closed, debug_info.name, donated, options.keep_unused, options.inline,
+        closed,
+        debug_info.name,
+        donated,
+        options.keep_unused,
+        options.inline,
         options.compiler_options,
     )
     return Traced(closed, result.tree, outer, params, jaxpr.debug_info)
@@ -481,7 +485,9 @@ def _jit_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any
     """Split a jit into a known and an unknown one, with residuals between."""
     unknown = tuple(trace.is_unknown(arg) for arg in args)
     closed = params["jaxpr"]
-    known, rest, unknown_out, forwarded = partial_eval.partial_eval_jaxpr(closed, unknown)
+    known, rest, unknown_out, forwarded = partial_eval.partial_eval_jaxpr(
+        closed, unknown
+    )
     known_args = [arg for arg, flag in zip(args, unknown) if not flag]
     num_new = sum(index is None for index in forwarded)
     with set_current_trace(trace.known):
@@ -491,9 +497,7 @@ def _jit_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any
     )
     unknown_args = [arg for arg, flag in zip(args, unknown) if flag]
     with set_current_trace(trace.unknown):
-        answers = iter(
-            jit_p.bind(*residuals, *unknown_args, **changed(params, rest))
-        )
+        answers = iter(jit_p.bind(*residuals, *unknown_args, **changed(params, rest)))
     known_outputs = iter(outputs[:count])
     return [next(answers) if flag else next(known_outputs) for flag in unknown_out]
 
@@ -565,5 +569,3 @@ def _jit_lowering(
     ctx: mlir.LoweringRuleContext, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
 ) -> list[Any]:
     return ctx.call(jaxpr, params["name"], *operands)
-
-

@@ -10,11 +10,11 @@ In JAX: `core.py`, `pp_jaxpr` and its neighbours.
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-import itertools
-import re
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,9 @@ class Context:
     def _fresh_names(self) -> Iterator[str]:
         taken = self.shared.values()
         for length in itertools.count(1):
-            for letters in itertools.product("abcdefghijklmnopqrstuvwxyz", repeat=length):
+            for letters in itertools.product(
+                "abcdefghijklmnopqrstuvwxyz", repeat=length
+            ):
                 name = "".join(letters)
                 # Two-letter names begin at "ba": they count on in base 26.
                 if length > 1 and name[0] == "a":

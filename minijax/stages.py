@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 from minijax import core
+from minijax.array import default_device
 from minijax.core import ShapeDtypeStruct
 from minijax.interpreters import dispatch, mlir
-from minijax.array import default_device
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 

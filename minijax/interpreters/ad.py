@@ -181,7 +181,12 @@ class JVPTrace(Trace):
         if all(type(t) is Zero for t in tangents):
             with set_current_trace(self.parent):
                 return self.parent.process_custom_jvp_call(
-                    primitive, fun, jvp, primals, symbolic_zeros=symbolic_zeros, **params
+                    primitive,
+                    fun,
+                    jvp,
+                    primals,
+                    symbolic_zeros=symbolic_zeros,
+                    **params,
                 )
         with set_current_trace(self.parent):
             outs, out_tangents = run_custom_jvp(jvp, primals, tangents, symbolic_zeros)
@@ -219,9 +224,7 @@ def run_custom_jvp(
 ) -> tuple[list, list]:
     """Call a user's jvp rule: zeros are arrays, or `SymbolicZero` on request."""
     if symbolic_zeros:
-        tangents = [
-            SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents
-        ]
+        tangents = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
     else:
         tangents = [instantiate(t) for t in tangents]
     outs = jvp(*primals, *tangents)
@@ -386,7 +389,12 @@ class LinearizeTrace(Trace):
         if all(type(t) is Zero for t in tangents):
             with set_current_trace(self.parent):
                 return self.parent.process_custom_jvp_call(
-                    primitive, fun, jvp, primals, symbolic_zeros=symbolic_zeros, **params
+                    primitive,
+                    fun,
+                    jvp,
+                    primals,
+                    symbolic_zeros=symbolic_zeros,
+                    **params,
                 )
         with set_current_trace(self.split):
             outs, out_tangents = run_custom_jvp(jvp, primals, tangents, symbolic_zeros)

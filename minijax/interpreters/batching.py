@@ -23,7 +23,6 @@ from minijax.core import (
     Tracer,
     TraceTag,
     eval_jaxpr,
-    extend_axis_env,
     get_aval,
     mapped_aval,
     set_current_trace,
@@ -31,6 +30,7 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.interpreters.partial_eval import trace_to_jaxpr
+from minijax.named_axes import extend_axis_env
 from minijax.rules import (
     AxisData,
     SymbolicZero,
@@ -134,8 +134,12 @@ class BatchTrace(Trace):
         batched_jvp = batch_custom_jvp(jvp, self.axis_data, dims, self.tag)
         with set_current_trace(self.parent):
             outs = self.parent.process_custom_jvp_call(
-                primitive, batched, batched_jvp, values,
-                symbolic_zeros=symbolic_zeros, **params,
+                primitive,
+                batched,
+                batched_jvp,
+                values,
+                symbolic_zeros=symbolic_zeros,
+                **params,
             )
         # Either the function ran, or its rule did; both note their output axes.
         dims_out = out_dims or batched_jvp.out_dims
@@ -199,7 +203,9 @@ def batch_flat(
     def run(*values: Any) -> list[Any]:
         trace = BatchTrace(state.trace, tag, axis_data)
         args = [trace.tracer(x, dim) for x, dim in zip(values, in_dims, strict=True)]
-        axes = [] if axis_data.name is no_axis_name else [(axis_data.name, axis_data.size)]
+        axes = (
+            [] if axis_data.name is no_axis_name else [(axis_data.name, axis_data.size)]
+        )
         with (
             set_current_trace(trace),
             extend_axis_env(axes),
@@ -213,7 +219,6 @@ def batch_flat(
 
     run.__name__ = getattr(fun, "name", None) or getattr(fun, "__name__", "run")
     return run
-
 
 
 class batch_custom_jvp:

@@ -12,9 +12,9 @@ In JAX: `jax/_src/dispatch.py` and `interpreters/pxla.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np

@@ -156,7 +156,9 @@ class LoweringRuleContext:
         scalar = hlo.constant(np.asarray(value, aval.dtype))
         if not aval.shape:
             return scalar
-        return self.broadcast_in_dim(scalar, ShapedArray((), aval.dtype), aval.shape, [])
+        return self.broadcast_in_dim(
+            scalar, ShapedArray((), aval.dtype), aval.shape, []
+        )
 
     def lower_fun(self, fun: Callable, *operands: Any, **params: Any) -> list[Any]:
         """Lower by tracing `fun` at the types of the operands: composed primitives.
@@ -173,9 +175,7 @@ class LoweringRuleContext:
 
     def lower_jaxpr(self, closed: ClosedJaxpr, *operands: Any) -> list[Any]:
         """Lower a program in place, among the operations of this one."""
-        values = [
-            constant_value(self.constants, const) for const in closed.consts
-        ]
+        values = [constant_value(self.constants, const) for const in closed.consts]
         return lower_eqns(
             self.module_context, closed.jaxpr, values, operands, self.constants
         )
@@ -200,7 +200,9 @@ class LoweringRuleContext:
             functions[key] = (function, closed)
         return functions[key][0]
 
-    def replace(self, avals_in: Any = None, avals_out: Any = None) -> LoweringRuleContext:
+    def replace(
+        self, avals_in: Any = None, avals_out: Any = None
+    ) -> LoweringRuleContext:
         """This context with other types, to call another rule."""
         return LoweringRuleContext(
             self.module_context,
@@ -258,7 +260,9 @@ def constant_value(constants: dict[int, Any], const: Any) -> Any:
     array = np.asarray(const)
     if dtypes.is_float0(array.dtype):
         return hlo.constant(np.zeros(array.shape, bool))
-    return hlo.constant(array.astype(dtypes.canonicalize_dtype(array.dtype), copy=False))
+    return hlo.constant(
+        array.astype(dtypes.canonicalize_dtype(array.dtype), copy=False)
+    )
 
 
 # ----------------------------------------------------------------------------------
@@ -405,14 +409,10 @@ def _fill_function(
     block = function.add_entry_block()
     arguments = list(block.arguments)
     with hlo.ir.InsertionPoint(block):
-        constants = {
-            id(const): value for const, value in zip(consts, arguments)
-        }
+        constants = {id(const): value for const, value in zip(consts, arguments)}
         values = [constant_value(constants, const) for const in closed.consts]
         operands = arguments[len(consts) :]
-        results = lower_eqns(
-            module_context, closed.jaxpr, values, operands, constants
-        )
+        results = lower_eqns(module_context, closed.jaxpr, values, operands, constants)
         hlo.func.ReturnOp(results)
 
 
@@ -490,11 +490,11 @@ def lower_to_module(
         module_context = ModuleContext(module, platform)
         types_in = [tensor_type(_aval_of(const)) for const in consts]
         types_in += [tensor_type(jaxpr.invars[index].aval) for index in kept]
-        main = _new_function(module_context, "main", types_in, closed.out_avals, "public")
-        pruned = jaxpr.replace(invars=[jaxpr.invars[index] for index in kept])
-        _fill_function(
-            module_context, main, ClosedJaxpr(pruned, closed.consts), consts
+        main = _new_function(
+            module_context, "main", types_in, closed.out_avals, "public"
         )
+        pruned = jaxpr.replace(invars=[jaxpr.invars[index] for index in kept])
+        _fill_function(module_context, main, ClosedJaxpr(pruned, closed.consts), consts)
         kept_flags = [flags[index] for index in kept]
         _set_aliases(main, len(consts), kept_flags, pruned.in_avals, closed.out_avals)
         _set_names(main, len(consts), jaxpr, kept)

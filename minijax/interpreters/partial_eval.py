@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, errors, events, source_info
+from minijax import core, events, source_info
 from minijax.core import (
     AbstractValue,
     Atom,
     ClosedJaxpr,
     DebugInfo,
-    DropVar,
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -168,7 +167,9 @@ class DynamicJaxprTrace(Trace):
         """Write an equation whose types are known, without asking the type rule."""
         outvars = [Var(aval) for aval in out_avals]
         atoms = [self.to_atom(arg) for arg in args]
-        eqn = JaxprEqn(atoms, outvars, primitive, params, effects, source_info.current())
+        eqn = JaxprEqn(
+            atoms, outvars, primitive, params, effects, source_info.current()
+        )
         self.eqns.append(eqn)
         if events.subscribers:
             events.emit("bind", trace=self, eqn=eqn)
@@ -372,9 +373,7 @@ def partial_eval_jaxpr(
         [out for out, unknown in zip(outputs, unknown_out) if unknown]
     )
     known_args = [arg for arg, unknown in zip(args, unknown_in) if not unknown]
-    forwarded, new_residuals = split_forwarded(
-        residuals, [*closed.consts, *known_args]
-    )
+    forwarded, new_residuals = split_forwarded(residuals, [*closed.consts, *known_args])
     known_outputs = [out for out, unknown in zip(outputs, unknown_out) if not unknown]
     known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
     unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(unknown_jaxpr))
@@ -396,9 +395,7 @@ def fill_forwarded(
 ) -> list[Any]:
     """The inverse of `split_forwarded`: all residuals in their order."""
     remaining = iter(rest)
-    return [
-        next(remaining) if index is None else sources[index] for index in forwarded
-    ]
+    return [next(remaining) if index is None else sources[index] for index in forwarded]
 
 
 # ----------------------------------------------------------------------------------
@@ -428,7 +425,9 @@ def _prune_outputs(closed: ClosedJaxpr, keep: tuple[bool, ...]) -> ClosedJaxpr:
 
 
 def dce_jaxpr(
-    jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
+    jaxpr: Jaxpr,
+    used_outputs: Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
 ) -> tuple[Jaxpr, list[bool]]:
     """Dead-code elimination: (the smaller program, which inputs it still has).
 
@@ -481,27 +480,8 @@ def _dce_closed_jaxpr(
     jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs)
     kept = set(jaxpr.constvars)
     consts = [
-        value for var, value in zip(closed.jaxpr.constvars, closed.consts) if var in kept
+        value
+        for var, value in zip(closed.jaxpr.constvars, closed.consts)
+        if var in kept
     ]
     return ClosedJaxpr(jaxpr, consts), used_inputs
-
-
-def with_dropvars(jaxpr: Jaxpr) -> set[Var]:
-    """The variables of a program that nothing reads; printed `_`."""
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
-    read.update(v for v in jaxpr.outvars if type(v) is Var)
-    return {
-        v
-        for eqn in jaxpr.eqns
-        for v in eqn.outvars
-        if v not in read or isinstance(v, DropVar)
-    }
-
-
-def check_no_returned_tracers(outputs: Sequence[Any]) -> None:
-    """UnexpectedTracerError when a result still holds a tracer of a finished trace."""
-    for output in outputs:
-        if isinstance(output, Tracer) and not output._trace.alive:
-            raise errors.UnexpectedTracerError(str(escaped_tracer_error(output)))
-
-

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from minijax import core, dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
@@ -22,7 +23,7 @@ from minijax.numpy.broadcasting import _where as where
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from minijax.numpy.vectorizing import vectorize
-from minijax.primitives.shaping import convert_element_type_to
+from minijax.primitives.casting import convert_element_type_to
 
 
 def product_dtype(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.array import Array
 from minijax.numpy import (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+
 from minijax import dtypes
 from minijax.api import jit
 from minijax.array import Array

@@ -35,6 +35,7 @@ from minijax.numpy.arraylike import (
     ensure_arraylike_tuple,
 )
 from minijax.numpy.broadcasting import _where, broadcast_arrays, broadcast_to
+from minijax.numpy.loops import switch
 from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 
@@ -208,8 +209,7 @@ def _piecewise(
         return lambda v: creation.array(constant, dtype=x.dtype)
 
     branches = [branch(position) for position in range(len(condlist) + 1)]
-    switch = vectorizing.vectorize(lax.switch, excluded=(1,))
-    return switch(chosen, branches, x)
+    return vectorizing.vectorize(switch, excluded=(1,))(chosen, branches, x)
 
 
 # --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import operator
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
@@ -58,14 +59,14 @@ def _unique_sorted_mask(
     slices = slices[order]
     if not slices.size:
         return slices, creation.zeros(size, dtype=bool), order
+    mask = creation.ones(size, dtype=bool)
     later, earlier = slices[1:], slices[:-1]
     differs = lax.ne(later, earlier)
     if equal_nan and dtypes.issubdtype(slices.dtype, np.inexact):
         both = ufuncs_floats.isnan(later) & ufuncs_floats.isnan(earlier)
         differs = differs & ~both
     is_new = reductions.any(differs, tuple(range(1, slices.ndim)))
-    mask = creation.ones(size, dtype=bool).at[1:].set(is_new)
-    return slices, mask, order
+    return slices, mask.at[1:].set(is_new), order
 
 
 def _unique(
@@ -290,12 +291,14 @@ def _in1d_by_sorting(
     if not assume_unique:
         fill = reductions.max(ar2)
         ar1, inverse = unique(ar1, return_inverse=True, size=len(ar1), fill_value=fill)
+    together = concatenate([ar1, ar2])
     places = creation.arange(ar1.size + ar2.size)
-    together, places = lax.sort_key_val(concatenate([ar1, ar2]), places)
+    together, places = lax.sort_key_val(together, places)
+    result = creation.full(ar1.shape, invert, dtype=bool)
+    places = places[:-1]
     later, earlier = together[1:], together[:-1]
     found = later != earlier if invert else later == earlier
-    result = creation.full(ar1.shape, invert, dtype=bool)
-    return result.at[places[:-1]].set(found, mode="drop")[inverse]
+    return result.at[places].set(found, mode="drop")[inverse]
 
 
 def isin(
@@ -412,12 +415,13 @@ def _setxor1d_size(
         is_edge = valid & concatenate(edges, axis=None).at[count].set(True)
     # Alone is what differs from both neighbours.
     alone = is_edge[1:] & is_edge[:-1]
+    count = reductions.sum(alone)
     if values.size:
         places = nonzero(alone, size=size, fill_value=len(values))[0]
         result = values.at[places].get(mode="fill", fill_value=0)
     else:
         result = creation.zeros(size, values.dtype)
-    return _pad_to_true_count(result, reductions.sum(alone), fill_value)
+    return _pad_to_true_count(result, count, fill_value)
 
 
 def setxor1d(

@@ -9,21 +9,21 @@ In JAX: `lax/parallel.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
 import math
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.config import state
 from minijax.core import (
-    NamedAxisEffect,
     Primitive,
     ShapedArray,
     Tracer,
     get_aval,
     register,
 )
+from minijax.named_axes import NamedAxisEffect
 from minijax.primitives import elementwise, gathering, reductions, shaping
 from minijax.rules import (
     AxisData,
