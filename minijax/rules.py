@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
+from minijax.array import from_numpy
 from minijax.config import state
 from minijax.core import (
     AbstractValue,
@@ -180,7 +181,10 @@ def zeros_of(aval: AbstractValue) -> Any:
     """An array of zeros of a given type (of float0, a NumPy array)."""
     assert isinstance(aval, ShapedArray)
     if not dtypes.is_float0(aval.dtype):
-        return full_of(aval, 0)
+        if aval.shape or state.trace is not eval_trace:
+            return full_of(aval, 0)
+        # Users meet this one: the result of a linear function that is zero.
+        return from_numpy(np.zeros((), aval.dtype), aval.weak_type)
     if state.trace is eval_trace or not aval.shape:
         return np.zeros(aval.shape, dtypes.float0)
     return broadcast_in_dim_p.bind(
