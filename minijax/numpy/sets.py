@@ -135,8 +135,8 @@ def _counts(slices: Array, mask: Array, size: int | None, length: int) -> Array:
         places = append(nonzero(mask)[0], mask.size)
     else:
         places = nonzero(mask, size=size + 1)[0]
-        later = places[1:]
-        places = places.at[1:].set(where(later, later, mask.size))
+        later = where(places[1:], places[1:], mask.size)
+        places = places.at[1:].set(later)
     return diff(places)
 
 

@@ -32,6 +32,10 @@ H = np.array([[1.5, 2.0], [0.25, -1.0]], np.float16)
 E = np.zeros((0, 3), np.float32)
 
 
+# Where minijax has no loops yet, functions that JAX writes with them print otherwise.
+LOOPS = hasattr(minijax.lax, "scan")
+
+
 class Case(NamedTuple):
     """One program: its name, the function of `jnp` and its arguments."""
 
