@@ -137,6 +137,20 @@ def test_html_shows_the_text(function):
     assert text_of(view.to_html()) == view.recording.text
 
 
+def test_a_long_program_is_cut_in_the_page():
+    def long(x):
+        for _ in range(2500):
+            x = jnp.sin(x)
+        return x
+
+    view = see.jaxpr(long, X)
+    assert len(view.recording.equations) == 2500
+    page = view.to_html()
+    assert page.count("<tr") == 2001
+    assert "502 more lines" in page and len(page) < 4_000_000
+    assert len(view.text(full=True).splitlines()) == 2501
+
+
 def test_html_escapes_the_users_text():
     def evil(x):
         return jnp.sin(x) if "<script>alert(1)</script>" else x

@@ -25,6 +25,8 @@ from minijax_widgets.view import View
 WIDTH = 100
 ROWS_IN_TWIN = 12
 LAST_ROWS_IN_TWIN = 5
+# A browser shows this many rows without delay; beyond, the text has the whole.
+ROWS_IN_PAGE = 2_000
 # Inline: a notebook that is not trusted keeps nothing else, and has its own colours.
 CELL = (
     "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px;"
@@ -130,7 +132,11 @@ class JaxprView(View):
     def to_html(self) -> str:
         """Returns the view as one self-contained `<div>`; user text is escaped."""
         record = self.recording
-        rows = "".join(self.html_row(line) for line in record.lines)
+        rows = "".join(self.html_row(line) for line in record.lines[:ROWS_IN_PAGE])
+        if len(record.lines) > ROWS_IN_PAGE:
+            hidden = len(record.lines) - ROWS_IN_PAGE
+            note = f"... {hidden:,} more lines: print(v.text(full=True))"
+            rows += f'<tr><td colspan="4" style="{CELL};padding:0 8px">{note}</td></tr>'
         box = (
             f"background:{LIGHT['base']};color:{LIGHT['text']};padding:8px 12px;"
             f"border-radius:4px;font:13px/20px {TEXT}"
