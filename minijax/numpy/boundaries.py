@@ -16,8 +16,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.api import jit
+from minijax.array import Array
 from minijax.config import state
-from minijax.core import eval_trace
+from minijax.core import Tracer, eval_trace
+from minijax.interpreters.partial_eval import DynamicJaxprTrace
+
+
+def _enter_in_order(trace: DynamicJaxprTrace, args: Sequence[Any]) -> None:
+    """Make constants of the arguments that come from outside, from left to right.
+
+    A program's constants stand in the order in which they were met, and a jitted
+    function meets its arguments in order, whichever it uses first.
+    """
+    for arg in args:
+        if isinstance(arg, Tracer):
+            if arg._trace is not trace:
+                trace.to_atom(arg)
+        elif isinstance(arg, Array):
+            trace.to_atom(arg)
 
 
 def inline_jit(
@@ -38,8 +54,11 @@ def inline_jit(
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if state.trace is eval_trace:
+        trace = state.trace
+        if trace is eval_trace:
             return jitted(*args, **kwargs)
+        if len(args) > 1 and type(trace) is DynamicJaxprTrace:
+            _enter_in_order(trace, args)
         return function(*args, **kwargs)
 
     call.jitted = jitted

@@ -3,12 +3,14 @@
 In JAX: `lax/other.py`, `logaddexp`, and `numpy/reductions.py`, `_logsumexp`.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes, lax
+from minijax.api import jit
 from minijax.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.numpy.promotion import (
@@ -107,6 +109,19 @@ def _logaddexp2_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return _weighted_jvp(_logaddexp2, lax.exp2, primals, tangents)
 
 
+# Calls on arguments of one type share one program of the custom rule's function.
+@functools.partial(jit, inline=True)
+@_named("logaddexp")
+def _shared_logaddexp(x1: Any, x2: Any) -> Array:
+    return _logaddexp(x1, x2)
+
+
+@functools.partial(jit, inline=True)
+@_named("logaddexp2")
+def _shared_logaddexp2(x1: Any, x2: Any) -> Array:
+    return _logaddexp2(x1, x2)
+
+
 def _weighted_jvp(
     function: Callable[..., Array],
     base: Callable[[Any], Array],
@@ -165,10 +180,10 @@ def _logsumexp2(a: Any, initial: Any = None, **keywords: Any) -> Array:
 @binary_ufunc(-np.inf, reduce=_logsumexp)
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(e^x1 + e^x2) without overflow."""
-    return _logaddexp(*promote_args_inexact("logaddexp", x1, x2))
+    return _shared_logaddexp(*promote_args_inexact("logaddexp", x1, x2))
 
 
 @binary_ufunc(-np.inf, reduce=_logsumexp2)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log2(2^x1 + 2^x2) without overflow."""
-    return _logaddexp2(*promote_args_inexact("logaddexp2", x1, x2))
+    return _shared_logaddexp2(*promote_args_inexact("logaddexp2", x1, x2))

@@ -1,0 +1,54 @@
+"""Differences from JAX that random programs found, kept as small programs."""
+
+import jax
+import numpy as np
+import pytest
+
+from tests.golden.normalise import normalise, plain_numpy_scalars
+from tests.oracle.oracle import assert_same
+
+minijax = pytest.importorskip("minijax")
+
+VECTOR = np.array([-0.6, 0.275], np.float32)
+
+
+def zero_tangent_of_a_scalar_is_an_array(jax):
+    vector = jax.numpy.asarray(VECTOR)
+    _, linear = jax.linearize(lambda x: jax.numpy.dot(vector, vector), vector)
+    return linear(vector)
+
+
+@pytest.mark.parametrize(
+    "program", [zero_tangent_of_a_scalar_is_an_array], ids=lambda p: p.__name__
+)
+def test_values(program):
+    assert_same(program, minijax, jax)
+
+
+def one_jaxpr_for_calls_of_a_custom_rule(jax):
+    jnp = jax.numpy
+    return lambda x: jnp.logaddexp(jnp.logaddexp(x, x), x), (VECTOR,)
+
+
+def constants_of_an_inlined_function_stand_in_order(jax):
+    def outer(x, flag):
+        return jax.jit(lambda y: x * flag + y)(x)
+
+    return outer, (VECTOR, np.array(True))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        one_jaxpr_for_calls_of_a_custom_rule,
+        constants_of_an_inlined_function_stand_in_order,
+    ],
+    ids=lambda p: p.__name__,
+)
+def test_jaxprs(program):
+    texts = []
+    for library in (minijax, jax):
+        function, arguments = program(library)
+        with plain_numpy_scalars():
+            texts.append(normalise(str(library.make_jaxpr(function)(*arguments))))
+    assert texts[0] == texts[1]
