@@ -21,6 +21,7 @@ from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
 from minijax.numpy.reductions import (
     Axis,
     check_where,
+    plain_axes,
     refuse_out,
     static_axes,
     sum,
@@ -63,6 +64,12 @@ def _mean(
     upcast_f16_for_computation: bool = True,
     where: Any = None,
 ) -> Array:
+    if dtype is None and out is None and where is None and not keepdims:
+        axes = plain_axes(a, axis)
+        if axes is not None:
+            count = math.prod([a.aval.shape[i] for i in axes])
+            total = lax.reduce_sum(a, axes=axes)
+            return lax.div(total, np.array(count, a.aval.dtype))
     a = ensure_arraylike("mean", a)
     where = check_where("mean", where)
     refuse_out("mean", out)

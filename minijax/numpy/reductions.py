@@ -216,6 +216,28 @@ def _reduction(
     return lax.convert_element_type(result, result_dtype)
 
 
+# Sums of these are computed in them and have them: nothing to convert.
+_kept_dtypes = frozenset(
+    map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128))
+)
+
+
+def plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
+    """The axes to reduce, where a single primitive is all there is to do.
+
+    None where something must be checked, converted, or looked up first.
+    """
+    aval = getattr(a, "aval", None)
+    if aval is None or aval.weak_type or aval.dtype not in _kept_dtypes:
+        return None
+    rank = len(aval.shape)
+    if axis is None:
+        return tuple(range(rank))
+    if type(axis) is int and -rank <= axis < rank:
+        return (axis % rank,)
+    return None
+
+
 def _to_bool(a: Array) -> Array:
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         a = lax.real(a)
@@ -282,6 +304,11 @@ def sum(
     type unless `promote_integers=False`; float16 and bfloat16 are summed in float32.
     `where` masks elements out, `initial` is added. `out` is not supported.
     """
+    if dtype is None and out is None and not keepdims:
+        if initial is None and where is None:
+            axes = plain_axes(a, axis)
+            if axes is not None:
+                return lax.reduce_sum(a, axes=axes)
     return _reduce_sum(
         a,
         axis=static_axes(axis),
@@ -383,6 +410,10 @@ def max(
 ) -> Array:
     """Largest element along `axis`; NaN wins. ValueError along an axis of size zero
     and for `where` without `initial`, since there is no neutral element."""
+    if out is None and initial is None and where is None and not keepdims:
+        axes = plain_axes(a, axis)
+        if axes is not None and 0 not in a.aval.shape:
+            return lax.reduce_max(a, axes=axes)
     return _reduce_max(
         a,
         axis=static_axes(axis),
@@ -426,6 +457,10 @@ def min(
     where: Any = None,
 ) -> Array:
     """Smallest element along `axis`; NaN wins. Errors as in `max`."""
+    if out is None and initial is None and where is None and not keepdims:
+        axes = plain_axes(a, axis)
+        if axes is not None and 0 not in a.aval.shape:
+            return lax.reduce_min(a, axes=axes)
     return _reduce_min(
         a,
         axis=static_axes(axis),
