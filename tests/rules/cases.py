@@ -450,6 +450,14 @@ case(
     cplx(3, 2),
 )
 
+case(
+    "ragged_dot",
+    "ragged_dot_general",
+    lambda jax: lambda x, y: jax.lax.ragged_dot(x, y, whole(2, 0, 2)),
+    real(5, 2),
+    real(3, 2, 3),
+)
+
 
 def _convolution(**options: Any) -> Callable[[Any], Any]:
     return lambda jax: lambda x, k: jax.lax.conv_general_dilated(x, k, **options)
