@@ -157,7 +157,7 @@ def _xlog1py_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return result, tangent.astype(result.dtype)
 
 
-# -- gamma and Bessel ---------------------------------------------------------------
+# -- gamma --------------------------------------------------------------------------
 
 
 def gammaln(x: ArrayLike) -> Array:
@@ -170,39 +170,3 @@ def digamma(x: ArrayLike) -> Array:
     """The derivative of `gammaln`."""
     [x] = promote_args_inexact("digamma", x)
     return lax.digamma(x)
-
-
-def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized lower incomplete gamma function of positive `a`, at `x`."""
-    a, x = promote_args_inexact("gammainc", a, x)
-    return lax.igamma(a, x)
-
-
-def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """Regularized upper incomplete gamma function, `1 - gammainc(a, x)`."""
-    a, x = promote_args_inexact("gammaincc", a, x)
-    return lax.igammac(a, x)
-
-
-def i0e(x: ArrayLike) -> Array:
-    """Modified Bessel function of order 0, times `exp(-|x|)`."""
-    [x] = promote_args_inexact("i0e", x)
-    return lax.bessel_i0e(x)
-
-
-def i0(x: ArrayLike) -> Array:
-    """Modified Bessel function of the first kind, of order 0."""
-    [x] = promote_args_inexact("i0", x)
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
-
-
-def i1e(x: ArrayLike) -> Array:
-    """Modified Bessel function of order 1, times `exp(-|x|)`."""
-    [x] = promote_args_inexact("i1e", x)
-    return lax.bessel_i1e(x)
-
-
-def i1(x: ArrayLike) -> Array:
-    """Modified Bessel function of the first kind, of order 1."""
-    [x] = promote_args_inexact("i1", x)
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))

@@ -9,7 +9,7 @@ from tests.golden.normalise import normalise, plain_numpy_scalars
 
 INSIDE = np.array([0.1, 0.5, 0.9], np.float32)
 
-NAMES = """erf erfc erfinv expit logit gammaln digamma i0 i0e i1 i1e""".split()
+NAMES = "erf erfc erfinv expit logit gammaln".split()
 
 
 def text(jaxpr):
@@ -43,10 +43,9 @@ def test_of_two_arguments(name):
     assert np.isnan(function(0.0, np.nan))
 
 
-@pytest.mark.parametrize("name", ["gammainc", "gammaincc"])
-def test_incomplete_gamma(name):
-    ours = getattr(minijax.scipy.special, name)(INSIDE + 1, INSIDE)
-    theirs = getattr(jax.scipy.special, name)(INSIDE + 1, INSIDE)
+def test_digamma():
+    ours = minijax.scipy.special.digamma(INSIDE)
+    theirs = jax.scipy.special.digamma(INSIDE)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5)
 
 
