@@ -61,9 +61,7 @@ def inline_jit(
             _enter_in_order(trace, args)
         return function(*args, **kwargs)
 
-    call.jitted = jitted
-    call.lower = jitted.lower
-    call.trace = jitted.trace
-    call.eval_shape = jitted.eval_shape
-    call.clear_cache = jitted.clear_cache
+    # Ahead-of-time work is asked of the jitted function.
+    for name in ("lower", "trace", "eval_shape", "clear_cache"):
+        setattr(call, name, getattr(jitted, name))
     return call

@@ -65,7 +65,7 @@ def array(
     return result if place is None else api.device_put(result, place)
 
 
-def _from_data(object: Any, dtype: Any, copy: bool) -> Array:
+def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
     if isinstance(object, _traced_or_array):
         result = array_copy(object) if copy else object
         return result if dtype is None else lax.convert_element_type(result, dtype)

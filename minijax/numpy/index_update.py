@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import api, lax
 from minijax.array import Array
 from minijax.numpy import indexing, ufuncs
 
@@ -150,4 +150,4 @@ class IndexUpdateRef:
 def _placed(result: Array, out_sharding: Any) -> Array:
     if out_sharding is None:
         return result
-    return lax.with_sharding_constraint(result, out_sharding)
+    return api.device_put(result, out_sharding)

@@ -127,7 +127,9 @@ def _average(
         (a,) = promote_dtypes_inexact(ensure_arraylike("average", a))
         result = mean(a, axis=axis, keepdims=keepdims)
         count = a.size if axis is None else math.prod(a.shape[i] for i in axes)
-        weights_sum = lax.full((), count, dtype=result.dtype) if returned else None
+        weights_sum: Any = None
+        if returned:
+            weights_sum = lax.full((), count, dtype=result.dtype)
     else:
         a, weights = promote_dtypes_inexact(*ensure_arraylike("average", a, weights))
         if a.shape != weights.shape:

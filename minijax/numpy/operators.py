@@ -25,6 +25,7 @@ from minijax.numpy.promotion import (
     ensure_arraylike,
     number_beside,
 )
+from minijax.primitives import references
 
 # The dtypes for which the short way is open.
 _number_types = INEXACT_TYPES | INTEGER_TYPES
@@ -57,7 +58,7 @@ def _as_operand(other: Any) -> Any:
 def _binary(
     symbol: str,
     function: Callable[[Any, Any], Any],
-    bind: Callable[..., Any] | None = None,
+    bind: Any = None,
     kinds: Any = (),
     refused: tuple[type, ...] = (),
 ) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
@@ -132,14 +133,14 @@ def _getitem(self: Any, index: Any) -> Any:
 def _tracer_getitem(self: Any, index: Any) -> Any:
     aval = self.aval
     if type(aval) is AbstractRef:
-        return aval._getitem(self, index)
+        return references.ref_get(self, index)
     return indexing.getitem(self, index)
 
 
 def _tracer_setitem(self: Any, index: Any, value: Any) -> None:
     aval = self.aval
     if type(aval) is AbstractRef:
-        aval._setitem(self, index, value)
+        references.ref_set(self, index, value)
         return
     raise item_assignment_error()
 

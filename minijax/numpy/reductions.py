@@ -139,12 +139,14 @@ def neutral_element(dtype: Any, value: Any) -> np.ndarray:
     """`value` in `dtype`; infinities become the largest number that exists there."""
     if dtype == _bool:
         return np.array(value > 0, dtype)
-    if np.isinf(value) and not dtypes.issubdtype(dtype, np.inexact):
-        info = dtypes.iinfo(dtype)
-        return np.array(info.min if value < 0 else info.max, dtype)
-    if np.isinf(value) and not dtypes.supports_inf(dtype):
-        info = dtypes.finfo(dtype)
-        return np.array(info.min if value < 0 else info.max, dtype)
+    if np.isinf(value):
+        limits: Any = None
+        if not dtypes.issubdtype(dtype, np.inexact):
+            limits = dtypes.iinfo(dtype)
+        elif not dtypes.supports_inf(dtype):
+            limits = dtypes.finfo(dtype)
+        if limits is not None:
+            return np.array(limits.min if value < 0 else limits.max, dtype)
     return np.array(value).astype(dtype)
 
 
@@ -546,11 +548,12 @@ def _argmin(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
 def _index_of(
     name: str, find: Callable[..., Array], a: Array, axis: int | None, keepdims: bool
 ) -> Array:
-    kept = [axis]
     if axis is None:
         kept = list(range(a.ndim))
         a = lax.reshape(a, (a.size,))
         axis = 0
+    else:
+        kept = [axis]
     axis = canonicalize_axis(axis, a.ndim)
     if a.shape[axis] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
