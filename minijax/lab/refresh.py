@@ -133,6 +133,17 @@ def differences(before: Any, after: Any) -> Iterator[tuple[int, str]]:
             yield number, "\n".join(lines)
 
 
+def shown(notebook: Any) -> list[Any]:
+    """Returns what a reader sees of the notebook and two runs of it have in common."""
+    cells: list[Any] = []
+    for cell in notebook.cells:
+        cells.append((cell.cell_type, cell.source, cell.metadata))
+        if cell.cell_type == "code" and is_held(cell):
+            pages = [o.data.get("text/html") for o in cell.outputs if "data" in o]
+            cells.append((cell.execution_count, output_text(cell), pages))
+    return cells
+
+
 def sources(notebook: Any) -> list[str]:
     """Returns the notebook's code cells' sources."""
     return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
@@ -185,6 +196,9 @@ def refresh(paths: Sequence[Path], accept: Sequence[str] = ()) -> int:
                 "neither the notebook nor minijax's code did; find out why, or add "
                 + " ".join(f"--accept {name}" for name in refused)
             )
+            continue
+        if shown(before) == shown(after):
+            print(f"{path.name}: as it was")
             continue
         nbformat.write(after, path)
         print(f"{path.name}: written, {changed} held outputs changed")
