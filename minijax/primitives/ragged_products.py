@@ -407,53 +407,76 @@ def _ragged_transpose(
     group_offset: Any,
     out_sharding: Any,
 ) -> list:
-    """The cotangent of `x` is ragged as `x` is; that of `y` sums the rows by group."""
-    numbers = ragged_dot_dimension_numbers
-    x_rank = x.ndim if is_linear(x) else get_aval(x).ndim
-    y_rank = y.ndim if is_linear(y) else get_aval(y).ndim
-    mode = _mode(x_rank, numbers)
-    if mode is not RaggedDotMode.RAGGED_NONCONTRACTING:
-        raise NotImplementedError(
-            f"Unimplemented transpose of ragged_dot_general in mode {mode.name}: only "
-            "products whose ragged axis is kept have one, in JAX as here."
-        )
-    (x_contract, y_contract), (x_batch, y_batch) = numbers.dot_dimension_numbers
-    (ragged,) = numbers.lhs_ragged_dimensions
-    y_group = numbers.rhs_group_dimensions
-    x_kept = remaining(x_rank, x_contract, x_batch)
-    y_kept = remaining(y_rank, y_contract, y_batch, y_group)
-    batch = range(len(x_batch))
-    ct_x = range(len(x_batch), len(x_batch) + len(x_kept))
-    ct_y = range(ct_x.stop, ct_x.stop + len(y_kept))
-    if is_linear(x):
-        target, lhs, rhs = x, ct, y
-        new = RaggedDotDimensionNumbers(
-            ((ct_y, y_kept), (batch, y_batch)),
-            [len(x_batch) + x_kept.index(ragged)],
-            y_group,
-        )
-        axes = [*x_batch, *x_kept, *_sorted_alike(x_contract, y_contract)]
-    else:
-        target, lhs, rhs = y, x, ct
-        new = RaggedDotDimensionNumbers(
-            ((x_kept, ct_x), (x_batch, batch)), [ragged], []
-        )
-        sorted_contract = _sorted_alike(y_contract, x_contract)
-        axes = [*y_group, *y_batch, *sorted_contract, *y_kept]
+    """Each cotangent is a ragged product again, of ct and the other operand.
+
+    With a kept ragged axis, that of `x` is ragged as `x` is, and that of `y` sums the
+    rows by group. With a contracted one, each group of ct meets the rows of its group.
+    """
+    target, other = (x, y) if is_linear(x) else (y, x)
+    ranks = [arg.ndim if is_linear(arg) else get_aval(arg).ndim for arg in (x, y)]
+    ct_first, numbers, axes = _transposed_numbers(
+        is_linear(x), ranks, get_aval(group_sizes).ndim, ragged_dot_dimension_numbers
+    )
     out = ragged_dot_general(
-        lhs,
-        rhs,
+        *((ct, other) if ct_first else (other, ct)),
         group_sizes,
-        new,
+        numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
     out = shaping.transpose(out, tuple(axes.index(axis) for axis in range(len(axes))))
     if get_aval(out).dtype != target.dtype:
-        out = casting.convert_element_type_to(
-            out, target.dtype, target.aval.weak_type
-        )
+        out = casting.convert_element_type_to(out, target.dtype, target.aval.weak_type)
     return [out, None, None] if is_linear(x) else [None, out, None]
+
+
+def _transposed_numbers(
+    of_lhs: bool, ranks: Sequence[int], sizes_rank: int, old: RaggedDotDimensionNumbers
+) -> tuple[bool, RaggedDotDimensionNumbers, list[int]]:
+    """Which product gives the cotangent of one operand: of `lhs`, or else of `rhs`.
+
+    Returns whether ct is its left operand, its dimension numbers, and the axes of the
+    operand in the order in which the product has them.
+    """
+    x_rank, y_rank = ranks
+    (x_contract, y_contract), (x_batch, y_batch) = old.dot_dimension_numbers
+    (ragged,) = old.lhs_ragged_dimensions
+    y_group = old.rhs_group_dimensions
+    x_kept = remaining(x_rank, x_contract, x_batch)
+    y_kept = remaining(y_rank, y_contract, y_batch, y_group)
+    mode = _mode(x_rank, old)
+    by_group = mode is RaggedDotMode.RAGGED_CONTRACTING
+    # The axes of ct: the groups if they are there, batch axes, then x's and y's.
+    batch = range(by_group, by_group + len(x_batch))
+    ct_x = range(batch.stop, batch.stop + len(x_kept))
+    ct_y = range(ct_x.stop, ct_x.stop + len(y_kept))
+    groups = [0] if by_group else []
+    if by_group and sizes_rank > 1:
+        contract = y_contract if of_lhs else x_contract
+        if list(contract) != sorted(contract):
+            raise NotImplementedError(
+                "Unimplemented transpose of ragged_dot_general: the group sizes have "
+                f"axes along contracted ones, and these, {contract}, do not ascend. "
+                "Transpose the operands first."
+            )
+    if not of_lhs:
+        new = RaggedDotDimensionNumbers(
+            ((x_kept, ct_x), (x_batch, batch)), [ragged], groups
+        )
+        contracted = _sorted_alike(y_contract, x_contract)
+        return False, new, [*y_group, *y_batch, *contracted, *y_kept]
+    contracted = _sorted_alike(x_contract, y_contract)
+    if by_group:
+        y_ragged = y_contract[x_contract.index(ragged)]
+        new = RaggedDotDimensionNumbers(
+            ((y_kept, ct_y), (y_batch, batch)), [y_ragged], groups
+        )
+        return False, new, [*x_batch, *contracted, *x_kept]
+    ct_axes_of_x = [*x_batch, *x_kept]
+    new = RaggedDotDimensionNumbers(
+        ((ct_y, y_kept), (batch, y_batch)), [ct_axes_of_x.index(ragged)], y_group
+    )
+    return True, new, [*ct_axes_of_x, *contracted]
 
 
 def _sorted_alike(axes: Sequence[int], others: Sequence[int]) -> list[int]:

@@ -118,6 +118,24 @@ def test_derivatives():
     assert_same(program, minijax, jax, LHS, RHS)
 
 
+@pytest.mark.parametrize("name", MODES)
+def test_derivatives_of_every_mode(name):
+    """A bilinear function: each vjp is the transpose of the other's product."""
+    x, y, sizes = operands(name)
+    random = np.random.RandomState(4)
+    with minijax.enable_x64(True):
+        function = build(name)(minijax)
+        out, pull = minijax.vjp(lambda x, y: function(x, y, sizes), x, y)
+        ct, dx, dy = (random.randn(*a.shape) for a in (out, x, y))
+        x_bar, y_bar = pull(ct)
+        by_x = np.sum(np.asarray(function(dx, y, sizes)) * ct)
+        by_y = np.sum(np.asarray(function(x, dy, sizes)) * ct)
+        assert x_bar.shape == x.shape
+        assert y_bar.shape == y.shape
+    np.testing.assert_allclose(np.sum(np.asarray(x_bar) * dx), by_x, rtol=1e-9)
+    np.testing.assert_allclose(np.sum(np.asarray(y_bar) * dy), by_y, rtol=1e-9)
+
+
 def test_rows_after_the_last_group_are_zero():
     out = np.asarray(minijax.lax.ragged_dot(LHS, RHS, SIZES))
     np.testing.assert_allclose(out[:2], LHS[:2] @ RHS[0], rtol=1e-5)
