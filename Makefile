@@ -52,7 +52,7 @@ lint: env
 	$(BIN)/python tests/house/count_lines.py
 
 bench: env
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/compare.py --write
 
 book: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \

@@ -151,13 +151,6 @@ def lab(arguments: argparse.Namespace) -> int:
 
 def course_refresh(arguments: argparse.Namespace) -> int:
     """`minijax course refresh`: run notebooks again and show what changed."""
-    try:
-        from minijax.lab.refresh import refresh
-    except ImportError as error:
-        raise CommandError(
-            f"`minijax course refresh` needs {error.name}; install the course's extras "
-            "with `pip install 'minijax[lab]'`."
-        ) from None
     if arguments.notebooks:
         paths = [Path(name) for name in arguments.notebooks]
     else:
@@ -165,6 +158,13 @@ def course_refresh(arguments: argparse.Namespace) -> int:
     for path in paths:
         if not path.is_file():
             raise CommandError(f"there is no notebook {path}.")
+    try:
+        from minijax.lab.refresh import refresh
+    except ImportError as error:
+        raise CommandError(
+            f"`minijax course refresh` needs {error.name}; install the course's extras "
+            "with `pip install 'minijax[lab]'`."
+        ) from None
     return refresh(paths, accept=arguments.accept)
 
 
