@@ -21,11 +21,13 @@ from minijax.core import (
     get_aval,
 )
 from minijax.interpreters import ad, partial_eval
+from minijax.primitives import casting
 from minijax.rules import Zero, instantiate, scalar_like
 from minijax.tree_util import (
     Partial,
     tree_flatten,
     tree_leaves,
+    tree_map,
     tree_structure,
     tree_unflatten,
 )
@@ -328,6 +330,7 @@ def value_and_grad(
         (out,) = outs
         check_grad_output("grad", holomorphic, out)
         gradient = pullback(flat.result([scalar_like(get_aval(out), 1)]))
+        gradient = tree_map(_as_array, gradient)
         value = flat.result(outs)
         gradient = gradient[0] if single else gradient
         if has_aux:
@@ -335,6 +338,12 @@ def value_and_grad(
         return value, gradient
 
     return value_and_grad_f
+
+
+def _as_array(x: Any) -> Any:
+    """A plain number as an array: the gradient of the identity is the cotangent 1."""
+    plain = isinstance(x, (int, float, complex, np.generic))
+    return casting.stage(x) if plain else x
 
 
 def grad(

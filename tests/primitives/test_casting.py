@@ -165,6 +165,7 @@ PROGRAMS = [
     lambda j: j.lax.optimization_barrier((1.0, [j.numpy.ones(2)])),
     lambda j: j.numpy.copy(np.ones(2)),
     lambda j: j.lax.stage(1.5),
+    lambda j: j.grad(lambda x: x)(2.0),
     lambda j: j.grad(lambda x: j.grad(lambda y: j.lax.stop_gradient(x * y) * y)(x))(
         2.0
     ),
