@@ -29,7 +29,7 @@ from minijax.differentiation import linear_transpose as linear_transpose
 from minijax.differentiation import linearize as linearize
 from minijax.differentiation import value_and_grad as value_and_grad
 from minijax.differentiation import vjp as vjp
-from minijax.interpreters import dispatch
+from minijax.interpreters import placing
 from minijax.jacobians import hessian as hessian
 from minijax.jacobians import jacfwd as jacfwd
 from minijax.jacobians import jacobian as jacobian
@@ -232,7 +232,7 @@ def device_put(
       x: a tree of arrays, NumPy arrays and numbers.
       device: a `Device` or a sharding of one device; the arrays then insist on it.
     """
-    return tree_map(lambda leaf: dispatch.device_put(leaf, device), x)
+    return tree_map(lambda leaf: placing.device_put(leaf, device), x)
 
 
 def device_get(x: Any) -> Any:

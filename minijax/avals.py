@@ -90,7 +90,7 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
 
 
 _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-_intern_lock = threading.Lock()
+intern_lock = threading.Lock()
 
 
 class ShapedArray(AbstractValue):
@@ -148,7 +148,7 @@ class ShapedArray(AbstractValue):
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
         key = (shape, dtype, bool(weak_type), sharding, vma, memory_space)
-        with _intern_lock:
+        with intern_lock:
             aval = _interned.get(key)
             if aval is None:
                 aval = object.__new__(cls)
@@ -181,6 +181,16 @@ class ShapedArray(AbstractValue):
             fields["sharding"] = None
         fields.update(changes)
         return ShapedArray(**fields)
+
+    def mapped(self, size: int, axis: int) -> ShapedArray:
+        """The type of one slice along `axis`, which must have `size` entries."""
+        if self.shape[axis] != size:
+            raise ValueError(f"axis {axis} of {self.str_short()} is not of size {size}")
+        return self.update(shape=self.shape[:axis] + self.shape[axis + 1 :])
+
+    def unmapped(self, size: int, axis: int) -> ShapedArray:
+        """The type of `size` such arrays stacked along a new axis `axis`."""
+        return self.update(shape=(*self.shape[:axis], size, *self.shape[axis:]))
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -217,67 +227,6 @@ class ShapedArray(AbstractValue):
 
 def _axes_name(axes: Any) -> str:
     return f"({','.join(axes)})" if isinstance(axes, tuple) else str(axes)
-
-
-class AbstractRef(AbstractValue):
-    """The type of a mutable reference to an array of type `inner_aval`.
-
-    In JAX: `state/types.py`, `AbstractRef`.
-    """
-
-    __slots__ = ("inner_aval", "memory_space", "__weakref__")
-    _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-
-    inner_aval: ShapedArray
-    memory_space: Any
-
-    def __new__(cls, inner_aval: ShapedArray, memory_space: Any = None) -> AbstractRef:
-        key = (inner_aval, memory_space)
-        with _intern_lock:
-            ref = cls._interned.get(key)
-            if ref is None:
-                ref = object.__new__(cls)
-                ref.inner_aval, ref.memory_space = key
-                cls._interned[key] = ref
-        return ref
-
-    def __reduce__(self):
-        return (AbstractRef, (self.inner_aval, self.memory_space))
-
-    shape = property(lambda self: self.inner_aval.shape)
-    dtype = property(lambda self: self.inner_aval.dtype)
-    weak_type = property(lambda self: self.inner_aval.weak_type)
-    ndim = property(lambda self: self.inner_aval.ndim)
-    size = property(lambda self: self.inner_aval.size)
-    sharding = property(lambda self: self.inner_aval.sharding)
-    vma = property(lambda self: self.inner_aval.vma)
-
-    def to_tangent_aval(self) -> AbstractRef:
-        return AbstractRef(self.inner_aval.to_tangent_aval(), self.memory_space)
-
-    def str_short(self, short_dtypes: bool = False) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
-
-    def __repr__(self) -> str:
-        return self.str_short()
-
-
-class AbstractToken(AbstractValue):
-    """The type of a token, which orders effects in compiled programs."""
-
-    __slots__ = ()
-    shape = ()
-    dtype = np.dtype("bool")
-    weak_type = False
-
-    def str_short(self, short_dtypes: bool = False) -> str:
-        return "Tok"
-
-    def to_tangent_aval(self) -> AbstractToken:
-        return self
-
-
-abstract_token = AbstractToken()
 
 
 # How a Python value gets its type: one entry per class of value that may meet a
@@ -363,100 +312,14 @@ def valid_jaxtype(value: Any) -> bool:
     return True
 
 
-class ShapeDtypeStruct:
-    """Shape and dtype of an array that need not exist: `eval_shape`'s answer.
-
-    Accepted wherever only types matter (`make_jaxpr`, `jit(f).lower`, `eval_shape`).
-
-    In JAX: `jax.ShapeDtypeStruct`.
-    """
-
-    __slots__ = ("shape", "dtype", "sharding", "weak_type")
-
-    def __init__(
-        self,
-        shape: Sequence[int],
-        dtype: Any,
-        *,
-        sharding: Any = None,
-        weak_type: bool = False,
-    ):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = canonicalize_shape(shape)
-        self.dtype = (
-            dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        )
-        self.sharding = sharding
-        self.weak_type = weak_type
-
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
-    T = property(lambda self: self.update(shape=self.shape[::-1]))
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """The same struct with some of shape, dtype, sharding, weak_type changed."""
-        fields = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
-        fields.update(changes)
-        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
-
-    def __repr__(self) -> str:
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        weak = ", weak_type=True" if self.weak_type else ""
-        return (
-            f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}"
-            f"{sharding}{weak})"
-        )
-
-    def _key(self) -> tuple:
-        return (self.shape, self.dtype, self.sharding, self.weak_type)
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-
-def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
-    dtype = struct.dtype
-    if not isinstance(dtype, dtypes.ExtendedDType):
-        dtype = dtypes.canonicalize_dtype(dtype)
-    return ShapedArray(struct.shape, dtype, struct.weak_type)
-
-
-def shaped_abstractify(value: Any) -> AbstractValue:
-    """The type of a value, of a `ShapeDtypeStruct`, or of anything with shape, dtype."""
-    if isinstance(value, ShapeDtypeStruct):
-        return _struct_aval(value)
-    if isinstance(value, AbstractValue):
-        return value
-    return get_aval(value)
-
-
-def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+def mapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractValue:
     """The type of one slice along `axis`, which must have `size` entries."""
-    if axis is None:
-        return aval
-    if aval.shape[axis] != size:
-        raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
-    shape = aval.shape[:axis] + aval.shape[axis + 1 :]
-    return aval.update(shape=shape)
+    return aval if axis is None else aval.mapped(size, axis)
 
 
 def unmapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractValue:
     """The type of `size` slices stacked along a new axis at position `axis`."""
-    if axis is None:
-        return aval
-    if isinstance(aval, AbstractRef):
-        return AbstractRef(unmapped_aval(size, axis, aval.inner_aval))
-    shape = aval.shape[:axis] + (size,) + aval.shape[axis:]
-    return aval.update(shape=shape)
+    return aval if axis is None else aval.unmapped(size, axis)
 
 
 def physical_aval(aval: AbstractValue) -> AbstractValue:

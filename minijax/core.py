@@ -26,25 +26,25 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, effects, errors, source_info
-from minijax.avals import AbstractRef as AbstractRef
-from minijax.avals import AbstractToken as AbstractToken
 from minijax.avals import AbstractValue as AbstractValue
 from minijax.avals import ShapedArray as ShapedArray
-from minijax.avals import ShapeDtypeStruct as ShapeDtypeStruct
-from minijax.avals import abstract_token as abstract_token
 from minijax.avals import aval_of_class as aval_of_class
 from minijax.avals import canonicalize_dim as canonicalize_dim
 from minijax.avals import canonicalize_shape as canonicalize_shape
 from minijax.avals import get_aval as get_aval
 from minijax.avals import mapped_aval as mapped_aval
 from minijax.avals import physical_aval as physical_aval
-from minijax.avals import shaped_abstractify as shaped_abstractify
 from minijax.avals import typecompat as typecompat
 from minijax.avals import typeof as typeof
 from minijax.avals import unmapped_aval as unmapped_aval
 from minijax.avals import valid_jaxtype as valid_jaxtype
 from minijax.backend import door
 from minijax.config import State, state
+from minijax.more_avals import AbstractRef as AbstractRef
+from minijax.more_avals import AbstractToken as AbstractToken
+from minijax.more_avals import ShapeDtypeStruct as ShapeDtypeStruct
+from minijax.more_avals import abstract_token as abstract_token
+from minijax.more_avals import shaped_abstractify as shaped_abstractify
 
 
 def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:

@@ -22,6 +22,7 @@ from typing import Any
 from minijax import dtypes, events, source_info
 from minijax.config import state
 from minijax.core import (
+    AbstractRef,
     AbstractValue,
     Atom,
     ClosedJaxpr,
@@ -560,7 +561,7 @@ def transpose_eqn(
     if events.subscribers:
         events.emit("transpose", primitive=primitive, cotangents=cts)
     ct = list(cts) if primitive.multiple_results else cts[0]
-    if not primitive.multiple_results and type(ct) is Zero:
+    if not primitive.multiple_results and type(ct) is Zero and not _writes(inputs):
         return
     answers = primitive.transpose(ct, *inputs, **params)
     if answers is None:
@@ -568,6 +569,13 @@ def transpose_eqn(
     for target, answer in zip(inputs, answers, strict=True):
         if isinstance(target, Accumulator):
             target.accum(answer)
+
+
+def _writes(inputs: Sequence[Any]) -> bool:
+    """Whether an input is a ref: then the equation has a part even without results."""
+    return any(
+        isinstance(x, Accumulator) and isinstance(x.aval, AbstractRef) for x in inputs
+    )
 
 
 def transpose_jaxpr(

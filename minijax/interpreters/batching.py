@@ -16,7 +16,6 @@ from typing import Any
 from minijax import events, source_info
 from minijax.config import state
 from minijax.core import (
-    AbstractRef,
     ClosedJaxpr,
     Primitive,
     Trace,
@@ -48,13 +47,7 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace: BatchTrace, value: Any, batch_dim: int):
         self._trace = trace
-        aval = get_aval(value)
-        size = trace.axis_data.size
-        if isinstance(aval, AbstractRef):
-            inner = mapped_aval(size, batch_dim, aval.inner_aval)
-            self.aval = AbstractRef(inner, aval.memory_space)
-        else:
-            self.aval = mapped_aval(size, batch_dim, aval)
+        self.aval = get_aval(value).mapped(trace.axis_data.size, batch_dim)
         self.value = value
         self.batch_dim = batch_dim
 
@@ -108,7 +101,9 @@ class BatchTrace(Trace):
         with set_current_trace(self.parent):
             name = self.axis_data.name
             uses_axis = name is not no_axis_name and name in axis_names_in(params)
-            if all(dim is not_mapped for dim in dims) and not uses_axis:
+            unmapped = all(dim is not_mapped for dim in dims) and not uses_axis
+            # A write happens once for each example, whatever it writes.
+            if unmapped and not getattr(primitive.batch, "even_unmapped", False):
                 return self.parent.process_primitive(primitive, values, params)
             if primitive.batch is None:
                 reason = primitive.reasons.get("batch")

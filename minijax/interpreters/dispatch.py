@@ -25,7 +25,6 @@ from minijax.array import (
     default_device,
     deleted_error,
     first_device,
-    put,
     wrap_as,
 )
 from minijax.backend import compiler, platforms
@@ -39,7 +38,7 @@ from minijax.core import (
     physical_aval,
     weakref_lru_cache,
 )
-from minijax.interpreters import mlir
+from minijax.interpreters import finiteness, mlir
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 
 _new = object.__new__
@@ -117,7 +116,7 @@ class Program:
             array._host = None
             arrays.append(array)
         if state.debug_nans or state.debug_infs:
-            check_finite(self.name, arrays)
+            finiteness.check_finite(self.name, arrays)
         return arrays
 
 
@@ -127,26 +126,6 @@ def _buffer_aval(aval: Any) -> Any:
     if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
         return core.ShapedArray(physical.shape, np.dtype(bool))
     return physical
-
-
-def check_finite(name: str, arrays: Sequence[Array]) -> None:
-    """FloatingPointError when a result has a NaN (or inf) and the flags forbid it."""
-    for array in arrays:
-        if not dtypes.issubdtype(array.dtype, np.inexact):
-            continue
-        values = array._value
-        if values.dtype.kind not in "fc":
-            values = values.astype(np.float32)
-        if state.debug_nans and np.isnan(values).any():
-            raise FloatingPointError(
-                f"invalid value (nan) encountered in {name}. The flag jax_debug_nans "
-                "asked for this error."
-            )
-        if state.debug_infs and np.isinf(values).any():
-            raise FloatingPointError(
-                f"invalid value (inf) encountered in {name}. The flag jax_debug_infs "
-                "asked for this error."
-            )
 
 
 # ----------------------------------------------------------------------------------
@@ -420,42 +399,3 @@ def run_closed(
     device, committed = choose_device(args)
     program = compiled(closed, name, donated, keep_unused, device, committed, options)
     return program([buffer_on(arg, device) for arg in args])
-
-
-# ----------------------------------------------------------------------------------
-# Placing arrays
-# ----------------------------------------------------------------------------------
-
-
-def device_put(value: Any, device: Any = None) -> Any:
-    """An array on a device; inside a transformation, the value itself.
-
-    In a program that is being written every array is where the program runs.
-    """
-    if isinstance(value, Tracer):
-        return value
-    target = _device_of(device)
-    if type(value) is Array:
-        if target is None:
-            return value
-        value._check_alive()
-        if value.devices() == {target} and value.committed:
-            return value
-        sharding = platforms.single_device_sharding(target)
-        return wrap_as(
-            platforms.copy_to_device(value._buffer, target), value.aval, sharding
-        )
-    aval = get_aval(value)
-    return put(np.asarray(value, aval.dtype), aval, target)
-
-
-def _device_of(device: Any) -> Any:
-    if device is None or hasattr(device, "platform"):
-        return device
-    devices = getattr(device, "device_set", None)
-    if devices is not None and len(devices) == 1:
-        return next(iter(devices))
-    raise ValueError(
-        f"device_put takes a device or a sharding of one device, got {device!r}. Arrays "
-        "spread over several devices are not supported here yet."
-    )

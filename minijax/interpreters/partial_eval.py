@@ -37,6 +37,7 @@ from minijax.core import (
     type_of_application,
     weakref_lru_cache,
 )
+from minijax.effects import positional, with_inputs
 
 # ----------------------------------------------------------------------------------
 # Python to jaxpr
@@ -141,6 +142,8 @@ class DynamicJaxprTrace(Trace):
                 atoms.append(self.to_atom(arg))
         avals = tuple([atom.aval for atom in atoms])
         out_avals, effects = type_of_application(primitive, avals, params)
+        if effects:
+            effects = with_inputs(effects, atoms)
         source = source_info.current()
         if primitive.multiple_results:
             outvars = [Var(aval) for aval in out_avals]
@@ -280,7 +283,10 @@ def inline_jaxpr(
             new = Var(old.aval)
             env[old] = new
             outvars.append(new)
-        copy = JaxprEqn(invars, outvars, eqn.primitive, eqn.params, eqn.effects, source)
+        effects = eqn.effects
+        if effects:
+            effects = with_inputs(positional(effects, eqn.invars), invars)
+        copy = JaxprEqn(invars, outvars, eqn.primitive, eqn.params, effects, source)
         trace.eqns.append(copy)
         if events.subscribers:
             events.emit("bind", trace=trace, eqn=copy)
