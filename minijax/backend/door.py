@@ -76,17 +76,17 @@ def _set_process_wide_state() -> None:
 _set_process_wide_state()
 
 
-def _release_references(phase: str, info: dict[str, Any]) -> None:
-    """Lets go of what C++ threads no longer need.
+# Threads of C++ may not touch Python's reference counts, so they leave tracebacks and
+# arrays in a queue. This empties it; it runs whenever Python collects its own garbage.
+release_references = _jax.collect_garbage
 
-    They may not touch Python's reference counts, so they leave tracebacks and arrays
-    in a queue that is emptied here, whenever Python collects its own garbage.
-    """
+
+def _after_collection(phase: str, info: dict[str, Any]) -> None:
     if phase == "stop":
-        _jax.collect_garbage()
+        release_references()
 
 
-gc.callbacks.append(_release_references)
+gc.callbacks.append(_after_collection)
 
 
 def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
