@@ -140,14 +140,16 @@ def _threefry_function(ctx: Any, aval: ShapedArray) -> Any:
     with hlo.ir.InsertionPoint(block):
         arguments = list(block.arguments)
         if ctx.platform == "cpu" and aval.size:
-            results = _encrypt_in_loop(ctx, aval, arguments)
+            words = _encrypt_in_loop(ctx, aval, arguments)
         else:
-            results = encrypt(StablehloWords(ctx, aval), *arguments)
-        hlo.func.ReturnOp(list(results))
+            words = encrypt(StablehloWords(ctx, aval), *arguments)
+        hlo.func.ReturnOp(list(words))
     return function
 
 
-def _encrypt_in_loop(ctx: Any, aval: ShapedArray, arguments: list[Any]) -> list[Any]:
+def _encrypt_in_loop(
+    ctx: Any, aval: ShapedArray, arguments: list[Any]
+) -> tuple[Any, Any]:
     """The rounds as the body of a loop that runs once.
 
     On CPU, XLA would fuse the rounds with whatever uses the bits, and a fused sampler
@@ -176,7 +178,7 @@ def _encrypt_in_loop(ctx: Any, aval: ShapedArray, arguments: list[Any]) -> list[
         odd = hlo.stablehlo.or_(word, ctx.constant(np.uint32(1)))
         x1, x2 = encrypt(StablehloWords(ctx, aval), key1, key2, x1, x2)
         hlo.stablehlo.return_([odd, key1, key2, x1, x2])
-    return list(loop.results)[3:]
+    return loop.results[3], loop.results[4]
 
 
 threefry2x32_p = several_results("threefry2x32", _threefry_type, _threefry_meaning)

@@ -18,7 +18,9 @@ from minijax import core, dtypes, lax
 from minijax.array import Array
 from minijax.typing import ArrayLike, DTypeLike
 
+# What a user may write, and what it is made into: a part of cache keys.
 Shape = Sequence[int]
+StaticShape = tuple[int, ...]
 
 
 def sampler_dtype(default: type, dtype: DTypeLike | None) -> np.dtype:

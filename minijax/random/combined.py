@@ -16,6 +16,7 @@ from minijax.api import jit
 from minijax.array import Array
 from minijax.random.arguments import (
     Shape,
+    StaticShape,
     broadcast_shape,
     canonical_shape,
     check_safe_to_cast,
@@ -50,7 +51,7 @@ def rademacher(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _rademacher(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     heads = bernoulli(key, 0.5, shape).astype(dtype)
     return (2 * heads - 1).astype(dtype)
 
@@ -80,7 +81,7 @@ def maxwell(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _maxwell(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _maxwell(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     velocities = normal(key, (*shape, 3), dtype)
     return jnp.linalg.norm(velocities, axis=-1)
 
@@ -112,7 +113,7 @@ def double_sided_maxwell(
 
 @partial(jit, static_argnums=(3, 4))
 def _double_sided_maxwell(
-    key: Array, loc: ArrayLike, scale: ArrayLike, shape: Shape, dtype: np.dtype
+    key: Array, loc: ArrayLike, scale: ArrayLike, shape: StaticShape, dtype: np.dtype
 ) -> Array:
     parameters = lax.broadcast_shapes(np.shape(loc), np.shape(scale))
     # Without a shape the parameters' own is taken twice, as in JAX.
@@ -154,7 +155,7 @@ def wald(
 
 
 @partial(jit, static_argnums=(2, 3))
-def _wald(key: Array, mean: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _wald(key: Array, mean: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     key_normal, key_uniform = split_typed(key, 2)
     mean = jnp.broadcast_to(mean.astype(dtype), shape)
     v = normal(key_normal, shape, dtype)
@@ -200,6 +201,8 @@ def lognormal(
 
 
 @partial(jit, static_argnums=(2, 3), inline=True)
-def _lognormal(key: Array, sigma: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
+def _lognormal(
+    key: Array, sigma: ArrayLike, shape: StaticShape, dtype: np.dtype
+) -> Array:
     sigma = lax.convert_element_type(sigma, dtype)
     return lax.exp(normal(key, shape, dtype) * sigma)

@@ -22,6 +22,7 @@ from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random_bits import random_bits
 from minijax.random.arguments import (
     Shape,
+    StaticShape,
     broadcast_shape,
     canonical_shape,
     check_safe_to_cast,
@@ -60,7 +61,7 @@ def exponential(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _exponential(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     u = uniform(key, shape, dtype)
     # u may be 0 but never 1.
     return lax.neg(lax.log1p(lax.neg(u)))
@@ -102,7 +103,7 @@ def gumbel(
 
 
 @partial(jit, static_argnums=(1, 2, 3))
-def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
+def _gumbel(key: Array, shape: StaticShape, dtype: np.dtype, mode: str) -> Array:
     if mode == "highest" and dtype == np.float32:
         return _gumbel_of_64_bits(key, shape)
     info = dtypes.finfo(dtype)
@@ -115,7 +116,7 @@ def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
     return -jnp.log(-jnp.log1p(-x))
 
 
-def _gumbel_of_64_bits(key: Array, shape: Shape) -> Array:
+def _gumbel_of_64_bits(key: Array, shape: StaticShape) -> Array:
     """Draws Gumbel noise from a 64-bit fraction x, or from 1 - x if that is less."""
     dtype = np.dtype(np.float32)
     bits = random_bits(key, bit_width=32, shape=(2, *shape))
@@ -182,7 +183,7 @@ def laplace(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _laplace(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     low = -1.0 + dtypes.finfo(dtype).epsneg
     u = uniform(key, shape, dtype, minval=low, maxval=1.0)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
@@ -213,7 +214,7 @@ def logistic(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _logistic(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     tiny = dtypes.finfo(dtype).tiny
     u = uniform(key, shape, dtype, minval=tiny, maxval=1.0)
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
@@ -244,7 +245,7 @@ def cauchy(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _cauchy(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     smallest = dtypes.finfo(dtype).eps
     u = uniform(key, shape, dtype, minval=smallest, maxval=1.0)
     centred = lax.sub(u, scalar_like(u, 0.5))
@@ -281,7 +282,7 @@ def _weibull_min(
     key: Array,
     scale: ArrayLike,
     concentration: ArrayLike,
-    shape: Shape,
+    shape: StaticShape,
     dtype: np.dtype,
 ) -> Array:
     u = uniform(key, shape, dtype, minval=0, maxval=1)
@@ -316,7 +317,7 @@ def pareto(
 
 
 @partial(jit, static_argnums=(2, 3))
-def _pareto(key: Array, b: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
+def _pareto(key: Array, b: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
     b = lax.convert_element_type(b, dtype)
     return lax.exp(exponential(key, shape, dtype) / b)
 
@@ -349,7 +350,7 @@ def rayleigh(
 
 
 @partial(jit, static_argnums=(2, 3))
-def _rayleigh(key: Array, scale: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _rayleigh(key: Array, scale: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     u = uniform(key, shape, dtype)
     scale = jnp.broadcast_to(scale.astype(dtype), shape)
     logarithm = lax.log(u)
@@ -387,7 +388,7 @@ def geometric(
 
 
 @partial(jit, static_argnums=(2, 3))
-def _geometric(key: Array, p: ArrayLike, shape: Shape, dtype: np.dtype) -> Array:
+def _geometric(key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
     check_arraylike("geometric", p)
     [p] = promote_dtypes_inexact(p)
     u = uniform(key, shape, p.dtype)
@@ -437,7 +438,7 @@ def _triangular(
     left: ArrayLike,
     mode: ArrayLike,
     right: ArrayLike,
-    shape: Shape,
+    shape: StaticShape,
     dtype: np.dtype,
 ) -> Array:
     left = jnp.broadcast_to(lax.convert_element_type(left, dtype), shape)

@@ -19,7 +19,12 @@ from minijax.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random_bits import random_bits
-from minijax.random.arguments import Shape, canonical_shape, check_shape
+from minijax.random.arguments import (
+    Shape,
+    StaticShape,
+    canonical_shape,
+    check_shape,
+)
 from minijax.random.distributions import gumbel
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
@@ -224,7 +229,12 @@ def categorical(
 
 
 def _categorical_with_replacement(
-    key: Array, logits: Array, lead: Shape, shape: Shape, axis: int, mode: str | None
+    key: Array,
+    logits: Array,
+    lead: StaticShape,
+    shape: StaticShape,
+    axis: int,
+    mode: str | None,
 ) -> Array:
     # Counted from the end, since the draws' axes come in front.
     if axis >= 0:
@@ -237,7 +247,12 @@ def _categorical_with_replacement(
 
 
 def _categorical_without_replacement(
-    key: Array, logits: Array, lead: Shape, shape: Shape, axis: int, mode: str | None
+    key: Array,
+    logits: Array,
+    lead: StaticShape,
+    shape: StaticShape,
+    axis: int,
+    mode: str | None,
 ) -> Array:
     noisy = logits + gumbel(key, logits.shape, logits.dtype, mode=mode)
     count = math.prod(lead)

@@ -19,6 +19,7 @@ from minijax.primitives.random_bits import UINT_DTYPES
 from minijax.primitives.random_bits import random_bits as _random_bits
 from minijax.random.arguments import (
     Shape,
+    StaticShape,
     canonical_shape,
     check_shape,
     float_dtype,
@@ -98,7 +99,11 @@ def uniform(
 
 @partial(jit, static_argnums=(3, 4))
 def _uniform(
-    key: Array, minval: ArrayLike, maxval: ArrayLike, shape: Shape, dtype: np.dtype
+    key: Array,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    shape: StaticShape,
+    dtype: np.dtype,
 ) -> Array:
     minval = lax.convert_element_type(minval, dtype)
     maxval = lax.convert_element_type(maxval, dtype)
@@ -177,7 +182,11 @@ def _clip_to(values: Array, dtype: np.dtype) -> Array:
 
 @partial(jit, static_argnums=(3, 4))
 def _randint(
-    key: Array, minval: ArrayLike, maxval: ArrayLike, shape: Shape, dtype: np.dtype
+    key: Array,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    shape: StaticShape,
+    dtype: np.dtype,
 ) -> Array:
     check_shape("randint", shape, np.shape(minval), np.shape(maxval))
     check_arraylike("randint", minval, maxval)
@@ -244,7 +253,7 @@ def normal(
 
 
 @partial(jit, static_argnums=(1, 2))
-def _normal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _normal(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     if not dtypes.issubdtype(dtype, np.complexfloating):
         return _normal_real(key, shape, dtype)
     key_real, key_imag = split_typed(key)
@@ -255,7 +264,7 @@ def _normal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 
 @partial(jit, static_argnums=(1, 2))
-def _normal_real(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+def _normal_real(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     # The open interval: erf_inv is infinite at both ends.
     low = np.nextafter(np.array(-1.0, dtype), np.array(0.0, dtype), dtype=dtype)
     high = np.array(1.0, dtype)
@@ -297,7 +306,7 @@ def _truncated_normal(
     key: Array,
     lower: ArrayLike,
     upper: ArrayLike,
-    shape: Shape | None,
+    shape: StaticShape | None,
     dtype: np.dtype,
 ) -> Array:
     if shape is None:
@@ -354,7 +363,7 @@ def bernoulli(
 
 
 @partial(jit, static_argnames=("shape", "mode"))
-def _bernoulli(key: Array, p: Array, shape: Shape | None, mode: str) -> Array:
+def _bernoulli(key: Array, p: Array, shape: StaticShape | None, mode: str) -> Array:
     if shape is None:
         shape = np.shape(p)
     else:

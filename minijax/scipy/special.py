@@ -25,7 +25,7 @@ def logsumexp(
     keepdims: bool = False,
     return_sign: bool = False,
     where: ArrayLike | None = None,
-) -> Array | tuple[Array, Array]:
+) -> Any:
     """`log(sum(b * exp(a)))` along `axis`, without overflow.
 
     The largest element is taken out of the sum first, and put back after the logarithm;
