@@ -10,7 +10,7 @@ In JAX: `lax/lax.py`, `dot_general_p`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -414,10 +414,9 @@ dot_general_p.pretty = _pretty_dot_general
 
 def _axes(axes: Any) -> tuple[int, ...]:
     """One axis or several as a tuple of ints."""
-    try:
-        return (operator.index(axes),)
-    except TypeError:
-        return tuple(operator.index(axis) for axis in axes)
+    if isinstance(axes, Iterable):
+        return tuple(map(operator.index, axes))
+    return (operator.index(axes),)
 
 
 def dot_general(
