@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class DropVar(Var):
         return "_"
 
 
+@final
 class Literal:
     """A scalar constant written into the program where it is used."""
 
