@@ -28,6 +28,7 @@ from minijax.core import (
     type_of_application,
     typecompat,
 )
+from minijax.effects import with_inputs
 from minijax.errors import JaxprTypeError
 
 
@@ -112,6 +113,7 @@ def _check_eqn(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
                 f"output {index} of the equation {print_eqn(eqn)} has type {found}, but "
                 f"{eqn.primitive} gives {wanted}"
             )
+    effects = with_inputs(effects, eqn.invars)
     if not set(effects) <= set(eqn.effects):
         raise JaxprTypeError(
             f"the equation {print_eqn(eqn)} has effects {set(effects)} that it does not "

@@ -33,6 +33,7 @@ from minijax.core import (
     register,
     set_current_trace,
 )
+from minijax.effects import positional
 from minijax.interpreters import ad, batching, dispatch, mlir, partial_eval
 from minijax.rules import Accumulator, NullAccumulator, Zero
 from minijax.tree_util import tree_flatten, tree_unflatten
@@ -381,7 +382,10 @@ jit_p.cache_types = False
 
 @jit_p.def_effectful_abstract_eval
 def _jit_type(*avals: Any, jaxpr: ClosedJaxpr, **_: Any) -> tuple:
-    return jaxpr.out_avals, jaxpr.effects
+    effects = jaxpr.effects
+    if effects:
+        effects = positional(effects, jaxpr.jaxpr.invars)
+    return jaxpr.out_avals, effects
 
 
 @jit_p.def_impl

@@ -188,6 +188,8 @@ def eqn_document(eqn: JaxprEqn, context: Context):
     params = dict(eqn.params)
     rule = eqn.primitive.pretty
     leading: tuple[str, ...] = ()
+    if getattr(rule, "prints_equation", False) and settings.custom_pp_eqn_rules:
+        return _pieces(rule(eqn, context), eqn, context)
     if rule is not None and settings.custom_pp_eqn_rules:
         params = rule(params)
         leading = getattr(rule, "leading", ())
@@ -210,6 +212,24 @@ def eqn_document(eqn: JaxprEqn, context: Context):
     if not eqn.outvars:
         return pp.concat(right)
     return pp.concat([left, pp.text(" = ", annotation=place), *right])
+
+
+def _pieces(pieces: Sequence[Any], eqn: JaxprEqn, context: Context):
+    """An equation as its primitive writes it: strings, atoms, and lists of outputs."""
+    place = None
+    if context.settings.source_info:
+        place = source_info.summarize(eqn.source_info)
+    documents = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            arrow = piece.startswith(" ")
+            documents.append(pp.text(piece, annotation=place if arrow else None))
+        elif isinstance(piece, list):
+            types = context.settings.print_shapes
+            documents.append(_vars(piece, context, types=types))
+        else:
+            documents.append(_vars([piece], context, types=False))
+    return pp.concat(documents)
 
 
 def jaxpr_document(jaxpr: Jaxpr, context: Context):
@@ -343,4 +363,15 @@ def printed_first(*names: str) -> Callable[[Callable], Callable]:
 def borrows_names(rule: Callable) -> Callable:
     """Decorator of a `pretty` rule: the inner program takes over outer names."""
     rule.borrows_names = True  # type: ignore[attr-defined]
+    return rule
+
+
+def prints_equation(rule: Callable) -> Callable:
+    """Decorator of a `pretty` rule that writes the whole equation.
+
+    It is called as `rule(eqn, context)` and gives the equation in pieces: strings (those
+    with the arrow begin with a space), variables and literals, and the list of outputs,
+    which are printed with their types.
+    """
+    rule.prints_equation = True  # type: ignore[attr-defined]
     return rule

@@ -1,8 +1,9 @@
 """How a ref is indexed: integers, arrays of integers and slices, one for each axis.
 
-An `NDIndexer` is a pytree: what is known while tracing (static slices) is its structure,
-and what may be computed (indices, starts of slices) its leaves. So an equation that
-reads `ref[i, :2]` has the operands `ref` and `i`, and a tree that puts them together.
+An `NDIndexer` is a pytree: what is known while tracing (static slices) is its
+structure, and what may be computed (indices, starts of slices) its leaves. So an
+equation that reads `ref[i, :2]` has the operands `ref` and `i`, and a tree that puts
+them together.
 
 As in NumPy, arrays of indices broadcast against each other to one shape, which stands
 where they stand if they are neighbours, and in front otherwise.
@@ -131,6 +132,7 @@ class NDIndexer:
             else entry
             for entry, size in zip(entries, shape)
         ]
+        _check_bounds(entries, shape)
         integers = [entry for entry in entries if not isinstance(entry, Slice)]
         common: tuple[int, ...] = ()
         if integers:
@@ -139,34 +141,14 @@ class NDIndexer:
                 common = np.broadcast_shapes(*shapes)
             except ValueError:
                 raise ValueError(
-                    f"Cannot broadcast shapes for indexing: {shapes}. Arrays of indices "
-                    "must have shapes that broadcast against each other."
+                    f"Cannot broadcast shapes for indexing: {shapes}. Arrays of "
+                    "indices must have shapes that broadcast against each other."
                 ) from None
         entries = [
             entry if isinstance(entry, Slice) else broadcast_to(entry, common)
             for entry in entries
         ]
-        indexer = cls(tuple(entries), shape, common)
-        indexer.check_bounds()
-        return indexer
-
-    def check_bounds(self) -> None:
-        """ValueError when a known index or slice lies outside of the ref."""
-        for entry, size in zip(self.indices, self.shape):
-            if not isinstance(entry, Slice):
-                index = _known(entry)
-                if index is not None and index >= size:
-                    raise ValueError(f"Out of bound indexer: idx={index}, dim={size}.")
-                continue
-            start, count = _known(entry.start), _known(entry.size)
-            if start is None or count is None:
-                continue
-            last = start + (count - 1) * entry.stride
-            if (start and start >= size) or (count and last >= size):
-                raise ValueError(
-                    f"Out of bound slice: start={start}, size={count}, "
-                    f"stride={entry.stride}, dim={size}."
-                )
+        return cls(tuple(entries), shape, common)
 
     @property
     def is_integer(self) -> list[bool]:
@@ -185,6 +167,19 @@ class NDIndexer:
         if any(self.is_integer) and self.integers_are_neighbours:
             place = self.is_integer.index(True)
         return (*sizes[:place], *self.int_indexer_shape, *sizes[place:])
+
+    def numpy_index(self) -> tuple[Any, ...]:
+        """The same index for a NumPy array; the leaves are NumPy's."""
+        return tuple(
+            builtins.slice(
+                int(entry.start),
+                int(entry.start) + entry.size * entry.stride,
+                entry.stride,
+            )
+            if isinstance(entry, Slice)
+            else entry
+            for entry in self.indices
+        )
 
     def pieces(self) -> list[Any]:
         """The text `[i,:2]`, as strings and variables; see `pretty.eqn_document`."""
@@ -210,6 +205,25 @@ def _slice_pieces(entry: Slice, axis_size: int) -> list[Any]:
     return [f"{start or ''}:{'' if end == axis_size else end}"]
 
 
+def _check_bounds(entries: Sequence[Any], shape: tuple[int, ...]) -> None:
+    """ValueError when a known index or slice lies outside of the ref."""
+    for entry, size in zip(entries, shape):
+        if not isinstance(entry, Slice):
+            index = _known(entry)
+            if index is not None and index >= size:
+                raise ValueError(f"Out of bound indexer: idx={index}, dim={size}.")
+            continue
+        start, count = _known(entry.start), _known(entry.size)
+        if start is None or count is None:
+            continue
+        last = start + (count - 1) * entry.stride
+        if (start and start >= size) or (count and last >= size):
+            raise ValueError(
+                f"Out of bound slice: start={start}, size={count}, "
+                f"stride={entry.stride}, dim={size}."
+            )
+
+
 def _known(value: Any) -> int | None:
     """A scalar index that is known now as an int; None for arrays and tracers."""
     value = to_concrete_value(value) if isinstance(value, Tracer) else value
@@ -227,8 +241,8 @@ def _without_ellipsis(indices: Any, rank: int) -> list[Any]:
         raise ValueError("Only one ellipsis is supported.")
     if len(entries) - len(places) > rank:
         raise ValueError(
-            f"`indices` must not be longer than `shape`: got {len(entries)} indices for "
-            f"a ref of {rank} axes."
+            f"`indices` must not be longer than `shape`: got {len(entries)} indices "
+            f"for a ref of {rank} axes."
         )
     missing = [whole] * (rank - len(entries) + len(places))
     if places:
@@ -333,7 +347,7 @@ def batched(
 
 
 class _Dim:
-    """The batch axis of a leaf, in the leaf's place in a tree (where None is no leaf)."""
+    """The batch axis of a leaf, in its place in a tree (where None is no leaf)."""
 
     __slots__ = ("axis",)
 

@@ -6,8 +6,8 @@ linear in the ref's content and in the value, and their transposes are each othe
 was read gets its cotangent added, what was written gives its cotangent back and leaves
 zeros.
 
-What these equations do beside their results stands in their effects (`Read<a>`), so that
-none is removed or moved before another.
+What these equations do beside their results stands in their effects (`Read<a>`), so
+that none is removed or moved before another.
 
 In JAX: `state/primitives.py`.
 """
@@ -30,6 +30,7 @@ from minijax.core import (
     register,
 )
 from minijax.effects import AccumEffect, ReadEffect, WriteEffect
+from minijax.pretty import prints_equation
 from minijax.primitives import casting, shaping
 from minijax.primitives.indexers import NDIndexer, batched
 from minijax.rules import Accumulator, Zero, instantiate, is_linear, zero_tangent_of
@@ -43,8 +44,8 @@ def _ref_and_indexers(ref: Any, index: Any, function: str) -> tuple[Any, tuple]:
     aval = get_aval(ref)
     if not isinstance(aval, AbstractRef):
         raise ValueError(
-            f"Can only call `{function}` on a `Ref`, got a value of type {aval}. Arrays "
-            "are indexed with `x[i]` and updated with `x.at[i].set(y)`."
+            f"Can only call `{function}` on a `Ref`, got a value of type {aval}. "
+            "Arrays are indexed with `x[i]` and updated with `x.at[i].set(y)`."
         )
     if index is None or index is Ellipsis:
         index = ()
@@ -95,7 +96,7 @@ def _index_pieces(tree: Any, ref: Any, leaves: Sequence[Any]) -> list[Any]:
 def _batched_block(
     axis_data: Any, ref: Any, ref_dim: int | None, leaves: Any, dims: Any, tree: Any
 ) -> tuple[list[Any], Any, int | None, list[int] | None]:
-    """The batched index: (leaves, tree, batch axis of the block, permutation or None)."""
+    """The batched index: (leaves, tree, batch axis of the block, permutation)."""
     indexers = tree_util.tree_unflatten(tree, leaves)
     if not indexers:
         return list(leaves), tree, ref_dim, None
@@ -106,6 +107,12 @@ def _batched_block(
     )
     new_leaves, new_tree = tree_util.tree_flatten((new,))
     return new_leaves, new_tree, dim, order
+
+
+def _even_unmapped(rule: Any) -> Any:
+    """Decorator of a batch rule that is asked even if no operand is mapped."""
+    rule.even_unmapped = True
+    return rule
 
 
 def _check_ref_is_batched(name: str, ref: Any, ref_dim: int | None) -> None:
@@ -121,9 +128,15 @@ def _check_ref_has_tangent(name: str, ref: Any, tangent: Any) -> None:
     if type(tangent) is Zero:
         raise Exception(
             f"performing {name} operation with a differentiated value on a "
-            f"non-differentiated array reference of type {get_aval(ref)}. Move the array "
-            "reference to be an argument of the differentiated function?"
+            f"non-differentiated array reference of type {get_aval(ref)}. Move the "
+            "array reference to be an argument of the differentiated function?"
         )
+
+
+def _numpy_index(tree: Any, leaves: Sequence[Any]) -> tuple:
+    """The index in NumPy's terms; in meanings, a ref is an array that changes."""
+    indexers = tree_util.tree_unflatten(tree, leaves)
+    return indexers[0].numpy_index() if indexers else (...,)
 
 
 class RefAccumulator(Accumulator):
@@ -160,6 +173,7 @@ def _ref_primitive(name: str, multiple_results: bool = False) -> Primitive:
 # ----------------------------------------------------------------------------------
 
 get_p = _ref_primitive("get")
+get_p.meaning = lambda ref, *leaves, tree: np.copy(ref[_numpy_index(tree, leaves)])
 
 
 @get_p.def_effectful_abstract_eval
@@ -193,9 +207,13 @@ def _get_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
     return (out if order is None else shaping.transpose(out, np.argsort(order))), dim
 
 
-def _get_pieces(eqn: JaxprEqn, is_unused: Any) -> list[Any]:
+@prints_equation
+def _get_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
     ref, *leaves = eqn.invars
     return [eqn.outvars, " <- ", *_index_pieces(eqn.params["tree"], ref, leaves)]
+
+
+get_p.pretty = _get_pieces
 
 
 # ----------------------------------------------------------------------------------
@@ -203,6 +221,16 @@ def _get_pieces(eqn: JaxprEqn, is_unused: Any) -> list[Any]:
 # ----------------------------------------------------------------------------------
 
 swap_p = _ref_primitive("swap")
+
+
+def _swap_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> Any:
+    index = _numpy_index(tree, leaves)
+    old = np.copy(ref[index])
+    ref[index] = value
+    return old
+
+
+swap_p.meaning = _swap_meaning
 
 
 @swap_p.def_effectful_abstract_eval
@@ -233,6 +261,7 @@ def _swap_transpose(ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any) -> N
 
 
 @swap_p.def_batch
+@_even_unmapped
 def _swap_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
     (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
     _check_ref_is_batched("a set/swap", ref, ref_dim)
@@ -246,12 +275,16 @@ def _swap_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
     return shaping.transpose(out, np.argsort(order)), dim
 
 
-def _swap_pieces(eqn: JaxprEqn, is_unused: Any) -> list[Any]:
+@prints_equation
+def _swap_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
     place = _index_pieces(eqn.params["tree"], ref, leaves)
-    if is_unused(eqn.outvars[0]):
+    if context.name_of(eqn.outvars[0]) == "_":
         return [*place, " <- ", value]
     return [eqn.outvars, ", ", *place, " <- ", *place, ", ", value]
+
+
+swap_p.pretty = _swap_pieces
 
 
 # ----------------------------------------------------------------------------------
@@ -259,6 +292,14 @@ def _swap_pieces(eqn: JaxprEqn, is_unused: Any) -> list[Any]:
 # ----------------------------------------------------------------------------------
 
 addupdate_p = _ref_primitive("addupdate", multiple_results=True)
+
+
+def _addupdate_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> list:
+    np.add.at(ref, _numpy_index(tree, leaves), value)
+    return []
+
+
+addupdate_p.meaning = _addupdate_meaning
 
 
 @addupdate_p.def_effectful_abstract_eval
@@ -289,6 +330,7 @@ def _addupdate_transpose(
 
 
 @addupdate_p.def_batch
+@_even_unmapped
 def _addupdate_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
     (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
     _check_ref_is_batched("an addupdate", ref, ref_dim)
@@ -302,14 +344,14 @@ def _addupdate_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
     return [], []
 
 
-def _addupdate_pieces(eqn: JaxprEqn, is_unused: Any) -> list[Any]:
+@prints_equation
+def _addupdate_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
     return [*_index_pieces(eqn.params["tree"], ref, leaves), " += ", value]
 
 
-get_p.pretty_eqn = _get_pieces
-swap_p.pretty_eqn = _swap_pieces
-addupdate_p.pretty_eqn = _addupdate_pieces
+addupdate_p.pretty = _addupdate_pieces
+
 
 # ----------------------------------------------------------------------------------
 # The functions
