@@ -64,7 +64,7 @@ class Array(metaclass=_ArrayMeta):
         __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = cast(Any, None)
         __neg__ = __pos__ = __abs__ = __invert__ = cast(Any, None)
         __lt__ = __le__ = __gt__ = __ge__ = cast(Any, None)
-        __getitem__ = __iter__ = __len__ = __reversed__ = cast(Any, None)
+        __getitem__ = __iter__ = __reversed__ = cast(Any, None)
 
     def __init__(self, *args: Any, **kwargs: Any):
         raise TypeError(
@@ -195,7 +195,7 @@ class Array(metaclass=_ArrayMeta):
 
     def tobytes(self, order: str = "C") -> bytes:
         """The values as bytes, in row-major order by default."""
-        return self._value.tobytes(order)
+        return self._value.tobytes(order)  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
         if self.size == 0:

@@ -125,6 +125,7 @@ class ShapedArray(AbstractValue):
     memory_space: Any
     ndim: int
     size: int
+    _tangent: Any  # None: not asked yet; False: the type itself
 
     def __new__(
         cls,

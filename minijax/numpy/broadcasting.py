@@ -32,7 +32,10 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     """
     if not shapes:
         return ()
-    as_tuples = [(shape,) if np.ndim(shape) == 0 else tuple(shape) for shape in shapes]
+    as_tuples: list[Any] = [
+        (shape,) if isinstance(shape, int) or np.ndim(shape) == 0 else tuple(shape)
+        for shape in shapes
+    ]
     return lax.broadcast_shapes(*as_tuples)
 
 

@@ -119,8 +119,9 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Array, ...]
     is no sequence of numbers.
     """
     rest = ensure_arraylike("unravel_index", indices)
+    lengths: list[Any]
     try:
-        lengths = list(shape)
+        lengths = list(shape)  # type: ignore[arg-type]
     except TypeError:
         lengths = [shape]
     if any(np.ndim(length) != 0 for length in lengths):
@@ -412,8 +413,8 @@ def histogram2d(
     except TypeError:
         count = 1
     if count not in (1, 2):
-        edges = creation.asarray(bins)
-        bins = [edges, edges]
+        both = creation.asarray(bins)
+        bins = [both, both]
     sample = transpose(creation.asarray([x, y]))
     counts, edges = histogramdd(sample, bins, range, weights, density)
     return counts, edges[0], edges[1]

@@ -362,8 +362,8 @@ def _with_scalar_masks(
     """Scalar masks as index arrays of length zero or one on axes put in for them."""
     if not any(item.kind is Kind.BOOLEAN for item in items):
         return items, shape, []
-    new_items = []
-    new_shape = []
+    new_items: list[Item] = []
+    new_shape: list[int] = []
     mask_axes = []
     for kind, index, axes in items:
         axis = len(new_shape)

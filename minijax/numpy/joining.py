@@ -104,7 +104,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
 
 
 def stack(
-    arrays: Any | Sequence[Any], axis: int = 0, out: None = None, dtype: Any = None
+    arrays: Any, axis: int = 0, out: None = None, dtype: Any = None
 ) -> Array:
     """Arrays of one shape along a new axis, at position `axis` of the result.
 
@@ -163,7 +163,7 @@ def dstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
     return concatenate(arrays, axis=2, dtype=dtype)
 
 
-def column_stack(tup: Any | Sequence[Any]) -> Array:
+def column_stack(tup: Any) -> Array:
     """Vectors as the columns of a matrix; matrices side by side."""
     if is_single_array(tup):
         as_column = vmap(lambda x: transpose(atleast_2d(x)))
@@ -283,8 +283,9 @@ def tile(A: Any, reps: int | Sequence[int]) -> Array:
     Missing entries of `reps` stand for one, missing axes of `A` are put in front.
     """
     array = ensure_arraylike("tile", A)
+    counts: tuple[Any, ...]
     try:
-        counts = tuple(iter(reps))
+        counts = tuple(reps)  # type: ignore[arg-type]
     except TypeError:
         counts = (reps,)
     counts = tuple(operator.index(count) for count in counts)

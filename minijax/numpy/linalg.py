@@ -107,7 +107,7 @@ def vector_norm(
     x = ensure_arraylike("jnp.linalg.vector_norm", x)
     if ord is None or ord == 2:
         return _root_of_squares(x, axis, keepdims)
-    options = {"axis": axis, "keepdims": keepdims}
+    options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if ord == np.inf:
         return reductions.amax(ufuncs.abs(x), initial=0, **options)
     if ord == -np.inf:
@@ -169,7 +169,7 @@ def matrix_power(a: Any, n: int) -> Array:
     if n == 3:
         return (array @ array) @ array
     square = array
-    result = None
+    result: Any = None
     while n > 0:
         if n % 2:
             result = square if result is None else result @ square

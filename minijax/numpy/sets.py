@@ -551,7 +551,8 @@ def intersect1d(
             fill_value=fill_value,
             assume_unique=assume_unique,
         )
-    first1 = first2 = None
+    first1: Any = None
+    first2: Any = None
     if not assume_unique:
         if return_indices:
             arr1, first1 = unique(arr1, return_index=True)

@@ -148,22 +148,24 @@ def vectorize(
 
     @functools.wraps(pyfunc)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        function, args, kwargs = _bind_excluded(pyfunc, excluded, args, kwargs)
+        function, rest, kwargs = _bind_excluded(pyfunc, excluded, args, kwargs)
+        inputs: list[tuple[str, ...]]
+        outputs: Any = None
         if signature is None:
-            inputs, outputs = [()] * len(args), None
+            inputs = [()] * len(rest)
         else:
             inputs, outputs = _parse_signature(signature)
-        absent = {i for i, arg in enumerate(args) if arg is None}
+        absent = {i for i, arg in enumerate(rest) if arg is None}
         if absent:
             if any(inputs[i] != () for i in absent):
                 raise ValueError(
                     f"Cannot pass None at locations {absent} with {signature=}"
                 )
-            function, args, _ = _bind_excluded(function, absent, args, {})
+            function, rest, _ = _bind_excluded(function, absent, rest, {})
             inputs = [names for i, names in enumerate(inputs) if i not in absent]
         if kwargs:
             function = functools.partial(function, **kwargs)
-        return _call_vectorized(function, args, inputs, outputs, where)
+        return _call_vectorized(function, rest, inputs, outputs, where)
 
     return wrapped
 
