@@ -3,4 +3,10 @@
 A program listed here that prints as JAX fails its test, so that the list stays true.
 """
 
-DIFFERENCES: dict[str, str] = {}
+_FLOORS = "JAX's rule calls a function of jax.numpy, here floors above: other equations"
+
+DIFFERENCES: dict[str, str] = {
+    "maps/ppermute_ring": _FLOORS,
+    "slicing/index_take_two": _FLOORS,
+    "custom_rules/gradient_by_custom_gradient": "custom_gradient belongs to issue 4",
+}
