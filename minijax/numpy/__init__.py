@@ -181,6 +181,7 @@ from minijax.numpy.sequences import (
     logspace as logspace,
 )
 from minijax.numpy.ufunc_api import (
+    frompyfunc as frompyfunc,
     ufunc as ufunc,
 )
 from minijax.numpy.ufuncs import (
@@ -453,7 +454,50 @@ from minijax.numpy.vectorizing import (
     vectorize as vectorize,
 )
 
+# More of creation, signals and polynomials.
+from minijax.numpy.bit_packing import (
+    packbits as packbits,
+    unpackbits as unpackbits,
+)
+from minijax.numpy.index_tricks import (
+    c_ as c_,
+    index_exp as index_exp,
+    mgrid as mgrid,
+    ogrid as ogrid,
+    r_ as r_,
+    s_ as s_,
+)
+from minijax.numpy.interchange import (
+    from_dlpack as from_dlpack,
+    fromfile as fromfile,
+    fromiter as fromiter,
+    fromstring as fromstring,
+    load as load,
+)
+from minijax.numpy.polynomials import (
+    poly as poly,
+    polyadd as polyadd,
+    polyder as polyder,
+    polydiv as polydiv,
+    polyint as polyint,
+    polymul as polymul,
+    polysub as polysub,
+    trim_zeros as trim_zeros,
+)
+from minijax.numpy.windows import (
+    bartlett as bartlett,
+    blackman as blackman,
+    hamming as hamming,
+    hanning as hanning,
+    kaiser as kaiser,
+)
+
 from minijax.numpy import linalg as linalg
 from minijax.numpy import array_methods as _array_methods
+from minijax.numpy import scalar_types as _scalar_types
+
+if hasattr(_scalar_types, "int1"):  # newer versions of ml_dtypes have it
+    int1 = _scalar_types.int1
+    uint1 = _scalar_types.uint1
 
 _array_methods.install()

@@ -52,6 +52,9 @@ def _scalar_type(numpy_type: type) -> _ScalarType:
 
 
 bool_ = _scalar_type(np.bool_)
+if dtypes.int1 is not None:
+    int1 = _scalar_type(dtypes.int1)
+    uint1 = _scalar_type(dtypes.uint1)
 int2 = _scalar_type(dtypes.int2)
 int4 = _scalar_type(dtypes.int4)
 int8 = _scalar_type(np.int8)

@@ -33,12 +33,13 @@ class ufunc:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        func: Callable[..., Any],
         /,
         nin: int,
         nout: int,
         *,
         name: str | None = None,
+        nargs: int | None = None,
         identity: Any = None,
         associative: bool = True,
         call: Callable[..., Any] | None = None,
@@ -46,17 +47,16 @@ class ufunc:
         accumulate: Callable[..., Array] | None = None,
         at: Callable[..., Array] | None = None,
     ) -> None:
-        self.__doc__ = function.__doc__
-        self.__name__ = name or function.__name__
-        self.__wrapped__ = function
-        self._func = function
-        self._call = call or function
+        self.__doc__ = func.__doc__
+        self.__name__ = name or func.__name__
+        self._func = func
+        self._call = call or func
         self._reduce = reduce
         self._accumulate = accumulate
         self._at = at
         self.nin = operator.index(nin)
         self.nout = operator.index(nout)
-        self.nargs = self.nin
+        self.nargs = self.nin if nargs is None else operator.index(nargs)
         self.identity = identity
         self.associative = associative
 
@@ -292,3 +292,16 @@ def _axis_to_front(a: Array, axis: int) -> Array:
     if axis == 0:
         return a
     return lax.transpose(a, [axis, *(i for i in range(a.ndim) if i != axis)])
+
+
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
+) -> ufunc:
+    """A `ufunc` of a function of scalars; it is mapped over arrays.
+
+    Its `reduce` and `accumulate` go from left to right.
+    """
+    from minijax.numpy.vectorizing import vectorize
+
+    call = vectorize(func)
+    return ufunc(func, nin, nout, identity=identity, call=call, associative=False)
