@@ -391,7 +391,7 @@ class Primitive:
         self.name = name
         self.multiple_results = multiple_results
         self.meaning: Callable | None = None  # NumPy reference, held against XLA
-        self.type_rule: Callable | None = None  # (*avals, **params) -> (out, effects)
+        self.type_rule: Any = None  # (*avals, **params) -> (out, effects)
         self.impl: Callable | None = None  # eager evaluation, if not by compiling
         self.jvp: Callable | None = None  # (primals, tangents, **params)
         self.jvp_terms: tuple | None = None  # one per argument: (t, *primals, **params)
@@ -404,7 +404,7 @@ class Primitive:
         self.staging: Callable | None = None
         self.typecheck: Callable | None = None
         self.discharge: Callable | None = None
-        self.pretty: Callable | None = None
+        self.pretty: Any = None  # (params) -> params to print
         self.bind_params: Callable | None = None
         self.cache_types = True  # the type depends on avals and params alone
         self.reasons: dict[str, str] = {}
@@ -494,7 +494,7 @@ class Primitive:
         return type_of_application(self, avals, params)
 
 
-no_effects: frozenset = effects.no_effects
+no_effects = effects.no_effects
 
 # All primitives by name, for pickling and for the tests that walk them.
 all_primitives: dict[str, Primitive] = {}

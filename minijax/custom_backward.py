@@ -26,8 +26,10 @@ from minijax.core import (
 from minijax.custom_derivatives import (
     FlatCall,
     RunJaxpr,
+    as_array,
     custom_call_dce,
     custom_jvp_call_p,
+    flatten_arrays,
     nondiff_positions,
     positional_arguments,
     split_static,
@@ -124,7 +126,7 @@ class custom_vjp:
         for value in static:
             if isinstance(value, Tracer):
                 raise _nondiff_tracer_error(value, name)
-        leaves, in_tree = tree_flatten(tuple(dynamic))
+        leaves, in_tree = flatten_arrays(tuple(dynamic))
         call = FlatCall(self.fun, args, self.nondiff_argnums, in_tree)
         fwd = _FlatFwd(self.fwd, args, call, self.symbolic_zeros)
         bwd = _FlatBwd(self.bwd, static, call, fwd, self.symbolic_zeros)
@@ -158,9 +160,9 @@ class _FlatFwd:
     def __call__(
         self, primals: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[list[Any], list[Any]]:
-        values: Sequence[Any] = primals
+        values: Sequence[Any] = [as_array(primal) for primal in primals]
         if self.symbolic:
-            values = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed)]
+            values = [CustomVJPPrimal(x, p) for x, p in zip(values, perturbed)]
         dynamic = iter(tree_unflatten(self.call.in_tree, values))
         full = [
             arg if position in self.call.positions else next(dynamic)
@@ -210,7 +212,7 @@ class _FlatBwd:
         if self.symbolic:
             cts = [SymbolicZero(c.aval) if type(c) is Zero else c for c in cotangents]
         else:
-            cts = [instantiate(ct) for ct in cotangents]
+            cts = [as_array(instantiate(ct)) for ct in cotangents]
         res = tree_unflatten(self.fwd.res_tree, residuals)
         ct = tree_unflatten(self.fwd.out_tree, cts)
         answer = self.bwd(*self.static, res, ct)
@@ -443,7 +445,7 @@ class _BatchedBwd:
             batching.mapped_aval(size, dim, aval)
             for aval, dim in zip(in_avals, self.in_dims)
         ]
-        zero_avals = [
+        zero_avals: list[Any] = [
             batching.mapped_aval(size, dim, ct.aval) if type(ct) is Zero else None
             for ct, dim in zip(cotangents, self.fwd.out_dims)
         ]

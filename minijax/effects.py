@@ -124,7 +124,7 @@ class EffectTypeSet:
         return f"EffectTypeSet({', '.join(names)})"
 
 
-no_effects: Effects = frozenset()
+no_effects: frozenset[Effect] = frozenset()
 
 # Keep program order: lowered with a token that is threaded through the program.
 ordered_effects = EffectTypeSet()

@@ -194,6 +194,7 @@ class JitFunction:
             outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
             return tree_unflatten(traced.out_tree, outputs)
         device, committed = default_device(), False
+        call_key: tuple
         if usual:
             call_key = key[:3] if self._plain else key
         else:

@@ -45,6 +45,8 @@ class BatchTracer(Tracer):
 
     __slots__ = ("value", "batch_dim")
 
+    _trace: BatchTrace
+
     def __init__(self, trace: BatchTrace, value: Any, batch_dim: int):
         self._trace = trace
         self.aval = get_aval(value).mapped(trace.axis_data.size, batch_dim)
@@ -212,7 +214,7 @@ def batch_flat(
         out_dims[:] = [dim for _, dim in pairs]
         return [value for value, _ in pairs]
 
-    run.__name__ = getattr(fun, "name", None) or getattr(fun, "__name__", "run")
+    run.__name__ = str(getattr(fun, "name", None) or getattr(fun, "__name__", "run"))
     return run
 
 

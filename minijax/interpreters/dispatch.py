@@ -78,6 +78,7 @@ class Program:
         self.out_avals = lowered.out_avals
         self.device = device
         sharding = platforms.single_device_sharding(device)
+        self.placed: Any
         if committed:
             self.placed = sharding
         else:
@@ -103,8 +104,8 @@ class Program:
         except Exception as error:
             for buffer in inputs:
                 if buffer.is_deleted():
-                    aval = core.ShapedArray(buffer.aval.shape, buffer.aval.dtype)
-                    raise deleted_error(wrap_as(buffer, aval)) from error
+                    kind = core.ShapedArray(buffer.aval.shape, buffer.aval.dtype)
+                    raise deleted_error(wrap_as(buffer, kind)) from error
             raise
         arrays = []
         placed = self.placed

@@ -198,7 +198,7 @@ class DynamicJaxprTrace(Trace):
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
         pairs = [pair for pair in self.constants.values() if pair[0] in used]
-        jaxpr.constvars = [var for var, _ in pairs]
+        jaxpr.constvars = [var for var, _ in pairs if type(var) is not Literal]
         return jaxpr, [value for _, value in pairs]
 
     def birth_of(self, atom: Atom) -> str:

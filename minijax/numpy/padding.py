@@ -6,7 +6,7 @@ pieces of itself, one axis after the other. In JAX: `numpy/lax_numpy.py`, `_pad`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -359,7 +359,7 @@ def apply_along_axis(
 
 
 def apply_over_axes(
-    func: Callable[[Any, int], Any], a: Any, axes: int | list[int]
+    func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]
 ) -> Array:
     """`func(a, axis)` for one axis after the other, keeping the number of axes.
 

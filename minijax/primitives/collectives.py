@@ -447,7 +447,7 @@ def _reduce_scatter_batch(
     return shaping.reshape(total, tuple(shape)), scatter_dimension
 
 
-reduce_scatter_p = _exchange(
+reduce_scatter_p: Primitive = _exchange(
     "reduce_scatter", _reduce_scatter_type, _reduce_scatter_batch
 )
 def_linear(
