@@ -19,6 +19,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax import api_util, source_info
 from minijax.api_util import argnums_tuple, check_callable, fun_name
 from minijax.config import state
@@ -33,6 +35,7 @@ from minijax.core import (
 )
 from minijax.interpreters import ad, partial_eval
 from minijax.pretty import printed_first
+from minijax.primitives import casting
 from minijax.rules import (
     SymbolicZero,
     add_tangents,
@@ -127,7 +130,7 @@ class custom_jvp:
             )
         args = positional_arguments(self.fun, args, kwargs)
         static, dynamic = split_static(args, self.nondiff_argnums)
-        leaves, in_tree = tree_flatten(tuple(dynamic))
+        leaves, in_tree = flatten_arrays(tuple(dynamic))
         call = FlatCall(self.fun, args, self.nondiff_argnums, in_tree)
         jvp = functools.partial(self.jvp, *static) if static else self.jvp
         rule = _FlatJvp(jvp, fun_name(self.jvp), name, in_tree, call)
@@ -164,6 +167,18 @@ def positional_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
             "resolved to positions; custom rules take positional arguments only."
         )
     return bound.args
+
+
+def flatten_arrays(tree: Any) -> tuple[list[Any], Any]:
+    """Leaves and tree; plain numbers become arrays, since rules may ask for a shape."""
+    leaves, treedef = tree_flatten(tree)
+    return [as_array(leaf) for leaf in leaves], treedef
+
+
+def as_array(leaf: Any) -> Any:
+    """A plain number as an array or tracer; anything else as it is."""
+    plain = isinstance(leaf, (bool, int, float, complex, np.generic))
+    return casting.stage(leaf) if plain else leaf
 
 
 def split_static(args: tuple, nondiff: tuple[int, ...]) -> tuple[list, list]:
@@ -213,8 +228,8 @@ class _FlatJvp:
 
     def __call__(self, *values: Any) -> list[Any]:
         half = len(values) // 2
-        primals = tree_unflatten(self.in_tree, values[:half])
-        tangents = tree_unflatten(self.in_tree, values[half:])
+        primals = tree_unflatten(self.in_tree, map(as_array, values[:half]))
+        tangents = tree_unflatten(self.in_tree, map(as_array, values[half:]))
         pair = self.jvp(primals, tangents)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
