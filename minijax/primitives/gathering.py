@@ -29,7 +29,6 @@ from minijax.core import ShapedArray, canonicalize_shape, get_aval, physical_ava
 from minijax.primitives import (
     casting,
     comparing,
-    elementwise,
     reductions,
     scattering,
     select,
@@ -612,11 +611,11 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     shape = shaping.shape_of(src)
     columns = [shaping.expand_dims(index, (1,)) for index in idxs]
     indices = shaping.concatenate(columns, 1)
-    dtype = get_aval(indices).dtype
-    sizes = np.array([[shape[axis] for axis in axes]], dtype)
+    # `%` as arrays have it: with the sign of the divisor.
+    sizes = shaping.expand_dims(np.array([shape[axis] for axis in axes]), (0,))
     return gather(
         src,
-        _modulo(indices, shaping.broadcast_to(sizes, shaping.shape_of(indices))),
+        indices % sizes,
         GatherDimensionNumbers(
             offset_dims=tuple(range(1, len(shape) - len(axes) + 1)),
             collapsed_slice_dims=tuple(axes),
@@ -624,10 +623,3 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
         ),
         tuple(1 if axis in axes else size for axis, size in enumerate(shape)),
     )
-
-
-def _modulo(x: Any, y: Any) -> Any:
-    """The remainder with the sign of the divisor, as Python's `%`."""
-    remainder = elementwise.rem(x, y)
-    negative = comparing.lt(remainder, rules.scalar_like(get_aval(x), 0))
-    return select.select(negative, elementwise.add(remainder, y), remainder)

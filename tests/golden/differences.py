@@ -7,6 +7,5 @@ _FLOORS = "JAX's rule calls a function of jax.numpy, here floors above: other eq
 
 DIFFERENCES: dict[str, str] = {
     "maps/ppermute_ring": _FLOORS,
-    "slicing/index_take_two": _FLOORS,
     "custom_rules/gradient_by_custom_gradient": "custom_gradient belongs to issue 4",
 }
