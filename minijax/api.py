@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api_util, pjit, source_info
+from minijax import api_util, dtypes, pjit, source_info
 from minijax.api_util import argnums_tuple, check_callable
 from minijax.array import Array
 from minijax.core import (
@@ -236,10 +236,14 @@ def device_put(
 
 
 def device_get(x: Any) -> Any:
-    """The arrays of a tree as NumPy arrays on the host."""
-    return tree_map(
-        lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x
-    )
+    """The arrays of a tree as NumPy arrays on the host; keys stay keys."""
+
+    def on_host(leaf: Any) -> Any:
+        if not isinstance(leaf, Array) or isinstance(leaf.dtype, dtypes.ExtendedDType):
+            return leaf
+        return np.asarray(leaf)
+
+    return tree_map(on_host, x)
 
 
 def block_until_ready(x: Any) -> Any:

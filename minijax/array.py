@@ -290,7 +290,8 @@ class Array(metaclass=_ArrayMeta):
         return self
 
     def __deepcopy__(self, memo: dict) -> Array:
-        return from_numpy(np.array(self._value), weak_type=self.weak_type)
+        restore, arguments = self.__reduce__()
+        return restore(*arguments)
 
     def __dlpack__(self, **options: Any) -> Any:
         """The array for another library, without copying where both can read it."""

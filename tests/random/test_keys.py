@@ -1,5 +1,6 @@
 """Keys against jax: how they are made, split, printed, indexed, batched and refused."""
 
+import copy
 import pickle
 
 import jax
@@ -192,6 +193,51 @@ def test_pickle():
     back = pickle.loads(pickle.dumps(keys))
     assert back.dtype == keys.dtype
     assert_same_bits(minijax.random.key_data(back), minijax.random.key_data(keys))
+
+
+def test_copies_and_trips_to_the_host():
+    keys = minijax.random.split(minijax.random.key(3), 2)
+    for back in (
+        copy.copy(keys),
+        copy.deepcopy(keys),
+        minijax.device_get(keys),
+        minijax.device_put(keys),
+        minijax.jit(lambda k: k)(keys),
+    ):
+        assert back.dtype == keys.dtype
+        assert_same_bits(minijax.random.key_data(back), minijax.random.key_data(keys))
+
+
+def test_indexing_and_updates_under_jit():
+    def program(jax):
+        keys = jax.random.split(jax.random.key(0), 4)
+        return [
+            jax.jit(lambda k, i: k[i])(keys, 2),
+            keys.at[1].set(keys[0]),
+            jax.numpy.roll(keys, 1),
+            jax.lax.dynamic_slice(keys, (1,), (2,)),
+            jax.lax.dynamic_update_slice(keys, keys[:1], (2,)),
+            jax.jit(lambda: jax.random.normal(keys[0], (2,)))(),
+            jax.vmap(lambda k: jax.random.split(k[0]), 1)(keys.reshape(2, 2)),
+        ]
+
+    same(program)
+
+
+def test_gradients_pass_keys_by():
+    def program(jax):
+        def loss(x, key):
+            return (x * jax.random.normal(key, (3,))).sum()
+
+        key = jax.random.key(7)
+        float0 = np.zeros((), jax.dtypes.float0)
+        return [
+            jax.grad(loss)(2.0, key),
+            *jax.jvp(lambda k: jax.random.normal(k), (key,), (float0,)),
+            jax.linearize(lambda x: loss(x, key), 2.0)[0],
+        ]
+
+    same(program)
 
 
 def test_printed():
