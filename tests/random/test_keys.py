@@ -115,6 +115,22 @@ def test_arrays_of_keys_go_through_numpy_functions():
     same(program)
 
 
+def test_clone():
+    same(lambda jax: jax.random.clone(jax.random.key(3)))
+    same(lambda jax: jax.vmap(jax.random.clone)(jax.random.split(jax.random.key(3))))
+
+
+def test_offset_of_all_seeds():
+    def program(jax):
+        jax.config.update("jax_random_seed_offset", 7)
+        try:
+            return [jax.random.key(3), jax.random.PRNGKey(3)]
+        finally:
+            jax.config.update("jax_random_seed_offset", 0)
+
+    same(program)
+
+
 def test_iteration_and_length():
     keys = minijax.random.split(minijax.random.key(0), 3)
     theirs = jax.random.split(jax.random.key(0), 3)

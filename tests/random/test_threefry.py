@@ -99,3 +99,26 @@ def test_rng_bit_generator():
         np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
     with pytest.raises(TypeError, match="float32"):
         minijax.lax.rng_bit_generator(np.arange(4, dtype=np.uint32), (3,), np.float32)
+
+
+def test_rng_bit_generator_under_vmap():
+    def program(library):
+        keys = np.arange(8, dtype=np.uint32).reshape(2, 4)
+        return library.vmap(lambda k: library.lax.rng_bit_generator(k, (3,)))(keys)
+
+    for ours, theirs in zip(program(minijax), program(jax), strict=True):
+        np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+def test_rng_uniform():
+    # Its numbers come from hidden state: only their range can be held.
+    low, high = np.float32(2.0), np.float32(3.0)
+    drawn = np.asarray(minijax.lax.rng_uniform(low, high, (50,)))
+    assert drawn.shape == (50,)
+    assert drawn.dtype == np.float32
+    assert drawn.min() >= 2.0
+    assert drawn.max() < 3.0
+    with pytest.raises(ValueError, match="scalars"):
+        minijax.lax.rng_uniform(np.zeros(2, np.float32), high, (3,))
+    with pytest.raises(ValueError, match="identical dtypes"):
+        minijax.lax.rng_uniform(np.int32(0), high, (3,))

@@ -85,6 +85,13 @@ REACHED_ELSEWHERE: dict[str, str] = {
     name: "primitives/test_references.py"
     for name in ("get", "swap", "addupdate", "broadcast_to")
 }
+REACHED_ELSEWHERE.update(
+    dict.fromkeys(
+        ("threefry2x32", "iota_2x32_shape", "rng_bit_generator", "rng_uniform"),
+        "random/test_threefry.py",
+    ),
+    random_clone="random/test_keys.py",
+)
 
 
 @pytest.fixture(scope="module")
