@@ -52,6 +52,10 @@ class Kind(enum.Enum):
     ARRAY = "array"
 
 
+_ONE_AXIS = frozenset({Kind.SLICE, Kind.INTEGER, Kind.ARRAY})
+_WHOLE = slice(None)
+
+
 class Item(NamedTuple):
     """One entry of an index, and the axes of the operand that it consumes."""
 
@@ -137,10 +141,11 @@ def _parse(index: Any, shape: tuple[int, ...]) -> list[Item]:
     """
     entries = _as_tuple(index)
     kinds = [_kind_of(entry) for entry in entries]
+    if len(kinds) <= len(shape) and _ONE_AXIS.issuperset(kinds):
+        pairs = zip(kinds, entries, strict=True)
+        return [Item(kind, entry, (i,)) for i, (kind, entry) in enumerate(pairs)]
     counts = [
-        np.ndim(entry)
-        if kind is Kind.BOOLEAN
-        else int(kind not in (Kind.NEW_AXIS, Kind.ELLIPSIS))
+        np.ndim(entry) if kind is Kind.BOOLEAN else int(kind in _ONE_AXIS)
         for kind, entry in zip(kinds, entries, strict=True)
     ]
     if kinds.count(Kind.ELLIPSIS) > 1:
@@ -164,14 +169,13 @@ def _parse(index: Any, shape: tuple[int, ...]) -> list[Item]:
 def _expand_ellipsis(items: list[Item], rank: int) -> list[Item]:
     """Full slices in place of the ellipsis and of axes that no entry mentions."""
     expanded = []
-    axis = 0
     for item in items:
         if item.kind is Kind.ELLIPSIS:
-            expanded += [Item(Kind.SLICE, slice(None), (a,)) for a in item.axes]
+            expanded += [Item(Kind.SLICE, _WHOLE, (axis,)) for axis in item.axes]
         else:
             expanded.append(item)
-        axis += len(item.axes)
-    expanded += [Item(Kind.SLICE, slice(None), (a,)) for a in range(axis, rank)]
+    first = max((axis + 1 for item in items for axis in item.axes), default=0)
+    expanded += [Item(Kind.SLICE, _WHOLE, (axis,)) for axis in range(first, rank)]
     return expanded
 
 
@@ -221,9 +225,6 @@ class SlicePlan(NamedTuple):
 
 def _bounds(index: slice, size: int) -> tuple[int, int, int] | None:
     """`index.indices(size)`, or None where it is not static or not valid."""
-    for bound in (index.start, index.stop, index.step):
-        if isinstance(bound, Tracer) and not is_concrete(bound):
-            return None
     try:
         return index.indices(size)
     except (TypeError, ValueError):
