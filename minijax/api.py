@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api_util, dtypes, pjit, source_info
+from minijax import api_util, dtypes, errors, pjit, source_info
 from minijax.api_util import argnums_tuple, check_callable
 from minijax.array import Array
 from minijax.core import (
@@ -102,9 +102,11 @@ def jit(
         ("backend", backend),
     ):
         if value is not None:
-            raise ValueError(
-                f"jit does not take {name} here: a program runs where its arguments "
-                "are. Move them with `device_put` first."
+            raise errors.with_facts(
+                ValueError(
+                    f"jit does not take {name} here: a program runs where its arguments "
+                    "are. Move them with `device_put` first."
+                )
             )
     if fun is None:
         return functools.partial(_jit_with, options)

@@ -546,7 +546,10 @@ def type_of_application(
         )
     if len(primitive.types) >= _TYPE_CACHE_SIZE:
         primitive.types.clear()
-    answer = primitive.type_rule(*avals, **params)
+    try:
+        answer = primitive.type_rule(*avals, **params)
+    except (TypeError, ValueError) as error:
+        raise errors.with_facts(error, rule=f"the types of {primitive}") from None
     primitive.types[key] = answer
     return answer
 
@@ -808,12 +811,16 @@ def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> 
 
 def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:
     """The error for a tracer that is used after its transformation ended."""
-    return errors.UnexpectedTracerError(
-        "Encountered an unexpected tracer: a value of a function being transformed by "
-        f"minijax was kept and used after the transformation had ended.\n"
-        f"The tracer: {tracer._error_repr()}.{tracer.birth()}"
-        f"{detail}\n"
-        "A function that is transformed must hand out values only through its results: "
-        "return the value instead of storing it in a global, an attribute or a list. "
-        "`minijax.checking_leaks()` raises where it is stored."
+    return errors.with_facts(
+        errors.UnexpectedTracerError(
+            "Encountered an unexpected tracer: a value of a function being transformed "
+            "by minijax was kept and used after the transformation had ended.\n"
+            f"The tracer: {tracer._error_repr()}.{tracer.birth()}{detail}\n"
+            "A function that is transformed must hand out values only through its "
+            "results: return the value instead of storing it in a global, an attribute "
+            "or a list.",
+            born=tracer.birth(),
+        ),
+        rule="a tracer lives as long as its transformation",
+        instead="return the value",
     )

@@ -33,11 +33,16 @@ AnyException = TypeVar("AnyException", bound=BaseException)
 def with_facts(error: AnyException, **facts: Any) -> AnyException:
     """Attach facts to any exception: `raise with_facts(TypeError(...), rule="add")`.
 
-    The place where the user's code called is added as `used_at` and `line`.
+    The place where the user's code called is added to the facts, as `used_at` and
+    `line`, and to the message.
     """
     known = dict(getattr(error, "facts", {}))
     if "used_at" not in known and "used_at" not in facts:
-        known |= _place(user_frame_now())
+        frame = user_frame_now()
+        known |= _place(frame)
+        if frame is not None and error.args and isinstance(error.args[0], str):
+            place = f"\nIt happened at\n  {format_line(frame)}"
+            error.args = (error.args[0] + place, *error.args[1:])
     error.facts = known | facts  # type: ignore[attr-defined]
     return error
 

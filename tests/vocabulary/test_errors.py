@@ -85,7 +85,7 @@ def test_with_facts_keeps_the_exception_and_adds():
     assert error.facts["rule"] == "sub"
     assert error.facts["instead"] == "x[:2]"
     assert errors.facts_of(ValueError()) == {}
-    assert str(error) == "add got f32[2] and f32[3]"
+    assert str(error).startswith("add got f32[2] and f32[3]\nIt happened at\n")
 
 
 def test_plain_message_errors():
