@@ -58,7 +58,7 @@ PROGRAMS = {
     "concatenate_shapes": lambda jax: jax.numpy.concatenate([MATRIX, VECTOR]),
     "lax_concatenate_shapes": lambda jax: jax.lax.concatenate([MATRIX, MATRIX.T], 0),
     "stack_shapes": lambda jax: jax.numpy.stack([VECTOR, MATRIX]),
-    "reshape_size": lambda jax: jax.numpy.reshape(VECTOR, (2, 2)),
+    "reshape_size": lambda jax: jax.numpy.asarray(VECTOR).reshape((2, 2)),
     "transpose_permutation": lambda jax: jax.lax.transpose(MATRIX, (0, 0)),
     "broadcast_shape": lambda jax: jax.numpy.broadcast_to(VECTOR, (2, 2)),
     "reduce_axis": lambda jax: jax.numpy.sum(VECTOR, axis=1),

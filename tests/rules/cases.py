@@ -159,6 +159,16 @@ for _name in "population_count clz".split():
     case(_name, _name, _lax(_name), whole(5, -9, 3))
 case("scalar literal", "mul add", lambda jax: lambda x: x * 2.0 + 1.0, real(3))
 
+for _name in "eq_to lt_to le_to".split():  # total orders: bound by their primitives
+    case(
+        _name,
+        _name,
+        lambda jax, n=_name: getattr(jax.lax, f"{n}_p").bind,
+        real(3),
+        real(3, seed=1),
+        constant=(0, 1),
+    )
+
 # Shapes.
 case(
     "broadcast_in_dim",
@@ -296,6 +306,7 @@ case(
     real(3),
     real(2),
 )
+case("stop_gradient", "stop_gradient", _lax("stop_gradient"), real(3), constant=(0,))
 case("copy", "copy", lambda jax: jax.numpy.copy, real(3))
 case("iota", "iota", lambda jax: lambda x: x + jax.lax.iota(np.float64, 3), real(3))
 
@@ -576,6 +587,21 @@ case(
 )
 
 # Random bits.
+case(
+    "random_clone",
+    "random_clone",
+    lambda jax: (
+        lambda k: jax.random.key_data(jax.random.clone(jax.random.wrap_key_data(k)))
+    ),
+    np.array([1, 2], np.uint32),
+)
+case(
+    "rng_bit_generator",
+    "rng_bit_generator",
+    lambda jax: lambda k: jax.lax.rng_bit_generator(k, (3,)),
+    np.array([1, 2, 3, 4], np.uint32),
+    fixed=(0,),
+)
 case(
     "threefry2x32",
     "threefry2x32 random_bits random_wrap",
