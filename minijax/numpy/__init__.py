@@ -16,7 +16,6 @@ from numpy import euler_gamma as euler_gamma
 from numpy import flexible as flexible
 from numpy import floating as floating
 from numpy import generic as generic
-from numpy import get_printoptions as get_printoptions
 from numpy import inexact as inexact
 from numpy import inf as inf
 from numpy import integer as integer
@@ -26,10 +25,8 @@ from numpy import newaxis as newaxis
 from numpy import number as number
 from numpy import object_ as object_
 from numpy import pi as pi
-from numpy import printoptions as printoptions
 from numpy import save as save
 from numpy import savez as savez
-from numpy import set_printoptions as set_printoptions
 from numpy import signedinteger as signedinteger
 from numpy import unsignedinteger as unsignedinteger
 from numpy.exceptions import ComplexWarning as ComplexWarning
@@ -79,6 +76,9 @@ from minijax.numpy.inspection import (
     issubdtype as issubdtype,
     ndim as ndim,
     result_type as result_type,
+    printoptions as printoptions,
+    set_printoptions as set_printoptions,
+    get_printoptions as get_printoptions,
     shape as shape,
     size as size,
 )

@@ -39,7 +39,7 @@ _CONCATENATE_AT_ONCE = 16
 def array(
     object: Any,
     dtype: Any = None,
-    *,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
@@ -53,6 +53,8 @@ def array(
     scalars. Elements may be traced. `ndmin` adds leading axes of size one. ValueError
     for `None` among the elements, TypeError for what is no number.
     """
+    if args:
+        copy, order, ndmin = _late_arguments(args, (copy, order, ndmin))
     if order not in (None, "K"):
         raise NotImplementedError("Only implemented for order='K'")
     if dtype is not None:
@@ -63,6 +65,25 @@ def array(
         result = lax.expand_dims(result, range(ndmin - result.ndim))
     place = device if device is not None else out_sharding
     return result if place is None else api.device_put(result, place)
+
+
+def _late_arguments(given: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`copy`, `order` and `ndmin` given by position, as JAX still takes them."""
+    if len(given) > 3:
+        raise TypeError(
+            f"array() takes at most 5 positional arguments but {len(given) + 2} were "
+            "given"
+        )
+    defaults = (True, "K", 0)
+    for name, value, default in zip(("copy", "order", "ndmin"), named, defaults):
+        if value != default:
+            raise TypeError(f"array() got multiple values for argument '{name}'")
+    warnings.warn(
+        "Give copy, order and ndmin to jnp.array by name, not by position.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return given + defaults[len(given) :]
 
 
 def _from_data(object: Any, dtype: Any, copy: bool) -> Any:

@@ -68,3 +68,21 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 def result_type(*args: Any) -> Any:
     """The dtype to which arrays, scalars and dtypes promote together."""
     return dtypes.result_type(*args)
+
+
+# Arrays are printed by NumPy, so NumPy's options hold for them.
+
+
+def get_printoptions() -> dict[str, Any]:
+    """NumPy's options of printing, which hold for arrays too."""
+    return np.get_printoptions()
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Set NumPy's options of printing."""
+    np.set_printoptions(*args, **kwargs)
+
+
+def printoptions(*args: Any, **kwargs: Any) -> Any:
+    """A context manager in which NumPy's options of printing are others."""
+    return np.printoptions(*args, **kwargs)

@@ -185,7 +185,7 @@ def _geomspace(
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **keywords: Any
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
 ) -> Array:
     """The array whose element at (i, j, ...) is `function(i, j, ...)`.
 
@@ -196,4 +196,4 @@ def fromfunction(
     for i in range(rank):
         axes = [0 if i == j else None for j in range(rank)]
         function = api.vmap(function, in_axes=tuple(reversed(axes)))
-    return function(*(arange(size, dtype=dtype) for size in shape), **keywords)
+    return function(*(arange(size, dtype=dtype) for size in shape), **kwargs)

@@ -54,11 +54,16 @@ class ufunc:
         self._reduce = reduce
         self._accumulate = accumulate
         self._at = at
-        self.nin = operator.index(nin)
-        self.nout = operator.index(nout)
-        self.nargs = self.nin if nargs is None else operator.index(nargs)
-        self.identity = identity
-        self.associative = associative
+        self._nin = operator.index(nin)
+        self._nout = operator.index(nout)
+        self._nargs = self._nin if nargs is None else operator.index(nargs)
+        self._identity = identity
+        self._associative = associative
+
+    nin = property(lambda self: self._nin)
+    nout = property(lambda self: self._nout)
+    nargs = property(lambda self: self._nargs)
+    identity = property(lambda self: self._identity)
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc {self.__name__!r}>"
@@ -135,6 +140,19 @@ class ufunc:
                 f"a = jnp.{self.__name__}.at(a, indices, b, inplace=False)."
             )
         return at(self, a, indices) if b is None else at(self, a, indices, b)
+
+    def reduceat(
+        self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None
+    ) -> Array:
+        """Reduce the stretches of `axis` between one index and the next, to the end.
+
+        Where an index is not below the next one, the stretch is that element alone.
+        """
+        if out is not None:
+            raise NotImplementedError(
+                f"The 'out' argument of {self.__name__}.reduceat() is not supported."
+            )
+        return reduceat(self, a, indices, axis=axis, dtype=dtype)
 
     def outer(self, A: Any, B: Any, /) -> Array:
         """The function of every pair; the shape is `A.shape + B.shape`."""
@@ -229,7 +247,7 @@ def accumulate(self: ufunc, a: Any, axis: int = 0, dtype: Any = None) -> Array:
     if a.size == 0:
         return lax.full(a.shape, 0, dtype)
     a = a.astype(dtype)
-    if self.associative:
+    if self._associative:
         return lax.associative_scan(self, a, axis=axis)
     a = _axis_to_front(a, axis)
     values = [a[0]]
@@ -270,6 +288,39 @@ def at(self: ufunc, a: Any, indices: Any, b: Any = None) -> Array:
         values = [operand[i] for operand in operands]
         a = a.at[index].set(self(a.at[index].get(), *values))
     return a
+
+
+@jit(static_argnames=("self", "axis", "dtype"))
+def reduceat(
+    self: ufunc, a: Any, indices: Any, axis: int = 0, dtype: Any = None
+) -> Array:
+    self._require_binary("reduceat")
+    check_arraylike(f"{self.__name__}.reduceat", a, indices)
+    a, indices = as_array(a), as_array(indices)
+    if a.ndim == 0:
+        raise ValueError(f"reduceat: a must have 1 or more dimension, got {a.shape}")
+    if indices.ndim != 1:
+        raise ValueError(
+            f"reduceat: indices must be one-dimensional, got {indices.shape}"
+        )
+    if axis is None or isinstance(axis, (tuple, list)):
+        raise ValueError("reduceat requires a single integer axis.")
+    axis = canonicalize_axis(axis, a.ndim)
+    if dtype is not None:
+        a = a.astype(dtype)
+    a = _axis_to_front(a, axis)
+    size = a.shape[0]
+    rest = (1,) * (a.ndim - 1)
+    start = lax.reshape(indices, (indices.size, *rest))
+    last = lax.full((1,), size, indices.dtype)
+    end = lax.concatenate([indices[1:], last], 0)
+    end = lax.reshape(end, (indices.size, *rest))
+    result = a[indices]
+    for i in range(size):
+        inside = (start < i) & (i < end)
+        result = _where(inside, self(result, a[i : i + 1]), result)
+    order = [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)]
+    return lax.transpose(result, order)
 
 
 @jit(static_argnums=(0,))

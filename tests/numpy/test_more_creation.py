@@ -134,7 +134,46 @@ def test_frompyfunc():
     ours_and_theirs(lambda f, np: f.reduce(np.arange(4)))
     ours_and_theirs(lambda f, np: f.accumulate(np.arange(6).reshape(2, 3), axis=1))
     ours_and_theirs(lambda f, np: f.outer(np.arange(2), np.arange(3)))
-    ours_and_theirs(lambda f, np: f.at(np.arange(3), np.array([0, 0]), 5, inplace=False))
+    ours_and_theirs(
+        lambda f, np: f.at(np.arange(3), np.array([0, 0]), 5, inplace=False)
+    )
+
+
+REDUCEAT = [
+    case(
+        f"{n} {axis}",
+        lambda np, x, i, n=n, a=axis: getattr(np, n).reduceat(x, i, axis=a),
+        np.arange(24).reshape(4, 6),
+        np.array([0, 3, 1, 3]),
+        text=False,
+    )
+    for n in ("add", "maximum", "subtract")
+    for axis in (0, 1)
+]
+REDUCEAT += [
+    case("scalar", lambda np: np.add.reduceat(1, np.array([0]))),
+    case("matrix", lambda np, x: np.add.reduceat(x, x), np.eye(2, dtype=int)),
+    case("axes", lambda np, x: np.add.reduceat(x, np.array([0]), axis=None), V),
+]
+
+
+@pytest.mark.parametrize("one", REDUCEAT)
+def test_reduceat(one):
+    check(one)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_late_arguments_of_array():
+    assert jnp.array([1], None, True, "K", 2).shape == (1, 1)
+    with pytest.raises(TypeError, match="multiple values"):
+        jnp.array([1], None, True, ndmin=2)
+    with pytest.raises(TypeError, match="at most 5"):
+        jnp.array([1], None, True, "K", 2, 3)
+
+
+def test_print_options_are_numpys():
+    with jnp.printoptions(precision=2):
+        assert str(jnp.asarray([1 / 3])) == "[0.33]"
 
 
 def test_load_and_save():

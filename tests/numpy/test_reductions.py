@@ -167,9 +167,7 @@ QUANTILES = [
 QUANTILES += [
     case(
         "weights",
-        lambda np, x: np.quantile(
-            x, 0.5, 1, weights=np.abs(x), method="inverted_cdf"
-        ),
+        lambda np, x: np.quantile(x, 0.5, 1, weights=np.abs(x), method="inverted_cdf"),
         F,
     ),
     case(
