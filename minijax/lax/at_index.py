@@ -1,19 +1,19 @@
 """Reading and writing at a computed index: the functions of `lax` that JAX jits.
 
 Printed programs show them as `jit[...]` equations. That needs `jit`, so it is added
-here; the functions stand beside their primitives, in `primitives/slicing.py`.
+here; the functions stand beside their primitives, in `primitives/dynamic_slicing.py`.
 
 In JAX: `lax/slicing.py`.
 """
 
 from minijax.api import jit
-from minijax.primitives import slicing
+from minijax.primitives import dynamic_slicing
 
 dynamic_index_in_dim = jit(
-    slicing.dynamic_index_in_dim,
+    dynamic_slicing.dynamic_index_in_dim,
     static_argnames=["axis", "keepdims", "allow_negative_indices"],
 )
 dynamic_update_index_in_dim = jit(
-    slicing.dynamic_update_index_in_dim,
+    dynamic_slicing.dynamic_update_index_in_dim,
     static_argnames=["axis", "allow_negative_indices"],
 )

@@ -23,13 +23,10 @@ from minijax import dtypes
 from minijax.backend import hlo
 from minijax.core import Primitive, ShapedArray, canonicalize_shape, get_aval, register
 from minijax.primitives.comparing import bitwise_xor
+from minijax.primitives.dynamic_slicing import dynamic_update_index_in_dim
 from minijax.primitives.joining import concatenate
 from minijax.primitives.shaping import reshape
-from minijax.primitives.slicing import (
-    dynamic_update_index_in_dim,
-    index_in_dim,
-    slice_in_dim,
-)
+from minijax.primitives.slicing import index_in_dim, slice_in_dim
 from minijax.primitives.threefry import (
     UINT32,
     UINT_DTYPES,

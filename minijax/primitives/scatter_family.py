@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import builtins
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -31,46 +31,19 @@ from minijax.core import (
     get_aval,
     physical_aval,
 )
-from minijax.primitives import gathering, select, shaping
+from minijax.primitives import select, shaping
+from minijax.primitives.index_vectors import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    block_shape,
+    blocks,
+    check_axes,
+    check_batching,
+    check_disjoint,
+    check_index_vectors,
+    shifted,
+)
 from minijax.rules import batch_at_front, not_mapped
-
-
-class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of operand, indices and updates of a scatter belong together.
-
-    The mirror image of `GatherDimensionNumbers`, field by field.
-
-    Attributes:
-      update_window_dims: the axes of the updates, ascending, along which blocks extend.
-      inserted_window_dims: the axes of the operand, ascending, that blocks have with
-        size 1 and the updates do not have.
-      scatter_dims_to_operand_dims: for each entry of an index vector, the axis of the
-        operand that it indexes.
-      operand_batching_dims: axes of the operand, ascending, along which it is not
-        indexed but goes along with indices and updates.
-      scatter_indices_batching_dims: for each of these, the axis of the indices.
-    """
-
-    update_window_dims: Sequence[int]
-    inserted_window_dims: Sequence[int]
-    scatter_dims_to_operand_dims: Sequence[int]
-    operand_batching_dims: Sequence[int] = ()
-    scatter_indices_batching_dims: Sequence[int] = ()
-
-
-def block_shape(
-    rank: int, updates_shape: Sequence[int], numbers: ScatterDimensionNumbers
-) -> tuple[int, ...]:
-    """The shape of a block of the operand that one index vector writes."""
-    window = iter(updates_shape[axis] for axis in numbers.update_window_dims)
-    units = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    return tuple(1 if axis in units else next(window) for axis in range(rank))
-
-
-def mirror(numbers: ScatterDimensionNumbers) -> gathering.GatherDimensionNumbers:
-    """The gather that reads what the scatter writes."""
-    return gathering.GatherDimensionNumbers(*map(tuple, numbers))
-
 
 # ----------------------------------------------------------------------------------
 # Type and meaning
@@ -89,7 +62,7 @@ def _scatter_shape(
     window = numbers.update_window_dims
     inserted = numbers.inserted_window_dims
     batching = numbers.operand_batching_dims
-    gathering.check_index_vectors(
+    check_index_vectors(
         "scatter",
         "scatter_dims_to_operand_dims",
         operand,
@@ -102,12 +75,12 @@ def _scatter_shape(
             f"Updates tensor must be of rank {rank}; got {updates.ndim}: the axes of "
             "the indices but the last, and update_window_dims."
         )
-    gathering.check_axes("scatter", "update_window_dims", window, updates.ndim)
-    gathering.check_axes("scatter", "inserted_window_dims", inserted, operand.ndim)
-    gathering.check_axes("scatter", "operand_batching_dims", batching, operand.ndim)
+    check_axes("scatter", "update_window_dims", window, updates.ndim)
+    check_axes("scatter", "inserted_window_dims", inserted, operand.ndim)
+    check_axes("scatter", "operand_batching_dims", batching, operand.ndim)
     for field in ("inserted_window_dims", "scatter_dims_to_operand_dims"):
-        gathering.check_disjoint("scatter", field, "operand_batching_dims", numbers)
-    gathering.check_batching(
+        check_disjoint("scatter", field, "operand_batching_dims", numbers)
+    check_batching(
         "scatter",
         "scatter_indices_batching_dims",
         operand,
@@ -171,7 +144,7 @@ def _meaning(combine: Callable | None) -> Callable:
         update_jaxpr: Any,
         update_consts: Any,
         dimension_numbers: ScatterDimensionNumbers,
-        mode: gathering.GatherScatterMode,
+        mode: GatherScatterMode,
         **_: Any,
     ) -> Any:
         numbers = dimension_numbers
@@ -181,13 +154,13 @@ def _meaning(combine: Callable | None) -> Callable:
         last = range(updates.ndim - len(window), updates.ndim)
         batch_first = np.moveaxis(updates, window, last)
         one = combine or np.frompyfunc(_combiner(update_jaxpr, update_consts), 2, 1)
-        for place, start in gathering.blocks(
+        for place, start in blocks(
             indices,
             numbers.scatter_dims_to_operand_dims,
             numbers.operand_batching_dims,
             numbers.scatter_indices_batching_dims,
             [size - count for size, count in zip(operand.shape, block)],
-            clip=mode is gathering.GatherScatterMode.CLIP,
+            clip=mode is GatherScatterMode.CLIP,
         ):
             if start is None:
                 continue
@@ -230,7 +203,7 @@ def _scatter_lowering(
     dimension_numbers: ScatterDimensionNumbers,
     indices_are_sorted: bool,
     unique_indices: bool,
-    mode: gathering.GatherScatterMode,
+    mode: GatherScatterMode,
 ) -> Any:
     operand_aval, indices_aval, updates_aval = ctx.avals_in
     numbers = dimension_numbers
@@ -244,7 +217,7 @@ def _scatter_lowering(
         ctx = ctx.replace(
             avals_in=[physical, indices_aval, updates_physical], avals_out=[physical]
         )
-    if mode is gathering.GatherScatterMode.CLIP:
+    if mode is GatherScatterMode.CLIP:
         (indices,) = ctx.lower_fun(
             _clamped_indices, operand, indices, updates, numbers=numbers
         )
@@ -314,7 +287,7 @@ def _scatter_batch(primitive: Primitive) -> Callable:
         operand_dim, indices_dim, updates_dim = dims
         operand = batch_at_front(operand, operand_dim, axis_data.size)
         updates = batch_at_front(updates, updates_dim, axis_data.size)
-        numbers = ScatterDimensionNumbers(*map(gathering.shifted, dimension_numbers))
+        numbers = ScatterDimensionNumbers(*map(shifted, dimension_numbers))
         if indices_dim is not_mapped:
             numbers = numbers._replace(
                 update_window_dims=(0, *numbers.update_window_dims),

@@ -23,13 +23,13 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Jaxpr, Primitive, ShapedArray, get_aval
 from minijax.primitives import comparing, elementwise, gathering, select, shaping
-from minijax.primitives.scatter_family import (
+from minijax.primitives.index_vectors import (
+    GatherScatterMode,
     ScatterDimensionNumbers,
     block_shape,
     mirror,
-    scatter_primitive,
-    update_program,
 )
+from minijax.primitives.scatter_family import scatter_primitive, update_program
 from minijax.rules import Zero, instantiate, is_linear, scalar_like, zero_tangent_of
 
 # ----------------------------------------------------------------------------------
@@ -410,7 +410,7 @@ def _bind(
         dimension_numbers=dimension_numbers,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
-        mode=gathering.GatherScatterMode.from_any(mode),
+        mode=GatherScatterMode.from_any(mode),
     )
 
 
@@ -422,7 +422,7 @@ def scatter(
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: str | gathering.GatherScatterMode | None = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Any:
     """`operand` with blocks replaced by those of `updates`: `x.at[index].set(y)`.
 
@@ -468,7 +468,7 @@ def _arithmetic(primitive: Primitive, combine: Callable, first_line: str) -> Cal
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | gathering.GatherScatterMode | None = None,
+        mode: str | GatherScatterMode | None = None,
     ) -> Any:
         aval = ShapedArray((), dtypes.dtype(operand))
         return _bind(
@@ -527,7 +527,7 @@ def scatter_apply(
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: str | gathering.GatherScatterMode | None = None,
+    mode: str | GatherScatterMode | None = None,
 ) -> Any:
     """`operand` with `func` applied to entries: `x.at[index].apply(func)`.
 
