@@ -102,11 +102,9 @@ def jit(
         ("backend", backend),
     ):
         if value is not None:
-            raise errors.with_facts(
-                ValueError(
-                    f"jit does not take {name} here: a program runs where its arguments "
-                    "are. Move them with `device_put` first."
-                )
+            raise errors.value_error(
+                f"jit does not take {name} here: a program runs where its arguments "
+                "are. Move them with `device_put` first."
             )
     if fun is None:
         return functools.partial(_jit_with, options)

@@ -58,18 +58,14 @@ def fun_place(fun: Callable) -> str:
 def check_callable(fun: Any, transformation: str) -> None:
     """TypeError unless `fun` can be called and is no generator function."""
     if not callable(fun):
-        raise errors.with_facts(
-            TypeError(
-                f"Expected a callable value, got {fun!r}. {transformation} "
-                "transforms functions: pass the function, not its result."
-            )
+        raise errors.type_error(
+            f"Expected a callable value, got {fun!r}. {transformation} "
+            "transforms functions: pass the function, not its result."
         )
     if inspect.isgeneratorfunction(fun):
-        raise errors.with_facts(
-            TypeError(
-                f"Expected a function, got a generator function: {fun!r}. Return a list "
-                "of arrays instead of yielding them."
-            )
+        raise errors.type_error(
+            f"Expected a function, got a generator function: {fun!r}. Return a list "
+            "of arrays instead of yielding them."
         )
 
 
@@ -87,8 +83,8 @@ def argnums_tuple(value: Any, name: str) -> tuple[int, ...]:
     numbers = as_tuple(value)
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
-            raise errors.with_facts(
-                TypeError(f"{name} must be an int or a sequence of ints, got {value!r}")
+            raise errors.type_error(
+                f"{name} must be an int or a sequence of ints, got {value!r}"
             )
     return tuple(number.__index__() for number in numbers)
 
@@ -98,8 +94,8 @@ def argnames_tuple(value: Any, name: str) -> tuple[str, ...]:
     names = as_tuple(value)
     for item in names:
         if not isinstance(item, str):
-            raise errors.with_facts(
-                TypeError(f"{name} must be a str or a sequence of strs, got {value!r}")
+            raise errors.type_error(
+                f"{name} must be a str or a sequence of strs, got {value!r}"
             )
     return names
 
@@ -148,12 +144,10 @@ class CallSignature:
         self.donate_nums, self.donate_names = self._both(donate_nums, donate_names)
         shared = set(self.static_nums) & set(self.donate_nums)
         if shared:
-            raise errors.with_facts(
-                ValueError(
-                    f"jitted function has static_argnums={tuple(nums)} and "
-                    f"donate_argnums={tuple(donate_nums)}, which share {sorted(shared)}: a "
-                    "static argument is no array and cannot be donated."
-                )
+            raise errors.value_error(
+                f"jitted function has static_argnums={tuple(nums)} and "
+                f"donate_argnums={tuple(donate_nums)}, which share {sorted(shared)}: a "
+                "static argument is no array and cannot be donated."
             )
 
     def _positional(self) -> list[str]:
@@ -172,11 +166,9 @@ class CallSignature:
         count = len(self._positional())
         for num in nums:
             if not -count <= num < count:
-                raise errors.with_facts(
-                    ValueError(
-                        f"jitted function {self.name} has {what}={nums} but only accepts "
-                        f"{count} positional arguments."
-                    )
+                raise errors.value_error(
+                    f"jitted function {self.name} has {what}={nums} but only accepts "
+                    f"{count} positional arguments."
                 )
 
     def _check_names(self, names: tuple[str, ...], what: str) -> None:
@@ -185,11 +177,9 @@ class CallSignature:
         known = [p.name for p in self.parameters or ()]
         missing = [name for name in names if name not in known]
         if missing:
-            raise errors.with_facts(
-                ValueError(
-                    f"jitted function {self.name} has invalid argnames {missing} in {what}. "
-                    f"Function takes these args: {known}"
-                )
+            raise errors.value_error(
+                f"jitted function {self.name} has invalid argnames {missing} in {what}. "
+                f"Function takes these args: {known}"
             )
 
     def _both(
@@ -245,14 +235,12 @@ class CallSignature:
                 return
         except TypeError:
             pass
-        raise errors.with_facts(
-            ValueError(
-                f"Non-hashable static arguments are used in a jit function: argument "
-                f"{name!r} of {self.name} is {value!r} of type {type(value).__name__}. "
-                "Static arguments are compared by hash and equality to find the "
-                "compiled program: pass a tuple instead of a list, or, if it is an "
-                "array, do not mark it as static."
-            ),
+        raise errors.value_error(
+            f"Non-hashable static arguments are used in a jit function: argument "
+            f"{name!r} of {self.name} is {value!r} of type {type(value).__name__}. "
+            "Static arguments are compared by hash and equality to find the "
+            "compiled program: pass a tuple instead of a list, or, if it is an "
+            "array, do not mark it as static.",
             rule="static arguments are hashable",
         )
 
@@ -335,12 +323,10 @@ class CallSignature:
         )
         if isinstance(error, OverflowError):
             return error
-        return errors.with_facts(
-            TypeError(
-                "Error interpreting argument to "
-                f"{self.name} as an abstract array. The problematic value is {leaf!r} "
-                f"of type {kind} and was passed to the function at path {name}. {advice}"
-            ),
+        return errors.type_error(
+            "Error interpreting argument to "
+            f"{self.name} as an abstract array. The problematic value is {leaf!r} "
+            f"of type {kind} and was passed to the function at path {name}. {advice}",
             rule="arguments are arrays",
             argument=name,
         )
@@ -404,12 +390,10 @@ def check_outputs(outputs: Sequence[Any], tree: Any, name: str, purpose: str) ->
         paths, _ = tree_flatten_with_path(tree_unflatten(tree, range(len(outputs))))
         path = keystr(paths[position][0])
         at = f" at output component {path}" if path else ""
-        raise errors.with_facts(
-            TypeError(
-                f"function {name} traced for {purpose} returned a value of type "
-                f"{type(output)}{at}, which is not a valid JAX type. Return arrays, "
-                "numbers, or containers of these."
-            )
+        raise errors.type_error(
+            f"function {name} traced for {purpose} returned a value of type "
+            f"{type(output)}{at}, which is not a valid JAX type. Return arrays, "
+            "numbers, or containers of these."
         )
 
 
@@ -445,8 +429,6 @@ def check_arg(value: Any, transformation: str) -> None:
     """TypeError unless a value may be an argument of a transformed function."""
     if not (isinstance(value, Tracer) or valid_jaxtype(value)):
         get_aval(value)
-        raise errors.with_facts(
-            TypeError(
-                f"Argument {value!r} of {transformation} is not a valid JAX type."
-            )
+        raise errors.type_error(
+            f"Argument {value!r} of {transformation} is not a valid JAX type."
         )

@@ -310,13 +310,11 @@ class Array(metaclass=_ArrayMeta):
 
 def item_assignment_error() -> TypeError:
     """The error for `x[i] = y`, with the line to write."""
-    return errors.with_facts(
-        TypeError(
-            "JAX arrays are immutable and do not support in-place item assignment. "
-            "Instead of `x[idx] = y`, write `x = x.at[idx].set(y)`, which gives a new "
-            "array; inside jit no copy is made. There are also .at[idx].add, .multiply, "
-            ".min and .max."
-        ),
+    return errors.type_error(
+        "JAX arrays are immutable and do not support in-place item assignment. "
+        "Instead of `x[idx] = y`, write `x = x.at[idx].set(y)`, which gives a new "
+        "array; inside jit no copy is made. There are also .at[idx].add, .multiply, "
+        ".min and .max.",
         rule="arrays never change",
         instead="x = x.at[idx].set(y)",
     )

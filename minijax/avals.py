@@ -53,14 +53,12 @@ def canonicalize_dim(size: Any) -> int:
     except TypeError:
         pass
     if hasattr(size, "_error_repr"):  # a tracer
-        raise errors.with_facts(
-            TypeError(
-                "Shapes must be 1D sequences of concrete values of integer type, got a "
-                f"dimension that is a {size._error_repr()}.{size.birth()}\n"
-                "A shape must be known while the function is traced. If it is an "
-                "argument of a jitted function, mark it with `static_argnums`; or take "
-                "it from another array's shape."
-            ),
+        raise errors.type_error(
+            "Shapes must be 1D sequences of concrete values of integer type, got a "
+            f"dimension that is a {size._error_repr()}.{size.birth()}\n"
+            "A shape must be known while the function is traced. If it is an "
+            "argument of a jitted function, mark it with `static_argnums`; or take "
+            "it from another array's shape.",
             rule="shapes are known while tracing",
         )
     raise TypeError(

@@ -56,12 +56,10 @@ class _FlatFunction:
         answer = self.fun(*tree_unflatten(self.in_tree, leaves))
         if self.has_aux:
             if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-                raise errors.with_facts(
-                    TypeError(
-                        "expected function with aux output to return a two-element tuple, "
-                        f"but got type {type(answer)} with value {answer!r}. Write "
-                        "`return value, aux`, or leave out has_aux=True."
-                    )
+                raise errors.type_error(
+                    "expected function with aux output to return a two-element tuple, "
+                    f"but got type {type(answer)} with value {answer!r}. Write "
+                    "`return value, aux`, or leave out has_aux=True."
                 )
             answer, aux = answer
             self.aux[:], self.aux_tree = tree_flatten(aux)
@@ -99,22 +97,18 @@ def jvp(
     check_callable(fun, "jvp")
     for values in (primals, tangents):
         if not isinstance(values, (tuple, list)):
-            raise errors.with_facts(
-                TypeError(
-                    "primal and tangent arguments to minijax.jvp must be tuples or lists; "
-                    f"found {type(primals).__name__} and {type(tangents).__name__}. Write "
-                    "`jvp(f, (x,), (t,))`."
-                )
+            raise errors.type_error(
+                "primal and tangent arguments to minijax.jvp must be tuples or lists; "
+                f"found {type(primals).__name__} and {type(tangents).__name__}. Write "
+                "`jvp(f, (x,), (t,))`."
             )
     flat_primals, in_tree = tree_flatten(primals)
     flat_tangents, tangent_tree = tree_flatten(tangents)
     if in_tree != tangent_tree:
-        raise errors.with_facts(
-            TypeError(
-                "primal and tangent arguments to minijax.jvp must have the same tree "
-                f"structure; primals have tree structure {in_tree} whereas tangents have "
-                f"tree structure {tangent_tree}."
-            )
+        raise errors.type_error(
+            "primal and tangent arguments to minijax.jvp must have the same tree "
+            f"structure; primals have tree structure {in_tree} whereas tangents have "
+            f"tree structure {tangent_tree}."
         )
     for primal, tangent in zip(flat_primals, flat_tangents):
         _check_tangent(primal, tangent)
@@ -131,20 +125,16 @@ def _check_tangent(primal: Any, tangent: Any) -> None:
     expected = get_aval(primal).to_tangent_aval()
     actual = get_aval(tangent)
     if expected.dtype != actual.dtype:
-        raise errors.with_facts(
-            TypeError(
-                "primal and tangent arguments to minijax.jvp do not match; dtypes must be "
-                "equal, or in case of int/bool primal dtype the tangent dtype must be "
-                f"float0. Got primal dtype {get_aval(primal).dtype} and so expected tangent "
-                f"dtype {expected.dtype}, but got tangent dtype {actual.dtype} instead."
-            )
+        raise errors.type_error(
+            "primal and tangent arguments to minijax.jvp do not match; dtypes must be "
+            "equal, or in case of int/bool primal dtype the tangent dtype must be "
+            f"float0. Got primal dtype {get_aval(primal).dtype} and so expected tangent "
+            f"dtype {expected.dtype}, but got tangent dtype {actual.dtype} instead."
         )
     if expected.shape != actual.shape:
-        raise errors.with_facts(
-            ValueError(
-                "jvp called with different primal and tangent shapes; got primal shape "
-                f"{expected.shape} and tangent shape {actual.shape}"
-            )
+        raise errors.value_error(
+            "jvp called with different primal and tangent shapes; got primal shape "
+            f"{expected.shape} and tangent shape {actual.shape}"
         )
 
 
@@ -195,23 +185,19 @@ def _apply_linear(
 ) -> Any:
     flat, tree = tree_flatten(tangents)
     if tree != in_tree:
-        raise errors.with_facts(
-            TypeError(
-                "the linearized function takes tangents of the tree structure of the "
-                f"arguments, {in_tree}, but got {tree}"
-            )
+        raise errors.type_error(
+            "the linearized function takes tangents of the tree structure of the "
+            f"arguments, {in_tree}, but got {tree}"
         )
     for tangent, primal_aval in zip(flat, in_avals):
         expected = primal_aval.to_tangent_aval()
         actual = get_aval(tangent)
         if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
-            raise errors.with_facts(
-                ValueError(
-                    "linearized function called on tangent values inconsistent with the "
-                    f"original primal values: got tangent type {actual.str_short()} for "
-                    f"primal type {primal_aval.str_short()} but expected "
-                    f"{expected.str_short()}"
-                )
+            raise errors.value_error(
+                "linearized function called on tangent values inconsistent with the "
+                f"original primal values: got tangent type {actual.str_short()} for "
+                f"primal type {primal_aval.str_short()} but expected "
+                f"{expected.str_short()}"
             )
     answers = iter(eval_jaxpr(jaxpr, residuals, *flat))
     outputs = [
@@ -282,25 +268,21 @@ def _pull_back(
 ) -> Any:
     cotangents, tree = tree_flatten(cotangent)
     if tree != out_tree:
-        raise errors.with_facts(
-            ValueError(
-                "unexpected tree structure. The argument to a VJP function returned by "
-                "`minijax.vjp` must match the pytree structure of the differentiated "
-                f"function {name}: it returned {out_tree}, but the argument is {tree}."
-            )
+        raise errors.value_error(
+            "unexpected tree structure. The argument to a VJP function returned by "
+            "`minijax.vjp` must match the pytree structure of the differentiated "
+            f"function {name}: it returned {out_tree}, but the argument is {tree}."
         )
     for ct, aval in zip(cotangents, out_avals):
         expected, actual = aval.to_ct_aval(), get_aval(ct)
         if (actual.shape, actual.dtype) == (aval.shape, aval.dtype):
             continue  # an integer for an integer output: it counts as zero
         if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
-            raise errors.with_facts(
-                ValueError(
-                    "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: "
-                    f"got {actual.str_short()}, but expected {expected.str_short()} because "
-                    "the corresponding output of the differentiated function had JAX type "
-                    f"{aval.str_short()}"
-                )
+            raise errors.value_error(
+                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: "
+                f"got {actual.str_short()}, but expected {expected.str_short()} because "
+                "the corresponding output of the differentiated function had JAX type "
+                f"{aval.str_short()}"
             )
     answers = ad.vjp(jaxpr, residuals, nonzeros, in_avals, cotangents)
     return tree_unflatten(in_tree, [instantiate(ct) for ct in answers])
@@ -333,8 +315,8 @@ def value_and_grad(
       TypeError: `fun` does not return a real scalar, or an argument is not of floats.
     """
     if reduce_axes:
-        raise errors.with_facts(
-            ValueError("reduce_axes must be empty; use shard_map to reduce gradients")
+        raise errors.value_error(
+            "reduce_axes must be empty; use shard_map to reduce gradients"
         )
     check_callable(fun, "value_and_grad")
     numbers = argnums_tuple(argnums, "argnums")
@@ -397,12 +379,10 @@ def split_arguments(
     """(the arguments to differentiate, `fun` as a function of only these)."""
     needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
     if needed > len(args):
-        raise errors.with_facts(
-            TypeError(
-                f"differentiating with respect to argnums={_shown(argnums)} requires at "
-                f"least {needed} positional arguments to be passed by the caller, but got "
-                f"only {len(args)} positional arguments."
-            )
+        raise errors.type_error(
+            f"differentiating with respect to argnums={_shown(argnums)} requires at "
+            f"least {needed} positional arguments to be passed by the caller, but got "
+            f"only {len(args)} positional arguments."
         )
     positions = [n % len(args) for n in argnums]
 
@@ -427,12 +407,10 @@ def _check_scalar_output(outputs: Sequence[Any], flat: _FlatFunction) -> None:
     elif get_aval(outputs[0]).shape != ():
         problem = f"Output had shape: {get_aval(outputs[0]).shape}"
     if problem is not None:
-        raise errors.with_facts(
-            TypeError(
-                f"Gradient only defined for scalar-output functions. {problem}. Reduce "
-                "it to a scalar (`.sum()`, `.mean()`), return other values as aux with "
-                "has_aux=True, or use jacrev for all derivatives."
-            ),
+        raise errors.type_error(
+            f"Gradient only defined for scalar-output functions. {problem}. Reduce "
+            "it to a scalar (`.sum()`, `.mean()`), return other values as aux with "
+            "has_aux=True, or use jacrev for all derivatives.",
             rule="a gradient is of a scalar",
             instead="return x.sum()",
         )
@@ -443,22 +421,18 @@ def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> N
     dtype = get_aval(x).dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise errors.with_facts(
-                TypeError(
-                    f"{name} with holomorphic=True requires inputs with complex dtype, but "
-                    f"got {dtype.name}."
-                )
+            raise errors.type_error(
+                f"{name} with holomorphic=True requires inputs with complex dtype, but "
+                f"got {dtype.name}."
             )
     elif dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, np.inexact):
         if allow_int and not dtypes.is_extended(dtype):
             return
-        raise errors.with_facts(
-            TypeError(
-                f"{name} requires real- or complex-valued inputs (input dtype that is a "
-                f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to a "
-                "float (`2.0` instead of `2`, `x.astype(float)`), choose another argument "
-                "with argnums, or set allow_int=True."
-            )
+        raise errors.type_error(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a "
+            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to a "
+            "float (`2.0` instead of `2`, `x.astype(float)`), choose another argument "
+            "with argnums, or set allow_int=True."
         )
 
 
@@ -466,20 +440,16 @@ def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
     dtype = get_aval(x).dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise errors.with_facts(
-                TypeError(
-                    f"{name} with holomorphic=True requires outputs with complex dtype, but "
-                    f"got {dtype.name}."
-                )
+            raise errors.type_error(
+                f"{name} with holomorphic=True requires outputs with complex dtype, but "
+                f"got {dtype.name}."
             )
     elif dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, np.floating):
-        raise errors.with_facts(
-            TypeError(
-                f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
-                f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
-                "holomorphic=True. For functions with integer or complex outputs, use "
-                "minijax.vjp directly."
-            )
+        raise errors.type_error(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
+            "holomorphic=True. For functions with integer or complex outputs, use "
+            "minijax.vjp directly."
         )
 
 
@@ -496,7 +466,7 @@ def linear_transpose(
       NotImplementedError: when `fun` is not linear, naming the primitive.
     """
     if reduce_axes:
-        raise errors.with_facts(ValueError("reduce_axes must be empty"))
+        raise errors.value_error("reduce_axes must be empty")
     check_callable(fun, "linear_transpose")
     signature = CallSignature(fun, NoOptions)
     bound = signature.bind(primals, {})
@@ -505,8 +475,8 @@ def linear_transpose(
         if not dtypes.issubdtype(aval.dtype, np.inexact) and not dtypes.is_float0(
             aval.to_tangent_aval().dtype
         ):
-            raise errors.with_facts(
-                TypeError(f"linear_transpose cannot transpose in {aval.str_short()}")
+            raise errors.type_error(
+                f"linear_transpose cannot transpose in {aval.str_short()}"
             )
     flat, result = api_util.flatten_function(signature, bound)
     jaxpr, consts = partial_eval.trace_to_jaxpr(
@@ -518,20 +488,16 @@ def linear_transpose(
     def transposed(cotangent: Any) -> Any:
         cotangents, tree = tree_flatten(cotangent)
         if tree != result.tree:
-            raise errors.with_facts(
-                TypeError(
-                    f"cotangent tree does not match function output, expected {result.tree} "
-                    f"but got {tree}"
-                )
+            raise errors.type_error(
+                f"cotangent tree does not match function output, expected {result.tree} "
+                f"but got {tree}"
             )
         for ct, aval in zip(cotangents, out_avals):
             actual = get_aval(ct)
             if (actual.shape, actual.dtype) != (aval.shape, aval.dtype):
-                raise errors.with_facts(
-                    TypeError(
-                        "linear_transpose cotangent does not match function output: "
-                        f"expected {aval.str_short()}, got {actual.str_short()}"
-                    )
+                raise errors.type_error(
+                    "linear_transpose cotangent does not match function output: "
+                    f"expected {aval.str_short()}, got {actual.str_short()}"
                 )
         answers = ad.vjp(jaxpr, consts, [True] * len(out_avals), in_avals, cotangents)
         return tree_unflatten(in_tree, [instantiate(ct) for ct in answers])

@@ -47,6 +47,16 @@ def with_facts(error: AnyException, **facts: Any) -> AnyException:
     return error
 
 
+def type_error(message: str, **facts: Any) -> TypeError:
+    """A TypeError with facts and the user's line: `raise type_error("...")`."""
+    return with_facts(TypeError(message), **facts)
+
+
+def value_error(message: str, **facts: Any) -> ValueError:
+    """A ValueError with facts and the user's line: `raise value_error("...")`."""
+    return with_facts(ValueError(message), **facts)
+
+
 def facts_of(error: BaseException) -> dict[str, Any]:
     """The facts attached to an exception; empty for a foreign one."""
     return dict(getattr(error, "facts", {}))

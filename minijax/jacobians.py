@@ -134,23 +134,19 @@ def _check_jacfwd_input(holomorphic: bool, x: Any) -> None:
     wanted = np.complexfloating if holomorphic else np.floating
     if dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, wanted):
         kind = "complex" if holomorphic else "real"
-        raise errors.with_facts(
-            TypeError(
-                f"jacfwd requires {kind}-valued inputs (input dtype that is a sub-dtype of "
-                f"np.{wanted.__name__}), but got {dtype.name}. Convert the argument, pass "
-                "holomorphic=True for complex inputs, or use minijax.jvp directly."
-            )
+        raise errors.type_error(
+            f"jacfwd requires {kind}-valued inputs (input dtype that is a sub-dtype of "
+            f"np.{wanted.__name__}), but got {dtype.name}. Convert the argument, pass "
+            "holomorphic=True for complex inputs, or use minijax.jvp directly."
         )
 
 
 def _check_jacfwd_output(holomorphic: bool, x: Any) -> None:
     dtype = get_aval(x).dtype
     if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
-        raise errors.with_facts(
-            TypeError(
-                "jacfwd with holomorphic=True requires outputs with complex dtype, but got "
-                f"{dtype.name}."
-            )
+        raise errors.type_error(
+            "jacfwd with holomorphic=True requires outputs with complex dtype, but got "
+            f"{dtype.name}."
         )
 
 

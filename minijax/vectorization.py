@@ -57,33 +57,27 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or _is_axis(in_axes) or isinstance(in_axes, tuple)):
-        raise errors.with_facts(
-            TypeError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to "
-                f"the positional arguments passed to the function, but got {in_axes}."
-            )
+        raise errors.type_error(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to "
+            f"the positional arguments passed to the function, but got {in_axes}."
         )
     for axes, name in ((in_axes, "in_axes"), (out_axes, "out_axes")):
         for leaf in tree_leaves(axes):
             if not _is_axis(leaf):
-                raise errors.with_facts(
-                    TypeError(
-                        f"vmap {name} must be an int, None, or (nested) container with "
-                        f"those types as leaves, but got {axes}."
-                    )
+                raise errors.type_error(
+                    f"vmap {name} must be an int, None, or (nested) container with "
+                    f"those types as leaves, but got {axes}."
                 )
     if spmd_axis_name is not None:
-        raise errors.with_facts(ValueError("vmap does not take spmd_axis_name here"))
+        raise errors.value_error("vmap does not take spmd_axis_name here")
 
     @functools.wraps(fun)
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise errors.with_facts(
-                ValueError(
-                    "vmap in_axes must be an int, None, or a tuple of entries corresponding "
-                    "to the positional arguments passed to the function, but got "
-                    f"len(in_axes)={len(in_axes)}, len(args)={len(args)}"
-                )
+            raise errors.value_error(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding "
+                "to the positional arguments passed to the function, but got "
+                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, in_tree = tree_flatten((args, kwargs))
         for leaf in leaves:
@@ -124,11 +118,9 @@ def _flat_axes(name: str, tree: Any, in_axes: Any, args: tuple, kwargs: dict) ->
         pass
     for error in prefix_errors(in_axes, args):
         raise error(name) from None
-    raise errors.with_facts(
-        ValueError(
-            f"{name} specification must be a tree prefix of the corresponding value, got "
-            f"{in_axes} for {tree}"
-        )
+    raise errors.value_error(
+        f"{name} specification must be a tree prefix of the corresponding value, got "
+        f"{in_axes} for {tree}"
     )
 
 
@@ -140,11 +132,9 @@ def _flat_out_axes(out_tree: Any, out_axes: Any) -> list:
     placeholder = tree_unflatten(out_tree, [object()] * out_tree.num_leaves)
     for error in prefix_errors(out_axes, placeholder):
         raise error("vmap out_axes") from None
-    raise errors.with_facts(
-        ValueError(
-            "vmap out_axes specification must be a tree prefix of the corresponding value, "
-            f"got {out_axes} for {out_tree}"
-        )
+    raise errors.value_error(
+        "vmap out_axes specification must be a tree prefix of the corresponding value, "
+        f"got {out_axes} for {out_tree}"
     )
 
 
@@ -158,12 +148,10 @@ def _normalized(leaves: Sequence[Any], dims: Sequence[Any]) -> list[int | None]:
         aval = get_aval(leaf)
         if not -aval.ndim <= dim < aval.ndim:
             needed = dim + 1 if dim >= 0 else -dim
-            raise errors.with_facts(
-                ValueError(
-                    f"vmap was requested to map its argument along axis {dim}, which implies "
-                    f"that its rank should be at least {needed}, but is only {aval.ndim} "
-                    f"(its shape is {aval.shape})"
-                )
+            raise errors.value_error(
+                f"vmap was requested to map its argument along axis {dim}, which implies "
+                f"that its rank should be at least {needed}, but is only {aval.ndim} "
+                f"(its shape is {aval.shape})"
             )
         answer.append(int(dim) % aval.ndim)
     return answer
@@ -184,11 +172,9 @@ def _batch_size(
     if axis_size is not None:
         sizes.append(axis_size)
     if not sizes:
-        raise errors.with_facts(
-            ValueError(
-                "vmap must have at least one non-None value in in_axes or axis_size must be "
-                "specified"
-            )
+        raise errors.value_error(
+            "vmap must have at least one non-None value in in_axes or axis_size must be "
+            "specified"
         )
     if all(size == sizes[0] for size in sizes):
         return int(sizes[0])
@@ -210,12 +196,10 @@ def _batch_size(
             lines.append(
                 f"  * {len(texts)} axes had size {size}, e.g. {texts[0]} and {texts[1]};"
             )
-    raise errors.with_facts(
-        ValueError(
-            "vmap got inconsistent sizes for array axes to be mapped:\n"
-            + "\n".join(lines)[:-1]
-            + ".\nBatched axes must have one size; share an argument with None in in_axes."
-        ),
+    raise errors.value_error(
+        "vmap got inconsistent sizes for array axes to be mapped:\n"
+        + "\n".join(lines)[:-1]
+        + ".\nBatched axes must have one size; share an argument with None in in_axes.",
         rule="batched axes have one size",
     )
 
@@ -223,19 +207,15 @@ def _batch_size(
 def _move_output(size: int, output: Any, dim: int | None, target: Any) -> Any:
     if target is None:
         if dim is not None:
-            raise errors.with_facts(
-                ValueError(
-                    f"at vmap out_axes, got axis spec None but output was batched on axis "
-                    f"{dim}. The results differ from example to example: give them an axis."
-                )
+            raise errors.value_error(
+                f"at vmap out_axes, got axis spec None but output was batched on axis "
+                f"{dim}. The results differ from example to example: give them an axis."
             )
         return output
     rank = get_aval(output).ndim + (dim is None)
     if not -rank <= target < rank:
-        raise errors.with_facts(
-            ValueError(
-                f"vmap out_axes asks for axis {target}, but the batched output has only "
-                f"{rank} dimensions"
-            )
+        raise errors.value_error(
+            f"vmap out_axes asks for axis {target}, but the batched output has only "
+            f"{rank} dimensions"
         )
     return match_axis(size, output, dim, int(target) % rank)

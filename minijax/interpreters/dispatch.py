@@ -351,8 +351,8 @@ def eager_program(
     closed = ClosedJaxpr(jaxpr, consts)
     bad = [e for e in closed.effects if not effects.lowerable_effects.contains(e)]
     if bad:
-        raise errors.with_facts(
-            ValueError(f"{primitive} cannot be computed outside of jit: effects {bad}")
+        raise errors.value_error(
+            f"{primitive} cannot be computed outside of jit: effects {bad}"
         )
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:
         primitive.executables.clear()

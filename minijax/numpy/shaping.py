@@ -15,8 +15,7 @@ import numpy as np
 from minijax import lax
 from minijax.api import jit
 from minijax.array import Array
-from minijax.core import canonicalize_dim
-from minijax.core import Tracer
+from minijax.core import Tracer, canonicalize_dim
 from minijax.numpy import creation, ufuncs
 from minijax.numpy.arguments import (
     canonicalize_axis,
