@@ -109,8 +109,8 @@ def main() -> None:
             "# minijax beside jax\n\n"
             f"{datetime.date.today()}, Python {platform.python_version()}, jaxlib "
             f"{version('jaxlib')}, jax {version('jax')}, {os.cpu_count()} cores, CPU, "
-            f"{arguments.rounds} rounds. Made by `python benchmarks/compare.py --write`; "
-            "how to read it stands in README.md.\n\n"
+            f"{arguments.rounds} rounds. Made by `python benchmarks/compare.py "
+            "--write`; how to read it stands in README.md.\n\n"
         )
         (HERE / "RESULTS.md").write_text(head + text + "\n")
 

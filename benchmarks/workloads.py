@@ -1,8 +1,8 @@
 """What is measured: each workload runs the same lines under jax and under minijax.
 
-Run as a program, `python workloads.py LIBRARY`, it measures all workloads in this process
-and prints one line of JSON: microseconds for each workload, the best of several repeats.
-`compare.py` starts it for both libraries in turn.
+Run as a program, `python workloads.py LIBRARY`, it measures all workloads in this
+process and prints one line of JSON: microseconds for each workload, the best of several
+repeats. `compare.py` starts it for both libraries in turn.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load(library: str):
 
 
 def best(function, calls: int, repeats: int = 7) -> float:
-    """Microseconds of one call: the best mean over `calls` calls, of `repeats` tries."""
+    """Microseconds of one call: the best of several means over `calls` calls."""
     smallest = float("inf")
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -114,8 +114,7 @@ def measure(jax, jnp) -> dict[str, float]:
     def train(params, x):
         gradient = jax.grad(mlp)(params, x)
         return [
-            (w - 0.1 * dw, b - 0.1 * db)
-            for (w, b), (dw, db) in zip(params, gradient)
+            (w - 0.1 * dw, b - 0.1 * db) for (w, b), (dw, db) in zip(params, gradient)
         ]
 
     wide = [(jnp.ones((128, 128)) / 128, jnp.ones(128)) for _ in range(4)]

@@ -1,8 +1,8 @@
 """The transformations as users call them.
 
-Each function here flattens trees, checks the arguments with messages in whole sentences,
-and calls one interpreter. `grad` is `vjp` with the cotangent 1; `jacrev` is `vmap` of
-`vjp`; `make_jaxpr` is what `jit` does before compiling.
+Each function here flattens trees, checks the arguments with messages in whole
+sentences, and calls one interpreter. `grad` is `vjp` with the cotangent 1; `jacrev` is
+`vmap` of `vjp`; `make_jaxpr` is what `jit` does before compiling.
 
 In JAX: `jax/_src/api.py`.
 """
@@ -66,9 +66,9 @@ def jit(
 ) -> Any:
     """`fun`, compiled by XLA: traced once for each kind of arguments, then only run.
 
-    The kind of a call is the tree of its arguments, their shapes, dtypes and weak types,
-    and the values of static arguments. Python side effects happen while tracing only.
-    Without `fun`, a decorator.
+    The kind of a call is the tree of its arguments, their shapes, dtypes and weak
+    types, and the values of static arguments. Python side effects happen while tracing
+    only. Without `fun`, a decorator.
 
     Args:
       fun: takes and returns arrays, numbers, or trees of them; must be pure.
@@ -161,7 +161,8 @@ def make_jaxpr(
       axis_env: named axes in scope, as pairs (name, size).
       return_shape: return also the result's tree of `ShapeDtypeStruct`s.
 
-    The arguments may be arrays, numbers or `ShapeDtypeStruct`s; only their types matter.
+    The arguments may be arrays, numbers or `ShapeDtypeStruct`s; only their types
+    matter.
     """
     check_callable(fun, "make_jaxpr")
     options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
@@ -226,7 +227,8 @@ def device_put(
     donate: bool = False,
     may_alias: bool | None = None,
 ) -> Any:
-    """The arrays of a tree, on a device: the default one, uncommitted, if none is given.
+    """The arrays of a tree, on a device: the default one, uncommitted, if none is
+    given.
 
     Args:
       x: a tree of arrays, NumPy arrays and numbers.

@@ -178,8 +178,8 @@ class CallSignature:
         missing = [name for name in names if name not in known]
         if missing:
             raise errors.value_error(
-                f"jitted function {self.name} has invalid argnames {missing} in {what}. "
-                f"Function takes these args: {known}"
+                f"jitted function {self.name} has invalid argnames {missing} in "
+                f"{what}. Function takes these args: {known}"
             )
 
     def _both(

@@ -68,7 +68,8 @@ class Array(metaclass=_ArrayMeta):
 
     def __init__(self, *args: Any, **kwargs: Any):
         raise TypeError(
-            "Array cannot be made by calling the class. Write `minijax.numpy.array(...)`."
+            "Array cannot be made by calling the class. Write "
+            "`minijax.numpy.array(...)`."
         )
 
     shape = property(lambda self: self.aval.shape)
@@ -166,9 +167,9 @@ class Array(metaclass=_ArrayMeta):
             self._check_alive()
             if isinstance(self.aval.dtype, dtypes.ExtendedDType):
                 raise TypeError(
-                    "JAX array with PRNGKey dtype cannot be converted to a NumPy array. "
-                    "Use minijax.random.key_data(arr) if you wish to extract the "
-                    "underlying integer array."
+                    "JAX array with PRNGKey dtype cannot be converted to a NumPy "
+                    "array. Use minijax.random.key_data(arr) if you wish to extract "
+                    "the underlying integer array."
                 )
             self._host = platforms.to_numpy(self._buffer)
         return self._host
@@ -353,10 +354,10 @@ def deleted_error(array: Array) -> RuntimeError:
     type_text = array.aval.str_short()
     return errors.with_facts(
         RuntimeError(
-            f"Array has been deleted with shape={type_text}. It was donated to a jitted "
-            "function (donate_argnums, donate_argnames), which reused its memory, or "
-            "`.delete()` was called. Use the function's result instead, or do not donate "
-            "the argument."
+            f"Array has been deleted with shape={type_text}. It was donated to a "
+            "jitted function (donate_argnums, donate_argnames), which reused its "
+            "memory, or `.delete()` was called. Use the function's result instead, or "
+            "do not donate the argument."
         ),
         rule="a donated array is gone after the call",
         instead="x = f(x)",

@@ -1,8 +1,8 @@
 """Types: what a program knows about a value before it has one.
 
 `ShapedArray` is the type of arrays: shape, dtype, weak type, sharding, varying axes.
-Types are interned, so comparing two of them is comparing addresses. `get_aval` gives the
-type of any value that may meet a primitive.
+Types are interned, so comparing two of them is comparing addresses. `get_aval` gives
+the type of any value that may meet a primitive.
 
 In JAX: `core.py`, `AbstractValue` and `ShapedArray`.
 """
@@ -70,8 +70,8 @@ def canonicalize_dim(size: Any) -> int:
 def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python ints.
 
-    Raises TypeError when `shape` is no sequence of whole numbers, or when a dimension is
-    a tracer: shapes must be known while tracing.
+    Raises TypeError when `shape` is no sequence of whole numbers, or when a dimension
+    is a tracer: shapes must be known while tracing.
     """
     if type(shape) is tuple and all(type(size) is int for size in shape):
         return shape

@@ -110,14 +110,14 @@ def _check_eqn(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
     for index, (wanted, found) in enumerate(zip(expected, actual)):
         if not typecompat(wanted, found):
             raise JaxprTypeError(
-                f"output {index} of the equation {print_eqn(eqn)} has type {found}, but "
-                f"{eqn.primitive} gives {wanted}"
+                f"output {index} of the equation {print_eqn(eqn)} has type {found}, "
+                f"but {eqn.primitive} gives {wanted}"
             )
     effects = with_inputs(effects, eqn.invars)
     if not set(effects) <= set(eqn.effects):
         raise JaxprTypeError(
-            f"the equation {print_eqn(eqn)} has effects {set(effects)} that it does not "
-            "declare"
+            f"the equation {print_eqn(eqn)} has effects {set(effects)} that it does "
+            "not declare"
         )
     for inner in jaxprs_in_params(eqn.params):
         if eqn.primitive.name == "jit":
@@ -134,8 +134,8 @@ def _check_call(eqn: JaxprEqn, inner: Jaxpr) -> None:
     for index, (atom, var) in enumerate(zip(eqn.invars, inner.invars)):
         if not _same_array_type(atom.aval, var.aval):
             raise JaxprTypeError(
-                f"argument {index} of {eqn.primitive} has type {atom.aval}, its program "
-                f"takes {var.aval}"
+                f"argument {index} of {eqn.primitive} has type {atom.aval}, its "
+                f"program takes {var.aval}"
             )
 
 

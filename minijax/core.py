@@ -1,18 +1,18 @@
 """The language: types, programs, primitives, tracers.
 
-Reading order of the weekend core: `avals.py` (types), this file, then `rules.py` (what a primitive's rules
-look like), `primitives/elementwise.py` (the first sixty primitives, each in one block),
-`interpreters/partial_eval.py` (how Python writes down its own computation),
-`interpreters/ad.py` (derivatives), `interpreters/batching.py` (vmap),
-`interpreters/mlir.py` (StableHLO), `interpreters/dispatch.py` (XLA runs it) and
+Reading order of the weekend core: `avals.py` (types), this file, then `rules.py` (what
+a primitive's rules look like), `primitives/elementwise.py` (the first sixty
+primitives, each in one block), `interpreters/partial_eval.py` (how Python writes down
+its own computation), `interpreters/ad.py` (derivatives), `interpreters/batching.py`
+(vmap), `interpreters/mlir.py` (StableHLO), `interpreters/dispatch.py` (XLA runs it) and
 `pjit.py` (jit: the cache around all of that).
 
 The idea in four sentences. Every operation a user calls ends in `Primitive.bind`, and
 `bind` hands the operation to the *current trace*. With no transformation active that is
 `EvalTrace`, which compiles and runs it. Inside `jit`, `grad` or `vmap` it is another
-`Trace`, which does something else with it: writes it down, differentiates it, gives it a
-batch axis. The values that flow through the user's Python meanwhile are `Tracer`s, which
-know their type (`aval`) and the trace they belong to.
+`Trace`, which does something else with it: writes it down, differentiates it, gives it
+a batch axis. The values that flow through the user's Python meanwhile are `Tracer`s,
+which know their type (`aval`) and the trace they belong to.
 
 In JAX: `jax/_src/core.py`.
 """
@@ -309,7 +309,7 @@ class ClosedJaxpr:
 
 
 def print_jaxpr(jaxpr: Jaxpr, **options: Any) -> str:
-    """JAX's text of a program (pretty.py, on this floor, is imported when first used)."""
+    """JAX's text of a program; `pretty.py` is imported when first used."""
     from minijax import pretty
 
     return pretty.jaxpr_text(jaxpr, **options)
@@ -470,7 +470,8 @@ class Primitive:
         """`(ct, *args, **params) -> [cotangent or None for each argument]`.
 
         Arguments in which the operation is linear come as accumulators (with `.aval`),
-        the others as values. A rule that writes to the accumulators itself returns None.
+        the others as values. A rule that writes to the accumulators itself returns
+        None.
         """
         self.transpose = rule
         return rule
@@ -709,7 +710,7 @@ class Tracer:
         return self
 
     def to_concrete_value(self) -> Any | None:
-        """The concrete value when there is one (inside `jvp` or `vmap`, outside jit)."""
+        """The concrete value, if there is one: inside `jvp`, outside of jit."""
         return None
 
     def birth(self) -> str:

@@ -171,19 +171,19 @@ class _FlatFwd:
         pair = self.fwd(*full)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
-                f"Custom VJP fwd rule {self.__name__} for function {self.call.name} must "
-                "produce a pair (list or tuple of length two) where the first element "
-                "represents the primal output and the second element represents "
-                f"residuals (i.e. values stored from the forward-pass for use on the "
-                f"backward-pass), but got {pair}."
+                f"Custom VJP fwd rule {self.__name__} for function {self.call.name} "
+                "must produce a pair (list or tuple of length two) where the first "
+                "element represents the primal output and the second element "
+                "represents residuals (i.e. values stored from the forward-pass for "
+                f"use on the backward-pass), but got {pair}."
             )
         outputs, self.out_tree = tree_flatten(pair[0])
         residuals, self.res_tree = tree_flatten(pair[1])
         expected = self.call.out_tree
         if expected is not None and self.out_tree != expected:
             raise TypeError(
-                f"Custom VJP fwd rule {self.__name__} for function {self.call.name} must "
-                "produce a pair whose first element has the container (pytree) "
+                f"Custom VJP fwd rule {self.__name__} for function {self.call.name} "
+                "must produce a pair whose first element has the container (pytree) "
                 f"structure of the function's result, {expected}, but got "
                 f"{self.out_tree}."
             )
@@ -255,16 +255,18 @@ class _FlatBwd:
             actual = get_aval(ct)
             if actual.shape != expected.shape:
                 raise ValueError(
-                    f"{where}: expected output with aval {expected.str_short()} but got "
-                    f"{actual.str_short()}: a cotangent has the shape of its argument."
+                    f"{where}: expected output with aval {expected.str_short()} but "
+                    f"got {actual.str_short()}: a cotangent has the shape of its "
+                    "argument."
                 )
             if actual.dtype != expected.dtype:
                 if dtypes.is_float0(expected.dtype) or dtypes.is_float0(actual.dtype):
                     checked.append(Zero(expected))
                     continue
                 raise ValueError(
-                    f"{where}: expected output with aval {expected.str_short()} but got "
-                    f"{actual.str_short()}: a cotangent has the dtype of its argument."
+                    f"{where}: expected output with aval {expected.str_short()} but "
+                    f"got {actual.str_short()}: a cotangent has the dtype of its "
+                    "argument."
                 )
             checked.append(ct)
         return checked
@@ -529,8 +531,8 @@ def _custom_lin_impl(*args: Any, **_: Any) -> None:
 def _no_forward_mode() -> TypeError:
     return TypeError(
         "can't apply forward-mode differentiation (jvp) to a custom_vjp function: its "
-        "rule is for the backward pass only. Use `custom_jvp`, which serves both modes, "
-        "or `vjp` and `grad`."
+        "rule is for the backward pass only. Use `custom_jvp`, which serves both "
+        "modes, or `vjp` and `grad`."
     )
 
 

@@ -214,7 +214,7 @@ class FlatCall:
 
 
 class _FlatJvp:
-    """The user's jvp rule on flat lists: (*primals, *tangents) -> (*outs, *tangents)."""
+    """The user's jvp rule on flat lists of primals and tangents."""
 
     def __init__(
         self, jvp: Callable, name: str, primal_name: str, in_tree: Any, call: Any
@@ -397,7 +397,7 @@ for _rule in ("jvp", "batch"):
 
 
 def custom_call_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
-    """Nothing is removed from a custom call: its rule may need what the call does not."""
+    """Keep a custom call whole: its rule may need what the call does not."""
     return eqn
 
 

@@ -128,8 +128,9 @@ def _check_tangent(primal: Any, tangent: Any) -> None:
         raise errors.type_error(
             "primal and tangent arguments to minijax.jvp do not match; dtypes must be "
             "equal, or in case of int/bool primal dtype the tangent dtype must be "
-            f"float0. Got primal dtype {get_aval(primal).dtype} and so expected tangent "
-            f"dtype {expected.dtype}, but got tangent dtype {actual.dtype} instead."
+            f"float0. Got primal dtype {get_aval(primal).dtype} and so expected "
+            f"tangent dtype {expected.dtype}, but got tangent dtype {actual.dtype} "
+            "instead."
         )
     if expected.shape != actual.shape:
         raise errors.value_error(
@@ -146,8 +147,8 @@ def _check_flat_outputs(outputs: Sequence[Any], flat: _FlatFunction, what: str) 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and its derivative at that point as a linear function.
 
-    The returned function maps tangents of `primals` to the tangent of the value; it does
-    not run `fun` again and may be called many times.
+    The returned function maps tangents of `primals` to the tangent of the value; it
+    does not run `fun` again and may be called many times.
 
     Returns:
       (value, linear function), and the aux if `has_aux`.
@@ -216,7 +217,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and the function that pulls cotangents back.
 
     The returned function maps a cotangent of the value (same tree, shapes, dtypes) to a
-    tuple of cotangents of `primals`; it holds the residuals and may be called many times.
+    tuple of cotangents of `primals`; it holds the residuals and may be called many
+    times.
 
     Returns:
       (value, vjp function), and the aux if `has_aux`.
@@ -280,9 +282,9 @@ def _pull_back(
         if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
             raise errors.value_error(
                 "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: "
-                f"got {actual.str_short()}, but expected {expected.str_short()} because "
-                "the corresponding output of the differentiated function had JAX type "
-                f"{aval.str_short()}"
+                f"got {actual.str_short()}, but expected {expected.str_short()} "
+                "because the corresponding output of the differentiated function had "
+                f"JAX type {aval.str_short()}"
             )
     answers = ad.vjp(jaxpr, residuals, nonzeros, in_avals, cotangents)
     return tree_unflatten(in_tree, [instantiate(ct) for ct in answers])
@@ -430,9 +432,9 @@ def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> N
             return
         raise errors.type_error(
             f"{name} requires real- or complex-valued inputs (input dtype that is a "
-            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to a "
-            "float (`2.0` instead of `2`, `x.astype(float)`), choose another argument "
-            "with argnums, or set allow_int=True."
+            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to "
+            "a float (`2.0` instead of `2`, `x.astype(float)`), choose another "
+            "argument with argnums, or set allow_int=True."
         )
 
 
@@ -441,14 +443,14 @@ def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
             raise errors.type_error(
-                f"{name} with holomorphic=True requires outputs with complex dtype, but "
-                f"got {dtype.name}."
+                f"{name} with holomorphic=True requires outputs with complex dtype, "
+                f"but got {dtype.name}."
             )
     elif dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, np.floating):
         raise errors.type_error(
             f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {dtype.name}. For holomorphic differentiation, pass "
-            "holomorphic=True. For functions with integer or complex outputs, use "
+            f"np.floating), but got {dtype.name}. For holomorphic differentiation, "
+            "pass holomorphic=True. For functions with integer or complex outputs, use "
             "minijax.vjp directly."
         )
 
@@ -489,8 +491,8 @@ def linear_transpose(
         cotangents, tree = tree_flatten(cotangent)
         if tree != result.tree:
             raise errors.type_error(
-                f"cotangent tree does not match function output, expected {result.tree} "
-                f"but got {tree}"
+                "cotangent tree does not match function output, expected "
+                f"{result.tree} but got {tree}"
             )
         for ct, aval in zip(cotangents, out_avals):
             actual = get_aval(ct)

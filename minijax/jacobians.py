@@ -44,8 +44,8 @@ def jacfwd(
 ) -> Callable:
     """A function that returns the Jacobian of `fun`, one column at a time (forward).
 
-    The Jacobian of an output of shape `s` in an argument of shape `t` has shape `s + t`.
-    Best for more outputs than inputs. Arguments as in `grad`.
+    The Jacobian of an output of shape `s` in an argument of shape `t` has shape `s +
+    t`. Best for more outputs than inputs. Arguments as in `grad`.
     """
     check_callable(fun, "jacfwd")
     numbers = argnums_tuple(argnums, "argnums")
@@ -83,8 +83,8 @@ def jacrev(
 ) -> Callable:
     """A function that returns the Jacobian of `fun`, one row at a time (reverse).
 
-    The Jacobian of an output of shape `s` in an argument of shape `t` has shape `s + t`.
-    Best for more inputs than outputs. Arguments as in `grad`.
+    The Jacobian of an output of shape `s` in an argument of shape `t` has shape `s +
+    t`. Best for more inputs than outputs. Arguments as in `grad`.
     """
     check_callable(fun, "jacrev")
     numbers = argnums_tuple(argnums, "argnums")

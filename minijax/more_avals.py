@@ -157,7 +157,7 @@ def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
 
 
 def shaped_abstractify(value: Any) -> AbstractValue:
-    """The type of a value, of a `ShapeDtypeStruct`, or of anything with shape, dtype."""
+    """The type of a value, or of a `ShapeDtypeStruct`."""
     if isinstance(value, ShapeDtypeStruct):
         return _struct_aval(value)
     if isinstance(value, AbstractValue):

@@ -2,8 +2,8 @@
 
 Variables get the names a, b, c, ... in the order in which they are printed. A program
 inside an equation borrows the names of the variables outside that it stands for, where
-they are free. Programs that are used twice, or have more than ten equations, are printed
-first, in a `let`, under the name of their function.
+they are free. Programs that are used twice, or have more than ten equations, are
+printed first, in a `let`, under the name of their function.
 
 In JAX: `core.py`, `pp_jaxpr` and its neighbours.
 """
@@ -369,9 +369,9 @@ def borrows_names(rule: Callable) -> Callable:
 def prints_equation(rule: Callable) -> Callable:
     """Decorator of a `pretty` rule that writes the whole equation.
 
-    It is called as `rule(eqn, context)` and gives the equation in pieces: strings (those
-    with the arrow begin with a space), variables and literals, and the list of outputs,
-    which are printed with their types.
+    It is called as `rule(eqn, context)` and gives the equation in pieces: strings
+    (those with the arrow begin with a space), variables and literals, and the list of
+    outputs, which are printed with their types.
     """
     rule.prints_equation = True  # type: ignore[attr-defined]
     return rule

@@ -370,8 +370,9 @@ def check_same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
     names = ", ".join(dtypes.dtype_name(aval.dtype) for aval in avals)
     equal = "same"
     advice = (
-        "Tip: minijax.numpy functions (and the operators) promote dtypes by themselves; "
-        f"or convert one operand, as in `lax.convert_element_type(x, {first.name!r})`."
+        "Tip: minijax.numpy functions (and the operators) promote dtypes by "
+        "themselves; or convert one operand, as in `lax.convert_element_type(x, "
+        f"{first.name!r})`."
     )
     raise TypeError(
         f"lax.{name} requires arguments to have the {equal} dtypes, got {names}. "
@@ -591,7 +592,7 @@ def reduction_batch(primitive: Primitive) -> Callable:
 
 
 def def_zero_jvp(primitive: Primitive) -> None:
-    """The output does not depend differentiably on any argument: its tangent is zero."""
+    """The output depends differentiably on no argument: its tangent is zero."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)

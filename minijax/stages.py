@@ -120,8 +120,8 @@ class Lowered:
         device = default_device()
         if self._lowered.platform != dispatch.lowering_platform(device):
             raise ValueError(
-                f"the program was lowered for {self._lowered.platform}, but the default "
-                f"device is {device}"
+                f"the program was lowered for {self._lowered.platform}, but the "
+                f"default device is {device}"
             )
         options = {**dict(self._traced._options.compiler_options)}
         options.update(compiler_options or {})

@@ -75,9 +75,9 @@ def vmap(
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise errors.value_error(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding "
-                "to the positional arguments passed to the function, but got "
-                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}"
+                "vmap in_axes must be an int, None, or a tuple of entries "
+                "corresponding to the positional arguments passed to the function, but "
+                f"got len(in_axes)={len(in_axes)}, len(args)={len(args)}"
             )
         leaves, in_tree = tree_flatten((args, kwargs))
         for leaf in leaves:
@@ -149,9 +149,9 @@ def _normalized(leaves: Sequence[Any], dims: Sequence[Any]) -> list[int | None]:
         if not -aval.ndim <= dim < aval.ndim:
             needed = dim + 1 if dim >= 0 else -dim
             raise errors.value_error(
-                f"vmap was requested to map its argument along axis {dim}, which implies "
-                f"that its rank should be at least {needed}, but is only {aval.ndim} "
-                f"(its shape is {aval.shape})"
+                f"vmap was requested to map its argument along axis {dim}, which "
+                f"implies that its rank should be at least {needed}, but is only "
+                f"{aval.ndim} (its shape is {aval.shape})"
             )
         answer.append(int(dim) % aval.ndim)
     return answer
@@ -173,8 +173,8 @@ def _batch_size(
         sizes.append(axis_size)
     if not sizes:
         raise errors.value_error(
-            "vmap must have at least one non-None value in in_axes or axis_size must be "
-            "specified"
+            "vmap must have at least one non-None value in in_axes or axis_size must "
+            "be specified"
         )
     if all(size == sizes[0] for size in sizes):
         return int(sizes[0])
@@ -194,7 +194,8 @@ def _batch_size(
             lines.append(f"  * one axis had size {size}: {texts[0]};")
         else:
             lines.append(
-                f"  * {len(texts)} axes had size {size}, e.g. {texts[0]} and {texts[1]};"
+                f"  * {len(texts)} axes had size {size}, e.g. {texts[0]} and "
+                f"{texts[1]};"
             )
     raise errors.value_error(
         "vmap got inconsistent sizes for array axes to be mapped:\n"

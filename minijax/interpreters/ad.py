@@ -371,7 +371,7 @@ class LinearizeTrace(Trace):
         return self.tracer(out, self.linear(out, out_tangent))
 
     def linear(self, primal: Any, tangent: Any) -> Any:
-        """A rule's tangent, checked: the tangent of a known value must not be primal."""
+        """A rule's tangent, checked: a primal output must not depend on tangents."""
         if self.split.is_unknown(primal):
             raise ValueError(
                 "Linearization failed to produce known values for all output primals: "

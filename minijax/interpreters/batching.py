@@ -195,7 +195,7 @@ def batch_flat(
     out_dims: list[int | None],
     tag: TraceTag,
 ) -> Callable[..., list[Any]]:
-    """`fun` as a function of batched values; it leaves its output axes in `out_dims`."""
+    """`fun` on batched values; it leaves its output axes in `out_dims`."""
 
     def run(*values: Any) -> list[Any]:
         trace = BatchTrace(state.trace, tag, axis_data)

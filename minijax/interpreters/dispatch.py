@@ -91,7 +91,7 @@ class Program:
         self.constants = [buffer_on(const, device) for const in lowered.constants]
 
     def __call__(self, buffers: list[Any]) -> list[Array]:
-        """Launch on buffers whose types were checked; the results may not be there yet."""
+        """Launch on buffers of checked types; the results may come later."""
         inputs = buffers
         if self.kept is not None:
             inputs = [buffers[index] for index in self.kept]
@@ -221,16 +221,17 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
             devices = arg.devices()
             if len(devices) > 1:
                 raise ValueError(
-                    f"an argument of type {arg.aval.str_short()} lies on {len(devices)} "
-                    "devices; programs on several devices are not supported here yet. "
-                    "Move it to one device with `minijax.device_put(x, device)`."
+                    f"an argument of type {arg.aval.str_short()} lies on "
+                    f"{len(devices)} devices; programs on several devices are not "
+                    "supported here yet. Move it to one device with "
+                    "`minijax.device_put(x, device)`."
                 )
             (device,) = devices
             if chosen is not None and device != chosen:
                 raise ValueError(
-                    "Received incompatible devices for jitted computation: one argument "
-                    f"is on {chosen}, another of type {arg.aval.str_short()} on "
-                    f"{device}. Move one with `minijax.device_put(x, device)`."
+                    "Received incompatible devices for jitted computation: one "
+                    f"argument is on {chosen}, another of type {arg.aval.str_short()} "
+                    f"on {device}. Move one with `minijax.device_put(x, device)`."
                 )
             chosen = device
     return (default_device(), False) if chosen is None else (chosen, True)

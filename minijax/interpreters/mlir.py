@@ -192,7 +192,7 @@ class LoweringRuleContext:
         return list(call.results)
 
     def function(self, closed: ClosedJaxpr, name: str) -> Any:
-        """The module's function for a program; its constants come as first arguments."""
+        """The module's function for a program; its first arguments are constants."""
         key = (id(closed), name)
         functions = self.module_context.functions
         if key not in functions:
@@ -373,7 +373,7 @@ def lowering_rule(eqn: JaxprEqn, platform: str) -> Callable:
 def lower_function(
     module_context: ModuleContext, closed: ClosedJaxpr, name: str
 ) -> Any:
-    """A private function of the module: (free constants..., arguments...) -> results."""
+    """A private function of the module: free constants and arguments in."""
     consts = free_constants(closed)
     types_in = [tensor_type(_aval_of(const)) for const in consts]
     types_in += [tensor_type(aval) for aval in closed.in_avals]

@@ -217,8 +217,8 @@ class DynamicJaxprTrace(Trace):
             if any(atom is outvar for outvar in eqn.outvars):
                 line = source_info.format_line(eqn.source_info)
                 return (
-                    f"\nThis value became a tracer {function} {purpose}. It was made by "
-                    f"the operation {eqn.primitive} in the line\n  {line}"
+                    f"\nThis value became a tracer {function} {purpose}. It was made "
+                    f"by the operation {eqn.primitive} in the line\n  {line}"
                 )
         return f"\nThis value became a tracer {function} {purpose}."
 

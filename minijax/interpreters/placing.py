@@ -43,6 +43,6 @@ def _device_of(device: Any) -> Any:
     if devices is not None and len(devices) == 1:
         return next(iter(devices))
     raise ValueError(
-        f"device_put takes a device or a sharding of one device, got {device!r}. Arrays "
-        "spread over several devices are not supported here yet."
+        f"device_put takes a device or a sharding of one device, got {device!r}. "
+        "Arrays spread over several devices are not supported here yet."
     )

@@ -73,7 +73,7 @@ def result_type(*args: Any) -> Any:
 # Arrays are printed by NumPy, so NumPy's options hold for them.
 
 
-def get_printoptions() -> dict[str, Any]:
+def get_printoptions() -> Any:
     """NumPy's options of printing, which hold for arrays too."""
     return np.get_printoptions()
 

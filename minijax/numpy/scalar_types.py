@@ -52,7 +52,7 @@ def _scalar_type(numpy_type: type) -> _ScalarType:
 
 
 bool_ = _scalar_type(np.bool_)
-if dtypes.int1 is not None:
+if dtypes.int1 is not None and dtypes.uint1 is not None:
     int1 = _scalar_type(dtypes.int1)
     uint1 = _scalar_type(dtypes.uint1)
 int2 = _scalar_type(dtypes.int2)

@@ -12,7 +12,7 @@ from minijax.backend import hlo
 
 
 class AccuracyMode(enum.Enum):
-    """How exact an elementary function must be: as XLA pleases, or as exact as it can."""
+    """How exact a function must be: as XLA pleases, or as exact as it can."""
 
     HIGHEST = 1
     DEFAULT = 2

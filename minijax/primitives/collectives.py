@@ -495,8 +495,8 @@ def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tile
     shape = list(x.shape)
     if shape[split_axis] % size:
         raise ValueError(
-            f"all_to_all requires the size of the split axis, {shape[split_axis]}, to be "
-            f"divisible by the size of the named axis, {size}"
+            f"all_to_all requires the size of the split axis, {shape[split_axis]}, to "
+            f"be divisible by the size of the named axis, {size}"
         )
     shape[split_axis] //= size
     shape[concat_axis] *= size
@@ -565,9 +565,9 @@ def all_to_all(
         if not tiled:
             if shape[split] != size:
                 raise ValueError(
-                    "all_to_all requires the size of the mapped axis axis_name to equal "
-                    f"x.shape[split_axis], but they are {size} and {shape[split]} "
-                    "respectively."
+                    "all_to_all requires the size of the mapped axis axis_name to "
+                    f"equal x.shape[split_axis], but they are {size} and "
+                    f"{shape[split]} respectively."
                 )
             if split < concat:
                 concat += 1

@@ -2,8 +2,8 @@
 
 Each block is a primitive with all its rules: what it means (in NumPy), which dtypes it
 accepts, how it becomes StableHLO, its derivative and its transpose. Batching and types
-come from the family (`rules.unary`, `rules.nary`). Below the blocks of a group stand the
-functions of `lax` that bind them.
+come from the family (`rules.unary`, `rules.nary`). Below the blocks of a group stand
+the functions of `lax` that bind them.
 
 The sources of the formulas are the usual tables of derivatives; a comment says so where
 one is not obvious.
