@@ -1,5 +1,7 @@
 """Making arrays, as `jax.numpy` makes them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,8 @@ ARRAYS = {"f": F, "i": I, "b": B, "c": C}
 
 
 def call(name, *args, text=True, **options):
-    label = f"{name}{args}{options or ''}".replace("\n", "")[:70]
+    label = f"{name}{args}{options or ''}".replace("\n", "")
+    label = re.sub(r" at 0x\w+", "", label)[:70]  # the same in every process
     function = lambda np: getattr(np, name)(*args, **options)  # noqa: E731
     return case(label, function, text=text)
 
