@@ -114,7 +114,18 @@ add_any_p.meaning = np.add
 add_any_p.type_rule = rules.standard_type_rule(
     "add_any", lambda x, y: x.shape, lambda x, y: x.dtype
 )
-add_any_p.batch = rules.broadcasting_batch(add_any_p)
+
+
+def _add_any_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+    # Unlike `add`, it repeats nothing: both operands get the whole axis, in one place.
+    dim = dims[1] if dims[0] is rules.not_mapped else dims[0]
+    x, y = (
+        rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims)
+    )
+    return add_any_p.bind(x, y), dim
+
+
+add_any_p.batch = _add_any_batch
 add_any_p.def_lowering(rules.nary_lowering("add"))
 def_linear(add_any_p, lambda ct, x, y: [ct, ct])
 
