@@ -66,6 +66,15 @@ def index_tuple(value: Any) -> tuple[int, ...]:
         return tuple(operator.index(entry) for entry in value)
 
 
+def shape_tuple(shape: Any) -> tuple[int, ...]:
+    """A size or a sequence of sizes as a tuple; TypeError for a tracer among them."""
+    try:
+        sizes = tuple(shape)
+    except TypeError:
+        sizes = (shape,)
+    return tuple(core.canonicalize_dim(size) for size in sizes)
+
+
 def canonicalize_axes(axes: Any, rank: int) -> tuple[int, ...]:
     """Axes counted from the front; None stands for all of them.
 

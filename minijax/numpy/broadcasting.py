@@ -15,7 +15,7 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
-from minijax.numpy.arguments import index_tuple
+from minijax.numpy.arguments import shape_tuple
 from minijax.numpy.arraylike import (
     as_array,
     ensure_arraylike,
@@ -46,7 +46,7 @@ def broadcast_to(array: Any, shape: int | Sequence[int], *, out_sharding=None) -
     fewer dimensions than `array` or differs in one that is not of size one.
     """
     operand = ensure_arraylike("broadcast_to", array)
-    target = index_tuple(shape)
+    target = shape_tuple(shape)
     if operand.shape == target and out_sharding is None:
         return operand
     new_axes = len(target) - operand.ndim

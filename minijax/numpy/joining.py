@@ -26,6 +26,7 @@ from minijax.numpy import (
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
+    shape_tuple,
     static_index,
 )
 from minijax.numpy.arraylike import (
@@ -283,12 +284,7 @@ def tile(A: Any, reps: int | Sequence[int]) -> Array:
     Missing entries of `reps` stand for one, missing axes of `A` are put in front.
     """
     array = ensure_arraylike("tile", A)
-    counts: tuple[Any, ...]
-    try:
-        counts = tuple(reps)  # type: ignore[arg-type]
-    except TypeError:
-        counts = (reps,)
-    counts = tuple(operator.index(count) for count in counts)
+    counts = shape_tuple(reps)
     counts = (1,) * (array.ndim - len(counts)) + counts
     if len(counts) > array.ndim:
         new_axes = tuple(range(len(counts) - array.ndim))

@@ -15,12 +15,13 @@ import numpy as np
 from minijax import lax
 from minijax.api import jit
 from minijax.array import Array
-from minijax.core import Tracer, canonicalize_dim
+from minijax.core import Tracer
 from minijax.numpy import creation, ufuncs
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
     index_tuple,
+    shape_tuple,
     static_index,
 )
 from minijax.numpy.arraylike import (
@@ -36,15 +37,9 @@ from minijax.numpy.broadcasting import broadcast_to
 # Another shape for the same elements
 
 
-def _sizes(shape: Any) -> tuple[int, ...]:
-    """A size or a sequence of sizes as a tuple; TypeError for tracers among them."""
-    entries = (shape,) if np.ndim(shape) == 0 else shape
-    return tuple(canonicalize_dim(size) for size in entries)
-
-
 def _completed_shape(old: tuple[int, ...], size: int, wanted: Any) -> tuple[int, ...]:
     """The new shape with its -1 filled in; raises TypeError when sizes disagree."""
-    new = _sizes(wanted)
+    new = shape_tuple(wanted)
     unknown = [axis for axis, length in enumerate(new) if length == -1]
     if len(unknown) > 1:
         raise TypeError(

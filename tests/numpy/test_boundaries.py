@@ -33,7 +33,7 @@ def static_names(function: Any, argnums: Any, argnames: Any) -> set[str]:
 
 
 def boundary_of_jax(function: Any) -> tuple[bool, set[str]] | None:
-    """Whether a function of jax is jitted inline and what is static; None: not jitted."""
+    """Whether jax jits a function inline, and what is static; None: not jitted."""
     info = getattr(function, "_jit_info", None)
     if info is None:
         return None
