@@ -36,6 +36,10 @@ E = np.zeros((0, 3), np.float32)
 LOOPS = hasattr(minijax.lax, "scan")
 
 
+# Other versions of jax print some programs otherwise; minijax prints as this one.
+PRINTED_BY = "0.10.2"
+
+
 class Case(NamedTuple):
     """One program: its name, the function of `jnp` and its arguments."""
 
@@ -58,7 +62,7 @@ def check(one: Case) -> None:
         return one.function(library.numpy, *arrays)
 
     assert_same(program, minijax, jax)
-    if one.text:
+    if one.text and jax.__version__ == PRINTED_BY:
         ours, theirs = text_of(minijax, one), text_of(jax, one)
         lines = difflib.unified_diff(
             theirs.split("\n"), ours.split("\n"), "jax", "minijax", lineterm=""
