@@ -354,6 +354,13 @@ from minijax.numpy.differences import (
     trapezoid as trapezoid,
     unwrap as unwrap,
 )
+from minijax.numpy.distinct import (
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+)
 from minijax.numpy.einstein import (
     einsum as einsum,
     einsum_path as einsum_path,
@@ -390,12 +397,7 @@ from minijax.numpy.selection import (
     compress as compress,
     extract as extract,
     piecewise as piecewise,
-    place as place,
-    put as put,
-    put_along_axis as put_along_axis,
     select as select,
-    take as take,
-    take_along_axis as take_along_axis,
     where as where,
 )
 from minijax.numpy.series import (
@@ -412,11 +414,6 @@ from minijax.numpy.sets import (
     setdiff1d as setdiff1d,
     setxor1d as setxor1d,
     union1d as union1d,
-    unique as unique,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
 )
 from minijax.numpy.shaping import (
     atleast_1d as atleast_1d,
@@ -449,6 +446,13 @@ from minijax.numpy.sorting import (
     searchsorted as searchsorted,
     sort as sort,
     sort_complex as sort_complex,
+)
+from minijax.numpy.taking import (
+    place as place,
+    put as put,
+    put_along_axis as put_along_axis,
+    take as take,
+    take_along_axis as take_along_axis,
 )
 from minijax.numpy.vectorizing import (
     vectorize as vectorize,

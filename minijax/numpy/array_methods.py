@@ -31,6 +31,7 @@ from minijax.numpy import (
     selection,
     shaping,
     sorting,
+    taking,
     ufuncs_floats,
     ufuncs_more,
 )
@@ -288,7 +289,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "std": _std,
     "sum": _sum,
     "swapaxes": shaping.swapaxes,
-    "take": selection.take,
+    "take": taking.take,
     "to_device": _to_device,
     "trace": _trace,
     "transpose": _transpose,

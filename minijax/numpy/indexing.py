@@ -17,7 +17,6 @@ In JAX: `numpy/indexing.py` (`NDIndexer`) and `ops/scatter.py`.
 
 from __future__ import annotations
 
-import enum
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,13 +24,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes, errors, lax
-from minijax.api import eval_shape
+from minijax import dtypes, lax
 from minijax.array import Array
-from minijax.core import Tracer
 from minijax.numpy import creation
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
+from minijax.numpy.index_items import (
+    Item,
+    Kind,
+    expand_ellipsis,
+    expand_masks,
+    parse,
+)
 from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.primitives.casting import convert_element_type_to
 
@@ -39,173 +43,6 @@ _STATIC_MODES = (
     lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     lax.GatherScatterMode.CLIP,
 )
-
-
-class Kind(enum.Enum):
-    """What one entry of an index is."""
-
-    NEW_AXIS = "None"
-    SLICE = "slice"
-    ELLIPSIS = "ellipsis"
-    INTEGER = "integer"
-    BOOLEAN = "boolean"
-    ARRAY = "array"
-
-
-_ONE_AXIS = frozenset({Kind.SLICE, Kind.INTEGER, Kind.ARRAY})
-_WHOLE = slice(None)
-
-
-class Item(NamedTuple):
-    """One entry of an index, and the axes of the operand that it consumes."""
-
-    kind: Kind
-    index: Any
-    axes: tuple[int, ...]
-
-
-# --------------------------------------------------------------------------
-# Reading the index
-
-
-def _kind_of(entry: Any) -> Kind:
-    """Classify one entry; raises TypeError or IndexError for what is no index."""
-    if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
-        return Kind.INTEGER
-    if isinstance(entry, slice):
-        return Kind.SLICE
-    if entry is None:
-        return Kind.NEW_AXIS
-    if entry is Ellipsis:
-        return Kind.ELLIPSIS
-    if isinstance(entry, (bool, np.bool_)):
-        return Kind.BOOLEAN
-    if isinstance(entry, (Tracer, Array, np.ndarray)):
-        return _array_kind(entry.dtype)
-    if isinstance(entry, str):
-        raise TypeError(
-            f"JAX does not support string indexing; got idx={entry!r}. Arrays have no "
-            "named fields: keep a dict of arrays instead."
-        )
-    if isinstance(entry, Sequence):
-        return _array_kind(_sequence_dtype(entry)) if entry else Kind.ARRAY
-    if isinstance(entry, (float, complex, np.generic)):
-        return _array_kind(np.dtype(type(entry)))
-    raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer "
-        f"or boolean arrays are valid indices. Got {entry}"
-    )
-
-
-def _array_kind(dtype: Any) -> Kind:
-    if dtypes.issubdtype(dtype, np.bool_):
-        return Kind.BOOLEAN
-    if dtypes.issubdtype(dtype, np.integer):
-        return Kind.ARRAY
-    raise TypeError(
-        f"Indexer must have integer or boolean type, got indexer with type {dtype}. "
-        "Convert it with .astype(int) if its values are whole numbers."
-    )
-
-
-def _sequence_dtype(entry: Sequence[Any]) -> Any:
-    return eval_shape(creation.asarray, entry).dtype
-
-
-def _as_tuple(index: Any) -> tuple[Any, ...]:
-    """The index as a tuple; JAX takes no list in place of a tuple or an array."""
-    if isinstance(index, tuple):
-        return index
-    arrays = (Tracer, Array, np.ndarray, str)
-    if not isinstance(index, Sequence) or isinstance(index, arrays):
-        return (index,)
-    nested = any(
-        entry is None
-        or entry is Ellipsis
-        or isinstance(entry, (slice, Sequence))
-        or (isinstance(entry, arrays) and np.ndim(entry) != 0)
-        for entry in index
-    )
-    instead = "arr[tuple(seq)]" if nested else "arr[jnp.array(seq)]"
-    raise TypeError(
-        "Using a non-tuple sequence for multidimensional indexing is not allowed; "
-        f"use `{instead}` instead of `arr[seq]`."
-    )
-
-
-def _parse(index: Any, shape: tuple[int, ...]) -> list[Item]:
-    """The entries of `index` with the axes they consume.
-
-    An ellipsis consumes all axes that no other entry does. Raises IndexError for a
-    second ellipsis and for more entries than axes.
-    """
-    entries = _as_tuple(index)
-    kinds = [_kind_of(entry) for entry in entries]
-    if len(kinds) <= len(shape) and _ONE_AXIS.issuperset(kinds):
-        pairs = zip(kinds, entries, strict=True)
-        return [Item(kind, entry, (i,)) for i, (kind, entry) in enumerate(pairs)]
-    counts = [
-        np.ndim(entry) if kind is Kind.BOOLEAN else int(kind in _ONE_AXIS)
-        for kind, entry in zip(kinds, entries, strict=True)
-    ]
-    if kinds.count(Kind.ELLIPSIS) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
-    total = sum(counts)
-    if total > len(shape):
-        raise IndexError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {total} were "
-            "indexed"
-        )
-    if Kind.ELLIPSIS in kinds:
-        counts[kinds.index(Kind.ELLIPSIS)] = len(shape) - total
-    items = []
-    axis = 0
-    for kind, entry, count in zip(kinds, entries, counts, strict=True):
-        items.append(Item(kind, entry, tuple(range(axis, axis + count))))
-        axis += count
-    return items
-
-
-def _expand_ellipsis(items: list[Item], rank: int) -> list[Item]:
-    """Full slices in place of the ellipsis and of axes that no entry mentions."""
-    expanded = []
-    for item in items:
-        if item.kind is Kind.ELLIPSIS:
-            expanded += [Item(Kind.SLICE, _WHOLE, (axis,)) for axis in item.axes]
-        else:
-            expanded.append(item)
-    first = max((axis + 1 for item in items for axis in item.axes), default=0)
-    expanded += [Item(Kind.SLICE, _WHOLE, (axis,)) for axis in range(first, rank)]
-    return expanded
-
-
-def _expand_masks(items: list[Item], shape: tuple[int, ...]) -> list[Item]:
-    """Masks as integer arrays, one for each axis they cover.
-
-    How many elements a mask selects is the shape of the result, so its values must be
-    known now: raises NonConcreteBooleanIndexError for a traced mask, and IndexError
-    for one of the wrong shape.
-    """
-    expanded = []
-    for position, item in enumerate(items):
-        if item.kind is not Kind.BOOLEAN:
-            expanded.append(item)
-            continue
-        if not is_concrete(item.index):
-            raise errors.NonConcreteBooleanIndexError(item.index)
-        mask = np.asarray(item.index)
-        if mask.ndim == 0:
-            expanded.append(Item(Kind.BOOLEAN, bool(mask), ()))
-            continue
-        expected = tuple(shape[axis] for axis in item.axes)
-        if any(size not in (0, want) for size, want in zip(mask.shape, expected)):
-            raise IndexError(
-                "boolean index did not match shape of indexed array in index "
-                f"{position}: got {mask.shape}, expected {expected}"
-            )
-        for axis, where_true in zip(item.axes, np.nonzero(mask), strict=True):
-            expanded.append(Item(Kind.ARRAY, where_true, (axis,)))
-    return expanded
 
 
 # --------------------------------------------------------------------------
@@ -417,7 +254,7 @@ def _plan_gather(
     ]
     adjacent = all(b - a == 1 for a, b in zip(places, places[1:]))
 
-    items = _expand_ellipsis(items, len(shape))
+    items = expand_ellipsis(items, len(shape))
     items, shape, scalar_mask_axes = _with_scalar_masks(items, shape)
     if normalize:
         items = [_normalized(item, shape) for item in items]
@@ -628,10 +465,10 @@ def rewriting_take(
     NonConcreteBooleanIndexError for a traced mask.
     """
     shape = x.shape
-    items = _parse(index, shape)
+    items = parse(index, shape)
     parsed_mode = None if mode is None else lax.GatherScatterMode.from_any(mode)
     if parsed_mode is None or parsed_mode in _STATIC_MODES:
-        plan = _plan_slices(_expand_ellipsis(items, len(shape)), shape)
+        plan = _plan_slices(expand_ellipsis(items, len(shape)), shape)
         if plan is not None:
             clip = parsed_mode is lax.GatherScatterMode.CLIP
             starts = _static_starts(plan, shape, clip, normalize_indices)
@@ -639,7 +476,7 @@ def rewriting_take(
                 return _static_slice(x, plan, starts)
             if all(step == 1 for step in plan.strides):
                 return _dynamic_slice(x, plan, normalize_indices)
-    gather_plan = _plan_gather(_expand_masks(items, shape), shape, normalize_indices)
+    gather_plan = _plan_gather(expand_masks(items, shape), shape, normalize_indices)
     return _gather(x, gather_plan, indices_are_sorted, unique_indices, mode, fill_value)
 
 
@@ -665,7 +502,7 @@ def scatter_update(
         y = creation.asarray(y, dtype=x.dtype)
     else:
         y = creation.asarray(y)
-    items = _expand_masks(_parse(index, x.shape), x.shape)
+    items = expand_masks(parse(index, x.shape), x.shape)
     if not _safe_to_cast(y, x):
         warnings.warn(
             "scatter inputs have incompatible types: cannot safely cast value from "

@@ -22,6 +22,7 @@ from minijax.numpy import (
     running,
     selection,
     sorting,
+    taking,
 )
 from minijax.numpy.arguments import (
     canonicalize_axis,
@@ -104,9 +105,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis=axis)
 
 
-def stack(
-    arrays: Any, axis: int = 0, out: None = None, dtype: Any = None
-) -> Array:
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
     """Arrays of one shape along a new axis, at position `axis` of the result.
 
     The dtype is the promoted one, or `dtype`. Raises ValueError for no arrays or for
@@ -357,7 +356,7 @@ def repeat(
     starts = running.cumsum(starts)
     marks = creation.zeros([total_repeat_length], dtype="int32").at[starts].add(1)
     source = running.cumsum(marks) - 1
-    return selection.take(array, source, axis=axis)
+    return taking.take(array, source, axis=axis)
 
 
 def _repeat_equally(array: Array, count: int, axis: int) -> Array:
@@ -467,9 +466,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
                 f"jnp.insert(): index array must be integer typed; got {obj}"
             )
         indices = creation.zeros(0, int)
-    inserted = creation.array(
-        inserted, ndmin=array.ndim, dtype=array.dtype, copy=False
-    )
+    inserted = creation.array(inserted, ndmin=array.ndim, dtype=array.dtype, copy=False)
     if indices.size == 1:
         if indices.ndim == 0:
             inserted = moveaxis(inserted, 0, axis)
