@@ -20,7 +20,8 @@ from minijax.numpy.promotion import (
     promote_args_inexact,
     promote_dtypes_inexact,
 )
-from minijax.numpy.reductions import max, reduced_axes, sum
+from minijax.numpy.reducing import reduced_axes
+from minijax.numpy.reductions import max, sum
 from minijax.numpy.ufuncs import binary_ufunc
 
 

@@ -18,15 +18,15 @@ from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
-from minijax.numpy.reductions import (
+from minijax.numpy.reducing import (
     Axis,
     check_where,
     plain_axes,
     refuse_out,
     static_axes,
-    sum,
     upcast_small_float,
 )
+from minijax.numpy.reductions import sum
 
 
 def mean(

@@ -19,19 +19,8 @@ from minijax.numpy.broadcasting import _where
 from minijax.numpy.moments import mean as plain_mean
 from minijax.numpy.moments import squared_magnitude, variance_dtypes
 from minijax.numpy.promotion import constant_like, ensure_arraylike
-from minijax.numpy.reductions import (
-    Axis,
-    all,
-    argmax,
-    argmin,
-    check_where,
-    max,
-    min,
-    neutral_element,
-    prod,
-    refuse_out,
-    sum,
-)
+from minijax.numpy.reducing import Axis, check_where, neutral_element, refuse_out
+from minijax.numpy.reductions import all, argmax, argmin, max, min, prod, sum
 from minijax.numpy.running import cumulative
 
 

@@ -14,7 +14,7 @@ from minijax.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import constant_like, ensure_arraylike
-from minijax.numpy.reductions import promote_small_integer, refuse_out
+from minijax.numpy.reducing import promote_small_integer, refuse_out
 
 _bool = np.dtype(bool)
 

@@ -26,7 +26,7 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
     strong_constant_like,
 )
-from minijax.numpy.reductions import refuse_out
+from minijax.numpy.reducing import refuse_out
 from minijax.numpy.ufuncs import (
     absolute,
     floor_divide,
