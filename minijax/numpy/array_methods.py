@@ -116,33 +116,6 @@ def _var(
     )
 
 
-def _sum(
-    self: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
-    return reductions.sum(
-        self, axis, dtype, out, keepdims, initial, where, promote_integers
-    )
-
-
-def _mean(
-    self: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Any:
-    return moments.mean(self, axis, dtype, out, keepdims, where=where)
-
-
 def _choose(
     self: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
 ) -> Any:
@@ -274,7 +247,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "dot": _dot,
     "flatten": _flatten,
     "max": reductions.max,
-    "mean": _mean,
+    "mean": moments.mean,
     "min": reductions.min,
     "nonzero": counting.nonzero,
     "prod": reductions.prod,
@@ -287,7 +260,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "sort": sorting.sort,
     "squeeze": shaping.squeeze,
     "std": _std,
-    "sum": _sum,
+    "sum": reductions.sum,
     "swapaxes": shaping.swapaxes,
     "take": taking.take,
     "to_device": _to_device,

@@ -15,13 +15,12 @@ from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
 from minijax.numpy.arguments import canonicalize_axes
-from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
 from minijax.numpy.reducing import (
     Axis,
     check_where,
-    plain_axes,
+    reduces,
     refuse_out,
     static_axes,
     upcast_small_float,
@@ -29,6 +28,12 @@ from minijax.numpy.reducing import (
 from minijax.numpy.reductions import sum
 
 
+def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
+    count = math.prod([a.aval.shape[i] for i in axes])
+    return lax.div(lax.reduce_sum(a, axes), np.array(count, a.aval.dtype))
+
+
+@reduces(_plain_mean)
 def mean(
     a: Any,
     axis: Axis = None,
@@ -42,44 +47,15 @@ def mean(
 
     `where` says which elements count. `out` is not supported.
     """
-    return _mean(
-        a,
-        static_axes(axis),
-        dtype,
-        out,
-        keepdims,
-        where=where,
-        upcast_f16_for_computation=dtype is None,
-    )
-
-
-@inline_jit(static_argnames=("axis", "dtype", "keepdims", "upcast_f16_for_computation"))
-def _mean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    upcast_f16_for_computation: bool = True,
-    where: Any = None,
-) -> Array:
-    if dtype is None and out is None and where is None and not keepdims:
-        axes = plain_axes(a, axis)
-        if axes is not None:
-            count = math.prod([a.aval.shape[i] for i in axes])
-            total = lax.reduce_sum(a, axes=axes)
-            return lax.div(total, np.array(count, a.aval.dtype))
     a = ensure_arraylike("mean", a)
     where = check_where("mean", where)
     refuse_out("mean", out)
     if dtype is None:
         result_dtype = dtypes.to_inexact_dtype(a.dtype)
+        working_dtype = upcast_small_float(result_dtype)
     else:
         result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "mean")
-    working_dtype = result_dtype
-    if upcast_f16_for_computation and dtypes.issubdtype(result_dtype, np.inexact):
-        working_dtype = upcast_small_float(result_dtype)
+        working_dtype = result_dtype
     count = count_elements(a, axis, keepdims, where, working_dtype)
     total = sum(a, axis, dtype=working_dtype, keepdims=keepdims, where=where)
     return lax.convert_element_type(lax.div(total, count), result_dtype)
@@ -98,6 +74,7 @@ def count_elements(a: Array, axis: Axis, keepdims: bool, where: Any, dtype: Any)
     return np.array(size, dtype)
 
 
+@reduces()
 def average(
     a: Any,
     axis: Axis = None,
@@ -111,17 +88,6 @@ def average(
     the pair of the average and the sum of the weights. ValueError when the shapes of
     `a` and `weights` do not fit.
     """
-    return _average(a, static_axes(axis), weights, returned, keepdims)
-
-
-@inline_jit(static_argnames=("axis", "returned", "keepdims"))
-def _average(
-    a: Any,
-    axis: Axis = None,
-    weights: Any = None,
-    returned: bool = False,
-    keepdims: bool = False,
-) -> Any:
     axes = canonicalize_axes(axis, np.ndim(a))
     if weights is None:
         (a,) = promote_dtypes_inexact(ensure_arraylike("average", a))

@@ -7,6 +7,8 @@ with the neutral element, reduce, and put the reduced axes back for `keepdims`.
 In JAX: `numpy/reductions.py`, `_reduction`.
 """
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +18,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.array import Array
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
+from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_numeric
 
@@ -217,20 +220,49 @@ _kept_dtypes = frozenset(
 )
 
 
-def plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
-    """The axes to reduce, where a single primitive is all there is to do.
-
-    None where something must be checked, converted, or looked up first.
-    """
+def _plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
+    """The axes to reduce, where nothing must be checked, converted or looked up."""
     aval = getattr(a, "aval", None)
     if aval is None or aval.weak_type or aval.dtype not in _kept_dtypes:
         return None
-    rank = len(aval.shape)
+    shape = aval.shape
+    if 0 in shape:
+        return None
     if axis is None:
-        return tuple(range(rank))
-    if type(axis) is int and -rank <= axis < rank:
-        return (axis % rank,)
+        return tuple(range(len(shape)))
+    if type(axis) is int and -len(shape) <= axis < len(shape):
+        return (axis % len(shape),)
     return None
+
+
+_static_names = ("axis", "dtype", "keepdims", "promote_integers", "returned")
+
+
+def reduces(
+    plain: Callable[..., Array] | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A function of an array and an axis, compiled or inlined with its axis static.
+
+    `plain(a, axes)` is what it does to ordinary floats when nothing else is asked for;
+    most reductions are that, and take this short way.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        parameters = inspect.signature(function).parameters
+        static = [name for name in _static_names if name in parameters]
+        call = inline_jit(function, static_argnames=static)
+
+        @functools.wraps(function)
+        def reduce(a: Any, axis: Axis = None, *args: Any, **keywords: Any) -> Any:
+            if plain is not None and not args and not keywords:
+                axes = _plain_axes(a, axis)
+                if axes is not None:
+                    return plain(a, axes)
+            return call(a, static_axes(axis), *args, **keywords)
+
+        return reduce
+
+    return decorate
 
 
 def to_bool(a: Array) -> Array:

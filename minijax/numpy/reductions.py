@@ -28,7 +28,7 @@ from minijax.numpy.reducing import (
     XOR,
     Axis,
     Reducer,
-    plain_axes,
+    reduces,
     reduction,
     refuse_out,
     require_integer,
@@ -41,8 +41,8 @@ from minijax.numpy.reducing import (
 # Sums and products
 
 
-@inline_jit(static_argnames=("axis", "dtype", "keepdims", "promote_integers"))
-def _reduce_sum(
+@reduces(lax.reduce_sum)
+def sum(
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -52,6 +52,12 @@ def _reduce_sum(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Array:
+    """Sum of the elements along `axis` (None: all axes).
+
+    Bools are counted; integers narrower than the default become the default integer
+    type unless `promote_integers=False`; float16 and bfloat16 are summed in float32.
+    `where` masks elements out, `initial` is added. `out` is not supported.
+    """
     return reduction(
         a,
         "sum",
@@ -69,7 +75,8 @@ def _reduce_sum(
     )
 
 
-def sum(
+@reduces(lax.reduce_prod)
+def prod(
     a: Any,
     axis: Axis = None,
     dtype: Any = None,
@@ -79,40 +86,7 @@ def sum(
     where: Any = None,
     promote_integers: bool = True,
 ) -> Array:
-    """Sum of the elements along `axis` (None: all axes).
-
-    Bools are counted; integers narrower than the default become the default integer
-    type unless `promote_integers=False`; float16 and bfloat16 are summed in float32.
-    `where` masks elements out, `initial` is added. `out` is not supported.
-    """
-    if dtype is None and out is None and not keepdims:
-        if initial is None and where is None:
-            axes = plain_axes(a, axis)
-            if axes is not None:
-                return lax.reduce_sum(a, axes=axes)
-    return _reduce_sum(
-        a,
-        axis=static_axes(axis),
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-        promote_integers=promote_integers,
-    )
-
-
-@inline_jit(static_argnames=("axis", "dtype", "keepdims", "promote_integers"))
-def _reduce_prod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Array:
+    """Product of the elements along `axis`; dtypes as in `sum`."""
     return reduction(
         a,
         "prod",
@@ -130,57 +104,11 @@ def _reduce_prod(
     )
 
 
-def prod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Array:
-    """Product of the elements along `axis`; dtypes as in `sum`."""
-    return _reduce_prod(
-        a,
-        axis=static_axes(axis),
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-        promote_integers=promote_integers,
-    )
-
-
 # --------------------------------------------------------------------------
 # Extrema
 
 
-@inline_jit(static_argnames=("axis", "keepdims"))
-def _reduce_max(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
-    return reduction(
-        a,
-        "max",
-        MAX,
-        has_identity=False,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
-
-
+@reduces(lax.reduce_max)
 def max(
     a: Any,
     axis: Axis = None,
@@ -191,37 +119,12 @@ def max(
 ) -> Array:
     """Largest element along `axis`; NaN wins. ValueError along an axis of size zero
     and for `where` without `initial`, since there is no neutral element."""
-    if out is None and initial is None and where is None and not keepdims:
-        axes = plain_axes(a, axis)
-        if axes is not None and 0 not in a.aval.shape:
-            return lax.reduce_max(a, axes=axes)
-    return _reduce_max(
-        a,
-        axis=static_axes(axis),
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
-
-
-@inline_jit(static_argnames=("axis", "keepdims", "dtype"))
-def _reduce_min(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
     return reduction(
         a,
-        "min",
-        MIN,
+        "max",
+        MAX,
         has_identity=False,
         axis=axis,
-        dtype=dtype,
         out=out,
         keepdims=keepdims,
         initial=initial,
@@ -229,6 +132,7 @@ def _reduce_min(
     )
 
 
+@reduces(lax.reduce_min)
 def min(
     a: Any,
     axis: Axis = None,
@@ -238,13 +142,12 @@ def min(
     where: Any = None,
 ) -> Array:
     """Smallest element along `axis`; NaN wins. Errors as in `max`."""
-    if out is None and initial is None and where is None and not keepdims:
-        axes = plain_axes(a, axis)
-        if axes is not None and 0 not in a.aval.shape:
-            return lax.reduce_min(a, axes=axes)
-    return _reduce_min(
+    return reduction(
         a,
-        axis=static_axes(axis),
+        "min",
+        MIN,
+        has_identity=False,
+        axis=axis,
         out=out,
         keepdims=keepdims,
         initial=initial,
@@ -344,8 +247,8 @@ def _index_of(
 # Truth
 
 
-@inline_jit(static_argnames=("axis", "keepdims"))
-def _reduce_all(
+@reduces()
+def all(
     a: Any,
     axis: Axis = None,
     out: None = None,
@@ -353,6 +256,7 @@ def _reduce_all(
     *,
     where: Any = None,
 ) -> Array:
+    """Whether all elements along `axis` are nonzero (True when there are none)."""
     return reduction(
         a,
         "all",
@@ -365,41 +269,7 @@ def _reduce_all(
     )
 
 
-def all(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
-    """Whether all elements along `axis` are nonzero (True when there are none)."""
-    return _reduce_all(
-        a, axis=static_axes(axis), out=out, keepdims=keepdims, where=where
-    )
-
-
-@inline_jit(static_argnames=("axis", "keepdims"))
-def _reduce_any(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
-    return reduction(
-        a,
-        "any",
-        OR,
-        prepare=to_bool,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        where=where,
-    )
-
-
+@reduces()
 def any(
     a: Any,
     axis: Axis = None,
@@ -409,8 +279,15 @@ def any(
     where: Any = None,
 ) -> Array:
     """Whether some element along `axis` is nonzero (False when there are none)."""
-    return _reduce_any(
-        a, axis=static_axes(axis), out=out, keepdims=keepdims, where=where
+    return reduction(
+        a,
+        "any",
+        OR,
+        prepare=to_bool,
+        axis=axis,
+        out=out,
+        keepdims=keepdims,
+        where=where,
     )
 
 
@@ -427,51 +304,35 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def _ufunc_reduction(
-    name: str, reducer: Reducer, prepare: Callable[[Array], Array], all_bits: bool
+    name: str, reducer: Reducer, prepare: Callable[[Array], Array] | None
 ) -> Callable[..., Array]:
-    def reduce(
-        a: Any,
-        axis: Axis = None,
-        dtype: Any = None,
-        out: None = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = None,
-    ) -> Array:
+    """What `ufunc.reduce` calls: a reduction with every option by name."""
+
+    def reduce(a: Any, axis: Axis = None, dtype: Any = None, **options: Any) -> Array:
         chosen = reducer
-        if all_bits:
-            neutral = np.array(-1).astype(dtype_of(a) if dtype is None else dtype)
-            chosen = reducer._replace(neutral=neutral)
+        if name == "reduce_bitwise_and":
+            ones = np.array(-1).astype(dtype_of(a) if dtype is None else dtype)
+            chosen = reducer._replace(neutral=ones)  # all bits set
+        identity = reducer not in (MAX, MIN)
         return reduction(
             a,
             name,
             chosen,
+            has_identity=identity,
             prepare=prepare,
             axis=static_axes(axis),
             dtype=dtype,
-            out=out,
-            keepdims=keepdims,
-            initial=initial,
-            where=where,
+            **options,
         )
 
-    reduce.__name__ = f"_{name}"
-    return inline_jit(reduce, static_argnames=("axis", "keepdims", "dtype"))
+    return reduce
 
 
-_reduce_bitwise_and = _ufunc_reduction(
-    "reduce_bitwise_and", AND, require_integer, all_bits=True
-)
-_reduce_bitwise_or = _ufunc_reduction(
-    "reduce_bitwise_or", OR, require_integer, all_bits=False
-)
-_reduce_bitwise_xor = _ufunc_reduction(
-    "reduce_bitwise_xor", XOR, require_integer, all_bits=False
-)
-_reduce_logical_and = _ufunc_reduction(
-    "reduce_logical_and", AND, to_bool, all_bits=False
-)
-_reduce_logical_or = _ufunc_reduction("reduce_logical_or", OR, to_bool, all_bits=False)
-_reduce_logical_xor = _ufunc_reduction(
-    "reduce_logical_xor", XOR, to_bool, all_bits=False
-)
+_reduce_max = _ufunc_reduction("max", MAX, None)
+_reduce_min = _ufunc_reduction("min", MIN, None)
+_reduce_bitwise_and = _ufunc_reduction("reduce_bitwise_and", AND, require_integer)
+_reduce_bitwise_or = _ufunc_reduction("reduce_bitwise_or", OR, require_integer)
+_reduce_bitwise_xor = _ufunc_reduction("reduce_bitwise_xor", XOR, require_integer)
+_reduce_logical_and = _ufunc_reduction("reduce_logical_and", AND, to_bool)
+_reduce_logical_or = _ufunc_reduction("reduce_logical_or", OR, to_bool)
+_reduce_logical_xor = _ufunc_reduction("reduce_logical_xor", XOR, to_bool)
