@@ -22,7 +22,14 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Jaxpr, Primitive, ShapedArray, get_aval
-from minijax.primitives import comparing, elementwise, gathering, select, shaping
+from minijax.primitives import (
+    comparing,
+    complex_numbers,
+    elementwise,
+    gathering,
+    select,
+    shaping,
+)
 from minijax.primitives.index_vectors import (
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -516,6 +523,38 @@ scatter_max = _arithmetic(
     elementwise.max,
     "The larger of entries and their updates: `x.at[index].max(y)`.",
 )
+
+
+def _lower_by_parts(primitive: Primitive, function: Callable) -> None:
+    """CUDA has no atomic sum of two float64s: sum real and imaginary parts apart."""
+    whole = primitive.lowerings[None]
+
+    def apart(
+        operand: Any,
+        indices: Any,
+        updates: Any,
+        *,
+        update_jaxpr: Any,
+        update_consts: Any,
+        **params: Any,
+    ) -> Any:
+        def of(part: Callable) -> Any:
+            return function(part(operand), indices, part(updates), **params)
+
+        return complex_numbers.complex(
+            of(complex_numbers.real), of(complex_numbers.imag)
+        )
+
+    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+        if ctx.avals_in[0].dtype != np.complex128:
+            return whole(ctx, *operands, **params)
+        return ctx.lower_fun(apart, *operands, **params)
+
+    primitive.def_lowering(lower, platform="cuda")
+
+
+_lower_by_parts(scatter_add_p, scatter_add)
+_lower_by_parts(scatter_sub_p, scatter_sub)
 
 
 def scatter_apply(

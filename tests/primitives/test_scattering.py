@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax.backend import hlo
+from minijax.interpreters import mlir
 from tests.oracle.oracle import assert_same
 from tests.primitives.checks import (
     assert_batches_as_a_loop,
@@ -324,3 +326,21 @@ ERRORS = {
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
     assert_same_error(ERRORS[name])
+
+
+@pytest.mark.parametrize("name", ["scatter_add", "scatter_sub"])
+def test_complex128_is_summed_by_parts_on_cuda(name):
+    """XLA for CUDA compiles no sum of 128 bits; here its program is interpreted."""
+    with minijax.enable_x64(True):
+        x = numbers(4, 3, dtype=np.complex128)
+        y = 1j * numbers(2, 3, dtype=np.complex128)
+        function = rows(name)(minijax.lax)
+        closed = minijax.make_jaxpr(function)(x, TWICE, y)
+        lowered = mlir.lower_to_module(closed, name, "cuda")
+        expected = np.asarray(function(x, TWICE, y))
+        with lowered.context:
+            (out,) = hlo.reference_eval(lowered.module, [x, TWICE, y])
+    np.testing.assert_array_equal(out, expected)
+    scatters = lowered.text().split('"stablehlo.scatter"')[1:]
+    assert len(scatters) == 2
+    assert all("-> tensor<4x3xf64>" in text for text in scatters)
