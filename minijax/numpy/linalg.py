@@ -74,6 +74,11 @@ def norm(
         return _root_of_squares(x, axes, keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         return _largest_sum(x, ord, axes, keepdims)
+    if ord in (2, -2, "nuc"):
+        raise ValueError(
+            f"Order {ord!r} of a matrix norm needs singular values, which minijax does "
+            "not compute yet. Use 'fro', 1, -1, inf or -inf."
+        )
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 
