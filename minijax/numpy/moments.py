@@ -33,7 +33,7 @@ def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
     return lax.div(lax.reduce_sum(a, axes), np.array(count, a.aval.dtype))
 
 
-@reduces(_plain_mean)
+@reduces(_plain_mean, one_program=False)
 def mean(
     a: Any,
     axis: Axis = None,

@@ -17,6 +17,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.array import Array
+from minijax.config import state
+from minijax.core import eval_trace
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
@@ -239,12 +241,13 @@ _static_names = ("axis", "dtype", "keepdims", "promote_integers", "returned")
 
 
 def reduces(
-    plain: Callable[..., Array] | None = None,
+    plain: Callable[..., Array] | None = None, one_program: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A function of an array and an axis, compiled or inlined with its axis static.
 
     `plain(a, axes)` is what it does to ordinary floats when nothing else is asked for;
-    most reductions are that, and take this short way.
+    most reductions are that, and take this short way. If that is not `one_program`,
+    it is taken only under a trace: eager, the compiled function is faster.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -254,7 +257,12 @@ def reduces(
 
         @functools.wraps(function)
         def reduce(a: Any, axis: Axis = None, *args: Any, **keywords: Any) -> Any:
-            if plain is not None and not args and not keywords:
+            if (
+                plain is not None
+                and not args
+                and not keywords
+                and (one_program or state.trace is not eval_trace)
+            ):
                 axes = _plain_axes(a, axis)
                 if axes is not None:
                     return plain(a, axes)
