@@ -26,25 +26,22 @@ from typing import Any, final
 import numpy as np
 
 from minijax import dtypes, effects, errors, source_info
-from minijax.avals import AbstractValue as AbstractValue
-from minijax.avals import ShapedArray as ShapedArray
-from minijax.avals import aval_of_class as aval_of_class
-from minijax.avals import canonicalize_dim as canonicalize_dim
-from minijax.avals import canonicalize_shape as canonicalize_shape
-from minijax.avals import get_aval as get_aval
-from minijax.avals import mapped_aval as mapped_aval
-from minijax.avals import physical_aval as physical_aval
-from minijax.avals import typecompat as typecompat
-from minijax.avals import typeof as typeof
-from minijax.avals import unmapped_aval as unmapped_aval
-from minijax.avals import valid_jaxtype as valid_jaxtype
+
+# fmt: off
+# isort: off
+from minijax.avals import (
+    AbstractValue, ShapedArray, aval_of_class, canonicalize_dim, canonicalize_shape,
+    get_aval, mapped_aval, physical_aval, typecompat, typeof, unmapped_aval,
+    valid_jaxtype,
+)
 from minijax.backend import door
 from minijax.config import State, state
-from minijax.more_avals import AbstractRef as AbstractRef
-from minijax.more_avals import AbstractToken as AbstractToken
-from minijax.more_avals import ShapeDtypeStruct as ShapeDtypeStruct
-from minijax.more_avals import abstract_token as abstract_token
-from minijax.more_avals import shaped_abstractify as shaped_abstractify
+from minijax.debug_info import DebugInfo, no_debug_info
+from minijax.more_avals import (
+    AbstractRef, AbstractToken, ShapeDtypeStruct, abstract_token, shaped_abstractify,
+)
+# isort: on
+# fmt: on
 
 
 def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
@@ -138,79 +135,6 @@ class JaxprEqn:
 
     def __repr__(self) -> str:
         return print_eqn(self)
-
-
-def new_jaxpr_eqn(
-    invars: Sequence[Atom],
-    outvars: Sequence[Var],
-    primitive: Primitive,
-    params: dict[str, Any],
-    effects: frozenset = frozenset(),
-    source: source_info.SourceInfo | None = None,
-) -> JaxprEqn:
-    """An equation made by hand; its source is the caller's user line by default."""
-    return JaxprEqn(
-        list(invars),
-        list(outvars),
-        primitive,
-        params,
-        effects,
-        source or source_info.current(),
-    )
-
-
-class DebugInfo:
-    """Where a program came from: used in messages, never in cache keys.
-
-    `traced_for` names the transformation ("jit"), `name` the function, `place` is
-    "file:line", `arg_names` and `result_paths` have one entry per leaf. The names may
-    be given as a function, `names_of`, that is called when a message needs them.
-    """
-
-    __slots__ = (
-        "traced_for",
-        "name",
-        "place",
-        "result_paths",
-        "_arg_names",
-        "_names_of",
-    )
-
-    def __init__(
-        self,
-        traced_for: str,
-        name: str,
-        place: str = "",
-        arg_names: tuple[str, ...] = (),
-        result_paths: tuple[str, ...] = (),
-        names_of: Callable[[], tuple[str, ...]] | None = None,
-    ):
-        self.traced_for = traced_for
-        self.name = name
-        self.place = place
-        self.result_paths = result_paths
-        self._arg_names = arg_names
-        self._names_of = names_of
-
-    @property
-    def arg_names(self) -> tuple[str, ...]:
-        if self._names_of is not None:
-            self._arg_names, self._names_of = self._names_of(), None
-        return self._arg_names
-
-    @property
-    def func_name(self) -> str:
-        return self.name
-
-    @property
-    def func_src_info(self) -> str:
-        return f"{self.name} at {self.place}" if self.place else self.name
-
-    def with_result_paths(self, paths: tuple[str, ...]) -> DebugInfo:
-        return DebugInfo(self.traced_for, self.name, self.place, self.arg_names, paths)
-
-
-no_debug_info = DebugInfo("unknown", "<unknown>")
 
 
 class Jaxpr:
@@ -330,12 +254,6 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
-
-
-def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
-    """The programs carried by the equations of `jaxpr` (one level down)."""
-    for eqn in jaxpr.eqns:
-        yield from jaxprs_in_params(eqn.params)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:

@@ -21,6 +21,7 @@ from minijax.core import (
     Tracer,
     all_primitives,
     get_aval,
+    mapped_aval,
     no_effects,
 )
 from minijax.custom_derivatives import (
@@ -444,11 +445,11 @@ class _BatchedBwd:
         given = [ct for ct in cotangents if type(ct) is not Zero]
         nonzero = [type(ct) is not Zero for ct in cotangents]
         example_avals = [
-            batching.mapped_aval(size, dim, aval)
+            mapped_aval(size, dim, aval)
             for aval, dim in zip(in_avals, self.in_dims)
         ]
         zero_avals: list[Any] = [
-            batching.mapped_aval(size, dim, ct.aval) if type(ct) is Zero else None
+            mapped_aval(size, dim, ct.aval) if type(ct) is Zero else None
             for ct, dim in zip(cotangents, self.fwd.out_dims)
         ]
         zeros_out: list[bool] = []

@@ -32,13 +32,18 @@ from minijax.core import (
     all_primitives,
     get_aval,
     jaxpr_as_fun,
+    mapped_aval,
+    unmapped_aval,
 )
-from minijax.interpreters import ad, partial_eval
+from minijax.interpreters import ad, batching, partial_eval
 from minijax.pretty import printed_first
 from minijax.primitives import casting
 from minijax.rules import (
     SymbolicZero,
+    Zero,
     add_tangents,
+    match_axis,
+    not_mapped,
     zeros_of,
 )
 from minijax.tree_util import (
@@ -293,6 +298,25 @@ class CustomJVPCallPrimitive(Primitive):
             symbolic_zeros=params["symbolic_zeros"],
         )
 
+    def batch_call(
+        self,
+        trace: Any,
+        fun: Callable,
+        jvp: Callable,
+        values: Sequence[Any],
+        dims: tuple[int | None, ...],
+        **params: Any,
+    ) -> tuple[list[Any], list[int | None]]:
+        """The call on batches: the function and its rule, both batched."""
+        out_dims: list[int | None] = []
+        batched = batching.batch_flat(fun, trace.axis_data, dims, out_dims, trace.tag)
+        batched_jvp = _BatchedJvp(jvp, trace.axis_data, dims, trace.tag)
+        outs = trace.parent.process_custom_jvp_call(
+            self, batched, batched_jvp, values, **params
+        )
+        # Either the function ran, or its rule did; both note their output axes.
+        return outs, out_dims or batched_jvp.out_dims
+
     def stage(
         self,
         trace: Any,
@@ -343,6 +367,54 @@ class RunJaxpr:
 
     def __call__(self, *args: Any) -> list[Any]:
         return self.run(*args)
+
+
+class _BatchedJvp:
+    """A flat jvp rule `(*primals, *tangents) -> (*outs, *tangents)` on batches.
+
+    A primal and its tangent must have their axis in one place, so outputs are moved to
+    the front where the two differ.
+    """
+
+    def __init__(self, jvp: Callable, axis_data: Any, in_dims: Any, tag: Any):
+        self.jvp = jvp
+        self.axis_data = axis_data
+        self.in_dims = tuple(in_dims)
+        self.tag = tag
+        self.out_dims: list[int | None] = []
+        self.__name__ = getattr(jvp, "__name__", "jvp")
+
+    def __call__(self, *values: Any) -> list[Any]:
+        dims: list[int | None] = []
+        half = len(values) // 2
+        tangents = [
+            SymbolicZero(mapped_aval(self.axis_data.size, dim, t.aval))
+            if type(t) is SymbolicZero
+            else t
+            for t, dim in zip(values[half:], self.in_dims)
+        ]
+        in_dims = self.in_dims + tuple(
+            not_mapped if type(t) is SymbolicZero else dim
+            for t, dim in zip(tangents, self.in_dims)
+        )
+        run = batching.batch_flat(self.jvp, self.axis_data, in_dims, dims, self.tag)
+        outs = run(*values[:half], *tangents)
+        half = len(outs) // 2
+        self.out_dims = []
+        for index in range(half):
+            primal_dim, tangent_dim = dims[index], dims[index + half]
+            dim = primal_dim if primal_dim is not not_mapped else tangent_dim
+            self.out_dims.append(dim)
+            for position in (index, index + half):
+                out = outs[position]
+                if type(out) in (Zero, SymbolicZero):
+                    aval = unmapped_aval(self.axis_data.size, dim, out.aval)
+                    outs[position] = type(out)(aval)
+                else:
+                    outs[position] = match_axis(
+                        self.axis_data.size, out, dims[position], dim
+                    )
+        return outs
 
 
 class _drop_consts_of_jvp:

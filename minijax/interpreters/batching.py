@@ -23,7 +23,6 @@ from minijax.core import (
     TraceTag,
     eval_jaxpr,
     get_aval,
-    mapped_aval,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
@@ -32,8 +31,6 @@ from minijax.interpreters.partial_eval import trace_to_jaxpr
 from minijax.named_axes import extend_axis_env
 from minijax.rules import (
     AxisData,
-    SymbolicZero,
-    Zero,
     match_axis,
     no_axis_name,
     not_mapped,
@@ -122,25 +119,13 @@ class BatchTrace(Trace):
             return [self.tracer(x, dim) for x, dim in zip(out, out_dims, strict=True)]
         return self.tracer(out, out_dims)
 
-    def process_custom_jvp_call(
-        self, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
-    ):
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
         values, dims = self._unzip(args)
-        out_dims: list[int | None] = []
-        batched = batch_flat(fun, self.axis_data, dims, out_dims, self.tag)
-        batched_jvp = batch_custom_jvp(jvp, self.axis_data, dims, self.tag)
         with set_current_trace(self.parent):
-            outs = self.parent.process_custom_jvp_call(
-                primitive,
-                batched,
-                batched_jvp,
-                values,
-                symbolic_zeros=symbolic_zeros,
-                **params,
+            outs, out_dims = primitive.batch_call(
+                self, fun, jvp, values, dims, **params
             )
-        # Either the function ran, or its rule did; both note their output axes.
-        dims_out = out_dims or batched_jvp.out_dims
-        return [self.tracer(x, dim) for x, dim in zip(outs, dims_out, strict=True)]
+        return [self.tracer(x, dim) for x, dim in zip(outs, out_dims, strict=True)]
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
         values, dims = self._unzip(args)
@@ -216,58 +201,6 @@ def batch_flat(
 
     run.__name__ = str(getattr(fun, "name", None) or getattr(fun, "__name__", "run"))
     return run
-
-
-class batch_custom_jvp:
-    """A flat jvp rule `(*primals, *tangents) -> (*outs, *tangents)` on batches.
-
-    A primal and its tangent must have their axis in one place, so outputs are moved to
-    the front where the two differ.
-    """
-
-    def __init__(self, jvp: Callable, axis_data: AxisData, in_dims: Any, tag: TraceTag):
-        self.jvp = jvp
-        self.axis_data = axis_data
-        self.in_dims = tuple(in_dims)
-        self.tag = tag
-        self.out_dims: list[int | None] = []
-        self.__name__ = getattr(jvp, "__name__", "jvp")
-
-    def __call__(self, *values: Any) -> list[Any]:
-        dims: list[int | None] = []
-        half = len(values) // 2
-        tangents = [
-            SymbolicZero(_mapped(t.aval, self.axis_data, dim))
-            if type(t) is SymbolicZero
-            else t
-            for t, dim in zip(values[half:], self.in_dims)
-        ]
-        in_dims = self.in_dims + tuple(
-            not_mapped if type(t) is SymbolicZero else dim
-            for t, dim in zip(tangents, self.in_dims)
-        )
-        run = batch_flat(self.jvp, self.axis_data, in_dims, dims, self.tag)
-        outs = run(*values[:half], *tangents)
-        half = len(outs) // 2
-        self.out_dims = []
-        for index in range(half):
-            primal_dim, tangent_dim = dims[index], dims[index + half]
-            dim = primal_dim if primal_dim is not not_mapped else tangent_dim
-            self.out_dims.append(dim)
-            for position in (index, index + half):
-                out = outs[position]
-                if type(out) in (Zero, SymbolicZero):
-                    aval = unmapped_aval(self.axis_data.size, dim, out.aval)
-                    outs[position] = type(out)(aval)
-                else:
-                    outs[position] = match_axis(
-                        self.axis_data.size, out, dims[position], dim
-                    )
-        return outs
-
-
-def _mapped(aval: Any, axis_data: AxisData, dim: int | None) -> Any:
-    return mapped_aval(axis_data.size, dim, aval)
 
 
 def batch_jaxpr(

@@ -33,6 +33,7 @@ from minijax.core import (
     physical_aval,
     weakref_lru_cache,
 )
+from minijax.interpreters import signature
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 
 # Constants larger than this become arguments of the executable: the program stays
@@ -295,8 +296,7 @@ def lower_eqns(
             return value
         return env[atom]
 
-    live = last_uses(jaxpr)
-    for index, eqn in enumerate(jaxpr.eqns):
+    for eqn in jaxpr.eqns:
         rule = lowering_rule(eqn, module_context.platform)
         stack = str(eqn.source_info.name_stack)
         name = f"{stack}/{eqn.primitive.name}" if stack else eqn.primitive.name
@@ -318,8 +318,6 @@ def lower_eqns(
                 f"for {len(eqn.outvars)} outputs"
             )
         env.update(zip(eqn.outvars, results))
-        for var in live.get(index, ()):
-            env.pop(var, None)
     return [read(v) for v in jaxpr.outvars]
 
 
@@ -328,22 +326,6 @@ def _results_of(value: Any, count: int) -> list[Any]:
     if count == 1 and isinstance(value, hlo.ir.Value):
         return [value]
     return list(getattr(value, "results", value))
-
-
-def last_uses(jaxpr: Jaxpr) -> dict[int, list[Var]]:
-    """For each equation, the variables that nothing after it reads."""
-    last: dict[Var, int] = {}
-    for index, eqn in enumerate(jaxpr.eqns):
-        for atom in eqn.invars:
-            if type(atom) is not Literal:
-                last[atom] = index
-    for atom in jaxpr.outvars:
-        if type(atom) is not Literal:
-            last.pop(atom, None)
-    uses: dict[int, list[Var]] = {}
-    for var, index in last.items():
-        uses.setdefault(index, []).append(var)
-    return uses
 
 
 def literal_value(literal: Literal) -> Any:
@@ -496,8 +478,10 @@ def lower_to_module(
         pruned = jaxpr.replace(invars=[jaxpr.invars[index] for index in kept])
         _fill_function(module_context, main, ClosedJaxpr(pruned, closed.consts), consts)
         kept_flags = [flags[index] for index in kept]
-        _set_aliases(main, len(consts), kept_flags, pruned.in_avals, closed.out_avals)
-        _set_names(main, len(consts), jaxpr, kept)
+        signature.set_aliases(
+            main, len(consts), kept_flags, pruned.in_avals, closed.out_avals
+        )
+        signature.set_names(main, len(consts), jaxpr, kept)
     if events.subscribers:
         events.emit("lower.module", name=name, module=module)
     return Lowered(
@@ -518,44 +502,3 @@ def _used_vars(jaxpr: Jaxpr) -> set[Var]:
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
     used.update(v for v in jaxpr.outvars if type(v) is not Literal)
     return used
-
-
-def _set_aliases(
-    main: Any,
-    offset: int,
-    donated: Sequence[bool],
-    in_avals: Sequence[AbstractValue],
-    out_avals: Sequence[AbstractValue],
-) -> None:
-    """Mark each donated argument with the result that takes over its memory."""
-    free = list(range(len(out_avals)))
-    attributes = [dict() for _ in range(offset)]  # type: list[dict[str, Any]]
-    for flag, aval in zip(donated, in_avals):
-        entry: dict[str, Any] = {}
-        attributes.append(entry)
-        if not flag:
-            continue
-        for index in free:
-            out = out_avals[index]
-            if out.shape == aval.shape and out.dtype == aval.dtype:
-                free.remove(index)
-                entry["tf.aliasing_output"] = hlo.int_attribute(index, 32)
-                break
-        else:
-            entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)
-    if any(attributes):
-        main.arg_attrs = hlo.ir.ArrayAttr.get(
-            [hlo.ir.DictAttr.get(entry) for entry in attributes]
-        )
-
-
-def _set_names(main: Any, offset: int, jaxpr: Jaxpr, kept: tuple[int, ...]) -> None:
-    """Name the results as the function's result tree names them."""
-    paths = jaxpr.debug_info.result_paths
-    if len(paths) == len(jaxpr.outvars) and paths:
-        main.result_attrs = hlo.ir.ArrayAttr.get(
-            [
-                hlo.ir.DictAttr.get({"jax.result_info": hlo.string(path)})
-                for path in paths
-            ]
-        )

@@ -53,13 +53,11 @@ from minijax.primitives.dynamic_slicing import (
     dynamic_update_slice_in_dim, dynamic_update_slice_p,
 )
 from minijax.primitives.elementwise import (
-    RoundingMethod, abs, abs_p, add, add_p, cbrt, cbrt_p, ceil, ceil_p, cos, cos_p,
-    div, div_p, exp, exp2, exp2_p, exp_p, expm1, expm1_p, floor, floor_p,
-    integer_pow, integer_pow_p, is_finite, is_finite_p, log, log1p, log1p_p, log_p,
-    logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, nextafter,
-    nextafter_p, pow, pow_p, reciprocal, rem, rem_p, round, round_p, rsqrt, rsqrt_p,
-    sign, sign_p, sin, sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p, tan,
-    tan_p, tanh, tanh_p,
+    add, add_p, cbrt, cbrt_p, cos, cos_p, div, div_p, exp, exp2, exp2_p, exp_p,
+    expm1, expm1_p, integer_pow, integer_pow_p, log, log1p, log1p_p, log_p,
+    logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, pow,
+    pow_p, reciprocal, rem, rem_p, rsqrt, rsqrt_p, sin, sin_p, sqrt, sqrt_p, square,
+    square_p, sub, sub_p, tan, tan_p, tanh, tanh_p,
 )
 from minijax.primitives.gathering import (
     gather, gather_p, index_take,
@@ -99,6 +97,10 @@ from minijax.primitives.reductions import (
     argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max,
     reduce_max_p, reduce_min, reduce_min_p, reduce_or, reduce_or_p, reduce_prod,
     reduce_prod_p, reduce_sum, reduce_sum_p, reduce_xor, reduce_xor_p,
+)
+from minijax.primitives.rounding import (
+    RoundingMethod, abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite,
+    is_finite_p, nextafter, nextafter_p, round, round_p, sign, sign_p,
 )
 from minijax.primitives.scattering import (
     scatter, scatter_add, scatter_add_p, scatter_apply, scatter_max, scatter_max_p,

@@ -379,7 +379,7 @@ def _all_gather_batch(
 all_gather_p = _exchange("all_gather", _all_gather_type, _all_gather_batch)
 def_linear(
     all_gather_p,
-    lambda ct, x, axis_name, all_gather_dimension, axis_index_groups, axis_size, tiled: [
+    lambda ct, x, axis_name, all_gather_dimension, axis_index_groups, axis_size, tiled: [  # noqa: E501
         reduce_scatter_p.bind(
             ct,
             axis_name=axis_name,

@@ -24,6 +24,7 @@ from minijax.primitives import (
     elementwise,
     prefix_scans,
     reductions,
+    rounding,
     select,
 )
 from minijax.rules import forward_mode, scalar_like, standard_primitive
@@ -176,7 +177,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
     # NaNs, and two infinities of the same sign, whose difference is NaN.
     undefined = comparing.ne(difference, difference)
     total = elementwise.add(x, y)
-    distance = elementwise.neg(elementwise.abs(difference))
+    distance = elementwise.neg(rounding.abs(difference))
     out = elementwise.add(larger, elementwise.log1p(elementwise.exp(distance)))
     return select.select(undefined, total, out)
 

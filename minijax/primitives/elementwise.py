@@ -13,7 +13,6 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import numpy as np
 from minijax import dtypes, rules
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
-from minijax.primitives import comparing, complex_numbers, reductions, select, shaping
+from minijax.primitives import comparing, reductions, rounding, select, shaping
 from minijax.primitives.accuracy import accurate_lowering
 from minijax.rules import (
     Zero,
@@ -30,14 +29,12 @@ from minijax.rules import (
     def_bilinear,
     def_jvp_with_output,
     def_linear,
-    def_zero_jvp,
     floats,
     ints,
     is_linear,
     nary,
     numbers,
     scalar_like,
-    signed_ints,
     unary,
 )
 
@@ -119,9 +116,7 @@ add_any_p.type_rule = rules.standard_type_rule(
 def _add_any_batch(axis_data: Any, args: Any, dims: Any) -> Any:
     # Unlike `add`, it repeats nothing: both operands get the whole axis, in one place.
     dim = dims[1] if dims[0] is rules.not_mapped else dims[0]
-    x, y = (
-        rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims)
-    )
+    x, y = (rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims))
     return add_any_p.bind(x, y), dim
 
 
@@ -221,7 +216,9 @@ rem_p.def_jvp(  # x rem y = x - y trunc(x / y)
             "rem", [get_aval(x).shape, get_aval(y).shape]
         ),
     ),
-    lambda t, x, y: mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y))))),
+    lambda t, x, y: mul(
+        neg(t), mul(rounding.sign(div(x, y)), rounding.floor(rounding.abs(div(x, y))))
+    ),
 )
 rem_p.without("transpose", "its jvp multiplies: the tangent itself is only broadcast")
 
@@ -300,119 +297,6 @@ def max(x: Any, y: Any) -> Any:
 def min(x: Any, y: Any) -> Any:
     """Elementwise minimum; NaN if either operand is."""
     return min_p.bind(x, y)
-
-
-# ----------------------------------------------------------------------------------
-# Sign, size and rounding
-# ----------------------------------------------------------------------------------
-
-
-def _sign_lowering(ctx: Any, x: Any) -> Any:
-    (aval,) = ctx.avals_in
-    if dtypes.issubdtype(aval.dtype, np.unsignedinteger):
-        zero, one = ctx.full_like(0, aval), ctx.full_like(1, aval)
-        return hlo.stablehlo.select(
-            comparing.compare(x, zero, "EQ", "UNSIGNED"), zero, one
-        )
-    return hlo.stablehlo.sign(x)
-
-
-sign_p = unary("sign", numbers, np.sign, _sign_lowering)
-def_zero_jvp(sign_p)
-
-abs_p = unary(
-    "abs",
-    signed_ints | floats | complexes,
-    np.abs,
-    "abs",
-    result_dtype=lambda dtype: np.empty(0, dtype).real.dtype,
-)
-
-
-def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
-    if not complex_numbers.is_complex(x):
-        return select.select(comparing.ge(x, _scalar(x, 0)), t, neg(t))
-    # d|z| = Re(conj(z) dz) / |z|
-    turned = complex_numbers.conj(x)
-    size = _replace_zero(shaping.convert_element_type(out, get_aval(x).dtype))
-    return complex_numbers.real(mul(t, div(turned, size)))
-
-
-def_jvp_with_output(abs_p, _abs_jvp)
-
-floor_p = unary("floor", floats, np.floor, "floor")
-def_zero_jvp(floor_p)
-
-ceil_p = unary("ceil", floats, np.ceil, "ceil")
-def_zero_jvp(ceil_p)
-
-
-class RoundingMethod(enum.IntEnum):
-    """Where `round` sends numbers half-way between two integers."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
-
-def _round_meaning(x: Any, rounding_method: RoundingMethod) -> Any:
-    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
-        return np.round(x)
-    return np.sign(x) * np.floor(np.abs(x) + np.asarray(0.5, x.dtype))
-
-
-def _round_lowering(ctx: Any, x: Any, *, rounding_method: RoundingMethod) -> Any:
-    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
-        return hlo.stablehlo.round_nearest_even(x)
-    return hlo.stablehlo.round_nearest_afz(x)
-
-
-round_p = unary("round", floats, _round_meaning, _round_lowering)
-def_zero_jvp(round_p)
-
-is_finite_p = unary(
-    "is_finite", floats, np.isfinite, "is_finite", lambda dtype: np.dtype(bool)
-)
-def_zero_jvp(is_finite_p)
-
-nextafter_p = nary("nextafter", [floats, floats], np.nextafter, "chlo.next_after")
-nextafter_p.without("jvp", "neighbours of floats have no useful derivative")
-
-
-def sign(x: Any) -> Any:
-    """Elementwise sign: -1, 0 or 1; x / |x| for complex numbers; NaN stays NaN."""
-    return sign_p.bind(x)
-
-
-def abs(x: Any) -> Any:
-    """Elementwise absolute value, real for complex numbers."""
-    return abs_p.bind(x)
-
-
-def floor(x: Any) -> Any:
-    """The largest integer not above x, as a float."""
-    return floor_p.bind(x)
-
-
-def ceil(x: Any) -> Any:
-    """The smallest integer not below x, as a float."""
-    return ceil_p.bind(x)
-
-
-def round(
-    x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
-) -> Any:
-    """The nearest integer, as a float; `rounding_method` decides for halves."""
-    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
-
-
-def is_finite(x: Any) -> Any:
-    """Whether each entry is neither infinite nor NaN."""
-    return is_finite_p.bind(x)
-
-
-def nextafter(x1: Any, x2: Any) -> Any:
-    """The next float after x1 in the direction of x2."""
-    return nextafter_p.bind(x1, x2)
 
 
 # ----------------------------------------------------------------------------------
@@ -531,19 +415,19 @@ def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
     y = broadcast_like(shaping.convert_element_type(y, dtype), get_aval(out).shape)
     zero = comparing.eq(y, _scalar(y, 0))
     none = shaping.full_like(y, 0)
-    slope = mul(_replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
+    slope = mul(replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
     return mul(t, select.select(zero, none, slope))
 
 
 def _pow_jvp_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:  # x^y log x
-    slope = mul(t, mul(log(_replace_zero(x)), out))
+    slope = mul(t, mul(log(replace_zero(x)), out))
     return shaping.convert_element_type(slope, get_aval(y).dtype)
 
 
 def_jvp_with_output(pow_p, _pow_jvp_base, _pow_jvp_exponent)
 
 
-def _replace_zero(x: Any) -> Any:
+def replace_zero(x: Any) -> Any:
     """`x` with 1 in place of 0, where a factor of 0 makes the value irrelevant."""
     return select.select(comparing.eq(x, _scalar(x, 0)), shaping.full_like(x, 1), x)
 
