@@ -13,6 +13,8 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 
+from tests.golden.normalise import normalise, plain_numpy_scalars
+
 Shape = tuple[int, ...]
 
 # Few shapes, so that most operations of a run are already compiled.
@@ -79,6 +81,7 @@ class RandomProgram:
     scope: Scope
     arguments: tuple[str, ...]
     call: str
+    enable_x64: bool = False
 
     @property
     def source(self) -> str:
@@ -100,12 +103,25 @@ class RandomProgram:
                 "import ml_dtypes",
                 "import numpy as np",
                 "import jax  # or: import minijax as jax",
+                f"jax.config.update('jax_enable_x64', {self.enable_x64})",
                 "jnp, lax = jax.numpy, jax.lax",
                 self.source,
                 "print(jax.make_jaxpr(program)(*arguments))",
                 "print(program(*arguments))",
             ]
         )
+
+    def run(self, library: Any) -> Any:
+        """What the program returns in `library`."""
+        with library.enable_x64(self.enable_x64):
+            function, arguments = self.load(library)
+            return function(*arguments)
+
+    def jaxpr_text(self, library: Any) -> str:
+        """The program's jaxpr as `library` prints it."""
+        with library.enable_x64(self.enable_x64), plain_numpy_scalars():
+            function, arguments = self.load(library)
+            return normalise(str(library.make_jaxpr(function)(*arguments)))
 
     def load(self, library: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The function and its arguments in `library`."""
@@ -190,6 +206,12 @@ REDUCTIONS = {
 }
 
 
+TRANSFORMATIONS = """
+    jit jit grad value_and_grad jvp vjp linearize vmap vmap custom_jvp custom_vjp
+    jacobian
+"""
+
+
 def _split(text: str) -> list[str]:
     return [item.strip() for item in text.replace("\n", ";").split(";") if item.strip()]
 
@@ -203,6 +225,7 @@ class Builder:
         self.statements: list[Line | Nested] = []
         self.own: list[Variable] = []
         self.outer: list[Variable] = []
+        self.axis_names: tuple[str, ...] = ()
 
     def choose(self, items: Any) -> Any:
         return self.draw(st.sampled_from(list(items)))
@@ -239,7 +262,10 @@ class Builder:
             self.joining,
             self.contraction,
             self.ordering,
+            self.sampling,
         ]
+        if self.axis_names:
+            makers += [self.collective] * 5
         if depth > 0:
             makers += [self.transformed] * 6
         maker = self.choose(makers)
@@ -438,11 +464,41 @@ class Builder:
         text, kind = self.choose(options)
         self.add(text, x.shape, kind)
 
+    def sampling(self) -> None:
+        seed = self.operand(lambda v: v.kind == "i" and not v.shape)
+        key = f"jax.random.key({seed.name if seed is not None else 7})"
+        shape = self.choose(SHAPES)
+        options = [
+            (f"jax.random.uniform({key}, {shape})", "f"),
+            (f"jax.random.normal(jax.random.fold_in({key}, 3), {shape})", "f"),
+            (f"jax.random.bernoulli({key}, 0.5, {shape})", "b"),
+            (f"jax.random.randint({key}, {shape}, 0, 5)", "i"),
+        ]
+        text, kind = self.choose(options)
+        self.add(text, shape, kind)
+
+    def collective(self) -> None:
+        axis = self.choose(self.axis_names)
+        x = self.operand(lambda v: v.kind in "fi")
+        options = [f"lax.axis_index('{axis}')"]
+        if x is not None:
+            options += [
+                f"lax.psum({x.name}, '{axis}')",
+                f"{x.name} - lax.pmean({x.name}, '{axis}')",
+                f"{x.name} * lax.axis_index('{axis}')",
+                f"lax.all_gather({x.name}, '{axis}').sum(0)",
+            ]
+        text = self.choose(options)
+        if text.startswith("lax.axis_index"):
+            self.add(text, (), "i")
+        elif "pmean" in text:
+            self.add(text, x.shape, "f")
+        else:
+            self.add(text, x.shape, x.kind)
+
     def transformed(self, depth: int) -> None:
         """A nested function under a transformation."""
-        name = self.choose(
-            "jit jit grad value_and_grad jvp vjp linearize vmap vmap custom_jvp".split()
-        )
+        name = self.choose(TRANSFORMATIONS.split())
         getattr(self, f"make_{name}")(depth - 1)
 
     def body(
@@ -451,6 +507,7 @@ class Builder:
         depth: int,
         results: str,
         closes: bool = True,
+        axis_name: str | None = None,
     ) -> tuple[Scope, list[Variable]]:
         """A nested scope over `parameters`, and the variables it returns.
 
@@ -459,7 +516,11 @@ class Builder:
         """
         inner = Builder(self.draw, self.counter)
         inner.own = list(parameters)
-        inner.outer = [*self.outer, *self.own] if closes else []
+        if closes:
+            inner.outer = [*self.outer, *self.own]
+            inner.axis_names = self.axis_names
+        if axis_name is not None:
+            inner.axis_names = (*inner.axis_names, axis_name)
         for _ in range(self.draw(st.integers(1, 3))):
             inner.step(depth)
         made = inner.own[len(parameters) :] or inner.own
@@ -580,13 +641,16 @@ class Builder:
         parameters = [
             self.fresh(_without(v.shape, a), v.kind) for v, a in zip(operands, axes)
         ]
-        body, returned = self.body(parameters, depth, "any")
+        self.counter[0] += 1
+        axis_name = f"i{self.counter[0]}" if self.choose([True, False]) else None
+        body, returned = self.body(parameters, depth, "any", axis_name=axis_name)
         size = mapped.shape[axis]
         shapes = [(size, *v.shape) for v in returned]
         if not all(shape in SHAPES for shape in shapes):
             return self.make_jit(depth)
         names = ", ".join(v.name for v in operands)
-        text = f"jax.vmap(FUN, in_axes={tuple(axes)})({names})"
+        named = "" if axis_name is None else f", axis_name='{axis_name}'"
+        text = f"jax.vmap(FUN, in_axes={tuple(axes)}{named})({names})"
         results = [(shape, v.kind) for shape, v in zip(shapes, returned)]
         self.add_nested(body, text, results, trailing_comma=True)
 
@@ -600,6 +664,28 @@ class Builder:
             "FUN_custom.defjvp(lambda p, t: jax.jvp(FUN, p, t))",
         )
         self.add_nested(body, f"FUN_custom({names})", [(out.shape, "f")], decorate)
+
+    def make_custom_vjp(self, depth: int) -> None:
+        operands = self.inexact_operands(2)
+        parameters = self.parameters_like(operands)
+        body, (out,) = self.body(parameters, 0, "float", closes=False)
+        names = ", ".join(v.name for v in operands)
+        decorate = (
+            "FUN_custom = jax.custom_vjp(FUN)",
+            "FUN_custom.defvjp(lambda *x: (FUN(*x), x),"
+            " lambda x, ct: jax.vjp(FUN, *x)[1](ct))",
+        )
+        self.add_nested(body, f"FUN_custom({names})", [(out.shape, "f")], decorate)
+
+    def make_jacobian(self, depth: int) -> None:
+        operand = self.inexact_operands(1)[0]
+        (parameter,) = self.parameters_like([operand])
+        body, (out,) = self.body([parameter], depth, "float")
+        shape = (*out.shape, *operand.shape)
+        if shape not in SHAPES:
+            return self.make_grad(depth)
+        mode = self.choose(["jacfwd", "jacrev"])
+        self.add_nested(body, f"jax.{mode}(FUN)({operand.name})", [(shape, "f")])
 
 
 def _joint(first: Shape, second: Shape) -> bool:
@@ -619,22 +705,25 @@ def random_programs(draw: Callable[[Any], Any]) -> RandomProgram:
     builder = Builder(draw, [0])
     arguments = []
     call = draw(st.sampled_from(["program", "jax.jit(program)", "jax.jit(program)"]))
+    enable_x64 = draw(st.sampled_from([False, False, False, True]))
     for _ in range(draw(st.integers(1, 3))):
         kind = draw(st.sampled_from("fffib"))
         shape = draw(st.sampled_from(SHAPES))
         variable = builder.fresh(shape, kind)
         builder.own.append(variable)
-        arguments.append(_argument(draw, variable, call))
+        arguments.append(_argument(draw, variable, call, enable_x64))
     parameters = tuple(builder.own)
     for _ in range(draw(st.integers(3, 8))):
         builder.step(draw(st.integers(0, 2)))
     results = builder.own[len(parameters) :] or builder.own
     text = ", ".join(v.name for v in results[-4:]) + ","
     scope = Scope(parameters, tuple(builder.statements), text)
-    return RandomProgram(scope, tuple(arguments), call)
+    return RandomProgram(scope, tuple(arguments), call, enable_x64)
 
 
-def _argument(draw: Callable[[Any], Any], variable: Variable, call: str) -> str:
+def _argument(
+    draw: Callable[[Any], Any], variable: Variable, call: str, enable_x64: bool
+) -> str:
     """The text of an argument: an array or a Python scalar; NumPy's only under jit."""
     shape, kind = variable.shape, variable.kind
     if not shape and draw(st.booleans()):
@@ -646,7 +735,7 @@ def _argument(draw: Callable[[Any], Any], variable: Variable, call: str) -> str:
     elif kind == "i":
         dtype, values = "np.int32", [(3 * k + phase) % 5 - 1 for k in range(size)]
     else:
-        name = draw(st.sampled_from(FLOATS))
+        name = draw(st.sampled_from((*FLOATS, "float64") if enable_x64 else FLOATS))
         dtype = "ml_dtypes.bfloat16" if name == "bfloat16" else f"np.{name}"
         values = [((7 * k + 3 * phase) % 11) / 8 - 0.6 for k in range(size)]
     maker = "jnp.array"
