@@ -16,10 +16,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from minijax import config, dtypes, lax
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
+from minijax.config import state
 from minijax.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import canonicalize_axis, static_index
 from minijax.numpy.promotion import (
@@ -297,7 +298,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     Returns:
         An array of the shape of `x`.
     """
-    if config.state.softmax_custom_jvp:
+    if state.softmax_custom_jvp:
         return _softmax(x, axis, where)
     return _softmax_formula(x, axis, where, -np.inf, lax.stop_gradient)
 

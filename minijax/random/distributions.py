@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, dtypes, lax
+from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
+from minijax.config import state
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random_bits import random_bits
 from minijax.random.arguments import (
@@ -93,7 +94,7 @@ def gumbel(
     dtype = float_dtype("gumbel", dtype)
     shape = canonical_shape(shape)
     if mode is None:
-        mode = "high" if config.state.high_dynamic_range_gumbel else "low"
+        mode = "high" if state.high_dynamic_range_gumbel else "low"
     if mode not in ("highest", "high", "low"):
         raise ValueError(
             f"Must provide valid mode for gumbel got: {mode}; write 'low', 'high' or "

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, dtypes
+from minijax import dtypes
 from minijax import numpy as jnp
 from minijax.array import Array
+from minijax.config import state
 from minijax.primitives import random_bits as generators
 from minijax.primitives.random_bits import PRNGImpl
 from minijax.typing import ArrayLike
@@ -56,7 +57,7 @@ class PRNGSpec:
 
 def default_prng_impl() -> PRNGImpl:
     """Returns the generator that the flag `jax_default_prng_impl` names."""
-    return generators.prngs[config.state.default_prng_impl]
+    return generators.prngs[state.default_prng_impl]
 
 
 def resolve_prng_impl(impl: Any) -> PRNGImpl:
@@ -125,17 +126,17 @@ def check_key(name: str, key: Any, *, batched: bool = False) -> tuple[Array, boo
 
 
 def _check_legacy() -> None:
-    if config.state.legacy_prng_key == "error":
+    if state.legacy_prng_key == "error":
         raise ValueError(LEGACY_KEY_MESSAGE)
-    if config.state.legacy_prng_key == "warn":
+    if state.legacy_prng_key == "warn":
         warnings.warn(LEGACY_KEY_MESSAGE, stacklevel=4)
-    elif config.state.enable_custom_prng:
+    elif state.enable_custom_prng:
         warnings.warn(LEGACY_KEY_MESSAGE, category=FutureWarning, stacklevel=4)
 
 
 def as_given(raw: bool, keys: Array) -> Array:
     """Returns typed `keys` as raw bits if the caller gave raw bits."""
-    if raw and not config.state.enable_custom_prng:
+    if raw and not state.enable_custom_prng:
         return generators.random_unwrap(keys)
     return keys
 
@@ -157,8 +158,8 @@ def _make_key(name: str, seed: int | ArrayLike, impl: Any) -> Array:
     if isinstance(seed, int):
         seed = np.int64(seed)
     seed = jnp.asarray(seed)
-    if config.state.random_seed_offset:
-        seed += config.state.random_seed_offset
+    if state.random_seed_offset:
+        seed += state.random_seed_offset
     return generators.random_seed(seed, impl=generator)
 
 

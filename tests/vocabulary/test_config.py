@@ -8,8 +8,10 @@ import threading
 
 import pytest
 
-from minijax import config as flags
 from minijax.config import State, config, override, state
+
+# The module; `minijax.config` itself is the object that holds the flags.
+flags = sys.modules["minijax.config"]
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 import collections
 import itertools
 import pickle
+import sys
 import warnings
 
 import jax
@@ -11,7 +12,10 @@ import numpy as np
 import pytest
 from jax._src import dtypes as theirs
 
-from minijax import config, dtypes
+from minijax import dtypes
+
+# The module; `minijax.config` itself is the object that holds the flags.
+config = sys.modules["minijax.config"]
 
 # What a key dtype asks of its generator.
 Generator = collections.namedtuple("Generator", ["tag", "key_shape"])
