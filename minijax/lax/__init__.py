@@ -66,6 +66,10 @@ from minijax.primitives.hyperbolic import (
     acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p, atan, atan2,
     atan2_p, atan_p, atanh, atanh_p, cosh, cosh_p, sinh, sinh_p,
 )
+from minijax.primitives.incomplete import (
+    betainc, igamma, igamma_grad_a, igamma_grad_a_p, igamma_p, igammac, igammac_p,
+    random_gamma_grad, regularized_incomplete_beta_p,
+)
 from minijax.primitives.index_vectors import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )
@@ -121,6 +125,7 @@ from minijax.primitives.sorting import (
     sort, sort_key_val, sort_p, top_k, top_k_p,
 )
 from minijax.primitives.special import (
-    digamma, digamma_p, erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, lgamma,
-    lgamma_p,
+    bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p, digamma, digamma_p, erf,
+    erf_inv, erf_inv_p, erf_p, erfc, erfc_p, lgamma, lgamma_p, polygamma,
+    polygamma_p, zeta, zeta_p,
 )
