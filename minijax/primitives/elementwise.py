@@ -392,9 +392,10 @@ def _pow_dtype(x: ShapedArray, y: ShapedArray) -> Any:
 
 def _pow_lowering(ctx: Any, x: Any, y: Any) -> Any:
     x_aval, y_aval = ctx.avals_in
+    x, y = ctx.broadcast((x, y))
     if y_aval.dtype != x_aval.dtype:
-        y = hlo.stablehlo.convert(hlo.tensor_type(y_aval.shape, x_aval.dtype), y)
-    return hlo.stablehlo.power(*ctx.broadcast((x, y)))
+        y = hlo.stablehlo.convert(ctx.result_type(), y)
+    return hlo.stablehlo.power(x, y)
 
 
 pow_p = nary(
