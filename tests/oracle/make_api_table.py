@@ -18,6 +18,7 @@ import re
 import sys
 import tomllib
 import types
+import typing
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -115,6 +116,8 @@ def compare(ours: Any, theirs: Any) -> str:
     """How our object falls short of JAX's, in words; empty when it does not."""
     if isinstance(theirs, types.ModuleType):
         return "" if isinstance(ours, types.ModuleType) else "is not a module"
+    if typing.get_origin(theirs) is not None:
+        return ""  # a name for a type annotation
     if inspect.isclass(theirs):
         return _compare_classes(ours, theirs)
     if callable(theirs):
