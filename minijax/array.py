@@ -199,16 +199,7 @@ class Array(metaclass=_ArrayMeta):
         return self._value.tobytes(order)  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
-        if self.size == 0:
-            raise ValueError(
-                "The truth value of an empty array is ambiguous. Use `array.size > 0` "
-                "to check that an array is not empty."
-            )
-        if self.size > 1:
-            raise ValueError(
-                "The truth value of an array with more than one element is ambiguous. "
-                "Use a.any() or a.all()"
-            )
+        errors.check_bool_conversion(self.size)
         return bool(self._value)
 
     def _scalar(self) -> np.ndarray:

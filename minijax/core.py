@@ -649,6 +649,7 @@ class Tracer:
     # A program that is being written down has no values yet.
 
     def __bool__(self) -> bool:
+        errors.check_bool_conversion(self.aval.size)
         return bool(self._concrete(errors.TracerBoolConversionError))
 
     def __int__(self) -> int:

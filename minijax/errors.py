@@ -30,6 +30,20 @@ XlaRuntimeError = JaxRuntimeError
 AnyException = TypeVar("AnyException", bound=BaseException)
 
 
+def check_bool_conversion(size: int) -> None:
+    """Raise ValueError unless an array of `size` elements has one truth value."""
+    if size == 0:
+        raise ValueError(
+            "The truth value of an empty array is ambiguous. Use `array.size > 0` "
+            "to check that an array is not empty."
+        )
+    if size > 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. "
+            "Use a.any() or a.all()"
+        )
+
+
 def with_facts(error: AnyException, **facts: Any) -> AnyException:
     """Attach facts to any exception: `raise with_facts(TypeError(...), rule="add")`.
 

@@ -294,8 +294,11 @@ def test_scalars_convert():
     assert bool(jnp.asarray(1.0)) and f"{jnp.asarray(2.5):.2f}" == "2.50"
     with pytest.raises(TypeError):
         operator.index(jnp.asarray(3.0))
-    with pytest.raises(ValueError, match="ambiguous"):
-        bool(jnp.ones(2))
+    for truth in (bool, minijax.jit(bool)):
+        with pytest.raises(ValueError, match="ambiguous"):
+            truth(jnp.ones(2))
+        with pytest.raises(ValueError, match="empty array"):
+            truth(jnp.ones(0))
 
 
 def test_iteration_gives_arrays_with_the_weak_type():
