@@ -132,15 +132,15 @@ class Flag:
             return value
         return self.convert(self.name, value)
 
-    def __call__(self, value: Any = _UNSET) -> override:
-        if value is _UNSET:
+    def __call__(self, new_val: Any = _UNSET) -> override:
+        if new_val is _UNSET:
             if self.convert is not _to_bool:
                 raise TypeError(
                     f"The context manager {self.name} needs the new value as its "
                     f"argument, for example `with {self.name}({self.default!r}):`."
                 )
-            value = True
-        return override(self.name, self.checked(value))
+            new_val = True
+        return override(self.name, self.checked(new_val))
 
     def __bool__(self) -> bool:
         raise TypeError(

@@ -271,6 +271,6 @@ def clz(x: Any) -> Any:
     return clz_p.bind(x)
 
 
-def mulhi(x: Any, y: Any) -> Any:
+def mulhi(x: Any, y: Any, /) -> Any:
     """The upper half of the double-width product of integers."""
     return mulhi_p.bind(x, y)
