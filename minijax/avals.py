@@ -274,26 +274,26 @@ for _kind in (bool, int, float, complex):
 aval_of_class[np.ndarray] = _numpy_aval
 
 
-def get_aval(value: Any) -> AbstractValue:
+def get_aval(x: Any) -> AbstractValue:
     """The type of a value that may be an argument of a primitive.
 
     Raises TypeError, naming the value's class, when no primitive can take it.
 
     In JAX: `core.py`, `get_aval` (public as `jax.typeof`).
     """
-    kind = type(value)
+    kind = type(x)
     rule = aval_of_class.get(kind)
     if rule is not None:
-        return rule(value)
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _numpy_aval(value)
-    if hasattr(value, "__jax_array__"):
-        return get_aval(value.__jax_array__())
+        return rule(x)
+    if isinstance(x, (np.generic, np.ndarray)):
+        return _numpy_aval(x)
+    if hasattr(x, "__jax_array__"):
+        return get_aval(x.__jax_array__())
     for base in kind.__mro__:
         if base in aval_of_class:
-            return aval_of_class[base](value)
+            return aval_of_class[base](x)
     raise TypeError(
-        f"Argument '{value}' of type '{kind.__module__}.{kind.__qualname__}' is not a "
+        f"Argument '{x}' of type '{kind.__module__}.{kind.__qualname__}' is not a "
         "valid JAX type. Arguments are arrays, NumPy arrays and scalars, Python "
         "numbers, or containers of these registered as pytrees."
     )
