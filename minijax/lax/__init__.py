@@ -14,6 +14,9 @@ from minijax.lax.at_index import (
 from minijax.control_flow.general_reduction import (
     reduce, reduce_p,
 )
+from minijax.control_flow.general_windows import (
+    reduce_window, reduce_window_p,
+)
 from minijax.primitives.accuracy import (
     AccuracyMode, Tolerance,
 )
@@ -40,6 +43,15 @@ from minijax.primitives.comparing import (
 )
 from minijax.primitives.complex_numbers import (
     complex, complex_p, conj, conj_p, imag, imag_p, real, real_p,
+)
+from minijax.primitives.convolution import (
+    conv, conv_general_dilated, conv_general_dilated_p,
+    conv_general_dilated_patches, conv_transpose, conv_with_general_padding,
+)
+from minijax.primitives.convolution_shapes import (
+    ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers, conv_general_permutations, conv_general_shape_tuple,
+    conv_shape_tuple, padtype_to_pads,
 )
 from minijax.primitives.cumulative import (
     cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod,
@@ -128,4 +140,8 @@ from minijax.primitives.special import (
     bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p, digamma, digamma_p, erf,
     erf_inv, erf_inv_p, erf_p, erfc, erfc_p, lgamma, lgamma_p, polygamma,
     polygamma_p, zeta, zeta_p,
+)
+from minijax.primitives.windows import (
+    reduce_window_max_p, reduce_window_min_p, reduce_window_shape_tuple,
+    reduce_window_sum_p, select_and_gather_add_p, select_and_scatter_add_p,
 )

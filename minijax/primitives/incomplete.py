@@ -1,11 +1,11 @@
 """Incomplete gamma and beta functions: series and continued fractions, as loops.
 
 P(a, x), the regularized lower incomplete gamma function, is summed as a series
-where x <= 1 or x <= a (Abramowitz and Stegun 6.5.29); elsewhere Q = 1 - P is a continued
-fraction (6.5.31), evaluated forwards by the recurrence of its convergents as in Cephes
-(`igam.c`). Both loops carry the derivative in `a` beside the value. I_x(a, b), the
-regularized incomplete beta function, is the continued fraction 26.5.8, evaluated by
-Lentz's method, with the symmetry I_x(a, b) = 1 - I_{1-x}(b, a).
+where x <= 1 or x <= a (Abramowitz and Stegun 6.5.29); elsewhere Q = 1 - P is a
+continued fraction (6.5.31), evaluated forwards by the recurrence of its convergents as
+in Cephes (`igam.c`). Both loops carry the derivative in `a` beside the value. I_x(a,
+b), the regularized incomplete beta function, is the continued fraction 26.5.8,
+evaluated by Lentz's method, with the symmetry I_x(a, b) = 1 - I_{1-x}(b, a).
 
 In JAX: `lax/special.py`.
 """
@@ -289,16 +289,15 @@ random_gamma_grad_p.without("jvp", "JAX has no second derivative of samples eith
 
 def _density(t: Any, a: Any, x: Any) -> Any:
     """t x^(a-1) e^-x / Gamma(a)."""
+    minus = neg(x)
     power = mul(sub(a, _full(a, 1)), log(x))
-    return mul(t, exp(sub(add(neg(x), power), special.lgamma(a))))
+    return mul(t, exp(sub(add(minus, power), special.lgamma(a))))
 
 
-igamma_p.def_jvp(
-    lambda t, a, x: mul(t, igamma_grad_a(a, x)), lambda t, a, x: _density(t, a, x)
-)
+igamma_p.def_jvp(lambda t, a, x: mul(t, igamma_grad_a(a, x)), _density)
 igammac_p.def_jvp(
-    lambda t, a, x: mul(neg(t), igamma_grad_a(a, x)),
-    lambda t, a, x: _density(neg(t), a, x),
+    lambda t, a, x: neg(mul(t, igamma_grad_a(a, x))),
+    lambda t, a, x: neg(_density(t, a, x)),
 )
 
 
