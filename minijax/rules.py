@@ -181,10 +181,8 @@ def zeros_of(aval: AbstractValue) -> Any:
     """An array of zeros of a given type (of float0, a NumPy array)."""
     assert isinstance(aval, ShapedArray)
     if not dtypes.is_float0(aval.dtype):
-        if aval.shape or state.trace is not eval_trace:
-            return full_of(aval, 0)
-        # Users meet this one: the result of a linear function that is zero.
-        return from_numpy(np.zeros((), aval.dtype), aval.weak_type)
+        zero = full_of(aval, 0)
+        return zero if aval.shape else _as_array(zero, aval)
     if state.trace is eval_trace or not aval.shape:
         return np.zeros(aval.shape, dtypes.float0)
     return broadcast_in_dim_p.bind(
@@ -193,6 +191,16 @@ def zeros_of(aval: AbstractValue) -> Any:
         broadcast_dimensions=(),
         sharding=None,
     )
+
+
+def _as_array(scalar: Any, aval: ShapedArray) -> Any:
+    """A plain scalar as users want to meet it, with the methods of an array."""
+    trace = state.trace
+    while hasattr(trace, "parent"):
+        trace = trace.parent
+    if trace is eval_trace:
+        return from_numpy(np.asarray(scalar, aval.dtype), aval.weak_type)
+    return trace.lift(scalar) if hasattr(trace, "lift") else scalar
 
 
 def full_of(aval: ShapedArray, value: Any) -> Any:

@@ -38,12 +38,22 @@ def constants_of_an_inlined_function_stand_in_order(jax):
     return outer, (VECTOR, np.array(True))
 
 
+def zero_cotangents_are_traced(jax):
+    def outer(x):
+        _, pullback = jax.vjp(lambda a, b: jax.numpy.float32(2), x, x)
+        first, _ = pullback(jax.numpy.float32(1))
+        return first * first
+
+    return outer, (np.float32(1),)
+
+
 @pytest.mark.skipif(jax.__version__ != EXPECTED_JAX, reason="text is that of one jax")
 @pytest.mark.parametrize(
     "program",
     [
         one_jaxpr_for_calls_of_a_custom_rule,
         constants_of_an_inlined_function_stand_in_order,
+        zero_cotangents_are_traced,
     ],
     ids=lambda p: p.__name__,
 )
