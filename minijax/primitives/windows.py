@@ -147,8 +147,7 @@ def lower_windows(
     combine: Callable,
     params: dict[str, Any],
 ) -> list[Any]:
-    """A `stablehlo.reduce_window`; `combine(*block arguments)` gives its body's "
-    "values."""
+    """A `stablehlo.reduce_window` whose body is `combine(*block arguments)`."""
     scalars = [hlo.tensor_type((), aval.dtype) for aval in ctx.avals_out]
     operation = hlo.stablehlo.ReduceWindowOp(
         [ctx.result_type(index) for index in range(len(ctx.avals_out))],
@@ -325,8 +324,7 @@ def _gather_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> t
 
 @select_and_gather_add_p.def_lowering
 def _gather_lowering(ctx: Any, t: Any, x: Any, *, select_prim: Any, **params: Any):
-    """One reduction of pairs (entry, tangent): the better entry takes its tangent "
-    "along."""
+    """One reduction of pairs: the better entry takes its tangent along."""
     t_aval, x_aval = ctx.avals_in
     (out,) = ctx.avals_out
     pair = ctx.replace(avals_out=[ShapedArray(out.shape, x_aval.dtype), out])
