@@ -86,35 +86,36 @@ class Array(metaclass=_ArrayMeta):
     @property
     def sharding(self) -> Any:
         """How the array is laid out over devices."""
-        return self._buffer.sharding
+        return self._buffer._sharding
 
     @property
     def device(self) -> Any:
         """The device, or the sharding when there are several."""
-        devices = self._buffer.sharding.device_set
-        return next(iter(devices)) if len(devices) == 1 else self._buffer.sharding
+        devices = self._buffer._sharding.device_set
+        return next(iter(devices)) if len(devices) == 1 else self._buffer._sharding
 
     def devices(self) -> set:
         """The devices that hold a part of the array."""
-        return set(self._buffer.sharding.device_set)
+        return set(self._buffer._sharding.device_set)
 
     @property
     def committed(self) -> bool:
         """Whether computations with this array must run where it is."""
-        return self._buffer._committed
+        # `_placed` is a sharding then; else None, or the device it happens to be on.
+        return self._placed is not None and not hasattr(self._placed, "platform")
 
     @property
     def is_fully_addressable(self) -> bool:
-        return self._buffer.sharding.is_fully_addressable
+        return self._buffer._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        return self._buffer.sharding.is_fully_replicated
+        return self._buffer._sharding.is_fully_replicated
 
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array on this process's devices."""
-        sharding = self._buffer.sharding
+        sharding = self._buffer._sharding
         indices = sharding.devices_indices_map(self.shape)
         return [
             Shard(device, indices[device], wrap(part))
@@ -130,7 +131,7 @@ class Array(metaclass=_ArrayMeta):
     def copy_to_host_async(self) -> None:
         """Begin copying the values to the host, so that reading them waits less."""
         self._check_alive()
-        self._buffer.copy_to_host_async()
+        platforms.copy_to_host_async(self._buffer)
 
     def is_ready(self) -> bool:
         """Whether the values are there already."""
@@ -378,15 +379,16 @@ def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
 
 def wrap(buffer: Any) -> Array:
     """An Array around a jaxlib array of unknown origin, its type read off."""
-    aval = ShapedArray(buffer.shape, buffer.dtype, bool(buffer.weak_type))
+    kind = buffer.aval
+    aval = ShapedArray(kind.shape, kind.dtype, bool(kind.weak_type))
     return wrap_as(buffer, aval, placement_of(buffer))
 
 
 def placement_of(buffer: Any) -> Any:
     """The `_placed` that belongs to a buffer."""
     if buffer._committed:
-        return buffer.sharding
-    device = next(iter(buffer.sharding.device_set))
+        return buffer._sharding
+    device = next(iter(buffer._sharding.device_set))
     return None if device == first_device() else device
 
 
@@ -427,7 +429,7 @@ def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
     physical = physical_aval(aval)
     if device is not None:
         buffer = platforms.put(value, physical, device, True)
-        return wrap_as(buffer, aval, buffer.sharding)
+        return wrap_as(buffer, aval, buffer._sharding)
     target = default_device()
     buffer = platforms.put(value, physical, target, False)
     usual = target == first_device()

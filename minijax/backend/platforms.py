@@ -397,6 +397,13 @@ def to_numpy(buffer: Any) -> np.ndarray:
     return whole
 
 
+def copy_to_host_async(buffer: Any) -> None:
+    """Starts copying an array's parts to the host, so that reading them waits less."""
+    with without_jax:
+        for _, part in shards(buffer):
+            part._copy_single_device_array_to_host_async()
+
+
 def unsafe_buffer_pointer(buffer: Any) -> int:
     """The address of a single-device array's memory; valid while the array lives."""
     with without_jax:
