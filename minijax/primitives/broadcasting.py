@@ -478,9 +478,10 @@ def identity_matrix(size: int, dtype: Any) -> Any:
     from minijax.primitives import comparing, elementwise  # which need this file
 
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "eye")
-    rows = broadcasted_iota(np.int32, (size, size), 0)
-    columns = broadcasted_iota(np.int32, (size, size), 1)
-    on_diagonal = comparing.eq(elementwise.add(rows, np.int32(0)), columns)
+    index = dtypes.canonicalize_dtype(np.dtype(int))
+    rows = broadcasted_iota(index, (size, size), 0)
+    columns = broadcasted_iota(index, (size, size), 1)
+    on_diagonal = comparing.eq(elementwise.add(rows, index.type(0)), columns)
     return convert_element_type_to(on_diagonal, dtype, False)
 
 

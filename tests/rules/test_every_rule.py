@@ -94,9 +94,15 @@ REACHED_ELSEWHERE = {
     # Bound by the lowering of random_bits.
     "threefry2x32": "tests/random/test_threefry.py",
     "iota_2x32_shape": "tests/random/test_threefry.py",
-    "ragged_dot_general": "tests/primitives/test_ragged_products.py",
     "dce_sink": "tests/primitives/test_casting.py",
     "stage": "tests/primitives/test_casting.py",
+    "empty": "tests/primitives/test_shaping.py",
+    "rng_uniform": "tests/random/test_threefry.py",
+    # Tokens order effects; they are no arrays.
+    "after_all": "tests/primitives/test_tokens.py",
+    "create_token": "tests/primitives/test_tokens.py",
+    # Used by reads through mixed indices of references.
+    "broadcast_to": "tests/primitives/test_references.py",
     "custom_vjp_call": "tests/golden/programs/custom_rules.py",
     "custom_lin": "tests/golden/programs/custom_rules.py",
 }
@@ -116,7 +122,7 @@ def programs():
 def test_cases_reach_every_primitive(programs):
     reached = {eqn.primitive.name for _, c, _ in programs for eqn in equations(c.jaxpr)}
     missed = set(core.all_primitives) - reached - set(REACHED_ELSEWHERE)
-    assert sorted(missed) == []
+    assert sorted(missed) == [], sorted(missed)
     assert set(REACHED_ELSEWHERE) & reached == set()
 
 
@@ -132,7 +138,7 @@ def test_cases_name_what_they_exercise(programs):
         for name in entry.primitives
         if name not in reached.get(entry.name, ())
     ]
-    assert broken == []
+    assert broken == [], broken
 
 
 def test_meaning_agrees_with_xla(programs):
@@ -148,7 +154,7 @@ def test_meaning_agrees_with_xla(programs):
     assert problems == []
     with_meaning = {p.name for p in primitives() if p.meaning is not None}
     unchecked = with_meaning - checked - set(REACHED_ELSEWHERE)
-    assert sorted(unchecked) == []
+    assert sorted(unchecked) == [], sorted(unchecked)
 
 
 def _meanings(closed, args):
