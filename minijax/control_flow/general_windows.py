@@ -155,8 +155,8 @@ def reduce_window(
     init_value: Any,
     computation: Callable,
     window_dimensions: Sequence[int],
-    window_strides: Sequence[int],
-    padding: str | Sequence[tuple[int, int]],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
@@ -167,8 +167,9 @@ def reduce_window(
       init_value: a scalar (or tree of scalars) of the same dtype, with which every
         window begins.
       computation: `(a, b) -> combined`, of scalars (or trees of them).
-      window_dimensions, window_strides: size and step of the windows, per dimension.
-      padding: "SAME", "SAME_LOWER", "VALID", or a pair per dimension.
+      window_dimensions, window_strides: size and step of the windows, per dimension;
+        the step is 1 unless it is given.
+      padding: "SAME", "SAME_LOWER", "VALID" (the default), or a pair per dimension.
       base_dilation, window_dilation: how far array and window are spread.
 
     Raises TypeError for parameters of the wrong length, ValueError for trees that
@@ -185,6 +186,7 @@ def reduce_window(
         raise ValueError("reduce_window must have at least one operand.")
     shape = get_aval(operands[0]).shape
     ones = (1,) * len(window_dimensions)
+    window_strides = ones if window_strides is None else tuple(window_strides)
     base_dilation = ones if base_dilation is None else tuple(base_dilation)
     window_dilation = ones if window_dilation is None else tuple(window_dilation)
     if isinstance(padding, str):
