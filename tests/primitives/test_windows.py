@@ -1,0 +1,163 @@
+"""Windows and convolutions against jax: values, derivatives, batches, errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+minijax = pytest.importorskip("minijax")
+
+X = np.sin(np.arange(24, dtype=np.float32)).reshape(4, 6)
+
+
+def both(build, *args):
+    """The values of a program in minijax and in jax agree."""
+    ours, theirs = build(minijax)(*args), build(jax)(*args)
+    ours_flat = minijax.tree_util.tree_leaves(ours)
+    theirs_flat = jax.tree_util.tree_leaves(theirs)
+    assert len(ours_flat) == len(theirs_flat)
+    for mine, other in zip(ours_flat, theirs_flat):
+        assert mine.dtype == other.dtype
+        np.testing.assert_allclose(mine, other, rtol=2e-5, atol=1e-6)
+
+
+WINDOWS = [
+    ((2, 2), (1, 1), "VALID", None, None),
+    ((2, 3), (2, 1), "SAME", None, None),
+    ((1, 2), (1, 3), ((0, 0), (1, 2)), None, (1, 2)),
+    ((2, 2), (1, 2), ((1, 0), (0, 1)), (2, 1), None),
+]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("kind", ["add", "max", "min", "mul"])
+def test_windows(window, kind):
+    start = {"add": 0.0, "max": -np.inf, "min": np.inf, "mul": 1.0}[kind]
+    size, strides, padding, base, dilation = window
+
+    def build(lib):
+        def reduce(x):
+            combine = getattr(lib.lax, kind)
+            return lib.lax.reduce_window(
+                x, np.float32(start), combine, size, strides, padding, base, dilation
+            )
+
+        return reduce
+
+    both(build, X)
+    both(lambda lib: lib.vmap(build(lib)), np.stack([X, -X]))
+    both(lambda lib: lambda x: lib.jvp(build(lib), (x,), (x * x,)), X)
+    if kind != "mul" and (kind == "add" or dilation is None):
+        both(lambda lib: lib.grad(lambda x: (build(lib)(x) ** 2).sum()), X)
+
+
+def test_windows_of_two_arrays():
+    def build(lib):
+        def reduce(x, y):
+            def combine(a, b):
+                return a[0] + b[0], lib.lax.max(a[1], b[1])
+
+            starts = (np.float32(0), np.float32(-np.inf))
+            return lib.lax.reduce_window(
+                (x, y), starts, combine, (2, 2), (2, 2), "VALID"
+            )
+
+        return reduce
+
+    both(build, X, X * 2)
+
+
+def test_wrong_window_raises():
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError):
+            lib.lax.reduce_window(X, np.float32(0), lib.lax.add, (2,), (1,), "VALID")
+
+
+CONVOLUTIONS = [
+    dict(window_strides=(1,), padding="SAME"),
+    dict(window_strides=(2,), padding=((1, 2),), rhs_dilation=(2,)),
+    dict(window_strides=(1,), padding=((2, 1),), lhs_dilation=(2,)),
+    dict(window_strides=(1,), padding="VALID", feature_group_count=2),
+    dict(window_strides=(1,), padding="VALID", batch_group_count=2),
+]
+
+
+def _operands(params, dtype=np.float32):
+    groups = params.get("feature_group_count", 1)
+    image = np.cos(np.arange(4 * 4 * 7)).reshape(4, 4, 7).astype(dtype)
+    kernel = np.sin(np.arange(4 * (4 // groups) * 3)).reshape(4, 4 // groups, 3)
+    return image, kernel.astype(dtype)
+
+
+@pytest.mark.parametrize("params", CONVOLUTIONS)
+def test_convolutions(params):
+    def build(lib):
+        return lambda x, k: lib.lax.conv_general_dilated(x, k, **params)
+
+    image, kernel = _operands(params)
+    both(build, image, kernel)
+    both(
+        lambda lib: lib.grad(lambda x, k: (build(lib)(x, k) ** 2).sum(), (0, 1)),
+        image,
+        kernel,
+    )
+    for axes in itertools.product((0, 1, None), (0, 2, None)):
+        if axes == (None, None):
+            continue
+        args = [
+            arg if axis is None else np.stack([arg, -arg, arg + 1], axis)
+            for arg, axis in zip((image, kernel), axes)
+        ]
+        both(lambda lib, axes=axes: lib.vmap(build(lib), axes), *args)
+
+
+def test_complex_convolution():
+    image, kernel = _operands({})
+    both(
+        lambda lib: lambda x, k: lib.lax.conv(x, k, (1,), "SAME"),
+        image + 1j * image[::-1],
+        kernel - 2j * kernel,
+    )
+
+
+def test_transposed_convolution_and_patches():
+    image = np.cos(np.arange(2 * 5 * 3, dtype=np.float32)).reshape(2, 5, 3)
+    kernel = np.sin(np.arange(3 * 3 * 4, dtype=np.float32)).reshape(3, 3, 4)
+    for padding in ("SAME", "VALID"):
+        both(
+            lambda lib, p=padding: lambda x, k: lib.lax.conv_transpose(x, k, (2,), p),
+            image,
+            kernel,
+        )
+    square = X.reshape(1, 1, 4, 6)
+    both(
+        lambda lib: (
+            lambda x: lib.lax.conv_general_dilated_patches(x, (2, 2), (1, 1), "VALID")
+        ),
+        square,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "params"),
+    [
+        ((1, 3, 5), (2, 4, 3), {}),
+        ((1, 4, 5), (3, 2, 3), dict(feature_group_count=2)),
+        ((3, 4, 5), (2, 4, 3), dict(batch_group_count=2)),
+        ((1, 4, 5), (2, 4, 3, 1), {}),
+    ],
+)
+def test_wrong_convolution_raises_as_jax(lhs, rhs, params):
+    classes = []
+    for lib in (minijax, jax):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            lib.lax.conv_general_dilated(
+                np.ones(lhs, np.float32),
+                np.ones(rhs, np.float32),
+                (1,),
+                "VALID",
+                **params,
+            )
+        classes.append(caught.type)
+    assert classes[0] is classes[1]
