@@ -252,7 +252,7 @@ def _sample_finish(a: Any, x: Any, *values: Any) -> Any:
     return _limits(a, x, out, 0.0, np.nan)
 
 
-def _gamma_like(name: str, meaning: Callable, finish: Callable) -> Any:
+def _gamma_like(name: str, meaning: Any, finish: Callable) -> Any:
     lower = _composed(_gamma_start, _gamma_continues, _gamma_step, finish)
     return nary(name, [floats, floats], meaning, lower)
 
@@ -274,16 +274,7 @@ igamma_grad_a_p = _gamma_like(
 igamma_grad_a_p.without("jvp", "JAX has no second derivative in a either")
 
 
-def _random_gamma_grad_meaning(a: Any, x: Any) -> Any:
-    gammaln = special.scipy_function("gammaln")
-    wide_a, wide_x = np.asarray(a, np.float64), np.asarray(x, np.float64)
-    density = np.exp((wide_a - 1) * np.log(wide_x) - wide_x - gammaln(wide_a))
-    return (-_slope_of_p(a, x) / density).astype(a.dtype)
-
-
-random_gamma_grad_p = _gamma_like(
-    "random_gamma_grad", _random_gamma_grad_meaning, _sample_finish
-)
+random_gamma_grad_p = _gamma_like("random_gamma_grad", None, _sample_finish)
 random_gamma_grad_p.without("jvp", "JAX has no second derivative of samples either")
 
 

@@ -644,3 +644,11 @@ case(
     np.array([1, 2], np.uint32),
     real(3),
 )
+case(
+    "random_gamma_grad",
+    "random_gamma_grad",
+    _lax("random_gamma_grad"),
+    real(4, low=0.5, high=3.0),
+    real(4, low=0.4, high=4.0, seed=1),
+    constant=(0, 1),
+)
