@@ -118,10 +118,13 @@ class RandomProgram:
             return function(*arguments)
 
     def jaxpr_text(self, library: Any) -> str:
-        """The program's jaxpr as `library` prints it."""
+        """The program's jaxpr as `library` prints it, or the name of what it raises."""
         with library.enable_x64(self.enable_x64), plain_numpy_scalars():
             function, arguments = self.load(library)
-            return normalise(str(library.make_jaxpr(function)(*arguments)))
+            try:
+                return normalise(str(library.make_jaxpr(function)(*arguments)))
+            except Exception as error:
+                return type(error).__name__
 
     def load(self, library: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The function and its arguments in `library`."""
