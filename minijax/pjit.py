@@ -194,10 +194,8 @@ class JitFunction:
             outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
             return tree_unflatten(traced.out_tree, outputs)
         device, committed = default_device(), False
-        call_key: tuple
-        if usual:
-            call_key = key[:3] if self._plain else key
-        else:
+        call_key: tuple = key[:3] if self._plain else key
+        if not usual:
             device, committed = dispatch.choose_device(bound.leaves)
             call_key = (key, device, committed)
         try:

@@ -78,11 +78,8 @@ class Program:
         self.out_avals = lowered.out_avals
         self.device = device
         sharding = platforms.single_device_sharding(device)
-        self.placed: Any
-        if committed:
-            self.placed = sharding
-        else:
-            self.placed = None if device == first_device() else device
+        happens_to_be = None if device == first_device() else device
+        self.placed: Any = sharding if committed else happens_to_be
         self.launch = executable.launcher(
             [_buffer_aval(aval) for aval in lowered.out_avals],
             [sharding] * len(lowered.out_avals),

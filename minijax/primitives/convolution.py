@@ -147,7 +147,8 @@ def _conv_meaning(
     spread = np.zeros(
         (*image.shape[:2], *dilated_shape(image.shape[2:], lhs_dilation)), wide
     )
-    spread[(..., *(slice(None, None, d) for d in lhs_dilation))] = image
+    spaced: tuple[Any, ...] = tuple(slice(None, None, d) for d in lhs_dilation)
+    spread[(..., *spaced)] = image
     for axis, (low, high) in enumerate(padding):
         keep = slice(max(-low, 0), spread.shape[axis + 2] - max(-high, 0))
         spread = spread[(slice(None),) * (axis + 2) + (keep,)]
@@ -389,7 +390,7 @@ def _conv_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tup
 
 def _empty_batch(lhs: Any, rhs: Any, lhs_dim: Any, rhs_dim: Any, params: dict) -> Any:
     """No examples: no convolution either, only the shape."""
-    avals = [
+    avals: list[Any] = [
         aval if dim is not_mapped else aval.mapped(0, dim)
         for aval, dim in ((get_aval(lhs), lhs_dim), (get_aval(rhs), rhs_dim))
     ]
@@ -622,10 +623,10 @@ def conv_transpose(
         ]
     if transpose_kernel:
         rhs = shaping.rev(rhs, _spatial(numbers.rhs_spec))
-        order = list(range(rank))
+        axes = list(range(rank))
         first, second = numbers.rhs_spec[:2]
-        order[first], order[second] = order[second], order[first]
-        rhs = shaping.transpose(rhs, tuple(order))
+        axes[first], axes[second] = axes[second], axes[first]
+        rhs = shaping.transpose(rhs, tuple(axes))
     return conv_general_dilated(
         lhs,
         rhs,
