@@ -87,6 +87,10 @@ def _flatten(library: Any, value: Any) -> list[tuple[str, Any]]:
 
 def leaf_difference(ours: Any, theirs: Any) -> str | None:
     """The first difference between two leaves in words, or None."""
+    if type(theirs).__module__ == "jax._src.literals":
+        # A Python scalar that goes through an eager custom rule unchanged comes out of
+        # jax as its internal literal, by accident; it means the array of its dtype.
+        theirs = _library_of(theirs).numpy.asarray(theirs)
     our_facts, their_facts = _facts(ours), _facts(theirs)
     for fact, our_value in our_facts.items():
         if our_value != their_facts[fact]:

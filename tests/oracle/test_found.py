@@ -19,8 +19,16 @@ def zero_tangent_of_a_scalar_is_an_array(jax):
     return linear(vector)
 
 
+def scalar_through_an_eager_custom_rule(jax):
+    second = jax.custom_jvp(lambda x, y: y)
+    second.defjvp(lambda primals, tangents: (primals[1], tangents[1]))
+    return second(0.7, 0.5)
+
+
 @pytest.mark.parametrize(
-    "program", [zero_tangent_of_a_scalar_is_an_array], ids=lambda p: p.__name__
+    "program",
+    [zero_tangent_of_a_scalar_is_an_array, scalar_through_an_eager_custom_rule],
+    ids=lambda p: p.__name__,
 )
 def test_values(program):
     assert_same(program, minijax, jax)
