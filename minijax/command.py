@@ -7,10 +7,12 @@ imported when it is used, so that `minijax --help` answers at once and anywhere.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import webbrowser
 from collections.abc import Sequence
@@ -110,7 +112,24 @@ def start_lab(folder: Path, port: int, browser: bool) -> int:
     command += [f"--port={port}", "--no-browser", "--log-level=WARN"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--allow-root")  # Jupyter refuses root without it
-    process = subprocess.Popen(command)
+    with tempfile.TemporaryDirectory() as configuration:
+        process = subprocess.Popen(command, env=quiet_environment(configuration))
+        return wait_for_lab(process, browser)
+
+
+def quiet_environment(configuration: str) -> dict[str, str]:
+    """Returns an environment in which JupyterLab asks no question about its news."""
+    page = Path(configuration) / "labconfig" / "page_config.json"
+    page.parent.mkdir(parents=True)
+    announcements = "@jupyterlab/apputils-extension:announcements"
+    page.write_text(json.dumps({"disabledExtensions": {announcements: True}}))
+    known = os.environ.get("JUPYTER_CONFIG_PATH")
+    paths = [configuration, known] if known else [configuration]
+    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+
+
+def wait_for_lab(process: subprocess.Popen[bytes], browser: bool) -> int:
+    """Says where JupyterLab is, and waits until it ends; returns its exit status."""
     try:
         address = server_address(process, seconds=60)
         if address is not None:
