@@ -23,12 +23,13 @@ from minijax.core import (
     TraceTag,
     eval_jaxpr,
     get_aval,
+    jaxprs_in_params,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
 )
 from minijax.interpreters.partial_eval import trace_to_jaxpr
-from minijax.named_axes import extend_axis_env
+from minijax.named_axes import NamedAxisEffect, extend_axis_env
 from minijax.rules import (
     AxisData,
     match_axis,
@@ -140,13 +141,14 @@ class BatchTrace(Trace):
         return [value for value, _ in pairs], tuple(dim for _, dim in pairs)
 
 
-def axis_names_in(params: dict[str, Any]) -> tuple:
-    """The named axes that a collective's parameters mention."""
+def axis_names_in(params: dict[str, Any]) -> Sequence:
+    """The named axes that a collective's parameters, or its programs, mention."""
     for key in ("axes", "axis_name", "axis_index_groups_axis"):
         names = params.get(key)
         if names is not None:
             return names if isinstance(names, tuple) else (names,)
-    return ()
+    inner = [effect for jaxpr in jaxprs_in_params(params) for effect in jaxpr.effects]
+    return [effect.name for effect in inner if isinstance(effect, NamedAxisEffect)]
 
 
 def batch(

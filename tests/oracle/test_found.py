@@ -25,9 +25,18 @@ def scalar_through_an_eager_custom_rule(jax):
     return second(0.7, 0.5)
 
 
+def axis_index_in_an_unmapped_jit(jax):
+    inner = jax.jit(lambda y: jax.lax.axis_index("i"))
+    return jax.vmap(lambda x: inner(VECTOR), axis_name="i")(VECTOR)
+
+
 @pytest.mark.parametrize(
     "program",
-    [zero_tangent_of_a_scalar_is_an_array, scalar_through_an_eager_custom_rule],
+    [
+        zero_tangent_of_a_scalar_is_an_array,
+        scalar_through_an_eager_custom_rule,
+        axis_index_in_an_unmapped_jit,
+    ],
     ids=lambda p: p.__name__,
 )
 def test_values(program):
