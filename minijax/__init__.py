@@ -13,6 +13,7 @@ from minijax import lax as lax
 from minijax import nn as nn
 from minijax import numpy as numpy
 from minijax import random as random
+from minijax import ref as ref
 from minijax import sharding as sharding
 from minijax import tree as tree
 from minijax import tree_util as tree_util
@@ -68,6 +69,8 @@ from minijax.core import typeof as typeof
 from minijax.custom_backward import custom_vjp as custom_vjp
 from minijax.custom_derivatives import custom_jvp as custom_jvp
 from minijax.dtypes import float0 as float0
+from minijax.primitives.mutable_arrays import freeze as freeze
+from minijax.primitives.mutable_arrays import new_ref as new_ref
 from minijax.source_info import named_scope as named_scope
 
 Device = _xc.Device

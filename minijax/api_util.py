@@ -15,8 +15,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax import errors
+from minijax import errors, source_info
 from minijax.core import (
+    AbstractRef,
     DebugInfo,
     ShapeDtypeStruct,
     Tracer,
@@ -310,6 +311,21 @@ class CallSignature:
             flags += [name in self.donate_names] * count
         return tuple(flags)
 
+    def check_distinct_ref(self, bound: Bound, position: int) -> None:
+        """ValueError when a ref was already given as an earlier argument."""
+        ref = bound.leaves[position]
+        for earlier, leaf in enumerate(bound.leaves[:position]):
+            if leaf is not ref and not _same_variable(leaf, ref):
+                continue
+            names = self.leaf_names(bound)
+            raise errors.value_error(
+                "only one reference to a mutable array may be passed as an argument to "
+                f"a function, but when tracing {self.name} for jit the mutable array "
+                f"reference of type {get_aval(ref).str_short()} appeared at both "
+                f"{names[earlier]} and {names[position]}.",
+                rule="refs have one name",
+            )
+
     def bad_leaf(self, bound: Bound, position: int, error: Exception) -> Exception:
         """The error for an argument that is no array."""
         name = self.leaf_names(bound)[position]
@@ -332,6 +348,44 @@ class CallSignature:
         )
 
 
+def check_refs(jaxpr: Any, consts: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """ValueError when a program returns a ref, or closes over one it is given."""
+    info = jaxpr.debug_info
+    for position, var in enumerate(jaxpr.outvars):
+        if type(var.aval) is not AbstractRef:
+            continue
+        path = info.result_paths[position].removeprefix("result")
+        at = f" at output tree path result{path}" if path else ""
+        raise errors.value_error(
+            f"function {info.func_src_info} traced for {info.traced_for} returned a "
+            f"mutable array reference of type {var.aval.str_short()}{at}, but mutable "
+            f"array references cannot be returned.{_origin_of_ref(jaxpr, var)} Return "
+            "its content, `ref[...]` or `freeze(ref)`."
+        )
+    refs = {id(const) for const in consts if type(get_aval(const)) is AbstractRef}
+    if not refs:
+        return
+    for position, leaf in enumerate(leaves):
+        if id(leaf) in refs:
+            raise errors.value_error(
+                f"when tracing {info.func_src_info} for {info.traced_for}, a mutable "
+                f"array reference of type {get_aval(leaf).str_short()} was both closed "
+                f"over and passed as the argument {info.arg_names[position]}."
+            )
+
+
+def _origin_of_ref(jaxpr: Any, var: Any) -> str:
+    for eqn in jaxpr.eqns:
+        if any(var is outvar for outvar in eqn.outvars):
+            line = source_info.format_line(eqn.source_info)
+            return f"\n\nThe returned mutable array was created on line {line}."
+    names = jaxpr.debug_info.arg_names
+    if var in jaxpr.invars and jaxpr.invars.index(var) < len(names):
+        name = names[jaxpr.invars.index(var)]
+        return f"\n\nThe returned mutable array was passed in as the argument {name}."
+    return ""
+
+
 def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:
     """Debug info of a function called with a tuple of arguments of the given tree.
 
@@ -347,6 +401,12 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
         return signature.leaf_names(Bound([0] * tree.num_leaves, tree, (), count))
 
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+
+
+def _same_variable(x: Any, y: Any) -> bool:
+    """Whether two tracers stand for one variable of a program being written."""
+    atom = getattr(x, "atom", None)
+    return atom is not None and atom is getattr(y, "atom", None)
 
 
 class NoOptions:

@@ -324,6 +324,7 @@ class Primitive:
         self.discharge: Callable | None = None
         self.pretty: Any = None  # (params) -> params to print
         self.bind_params: Callable | None = None
+        self.makes_ref = False  # the result is a ref, which has a tangent in any case
         self.cache_types = True  # the type depends on avals and params alone
         self.reasons: dict[str, str] = {}
         self.types: dict[Any, Any] = {}  # cache of type_rule

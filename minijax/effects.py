@@ -99,6 +99,19 @@ class AccumEffect(RefEffect):
     name = "Accum"
 
 
+class InternalMutableArrayEffect(Effect):
+    """A ref is made or frozen: the program that does so has refs of its own.
+
+    In JAX: `core.py`, `InternalMutableArrayEffect`.
+    """
+
+    def __repr__(self) -> str:
+        return "InternalMutableArrayEffect"
+
+
+internal_mutable_array_effect = InternalMutableArrayEffect()
+
+
 class EffectTypeSet:
     """A set of effect classes; a subclass of a member belongs to it too."""
 
@@ -140,6 +153,8 @@ custom_derivatives_allowed_effects = EffectTypeSet()
 remat_allowed_effects = EffectTypeSet()
 # Happen in the known part of a partial evaluation as well.
 partial_eval_kept_effects = EffectTypeSet()
+# Do not keep an equation alive whose results nobody needs.
+dceable_effects = EffectTypeSet()
 
 for _allowed in (
     control_flow_allowed_effects,
@@ -148,5 +163,35 @@ for _allowed in (
     partial_eval_kept_effects,
 ):
     _allowed.add_type(RefEffect)
+    _allowed.add_type(InternalMutableArrayEffect)
 
 del _allowed
+
+dceable_effects.add_type(ReadEffect)
+dceable_effects.add_type(InternalMutableArrayEffect)
+
+
+def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:
+    """The effects of a program: those of its equations, but on refs of its own.
+
+    `inputs` are the constvars and invars of the program.
+    """
+    every = no_effects.union(*(eqn.effects for eqn in eqns if eqn.effects))
+    if not every:
+        return no_effects
+    return frozenset(
+        effect
+        for effect in every
+        if not isinstance(effect, JaxprInputEffect)
+        or any(effect.input is var for var in inputs)
+    )
+
+
+def of_equation(jaxpr: Any, invars: Sequence[Any]) -> frozenset:
+    """The effects of an equation with the given inputs that carries a program."""
+    return with_inputs(positional(jaxpr.effects, jaxpr.invars), invars)
+
+
+def keeps_equation(effects: Iterable[Effect]) -> bool:
+    """Whether an equation with these effects is no dead code, whatever its results."""
+    return any(not dceable_effects.contains(effect) for effect in effects)

@@ -25,27 +25,32 @@ from minijax.avals import (
 class AbstractRef(AbstractValue):
     """The type of a mutable reference to an array of type `inner_aval`.
 
+    `kind` is None, or "no_grad_no_remat" for a ref that takes no part in derivatives.
+
     In JAX: `state/types.py`, `AbstractRef`.
     """
 
-    __slots__ = ("inner_aval", "memory_space", "__weakref__")
+    __slots__ = ("inner_aval", "memory_space", "kind", "__weakref__")
     _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
     inner_aval: ShapedArray
     memory_space: Any
+    kind: Any
 
-    def __new__(cls, inner_aval: ShapedArray, memory_space: Any = None) -> AbstractRef:
-        key = (inner_aval, memory_space)
+    def __new__(
+        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None
+    ) -> AbstractRef:
+        key = (inner_aval, memory_space, kind)
         with intern_lock:
             ref = cls._interned.get(key)
             if ref is None:
                 ref = object.__new__(cls)
-                ref.inner_aval, ref.memory_space = key
+                ref.inner_aval, ref.memory_space, ref.kind = key
                 cls._interned[key] = ref
         return ref
 
     def __reduce__(self):
-        return (AbstractRef, (self.inner_aval, self.memory_space))
+        return (AbstractRef, (self.inner_aval, self.memory_space, self.kind))
 
     shape = property(lambda self: self.inner_aval.shape)
     dtype = property(lambda self: self.inner_aval.dtype)
@@ -55,14 +60,18 @@ class AbstractRef(AbstractValue):
     sharding = property(lambda self: self.inner_aval.sharding)
     vma = property(lambda self: self.inner_aval.vma)
 
+    def of(self, inner_aval: ShapedArray) -> AbstractRef:
+        """The type of a ref of the same sort with another content."""
+        return AbstractRef(inner_aval, self.memory_space, self.kind)
+
     def mapped(self, size: int, axis: int) -> AbstractRef:
-        return AbstractRef(self.inner_aval.mapped(size, axis), self.memory_space)
+        return self.of(self.inner_aval.mapped(size, axis))
 
     def unmapped(self, size: int, axis: int) -> AbstractRef:
-        return AbstractRef(self.inner_aval.unmapped(size, axis), self.memory_space)
+        return self.of(self.inner_aval.unmapped(size, axis))
 
     def to_tangent_aval(self) -> AbstractRef:
-        return AbstractRef(self.inner_aval.to_tangent_aval(), self.memory_space)
+        return self.of(self.inner_aval.to_tangent_aval())
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"

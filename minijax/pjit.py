@@ -23,6 +23,7 @@ from minijax import api_util, events, pretty, source_info
 from minijax.array import Array, default_device
 from minijax.config import state
 from minijax.core import (
+    AbstractRef,
     ClosedJaxpr,
     DebugInfo,
     JaxprEqn,
@@ -33,8 +34,15 @@ from minijax.core import (
     register,
     set_current_trace,
 )
-from minijax.effects import positional
-from minijax.interpreters import ad, batching, dispatch, mlir, partial_eval
+from minijax.effects import of_equation, positional
+from minijax.interpreters import (
+    ad,
+    batching,
+    discharge,
+    dispatch,
+    mlir,
+    partial_eval,
+)
 from minijax.rules import Accumulator, NullAccumulator, Zero
 from minijax.tree_util import tree_flatten, tree_unflatten
 
@@ -188,6 +196,8 @@ class JitFunction:
                 avals.append(get_aval(leaf))
             except TypeError as error:
                 raise self._signature.bad_leaf(bound, position, error) from None
+            if type(avals[-1]) is AbstractRef:
+                self._signature.check_distinct_ref(bound, position)
         key = (bound.tree, tuple(avals), state.trace_key, bound.statics)
         if staged:
             traced = self._traced(bound, key)
@@ -315,6 +325,7 @@ def trace_function(
     with source_info.fresh_context():
         jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, debug_info)
     jaxpr.debug_info = api_util.with_result_paths(debug_info, result.tree)
+    api_util.check_refs(jaxpr, consts, bound.leaves)
     outer: list[Any] = []
     if any(isinstance(const, Tracer) for const in consts):
         jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
@@ -400,9 +411,12 @@ def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
 
 
 def _jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    """Inlined functions leave no equation of their own."""
+    """Inlined functions leave no equation; refs closed over become arguments."""
     if params["inline"]:
         return partial_eval.inline_jaxpr(trace, params["jaxpr"], args)
+    opened, refs = discharge.hoist_refs(params["jaxpr"])
+    if refs:
+        return jit_p.bind(*args, *refs, **changed(params, opened))
     return NotImplemented
 
 
@@ -515,7 +529,7 @@ def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     wanted = tuple(not isinstance(arg, NullAccumulator) for arg in args)
     zero_cts = tuple(type(ct) is Zero for ct in cts)
     transposed, answered = ad.transpose_jaxpr(params["jaxpr"], linear, wanted, zero_cts)
-    values = [arg for arg in args if not isinstance(arg, Accumulator)]
+    values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
     answers = iter(jit_p.bind(*values, *given, **changed(params, transposed)))
     accumulators = [arg for arg in args if isinstance(arg, Accumulator)]
@@ -543,11 +557,24 @@ def _jit_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn | None:
         invars=[v for v, kept in zip(eqn.invars, used_inputs) if kept],
         outvars=[v for v, kept in zip(eqn.outvars, used) if kept],
         params=params,
-        effects=closed.effects,
+        effects=of_equation(
+            closed.jaxpr, [v for v, kept in zip(eqn.invars, used_inputs) if kept]
+        ),
     )
 
 
 jit_p.dce = _jit_dce
+
+
+def _jit_discharge(
+    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
+) -> tuple[list[Any], list[Any]]:
+    closed = discharge.discharge_state(params["jaxpr"], discharged)
+    results = jit_p.bind(*args, **changed(params, closed))
+    return discharge.split_contents(results, len(out_avals), discharged)
+
+
+jit_p.discharge = _jit_discharge
 
 
 @pretty.borrows_names

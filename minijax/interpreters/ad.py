@@ -48,6 +48,7 @@ from minijax.interpreters.partial_eval import (
     split_forwarded,
     trace_to_jaxpr,
 )
+from minijax.primitives.mutable_arrays import RefAccumulator
 from minijax.rules import (
     Accumulator,
     NullAccumulator,
@@ -163,7 +164,7 @@ class JVPTrace(Trace):
     ) -> Any:
         primals, tangents = _unzip(self.to_pair(arg) for arg in args)
         with set_current_trace(self.parent):
-            if all(type(t) is Zero for t in tangents):
+            if all(type(t) is Zero for t in tangents) and not primitive.makes_ref:
                 return self.parent.process_primitive(primitive, primals, params)
             out, out_tangent = apply_jvp(primitive, primals, tangents, params)
         if primitive.multiple_results:
@@ -350,7 +351,7 @@ class LinearizeTrace(Trace):
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
         primals, tangents = _unzip(self.to_pair(arg) for arg in args)
-        if all(type(t) is Zero for t in tangents):
+        if all(type(t) is Zero for t in tangents) and not primitive.makes_ref:
             with set_current_trace(self.parent):
                 return self.parent.process_primitive(primitive, primals, params)
         if primitive.linearize is not None:
@@ -524,9 +525,10 @@ def backward_pass(
     linear = {var for var, value in env.items() if isinstance(value, Accumulator)}
     linear_eqns = []
     for eqn in jaxpr.eqns:
-        if not linear.isdisjoint(eqn.invars):
+        if eqn.primitive.makes_ref or not linear.isdisjoint(eqn.invars):
             for var in eqn.outvars:
-                env[var] = Accumulator(var.aval.to_ct_aval())
+                kind = RefAccumulator if type(var.aval) is AbstractRef else Accumulator
+                env[var] = kind(var.aval.to_ct_aval())
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
             continue
@@ -561,7 +563,7 @@ def transpose_eqn(
     if events.subscribers:
         events.emit("transpose", primitive=primitive, cotangents=cts)
     ct = list(cts) if primitive.multiple_results else cts[0]
-    if not primitive.multiple_results and type(ct) is Zero and not _writes(inputs):
+    if type(ct) is Zero and not any(isinstance(x, RefAccumulator) for x in inputs):
         return
     answers = primitive.transpose(ct, *inputs, **params)
     if answers is None:
@@ -571,11 +573,13 @@ def transpose_eqn(
             target.accum(answer)
 
 
-def _writes(inputs: Sequence[Any]) -> bool:
-    """Whether an input is a ref: then the equation has a part even without results."""
-    return any(
-        isinstance(x, Accumulator) and isinstance(x.aval, AbstractRef) for x in inputs
-    )
+def transposed_inputs(args: Sequence[Any]) -> list[Any]:
+    """What a transposed program takes: the values, and refs that gather cotangents."""
+    return [
+        arg.inst().ref if isinstance(arg, RefAccumulator) else arg
+        for arg in args
+        if isinstance(arg, RefAccumulator) or not isinstance(arg, Accumulator)
+    ]
 
 
 def transpose_jaxpr(
@@ -588,8 +592,8 @@ def transpose_jaxpr(
 
     `linear` says in which inputs `closed` is linear, `wanted` which of those need their
     cotangent, `zero_cts` which cotangents of outputs are zero. The result takes the
-    nonlinear inputs followed by the nonzero cotangents; the second result says which of
-    the linear inputs have an answer.
+    nonlinear inputs and all refs (`transposed_inputs`) followed by the nonzero
+    cotangents; the second result says which of the linear inputs have an answer.
     """
     return _transpose_jaxpr(closed, linear, wanted, zero_cts)
 
@@ -602,7 +606,11 @@ def _transpose_jaxpr(
     zero_cts: tuple[bool, ...],
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     answered: list[bool] = []
-    in_avals = [a for a, flag in zip(closed.in_avals, linear, strict=True) if not flag]
+    in_avals = [
+        aval.to_ct_aval() if flag else aval
+        for aval, flag in zip(closed.in_avals, linear, strict=True)
+        if not flag or type(aval) is AbstractRef
+    ]
     num_values = len(in_avals)
     in_avals += [
         aval.to_ct_aval() for aval, zero in zip(closed.out_avals, zero_cts) if not zero
@@ -614,6 +622,8 @@ def _transpose_jaxpr(
         for aval, is_linear, is_wanted in zip(closed.in_avals, linear, wanted):
             if not is_linear:
                 inputs.append(next(values))
+            elif type(aval) is AbstractRef:
+                inputs.append(RefAccumulator(aval.to_ct_aval(), next(values)))
             else:
                 kind = Accumulator if is_wanted else NullAccumulator
                 inputs.append(kind(aval.to_ct_aval()))
@@ -622,7 +632,11 @@ def _transpose_jaxpr(
             for aval, zero in zip(closed.out_avals, zero_cts)
         ]
         backward_pass(closed.jaxpr, closed.consts, inputs, cotangents)
-        sums = [x.freeze() for x in inputs if isinstance(x, Accumulator)]
+        sums = [
+            Zero(x.aval) if isinstance(x, RefAccumulator) else x.freeze()
+            for x in inputs
+            if isinstance(x, Accumulator)
+        ]
         answered.extend(type(ct) is not Zero for ct in sums)
         return [ct for ct in sums if type(ct) is not Zero]
 

@@ -38,8 +38,14 @@ from minijax.core import (
     physical_aval,
     weakref_lru_cache,
 )
-from minijax.interpreters import finiteness, mlir
+from minijax.interpreters import discharge, finiteness, mlir
 from minijax.interpreters.partial_eval import trace_to_jaxpr
+from minijax.interpreters.placing import (
+    buffer_aval,
+    buffer_on,
+    choose_device,
+    host_buffer,
+)
 
 _new = object.__new__
 
@@ -81,7 +87,7 @@ class Program:
         happens_to_be = None if device == first_device() else device
         self.placed: Any = sharding if committed else happens_to_be
         self.launch = executable.launcher(
-            [_buffer_aval(aval) for aval in lowered.out_avals],
+            [buffer_aval(aval) for aval in lowered.out_avals],
             [sharding] * len(lowered.out_avals),
             committed,
         )
@@ -118,14 +124,6 @@ class Program:
         return arrays
 
 
-def _buffer_aval(aval: Any) -> Any:
-    """The type that a result's buffer carries: that of its bits."""
-    physical = physical_aval(aval)
-    if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
-        return core.ShapedArray(physical.shape, np.dtype(bool))
-    return physical
-
-
 # ----------------------------------------------------------------------------------
 # Compiling
 # ----------------------------------------------------------------------------------
@@ -142,6 +140,14 @@ def compiled(
 ) -> Program:
     """The executable of a program on a device, made when it is first asked for."""
     with _lock_of(closed):
+        if discharge.has_refs(closed):
+            return discharge.stateful_program(
+                closed,
+                donated,
+                lambda pure, flags: _compiled(
+                    pure, name, flags, keep_unused, device, committed, options
+                ),
+            )
         return _compiled(closed, name, donated, keep_unused, device, committed, options)
 
 
@@ -198,85 +204,6 @@ def lowering_platform(device: Any) -> str:
 @weakref_lru_cache
 def _lock_of(closed: ClosedJaxpr) -> threading.RLock:
     return threading.RLock()
-
-
-# ----------------------------------------------------------------------------------
-# Arguments
-# ----------------------------------------------------------------------------------
-
-
-def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
-    """(the device to run on, whether an argument insists on it).
-
-    Raises ValueError when two arguments insist on different devices.
-    """
-    chosen = None
-    for arg in args:
-        if type(arg) is not Array or arg._placed is None:
-            continue
-        if arg.committed:
-            devices = arg.devices()
-            if len(devices) > 1:
-                raise ValueError(
-                    f"an argument of type {arg.aval.str_short()} lies on "
-                    f"{len(devices)} devices; programs on several devices are not "
-                    "supported here yet. Move it to one device with "
-                    "`minijax.device_put(x, device)`."
-                )
-            (device,) = devices
-            if chosen is not None and device != chosen:
-                raise ValueError(
-                    "Received incompatible devices for jitted computation: one "
-                    f"argument is on {chosen}, another of type {arg.aval.str_short()} "
-                    f"on {device}. Move one with `minijax.device_put(x, device)`."
-                )
-            chosen = device
-    return (default_device(), False) if chosen is None else (chosen, True)
-
-
-_number_types = frozenset(
-    [bool, int, float, np.float32, np.float64, np.int32, np.int64, np.bool_]
-)
-_NUMBER_BUFFERS = 1024
-_number_buffers: dict[tuple, Any] = {}
-
-
-def buffer_on(value: Any, device: Any) -> Any:
-    """A value as a jaxlib array on a device."""
-    if type(value) is Array:
-        if value._placed is None and device == first_device():
-            return value._buffer
-        if value.devices() == {device}:
-            return value._buffer
-        value._check_alive()
-        return platforms.copy_to_device(value._buffer, device)
-    aval = get_aval(value)
-    return host_buffer(value, aval, device)
-
-
-def host_buffer(value: Any, aval: Any, device: Any) -> Any:
-    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
-
-    The buffers of Python numbers are kept: programs meet the same few again and again.
-    """
-    kind = type(value)
-    if kind in _number_types:
-        # 0.0 and -0.0 are equal but not the same.
-        key = (value or repr(value), kind, aval, device)
-        buffer = _number_buffers.get(key)
-        if buffer is None or buffer.is_deleted():
-            if len(_number_buffers) >= _NUMBER_BUFFERS:
-                _number_buffers.clear()
-            array = np.asarray(value, aval.dtype)
-            buffer = platforms.put(array, aval, device, False)
-            _number_buffers[key] = buffer
-        return buffer
-    if hasattr(value, "__jax_array__"):
-        return buffer_on(value.__jax_array__(), device)
-    physical = _buffer_aval(aval)
-    if dtypes.is_float0(aval.dtype):
-        value = np.zeros(aval.shape, bool)
-    return platforms.put(np.asarray(value, physical.dtype), physical, device, False)
 
 
 # ----------------------------------------------------------------------------------
@@ -347,11 +274,6 @@ def eager_program(
     debug_info = core.DebugInfo("eager", primitive.name)
     jaxpr, consts = trace_to_jaxpr(fun, avals, debug_info)
     closed = ClosedJaxpr(jaxpr, consts)
-    bad = [e for e in closed.effects if not effects.lowerable_effects.contains(e)]
-    if bad:
-        raise errors.value_error(
-            f"{primitive} cannot be computed outside of jit: effects {bad}"
-        )
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:
         primitive.executables.clear()
     return compiled(closed, primitive.name, None, False, device, committed)

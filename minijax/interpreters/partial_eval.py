@@ -37,7 +37,7 @@ from minijax.core import (
     type_of_application,
     weakref_lru_cache,
 )
-from minijax.effects import positional, with_inputs
+from minijax.effects import keeps_equation, of_program, positional, with_inputs
 
 # ----------------------------------------------------------------------------------
 # Python to jaxpr
@@ -191,7 +191,8 @@ class DynamicJaxprTrace(Trace):
         """
         outvars = [self.to_atom(output) for output in outputs]
         self.alive = False
-        effects = no_effects.union(*(eqn.effects for eqn in self.eqns if eqn.effects))
+        inputs = [*self.invars, *(atom for atom, _ in self.constants.values())]
+        effects = of_program(self.eqns, inputs)
         jaxpr = Jaxpr([], self.invars, outvars, self.eqns, effects, self.debug_info)
         if self.dead_code:
             jaxpr, _ = dce_jaxpr(jaxpr, [True] * len(outvars), instantiate=True)
@@ -448,7 +449,7 @@ def dce_jaxpr(
     kept = []
     for eqn in reversed(jaxpr.eqns):
         used = [v in needed for v in eqn.outvars]
-        if not any(used) and not eqn.effects:
+        if not any(used) and not (eqn.effects and keeps_equation(eqn.effects)):
             continue
         if eqn.primitive.dce is not None:
             smaller = eqn.primitive.dce(used, eqn)
@@ -461,7 +462,7 @@ def dce_jaxpr(
     if isinstance(instantiate, bool):
         instantiate = [instantiate] * len(jaxpr.invars)
     used_inputs = [v in needed or keep for v, keep in zip(jaxpr.invars, instantiate)]
-    effects = no_effects.union(*(eqn.effects for eqn in kept))
+    effects = of_program(kept, [*jaxpr.constvars, *jaxpr.invars])
     smaller_jaxpr = jaxpr.replace(
         constvars=[v for v in jaxpr.constvars if v in needed],
         invars=[v for v, used in zip(jaxpr.invars, used_inputs) if used],

@@ -1,17 +1,20 @@
-"""Putting arrays on devices.
+"""Putting arrays on devices, and choosing the device a program runs on.
 
 In JAX: `jax/_src/dispatch.py`, `device_put_p`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.array import Array, put, wrap_as
+from minijax import core, dtypes
+from minijax.array import Array, default_device, first_device, put, wrap_as
 from minijax.backend import platforms
-from minijax.core import Tracer, get_aval
+from minijax.core import Tracer, get_aval, physical_aval
+from minijax.primitives.mutable_arrays import Ref
 
 
 def device_put(value: Any, device: Any = None) -> Any:
@@ -46,3 +49,92 @@ def _device_of(device: Any) -> Any:
         f"device_put takes a device or a sharding of one device, got {device!r}. "
         "Arrays spread over several devices are not supported here yet."
     )
+
+
+# ----------------------------------------------------------------------------------
+# Arguments
+# ----------------------------------------------------------------------------------
+
+
+def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
+    """(the device to run on, whether an argument insists on it).
+
+    Raises ValueError when two arguments insist on different devices.
+    """
+    chosen = None
+    for arg in args:
+        if type(arg) is not Array or arg._placed is None:
+            continue
+        if arg.committed:
+            devices = arg.devices()
+            if len(devices) > 1:
+                raise ValueError(
+                    f"an argument of type {arg.aval.str_short()} lies on "
+                    f"{len(devices)} devices; programs on several devices are not "
+                    "supported here yet. Move it to one device with "
+                    "`minijax.device_put(x, device)`."
+                )
+            (device,) = devices
+            if chosen is not None and device != chosen:
+                raise ValueError(
+                    "Received incompatible devices for jitted computation: one "
+                    f"argument is on {chosen}, another of type {arg.aval.str_short()} "
+                    f"on {device}. Move one with `minijax.device_put(x, device)`."
+                )
+            chosen = device
+    return (default_device(), False) if chosen is None else (chosen, True)
+
+
+_number_types = frozenset(
+    [bool, int, float, np.float32, np.float64, np.int32, np.int64, np.bool_]
+)
+_NUMBER_BUFFERS = 1024
+_number_buffers: dict[tuple, Any] = {}
+
+
+def buffer_on(value: Any, device: Any) -> Any:
+    """A value as a jaxlib array on a device; a ref stays a ref."""
+    if type(value) is Array:
+        if value._placed is None and device == first_device():
+            return value._buffer
+        if value.devices() == {device}:
+            return value._buffer
+        value._check_alive()
+        return platforms.copy_to_device(value._buffer, device)
+    aval = get_aval(value)
+    return host_buffer(value, aval, device)
+
+
+def buffer_aval(aval: Any) -> Any:
+    """The type that a result's buffer carries: that of its bits."""
+    physical = physical_aval(aval)
+    if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
+        return core.ShapedArray(physical.shape, np.dtype(bool))
+    return physical
+
+
+def host_buffer(value: Any, aval: Any, device: Any) -> Any:
+    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
+
+    The buffers of Python numbers are kept: programs meet the same few again and again.
+    """
+    kind = type(value)
+    if kind in _number_types:
+        # 0.0 and -0.0 are equal but not the same.
+        key = (value or repr(value), kind, aval, device)
+        buffer = _number_buffers.get(key)
+        if buffer is None or buffer.is_deleted():
+            if len(_number_buffers) >= _NUMBER_BUFFERS:
+                _number_buffers.clear()
+            array = np.asarray(value, aval.dtype)
+            buffer = platforms.put(array, aval, device, False)
+            _number_buffers[key] = buffer
+        return buffer
+    if kind is Ref:
+        return value
+    if hasattr(value, "__jax_array__"):
+        return buffer_on(value.__jax_array__(), device)
+    physical = buffer_aval(aval)
+    if dtypes.is_float0(aval.dtype):
+        value = np.zeros(aval.shape, bool)
+    return platforms.put(np.asarray(value, physical.dtype), physical, device, False)

@@ -22,18 +22,17 @@ import numpy as np
 from minijax import dtypes, rules, tree_util
 from minijax.core import (
     AbstractRef,
-    AbstractValue,
     JaxprEqn,
-    Primitive,
     ShapedArray,
     get_aval,
-    register,
 )
 from minijax.effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.pretty import prints_equation
-from minijax.primitives import casting, shaping
+from minijax.primitives import casting, ref_blocks, shaping
 from minijax.primitives.indexers import NDIndexer, batched
-from minijax.rules import Accumulator, Zero, instantiate, is_linear, zero_tangent_of
+from minijax.primitives.mutable_arrays import RefAccumulator as RefAccumulator
+from minijax.primitives.mutable_arrays import ref_primitive
+from minijax.rules import Zero, instantiate, is_linear, zero_tangent_of
 
 # ----------------------------------------------------------------------------------
 # The index in an equation
@@ -139,40 +138,11 @@ def _numpy_index(tree: Any, leaves: Sequence[Any]) -> tuple:
     return indexers[0].numpy_index() if indexers else (...,)
 
 
-class RefAccumulator(Accumulator):
-    """The accumulator of a linear input that is a ref: cotangents add up in `ref`.
-
-    In JAX: `interpreters/ad.py`, `RefAccum`.
-    """
-
-    __slots__ = ("ref",)
-
-    def __init__(self, aval: AbstractValue, ref: Any):
-        super().__init__(aval)
-        self.ref = ref
-
-    def accum(self, cotangent: Any) -> None:
-        if cotangent is not None and type(cotangent) is not Zero:
-            ref_addupdate(self.ref, None, cotangent)
-
-    def freeze(self) -> Any:
-        return ref_get(self.ref)
-
-
-_no_lowering = "a program loses its refs (it is discharged) before it is lowered"
-
-
-def _ref_primitive(name: str, multiple_results: bool = False) -> Primitive:
-    primitive = register(Primitive(name, multiple_results))
-    primitive.without("lower", _no_lowering)
-    return primitive
-
-
 # ----------------------------------------------------------------------------------
 # get
 # ----------------------------------------------------------------------------------
 
-get_p = _ref_primitive("get")
+get_p = ref_primitive("get")
 get_p.meaning = lambda ref, *leaves, tree: np.copy(ref[_numpy_index(tree, leaves)])
 
 
@@ -193,8 +163,17 @@ def _get_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
 @get_p.def_transpose
 def _get_transpose(ct: Any, ref: Any, *leaves: Any, tree: Any) -> None:
     """Add the cotangent where its value was read."""
-    if type(ct) is not Zero:
-        addupdate_p.bind(ref.ref, ct, *leaves, tree=tree)
+    if type(ct) is Zero:
+        return
+    if tree_util.tree_unflatten(tree, leaves):
+        addupdate_p.bind(ref.inst().ref, ct, *leaves, tree=tree)
+    else:
+        ref.accum(ct)
+
+
+@ref_blocks.discharges(get_p)
+def _get_discharge(x: Any, *leaves: Any, tree: Any) -> tuple:
+    return None, ref_blocks.read(x, tree_util.tree_unflatten(tree, leaves))
 
 
 @get_p.def_batch
@@ -220,7 +199,7 @@ get_p.pretty = _get_pieces
 # swap
 # ----------------------------------------------------------------------------------
 
-swap_p = _ref_primitive("swap")
+swap_p = ref_primitive("swap")
 
 
 def _swap_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> Any:
@@ -255,9 +234,17 @@ def _swap_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
 @swap_p.def_transpose
 def _swap_transpose(ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any) -> None:
     """What was overwritten gets the result's cotangent; the value, that of the ref."""
-    value_ct = swap_p.bind(ref.ref, instantiate(ct), *leaves, tree=tree)
-    if is_linear(value):
+    gathered = ref.ref is not None
+    if not gathered and type(ct) is Zero:
+        return
+    value_ct = swap_p.bind(ref.inst().ref, instantiate(ct), *leaves, tree=tree)
+    if gathered and is_linear(value):
         value.accum(value_ct)
+
+
+@ref_blocks.discharges(swap_p)
+def _swap_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+    return ref_blocks.swap(x, tree_util.tree_unflatten(tree, leaves), value)
 
 
 @swap_p.def_batch
@@ -291,7 +278,7 @@ swap_p.pretty = _swap_pieces
 # addupdate
 # ----------------------------------------------------------------------------------
 
-addupdate_p = _ref_primitive("addupdate", multiple_results=True)
+addupdate_p = ref_primitive("addupdate", multiple_results=True)
 
 
 def _addupdate_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> list:
@@ -325,8 +312,13 @@ def _addupdate_transpose(
     ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any
 ) -> None:
     """The value gets the cotangent of what it was added to."""
-    if is_linear(value):
+    if ref.ref is not None and is_linear(value):
         value.accum(get_p.bind(ref.ref, *leaves, tree=tree))
+
+
+@ref_blocks.discharges(addupdate_p)
+def _addupdate_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+    return ref_blocks.add(x, tree_util.tree_unflatten(tree, leaves), value), []
 
 
 @addupdate_p.def_batch
