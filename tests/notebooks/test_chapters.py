@@ -48,21 +48,35 @@ def test_follows_the_template(path):
         assert part in text
 
 
-def test_the_notebook_builds_the_tiny_that_ships():
-    path = NOTEBOOKS / "02_tracing_and_jaxprs.ipynb"
+def pieces_of_tiny() -> list[tuple[str, Path]]:
+    """Returns each module of `tiny` that a chapter builds, with the chapter."""
+    found = []
+    for path in CHAPTERS:
+        tags = {tag for c in cells(path) for tag in c["metadata"].get("tags", [])}
+        found += [(tag, path) for tag in sorted(tags) if tag.startswith("tiny/")]
+    return found
+
+
+@pytest.mark.parametrize("piece, path", pieces_of_tiny(), ids=lambda x: str(x)[-16:])
+def test_the_notebook_builds_the_tiny_that_ships(piece, path):
     shown = [
         source(cell)
         for cell in cells(path)
-        if "tiny/trace.py" in cell["metadata"].get("tags", [])
+        if piece in cell["metadata"].get("tags", [])
     ]
-    shipped = ast.parse((NOTEBOOKS / "tiny" / "trace.py").read_text())
+    shipped = ast.parse((NOTEBOOKS / piece).read_text())
     body = shipped.body[1:]  # without the file's docstring
-    imports = [node for node in body if isinstance(node, ast.Import)]
-    rest = [node for node in body if not isinstance(node, ast.Import)]
+    imports = (ast.Import, ast.ImportFrom)
+    rest = [node for node in body if not isinstance(node, imports)]
     built = [
         node
         for node in ast.parse("\n\n".join(shown)).body
-        if not isinstance(node, ast.Import)
+        if not isinstance(node, imports)
     ]
-    assert imports
+    assert built
     assert [ast.dump(node) for node in built] == [ast.dump(node) for node in rest]
+
+
+def test_every_module_of_tiny_is_built_by_a_chapter():
+    shipped = {f"tiny/{path.name}" for path in (NOTEBOOKS / "tiny").glob("[a-z]*.py")}
+    assert shipped == {piece for piece, _ in pieces_of_tiny()}
