@@ -466,7 +466,7 @@ def with_result_paths(debug_info: DebugInfo, out_tree: Any) -> DebugInfo:
     return debug_info.with_result_paths(names)
 
 
-def abstract_leaf(signature: CallSignature, bound: Bound) -> list[Any]:
+def abstract_leaf(signature: CallSignature, bound: Bound) -> tuple[Any, ...]:
     """The types of leaves that may be arrays or `ShapeDtypeStruct`s."""
     avals = []
     for position, leaf in enumerate(bound.leaves):
@@ -477,7 +477,9 @@ def abstract_leaf(signature: CallSignature, bound: Bound) -> list[Any]:
                 raise signature.bad_leaf(bound, position, error) from None
             struct = ShapeDtypeStruct(leaf.shape, leaf.dtype)
             avals.append(shaped_abstractify(struct))
-    return avals
+        if type(avals[-1]) is AbstractRef:
+            signature.check_distinct_ref(bound, position)
+    return tuple(avals)
 
 
 def outer_tracer_error(tracer: Tracer) -> Exception:

@@ -28,7 +28,7 @@ from minijax.core import (
     type_of_application,
     typecompat,
 )
-from minijax.effects import with_inputs
+from minijax.effects import of_program, with_inputs
 from minijax.errors import JaxprTypeError
 
 
@@ -52,7 +52,8 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
             check_jaxpr(inner)
     for atom in jaxpr.outvars:
         _check_use(atom, bound, jaxpr, None)
-    missing = {e for eqn in jaxpr.eqns for e in eqn.effects} - set(jaxpr.effects)
+    inputs = [*jaxpr.constvars, *jaxpr.invars]
+    missing = of_program(jaxpr.eqns, inputs) - jaxpr.effects
     if missing:
         raise JaxprTypeError(f"the program does not declare its effects {missing}")
 

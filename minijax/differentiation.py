@@ -17,6 +17,7 @@ import numpy as np
 from minijax import api_util, dtypes, errors
 from minijax.api_util import CallSignature, NoOptions, argnums_tuple, check_callable
 from minijax.core import (
+    ShapedArray,
     eval_jaxpr,
     get_aval,
 )
@@ -406,6 +407,8 @@ def _check_scalar_output(outputs: Sequence[Any], flat: _FlatFunction) -> None:
     problem = None
     if len(outputs) != 1 or tree_structure(0) != flat.out_tree:
         problem = f"Output was {flat.result(outputs)}"
+    elif not isinstance(get_aval(outputs[0]), ShapedArray):
+        problem = f"Output had abstract value {get_aval(outputs[0]).str_short()}"
     elif get_aval(outputs[0]).shape != ():
         problem = f"Output had shape: {get_aval(outputs[0]).shape}"
     if problem is not None:
@@ -421,6 +424,12 @@ def _check_scalar_output(outputs: Sequence[Any], flat: _FlatFunction) -> None:
 def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
     api_util.check_arg(x, name)
     dtype = get_aval(x).dtype
+    if not isinstance(get_aval(x), ShapedArray):
+        raise errors.type_error(
+            f"{name} differentiates with respect to arrays, but got a value of type "
+            f"{get_aval(x).str_short()}. Make the ref inside of the function: pass its "
+            "content and write `ref = new_ref(x)`."
+        )
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
             raise errors.type_error(

@@ -283,7 +283,7 @@ class JitFunction:
         Arguments may be `ShapeDtypeStruct`s.
         """
         bound = self._signature.bind(args, kwargs)
-        avals = tuple(api_util.abstract_leaf(self._signature, bound))
+        avals = api_util.abstract_leaf(self._signature, bound)
         self._signature.check_statics(bound)
         key = (bound.tree, avals, state.trace_key, bound.statics)
         return self._traced(bound, key), bound

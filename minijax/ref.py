@@ -14,3 +14,16 @@ from minijax.primitives.references import ref_addupdate as addupdate
 from minijax.primitives.references import ref_get as get
 from minijax.primitives.references import ref_set as set
 from minijax.primitives.references import ref_swap as swap
+
+__all__ = [
+    "AbstractRef",
+    "Ref",
+    "addupdate",
+    "empty_ref",
+    "free_ref",
+    "freeze",
+    "get",
+    "new_ref",
+    "set",
+    "swap",
+]

@@ -16,7 +16,7 @@ from typing import Any
 from minijax import core
 from minijax.array import default_device
 from minijax.core import ShapeDtypeStruct
-from minijax.interpreters import dispatch, mlir
+from minijax.interpreters import discharge, dispatch, mlir
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 
@@ -79,8 +79,11 @@ class Traced:
         else:
             platform = dispatch.lowering_platform(default_device())
         donated = self._traced.params["donated_invars"]
+        closed = self.jaxpr
+        if discharge.has_refs(closed):
+            closed, donated, _ = discharge.pure_and_donated(closed, donated)
         lowered = mlir.lower_to_module(
-            self.jaxpr, self.fun_name, platform, donated, self._options.keep_unused
+            closed, self.fun_name, platform, donated, self._options.keep_unused
         )
         return Lowered(self, lowered)
 
@@ -128,6 +131,13 @@ class Lowered:
         program = dispatch.compile_lowered(
             self._lowered, device, False, tuple(sorted(options.items()))
         )
+        closed = self._traced.jaxpr
+        if discharge.has_refs(closed):
+            _, refs = discharge.pure_program(closed)
+            outputs = len(closed.out_avals)
+            return Compiled(
+                self._traced, discharge.StatefulProgram(program, outputs, refs)
+            )
         return Compiled(self._traced, program)
 
     def cost_analysis(self) -> dict[str, float]:
@@ -141,7 +151,7 @@ class Compiled:
     In JAX: `jax.stages.Compiled`.
     """
 
-    def __init__(self, traced: Traced, program: dispatch.Program):
+    def __init__(self, traced: Traced, program: Any):
         self._traced = traced
         self._program = program
 

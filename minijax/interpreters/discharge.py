@@ -223,17 +223,20 @@ def stateful_program(
 
     `compile_pure(closed, donated)` makes that of a pure program.
     """
-    pure, own = pure_program(closed)
-    flags = list(donated or (False,) * len(closed.in_avals))
-    flags += [False] * len(own)
-    for position, aval in enumerate(_in_avals(closed, own)):
-        flags[position] = flags[position] or type(aval) is AbstractRef
-    program = compile_pure(pure, tuple(flags))
+    pure, flags, own = pure_and_donated(closed, donated)
+    program = compile_pure(pure, flags)
     return StatefulProgram(program, len(closed.out_avals), own)
 
 
-def _in_avals(closed: ClosedJaxpr, own: Sequence[Ref]) -> list[Any]:
-    return [*closed.in_avals, *(ref.aval for ref in own)]
+def pure_and_donated(
+    closed: ClosedJaxpr, donated: Sequence[bool] | None
+) -> tuple[ClosedJaxpr, tuple[bool, ...], list[Ref]]:
+    """(the pure program, which of its inputs give their memory away, own refs)."""
+    pure, own = pure_program(closed)
+    flags = donated or (False,) * len(closed.in_avals)
+    of_refs = [type(aval) is AbstractRef for aval in closed.in_avals]
+    merged = [a or b for a, b in zip(flags, of_refs, strict=True)]
+    return pure, (*merged, *[True] * len(own)), own
 
 
 @weakref_lru_cache

@@ -17,9 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from minijax import core, dtypes, effects, errors, events
+from minijax import core, events
 from minijax.array import (
     Array,
     default_device,
@@ -35,7 +33,6 @@ from minijax.core import (
     Tracer,
     escaped_tracer_error,
     get_aval,
-    physical_aval,
     weakref_lru_cache,
 )
 from minijax.interpreters import discharge, finiteness, mlir

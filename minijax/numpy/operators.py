@@ -145,6 +145,19 @@ def _tracer_setitem(self: Any, index: Any, value: Any) -> None:
     raise item_assignment_error()
 
 
+def _tracer_addupdate(self: Any) -> Callable[..., None]:
+    if type(self.aval) is not AbstractRef:
+        raise AttributeError(
+            f"{type(self).__name__} has no attribute addupdate: it is no ref. To add "
+            "to a part of an array, write `x.at[idx].add(y)`."
+        )
+
+    def addupdate(x: Any, idx: Any = ()) -> None:
+        references.ref_addupdate(self, idx, x)
+
+    return addupdate
+
+
 def _check_has_axis(self: Any) -> None:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
@@ -266,9 +279,10 @@ ARRAY_OPERATORS: dict[str, Callable[..., Any]] = {
     "__iter__": _array_iter,
 }
 
-TRACER_OPERATORS: dict[str, Callable[..., Any]] = {
+TRACER_OPERATORS: dict[str, Any] = {
     "__getitem__": _tracer_getitem,
     "__setitem__": _tracer_setitem,
+    "addupdate": property(_tracer_addupdate),
     "__iter__": _tracer_iter,
     "__len__": _tracer_len,
 }

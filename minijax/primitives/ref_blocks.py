@@ -221,6 +221,8 @@ def _index_arrays(indexer: NDIndexer) -> tuple[Any, ...]:
             entry = iota * entry.stride + entry.start
             trailing = rank - axis_of_block - 1
             axis_of_block += 1
-        shape = get_aval(entry).shape
-        arrays.append(shaping.reshape(entry, (*shape, *(1,) * trailing)))
+        if trailing:
+            shape = get_aval(entry).shape
+            entry = shaping.reshape(entry, (*shape, *(1,) * trailing))
+        arrays.append(entry)
     return tuple(arrays)

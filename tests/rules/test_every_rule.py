@@ -91,6 +91,10 @@ REACHED_ELSEWHERE = {
     **dict.fromkeys(
         "addupdate get swap".split(), "tests/primitives/test_references.py"
     ),
+    **dict.fromkeys(
+        "new_ref empty_ref free_ref freeze run_state".split(),
+        "tests/programs/test_refs.py",
+    ),
     # Bound by the lowering of random_bits.
     "threefry2x32": "tests/random/test_threefry.py",
     "iota_2x32_shape": "tests/random/test_threefry.py",

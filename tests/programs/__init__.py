@@ -1,0 +1,1 @@
+"""Primitives that carry a program, refs and custom rules, against JAX."""
