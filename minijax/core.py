@@ -1,9 +1,9 @@
 """The language: types, programs, primitives, tracers.
 
 Reading order of the weekend core: `avals.py` (types), this file, then `rules.py` (what
-a primitive's rules look like), `primitives/elementwise.py` (the first sixty
-primitives, each in one block), `interpreters/partial_eval.py` (how Python writes down
-its own computation), `interpreters/ad.py` (derivatives), `interpreters/batching.py`
+a primitive's rules look like), `primitives/elementwise.py` (the first primitives, each
+in one block), `interpreters/partial_eval.py` (how Python writes down its own
+computation), `interpreters/ad.py` (derivatives), `interpreters/batching.py`
 (vmap), `interpreters/mlir.py` (StableHLO), `interpreters/dispatch.py` (XLA runs it) and
 `pjit.py` (jit: the cache around all of that).
 
@@ -316,11 +316,11 @@ class Primitive:
         self.transpose: Callable | None = None  # (ct, *args, **params) -> cts
         self.batch: Callable | None = None  # (axis_data, args, dims, **params)
         self.lowerings: dict[str | None, Callable] = {}  # by platform; None: any
+        # For primitives that carry a program or touch refs; `rules.py` says how called.
         self.linearize: Callable | None = None
         self.partial_eval: Callable | None = None
         self.dce: Callable | None = None
         self.staging: Callable | None = None
-        self.typecheck: Callable | None = None
         self.discharge: Callable | None = None
         self.pretty: Any = None  # (params) -> params to print
         self.bind_params: Callable | None = None
@@ -587,7 +587,11 @@ def trace_state_clean() -> bool:
 
 
 class TraceTag:
-    """Tells the tracers of one transformation from those of another."""
+    """Tells the tracers of one transformation from those of another.
+
+    A transformation may make several traces (one for a function, one for its custom
+    derivative rule); they share a tag, and so know each other's tracers.
+    """
 
     __slots__ = ()
 
@@ -636,7 +640,7 @@ class Tracer:
         """Where this tracer came from, as the second part of error messages."""
         return ""
 
-    _origin_msg = birth
+    _origin_msg = birth  # as JAX names it
 
     def _short_repr(self) -> str:
         return f"{type(self).__name__}<{self.aval}>"

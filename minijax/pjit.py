@@ -142,7 +142,7 @@ class JitFunction:
         self._options = options
         self._signature = api_util.CallSignature(fun, options)
         self._caches = _caches_for(fun, options)
-        # Without static or donated arguments a call can be looked up by its leaves.
+        # Without static arguments a call can be looked up by its tree and its leaves.
         self._plain = not (options.static_argnums or options.static_argnames)
         functools.update_wrapper(self, fun, updated=())
         self.__wrapped__ = fun
@@ -235,7 +235,7 @@ class JitFunction:
             if call is not None:
                 return call
             if events.subscribers:
-                known = [k for k in caches.calls]
+                known = list(caches.calls)
                 events.emit("jit.miss", function=self, key=key, known=known)
             traced = self._traced(bound, key)
             if traced.outer:
@@ -251,7 +251,7 @@ class JitFunction:
             )
             call = _Call(program, traced.out_tree)
             if len(caches.calls) >= _CACHE_SIZE:
-                caches.calls.clear()
+                caches.calls.clear()  # a bound on memory, far beyond ordinary use
             caches.calls[call_key] = call
             return call
 
@@ -553,13 +553,12 @@ def _jit_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn | None:
         closed,
         tuple(flag for flag, kept in zip(donated, used_inputs) if kept),
     )
+    invars = [v for v, kept in zip(eqn.invars, used_inputs) if kept]
     return eqn.replace(
-        invars=[v for v, kept in zip(eqn.invars, used_inputs) if kept],
+        invars=invars,
         outvars=[v for v, kept in zip(eqn.outvars, used) if kept],
         params=params,
-        effects=of_equation(
-            closed.jaxpr, [v for v, kept in zip(eqn.invars, used_inputs) if kept]
-        ),
+        effects=of_equation(closed.jaxpr, invars),
     )
 
 

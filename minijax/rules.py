@@ -17,8 +17,12 @@ attribute               called as
 `lowerings[platform]`   `(ctx, *operands, **params) -> value or values`
 `linearize`             `(nonzeros, *primals, **params)`, see `interpreters/ad.py`
 `partial_eval`          `(trace, args, params)`, see `interpreters/partial_eval.py`
-`dce`                   `(used_outputs, eqn) -> (used_inputs, eqn or None)`
-`staging`               `(trace, args, params) -> outputs or NotImplemented`
+`dce`                   `(used_outputs, eqn) -> smaller eqn, or None`
+`staging`               `(trace, args, params) -> outputs or NotImplemented`: instead
+                        of an equation, while a program is written down
+`discharge`             see `interpreters/discharge.py`: refs become plain values
+`bind_params`           `(primitive, args, params)`: how an equation whose parameters
+                        are programs is bound again as a call of Python functions
 `pretty`                `(params) -> params to print`, or a printer of the equation
 ======================  ==============================================================
 
@@ -194,7 +198,10 @@ def zeros_of(aval: AbstractValue) -> Any:
 
 
 def _as_array(scalar: Any, aval: ShapedArray) -> Any:
-    """A plain scalar as users want to meet it, with the methods of an array."""
+    """A plain scalar as users want to meet it, with the methods of an array.
+
+    Tangents live in the outermost program: an Array when computing, else its tracer.
+    """
     trace = state.trace
     while hasattr(trace, "parent"):
         trace = trace.parent
@@ -376,15 +383,10 @@ def check_same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
     if all(aval.dtype == first for aval in avals):
         return
     names = ", ".join(dtypes.dtype_name(aval.dtype) for aval in avals)
-    equal = "same"
-    advice = (
-        "Tip: minijax.numpy functions (and the operators) promote dtypes by "
-        "themselves; or convert one operand, as in `lax.convert_element_type(x, "
-        f"{first.name!r})`."
-    )
     raise TypeError(
-        f"lax.{name} requires arguments to have the {equal} dtypes, got {names}. "
-        f"{advice}"
+        f"lax.{name} requires arguments to have the same dtypes, got {names}. Tip: "
+        "minijax.numpy functions (and the operators) promote dtypes by themselves; or "
+        f"convert one operand, as in `lax.convert_element_type(x, {first.name!r})`."
     )
 
 

@@ -147,17 +147,30 @@ class JVPTrace(Trace):
     In JAX: `interpreters/ad.py`, `JVPTrace`.
     """
 
-    __slots__ = ("parent", "tag", "alive")
+    __slots__ = ("parent", "tag", "alive", "split", "tangent_trace")
+    tracer_class: type[JVPTracer] = JVPTracer
 
     def __init__(self, parent: Trace, tag: TraceTag):
         self.parent = parent
         self.tag = tag
         self.alive = True
+        # Where rules run, and where what maps tangents alone is written.
+        self.split: Trace = parent
+        self.tangent_trace: Trace = parent
 
     def to_pair(self, value: Any) -> tuple[Any, Any]:
-        if isinstance(value, JVPTracer) and _tag(value) is self.tag:
+        if isinstance(value, self.tracer_class) and _tag(value) is self.tag:
             return value.primal, value.tangent
         return value, zero_tangent_of(value)
+
+    def tracer(self, primal: Any, tangent: Any) -> Any:
+        if type(tangent) is Zero:
+            return primal
+        return self.tracer_class(self, primal, tangent)
+
+    def linear(self, primal: Any, tangent: Any) -> Any:
+        """A rule's tangent, checked where that is needed: see `LinearizeTrace`."""
+        return tangent
 
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
@@ -170,11 +183,6 @@ class JVPTrace(Trace):
         if primitive.multiple_results:
             return [self.tracer(x, t) for x, t in zip(out, out_tangent)]
         return self.tracer(out, out_tangent)
-
-    def tracer(self, primal: Any, tangent: Any) -> Any:
-        if type(tangent) is Zero:
-            return primal
-        return JVPTracer(self, primal, tangent)
 
     def process_custom_jvp_call(
         self, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
@@ -190,9 +198,9 @@ class JVPTrace(Trace):
                     symbolic_zeros=symbolic_zeros,
                     **params,
                 )
-        with set_current_trace(self.parent):
+        with set_current_trace(self.split):
             outs, out_tangents = run_custom_jvp(jvp, primals, tangents, symbolic_zeros)
-        return [self.tracer(x, t) for x, t in zip(outs, out_tangents)]
+        return [self.tracer(x, self.linear(x, t)) for x, t in zip(outs, out_tangents)]
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
         primals, tangents = _unzip(self.to_pair(arg) for arg in args)
@@ -203,6 +211,7 @@ class JVPTrace(Trace):
                 )
         with set_current_trace(self.parent):
             outs, residuals = primitive.run_forward(fwd, primals, tangents, **params)
+        with set_current_trace(self.tangent_trace):
             out_tangents = primitive.write_linear(
                 bwd, residuals, tangents, outs, **params
             )
@@ -315,7 +324,7 @@ def _jvp_jaxpr(
 # ----------------------------------------------------------------------------------
 
 
-class LinearizeTrace(Trace):
+class LinearizeTrace(JVPTrace):
     """Computes primals in the parent trace and writes tangents as a linear program.
 
     A primitive's jvp runs under a `JaxprTrace` that sends what involves a tangent to
@@ -328,24 +337,14 @@ class LinearizeTrace(Trace):
     In JAX: `interpreters/ad.py`, `LinearizeTrace`.
     """
 
-    __slots__ = ("parent", "tangent_trace", "tag", "split", "alive")
+    __slots__ = ()
+    tracer_class = LinearizeTracer
+    split: JaxprTrace
 
     def __init__(self, parent: Trace, tangent_trace: DynamicJaxprTrace):
-        self.parent = parent
+        super().__init__(parent, TraceTag())
         self.tangent_trace = tangent_trace
-        self.tag = TraceTag()
         self.split = JaxprTrace(parent, tangent_trace)
-        self.alive = True
-
-    def to_pair(self, value: Any) -> tuple[Any, Any]:
-        if isinstance(value, LinearizeTracer) and _tag(value) is self.tag:
-            return value.primal, value.tangent
-        return value, zero_tangent_of(value)
-
-    def tracer(self, primal: Any, tangent: Any) -> Any:
-        if type(tangent) is Zero:
-            return primal
-        return LinearizeTracer(self, primal, tangent)
 
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
@@ -383,39 +382,6 @@ class LinearizeTrace(Trace):
         # A tangent that depends on no input tangent, such as zeros that a custom rule
         # filled in: being linear, it can only be zero.
         return Zero(get_aval(tangent))
-
-    def process_custom_jvp_call(
-        self, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
-    ):
-        primals, tangents = _unzip(self.to_pair(arg) for arg in args)
-        if all(type(t) is Zero for t in tangents):
-            with set_current_trace(self.parent):
-                return self.parent.process_custom_jvp_call(
-                    primitive,
-                    fun,
-                    jvp,
-                    primals,
-                    symbolic_zeros=symbolic_zeros,
-                    **params,
-                )
-        with set_current_trace(self.split):
-            outs, out_tangents = run_custom_jvp(jvp, primals, tangents, symbolic_zeros)
-        return [self.tracer(x, self.linear(x, t)) for x, t in zip(outs, out_tangents)]
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        primals, tangents = _unzip(self.to_pair(arg) for arg in args)
-        if all(type(t) is Zero for t in tangents):
-            with set_current_trace(self.parent):
-                return self.parent.process_custom_vjp_call(
-                    primitive, fun, fwd, bwd, primals, **params
-                )
-        with set_current_trace(self.parent):
-            outs, residuals = primitive.run_forward(fwd, primals, tangents, **params)
-        with set_current_trace(self.tangent_trace):
-            out_tangents = primitive.write_linear(
-                bwd, residuals, tangents, outs, **params
-            )
-        return [self.tracer(x, t) for x, t in zip(outs, out_tangents)]
 
 
 def linearize(

@@ -51,9 +51,6 @@ class BatchTracer(Tracer):
         self.value = value
         self.batch_dim = batch_dim
 
-    def to_concrete_value(self) -> Any | None:
-        return None
-
     def birth(self) -> str:
         inner = self.value.birth() if isinstance(self.value, Tracer) else ""
         return inner or (

@@ -227,13 +227,9 @@ def is_free_constant(value: Any) -> bool:
     return getattr(value, "nbytes", 0) > MAX_EMBEDDED_BYTES
 
 
+@weakref_lru_cache
 def free_constants(closed: ClosedJaxpr) -> list[Any]:
     """The large constants of a program and of the programs in it, each once."""
-    return _free_constants(closed)
-
-
-@weakref_lru_cache
-def _free_constants(closed: ClosedJaxpr) -> list[Any]:
     found: dict[int, Any] = {}
     for const in closed.consts:
         if is_free_constant(const):

@@ -56,9 +56,6 @@ class DynamicJaxprTracer(Tracer):
         self.aval = aval
         self.atom = atom
 
-    def to_concrete_value(self) -> Any | None:
-        return None
-
     def birth(self) -> str:
         return self._trace.birth_of(self.atom)
 
@@ -199,7 +196,7 @@ class DynamicJaxprTrace(Trace):
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
         pairs = [pair for pair in self.constants.values() if pair[0] in used]
-        jaxpr.constvars = [var for var, _ in pairs if type(var) is not Literal]
+        jaxpr.constvars = [var for var, _ in pairs]
         return jaxpr, [value for _, value in pairs]
 
     def birth_of(self, atom: Atom) -> str:
@@ -306,7 +303,8 @@ class JaxprTrace(Trace):
     A primitive with only known arguments goes to the trace `known` (which may compute,
     or write another program). One with an unknown argument, that is a tracer of the
     trace `unknown`, is written down there; known arguments become its constants: these
-    are the residuals.
+    are the residuals. With `x` known and `t` not, `mul(t, cos(x))` computes `c = cos x`
+    and writes `mul t c`; `c` is a residual.
 
     In JAX: `interpreters/partial_eval.py`, `JaxprTrace`.
     """
@@ -418,7 +416,7 @@ def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def prune_outputs(closed: ClosedJaxpr, keep: Sequence[bool]) -> ClosedJaxpr:
-    """The program with some outputs left out (and what only they needed)."""
+    """The program with some outputs left out; all of its equations stay."""
     if all(keep):
         return closed
     return _prune_outputs(closed, tuple(keep))
