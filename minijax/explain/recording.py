@@ -1,0 +1,312 @@
+"""Recordings: what happened in one run, as plain data that can be kept and shown.
+
+A recording is a dataclass that holds texts, numbers and lists of such; no arrays, no
+HTML, no path of the machine. `to_dict()` makes it JSON, `from_dict()` makes it a
+recording again, `write` and `read` keep it in a file. The views draw recordings and
+nothing else, so what a saved file shows is what a live notebook showed.
+
+Every recording has a headline (one sentence with numbers computed from it), the source
+texts that it points into, and steps, of which `telling` is the one to show first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import inspect
+import json
+import os.path
+import platform
+import sys
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, ClassVar
+
+from minijax import source_info
+from minijax.backend import door
+
+SCHEMA = 1
+
+
+@dataclass
+class Source:
+    """A piece of the user's source: a function, a cell. `first_line` counts from 1."""
+
+    id: int
+    name: str
+    file: str  # a label: the file's base name, or "cell"
+    first_line: int
+    lines: list[str]
+
+
+@dataclass
+class Span:
+    """A part of a source. Lines are the source's own; columns are characters from 0."""
+
+    source: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass
+class Step:
+    """One step of a view: a word for the bar, a sentence for the line below."""
+
+    label: str
+    detail: str
+
+
+@dataclass(kw_only=True)
+class Recording:
+    """What all recordings have. `kind` names the view that draws it."""
+
+    kind: ClassVar[str] = ""
+    kinds: ClassVar[dict[str, type[Recording]]] = {}
+
+    call: str
+    headline: str
+    telling: int = 0
+    sources: list[Source] = field(default_factory=list)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.kind:
+            Recording.kinds[cls.kind] = cls
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the recording as dicts, lists, texts and numbers, ready for JSON."""
+        return {"schema": SCHEMA, "kind": self.kind, **_plain(self)}
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Recording:
+        """The recording that `to_dict` gave `data`.
+
+        Raises ValueError for data that is no recording, or one of a newer minijax.
+        """
+        if not isinstance(data, dict) or "schema" not in data or "kind" not in data:
+            raise ValueError("this is no recording of minijax: it names no schema.")
+        if data["schema"] > SCHEMA:
+            raise ValueError(
+                f"this recording has schema {data['schema']}, and this minijax reads "
+                f"up to {SCHEMA}; upgrade minijax to open it."
+            )
+        kind = Recording.kinds.get(data["kind"])
+        if kind is None:
+            raise ValueError(f"there is no view for recordings of {data['kind']!r}.")
+        return _built(kind, data)
+
+    def write(self, path: str | os.PathLike[str], command: str = "") -> None:
+        """Writes the recording as gzipped JSON, with versions and the date inside."""
+        page = {"made": versions() | {"command": command}, **self.to_dict()}
+        data = json.dumps(page, ensure_ascii=False, separators=(",", ":")).encode()
+        # Without a time inside, equal recordings are equal files.
+        Path(path).write_bytes(gzip.compress(data, mtime=0))
+
+
+def read(path: str | os.PathLike[str]) -> Recording:
+    """The recording that was written to `path`; ValueError if there is none in it."""
+    try:
+        data = json.loads(gzip.decompress(Path(path).read_bytes()))
+    except (gzip.BadGzipFile, UnicodeDecodeError, json.JSONDecodeError, EOFError):
+        raise ValueError(f"{path} holds no recording (gzipped JSON).") from None
+    return Recording.from_dict(data)
+
+
+def versions() -> dict[str, str]:
+    """With what, and when, something was recorded."""
+    return {
+        "jaxlib": door.jaxlib_version_text,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "date": date.today().isoformat(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """`value` as JSON has it. Faster than `dataclasses.asdict`, which copies deeply."""
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
+
+
+_names: dict[type, list[str]] = {}
+
+
+def _field_names(kind: type) -> list[str]:
+    names = _names.get(kind)
+    if names is None:
+        if not dataclasses.is_dataclass(kind):
+            raise TypeError(f"a recording holds plain data, not {kind.__name__}")
+        names = _names[kind] = [f.name for f in dataclasses.fields(kind)]
+    return names
+
+
+def _built(kind: Any, value: Any) -> Any:
+    """The inverse of `_plain`, guided by the types that dataclasses declare."""
+    if value is None:
+        return None
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, types.UnionType):
+        options = [one for one in typing.get_args(kind) if one is not type(None)]
+        return _built(options[0], value) if len(options) == 1 else value
+    if origin is list:
+        (item,) = typing.get_args(kind)
+        return [_built(item, part) for part in value]
+    if dataclasses.is_dataclass(kind) and isinstance(value, dict):
+        hints = typing.get_type_hints(kind)
+        names = [name for name in _field_names(kind) if name in value]
+        return kind(**{name: _built(hints[name], value[name]) for name in names})
+    return value
+
+
+# ---- sources ------------------------------------------------------------------------
+
+
+class Sources:
+    """Collects the source texts that a recording points into, each once."""
+
+    def __init__(self) -> None:
+        self.found: list[Source] = []
+        self.ids: dict[types.CodeType, int | None] = {}
+        self.files: dict[str, list[tuple[int, int, int]]] = {}
+
+    def add_function(self, function: Callable) -> int | None:
+        """The id of a function's source; None when Python cannot find any."""
+        function = inspect.unwrap(function)
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        return None if code is None else self.add_code(code)
+
+    def add_code(self, code: types.CodeType) -> int | None:
+        """The id of the source of a function's code."""
+        if code in self.ids:
+            return self.ids[code]
+        number: int | None = None
+        try:
+            lines, first = inspect.getsourcelines(code)
+        except (OSError, TypeError):
+            lines, first = [], 0
+        if lines:
+            first = max(first, 1)
+            number = self.covering(code.co_filename, first, first + len(lines) - 1)
+            if number is None:
+                number = self.add_lines(code.co_name, code.co_filename, first, lines)
+        self.ids[code] = number
+        return number
+
+    def covering(self, file: str, first: int, last: int) -> int | None:
+        """The source that already holds these lines, as that of an inner function."""
+        for start, end, number in self.files.get(file, ()):
+            if start <= first and last <= end:
+                return number
+        return None
+
+    def add_lines(self, name: str, file: str, first: int, lines: list[str]) -> int:
+        """Adds a text; returns its id."""
+        number = len(self.found)
+        text = [line.rstrip("\n") for line in lines]
+        self.found.append(Source(number, name, file_label(file), first, text))
+        last = first + len(text) - 1
+        self.files.setdefault(file, []).append((first, last, number))
+        return number
+
+    def span(self, code: types.CodeType, instruction: int) -> Span | None:
+        """The span of the expression that a frame's instruction belongs to."""
+        number = self.add_code(code)
+        positions = _positions(code)
+        index = instruction // 2
+        if number is None or not 0 <= index < len(positions):
+            return None
+        line, end_line, column, end_column = positions[index]
+        if line is None or end_line is None or column is None or end_column is None:
+            return None
+        return self.in_characters(number, line, column, end_line, end_column)
+
+    def frame_span(self, frame: Any) -> Span | None:
+        """The span of a `source_info.Frame`, if its source is among those added."""
+        for start, end, number in self.files.get(frame.file_name, ()):
+            if start <= frame.start_line <= end and frame.end_column:
+                return self.in_characters(
+                    number,
+                    frame.start_line,
+                    frame.start_column,
+                    frame.end_line,
+                    frame.end_column,
+                )
+        return None
+
+    def in_characters(
+        self, number: int, line: int, column: int, end_line: int, end_column: int
+    ) -> Span:
+        """A span whose columns Python counted in bytes of UTF-8."""
+        return Span(
+            number,
+            line,
+            self.characters(number, line, column),
+            end_line,
+            self.characters(number, end_line, end_column),
+        )
+
+    def characters(self, number: int, line: int, column: int) -> int:
+        """A column that Python counts in bytes of UTF-8, in characters."""
+        source = self.found[number]
+        index = line - source.first_line
+        if not 0 <= index < len(source.lines):
+            return column
+        text = source.lines[index]
+        if text.isascii():
+            return column
+        return len(text.encode()[:column].decode(errors="ignore"))
+
+
+_positions_of: dict[types.CodeType, list[tuple]] = {}
+
+
+def _positions(code: types.CodeType) -> list[tuple]:
+    positions = _positions_of.get(code)
+    if positions is None:
+        positions = _positions_of[code] = list(code.co_positions())
+    return positions
+
+
+def file_label(file_name: str) -> str:
+    """Returns a file's name without its folders; a notebook's cell is "cell".
+
+    A recording may be shown to others: it carries no path of the machine.
+    """
+    if "ipykernel" in file_name or file_name.startswith("<ipython"):
+        return "cell"
+    return os.path.basename(file_name)
+
+
+def count_in_words(number: int, noun: str) -> str:
+    """Returns for example "1 equation" or "5 equations"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def signature(types_of_inputs: list[str]) -> str:
+    """Returns the inputs' types, with the middle of a long list left out."""
+    if len(types_of_inputs) <= 4:
+        return ", ".join(types_of_inputs)
+    first, last = types_of_inputs[0], types_of_inputs[-1]
+    return f"{first}, ... {len(types_of_inputs)} inputs ..., {last}"
+
+
+def user_frame_now() -> types.FrameType | None:
+    """The user's innermost frame on the Python stack of this thread."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if source_info.is_user_filename(frame.f_code.co_filename):
+            return frame
+        frame = frame.f_back
+    return None
