@@ -8,6 +8,8 @@
 The names are JAX's. The core's reading order stands at the top of `minijax/core.py`.
 """
 
+from minijax import custom_batching as custom_batching
+from minijax import custom_derivatives as custom_derivatives
 from minijax import errors as errors
 from minijax import lax as lax
 from minijax import nn as nn
@@ -67,7 +69,9 @@ from minijax.core import ShapeDtypeStruct as ShapeDtypeStruct
 from minijax.core import ensure_compile_time_eval as ensure_compile_time_eval
 from minijax.core import typeof as typeof
 from minijax.custom_backward import custom_vjp as custom_vjp
-from minijax.custom_derivatives import custom_jvp as custom_jvp
+from minijax.custom_forward import custom_jvp as custom_jvp
+from minijax.custom_gradients import closure_convert as closure_convert
+from minijax.custom_gradients import custom_gradient as custom_gradient
 from minijax.dtypes import float0 as float0
 from minijax.primitives.mutable_arrays import freeze as freeze
 from minijax.primitives.mutable_arrays import new_ref as new_ref

@@ -249,7 +249,7 @@ def print_eqn(eqn: JaxprEqn) -> str:
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
     """The programs that an equation's parameters carry, in the order of the names."""
     for value in params.values():
-        for item in value if type(value) is tuple else (value,):
+        for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, ClosedJaxpr):
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):

@@ -24,17 +24,19 @@ from minijax.core import (
     mapped_aval,
     no_effects,
 )
-from minijax.custom_derivatives import (
+from minijax.custom_forward import (
     FlatCall,
     RunJaxpr,
     as_array,
     custom_call_dce,
+    custom_call_discharge,
     custom_jvp_call_p,
     flatten_arrays,
     nondiff_positions,
     positional_arguments,
     split_static,
     trace_call,
+    write_call,
 )
 from minijax.interpreters import batching
 from minijax.pretty import printed_first
@@ -316,9 +318,7 @@ class CustomVJPCallPrimitive(Primitive):
             "num_consts": len(consts),
             "symbolic_zeros": symbolic_zeros,
         }
-        return trace.add_eqn(
-            self, [*consts, *args], closed.out_avals, params, closed.effects
-        )
+        return write_call(trace, self, closed, [*consts, *args], params)
 
     def run_forward(
         self, fwd: Callable, primals: Sequence[Any], tangents: Sequence[Any], **_: Any
@@ -492,6 +492,7 @@ custom_vjp_call_p.type_rule = custom_jvp_call_p.type_rule
 custom_vjp_call_p.transpose = custom_jvp_call_p.transpose
 custom_vjp_call_p.lowerings = custom_jvp_call_p.lowerings
 custom_vjp_call_p.dce = custom_call_dce
+custom_vjp_call_p.discharge = custom_call_discharge
 for _rule in ("jvp", "batch"):
     custom_vjp_call_p.without(
         _rule, "traces treat custom calls by a method of their own"

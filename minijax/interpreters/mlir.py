@@ -244,7 +244,7 @@ def free_constants(closed: ClosedJaxpr) -> list[Any]:
 def closed_jaxprs_in(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
     """The closed programs that an equation carries."""
     for value in eqn.params.values():
-        for item in value if type(value) is tuple else (value,):
+        for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, ClosedJaxpr):
                 yield item
 

@@ -17,6 +17,9 @@ from minijax.control_flow.general_reduction import (
 from minijax.control_flow.general_windows import (
     reduce_window, reduce_window_p,
 )
+from minijax.control_flow.solves import (
+    custom_linear_solve, custom_root, linear_solve_p,
+)
 from minijax.primitives.accuracy import (
     AccuracyMode, Tolerance,
 )

@@ -7,5 +7,4 @@ _FLOORS = "JAX's rule calls a function of jax.numpy, here floors above: other eq
 
 DIFFERENCES: dict[str, str] = {
     "maps/ppermute_ring": _FLOORS,
-    "custom_rules/gradient_by_custom_gradient": "custom_gradient belongs to issue 4",
 }
