@@ -8,6 +8,7 @@
 The names are JAX's. The core's reading order stands at the top of `minijax/core.py`.
 """
 
+from minijax import ad_checkpoint as ad_checkpoint
 from minijax import custom_batching as custom_batching
 from minijax import custom_derivatives as custom_derivatives
 from minijax import errors as errors
@@ -20,6 +21,9 @@ from minijax import sharding as sharding
 from minijax import tree as tree
 from minijax import tree_util as tree_util
 from minijax import typing as typing
+from minijax.ad_checkpoint import checkpoint as checkpoint
+from minijax.ad_checkpoint import checkpoint_policies as checkpoint_policies
+from minijax.ad_checkpoint import remat as remat
 from minijax.api import block_until_ready as block_until_ready
 from minijax.api import clear_caches as clear_caches
 from minijax.api import copy_to_host_async as copy_to_host_async

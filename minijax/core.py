@@ -321,6 +321,7 @@ class Primitive:
         self.partial_eval: Callable | None = None
         self.dce: Callable | None = None
         self.staging: Callable | None = None
+        self.partial_eval_custom: Callable | None = None
         self.discharge: Callable | None = None
         self.pretty: Any = None  # (params) -> params to print
         self.bind_params: Callable | None = None

@@ -42,6 +42,7 @@ from minijax.interpreters import (
     dispatch,
     mlir,
     partial_eval,
+    rematerialize,
 )
 from minijax.rules import Accumulator, NullAccumulator, Zero
 from minijax.tree_util import tree_flatten, tree_unflatten
@@ -574,6 +575,7 @@ def _jit_discharge(
 
 
 jit_p.discharge = _jit_discharge
+jit_p.partial_eval_custom = rematerialize.closed_call_rule(changed)
 
 
 @pretty.borrows_names
