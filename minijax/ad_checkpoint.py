@@ -321,12 +321,10 @@ def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[A
     )
     # Of the staged program, only the unknown outputs are wanted.
     wanted = where(split.inst_out, split.unknown_out)
-    rest, used = partial_eval.dce_jaxpr(split.staged, wanted)
+    rest, used = _dce(split.staged, tuple(wanted))
     used_res, used_args = used[: split.num_res], used[split.num_res :]
     num_known = len(split.known.outvars) - split.num_res
-    known, used_known = partial_eval.dce_jaxpr(
-        split.known, [True] * num_known + used_res
-    )
+    known, used_known = _dce(split.known, (*[True] * num_known, *used_res))
     rounded = _insert_reduce_precision(known, sum(used_res))
     known_args = where(used_known, where_not(unknown, args))
     with set_current_trace(trace.known):

@@ -111,6 +111,7 @@ REACHED_ELSEWHERE = {
         "custom_linear_solve custom_vmap_call linear_call".split(),
         "tests/programs/test_custom_rules.py",
     ),
+    **dict.fromkeys("remat2 name".split(), "tests/programs/test_checkpoint.py"),
     "custom_vjp_call": "tests/golden/programs/custom_rules.py",
     "custom_lin": "tests/golden/programs/custom_rules.py",
 }
