@@ -1,49 +1,39 @@
 """`see.jaxpr`: the printed jaxpr, each variable linked to its definition and uses.
 
 The left column is the printer's text, letter for letter. The right one gives, for each
-equation, the user's line and what the primitive does. Hovering a variable marks where
-it is defined and used; the arrow keys go from equation to equation.
+equation, the user's line and what the primitive does; the source stands beside it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import Any
 
 from minijax.core import ClosedJaxpr, Jaxpr
-from minijax.explain.jaxpr import (
-    Equation,
-    JaxprRecording,
-    Line,
-    Piece,
-    record_jaxpr,
-)
-from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT, style_sheet
-from minijax_widgets.view import View
+from minijax.explain import foreign
+from minijax.explain.jaxpr import Equation, JaxprRecording, Line, Piece, record_jaxpr
+from minijax_widgets import frame as picture
+from minijax_widgets.code import code_panes, key_of_line, mark_of
+from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
-ROWS_IN_TWIN = 12
-LAST_ROWS_IN_TWIN = 5
-# A browser shows this many rows without delay; beyond, the text has the whole.
-ROWS_IN_PAGE = 2_000
-# Inline: a notebook that is not trusted keeps nothing else, and has its own colours.
-CELL = (
-    "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px;"
-    f"background:{LIGHT['base']};color:{LIGHT['text']}"
-)
+# Above this many equations, those of one source line fold into a group.
+MANY = 300
 
 
-def jaxpr(
-    function: Callable[..., Any] | ClosedJaxpr | Jaxpr, *args: Any, **kwargs: Any
-) -> JaxprView:
+def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View:
     """Shows a jaxpr, or that of `function` traced on the given arguments.
 
     `args` and `kwargs` are the function's own; arrays and `ShapeDtypeStruct`s serve
-    alike, since only shapes and types are looked at. Raises TypeError for arguments
-    beside a jaxpr, and what tracing raises.
+    alike, since only shapes and types are looked at. A jaxpr may be minijax's or JAX's
+    own. With two jaxprs the view shows what changed from the first to the second.
+    Raises TypeError for arguments beside a jaxpr, and what tracing raises.
     """
-    if isinstance(function, (ClosedJaxpr, Jaxpr)):
+    if is_jaxpr(function):
+        if len(args) == 1 and is_jaxpr(args[0]) and not kwargs:
+            from minijax_widgets.difference_view import difference
+
+            return difference(function, args[0])
         if args or kwargs:
             raise TypeError(
                 "see.jaxpr got a jaxpr and arguments; a jaxpr is traced already, so "
@@ -53,6 +43,11 @@ def jaxpr(
     from minijax.api import make_jaxpr
 
     return JaxprView(record_jaxpr(make_jaxpr(function)(*args, **kwargs)))
+
+
+def is_jaxpr(value: Any) -> bool:
+    """Whether `value` is a jaxpr, of minijax or of JAX."""
+    return isinstance(value, (ClosedJaxpr, Jaxpr)) or foreign.is_jaxpr(value)
 
 
 class JaxprView(View):
@@ -66,11 +61,7 @@ class JaxprView(View):
         """Returns the headline and one row for each equation, at most 100 columns."""
         record = self.recording
         rows = [self.row(equation) for equation in record.equations]
-        if not full and len(rows) > ROWS_IN_TWIN + LAST_ROWS_IN_TWIN:
-            hidden = len(rows) - ROWS_IN_TWIN - LAST_ROWS_IN_TWIN
-            note = f"  ... {hidden:,} more: print(v.text(full=True))"
-            rows = [*rows[:ROWS_IN_TWIN], note, *rows[-LAST_ROWS_IN_TWIN:]]
-        return "\n".join([record.headline, *rows])
+        return "\n".join([record.headline, *shortened(rows, full)])
 
     def row(self, equation: Equation) -> str:
         """Returns one equation's row of the text twin."""
@@ -127,72 +118,104 @@ class JaxprView(View):
             said.append("returned")
         return "; ".join(said) or "not used"
 
-    # ---- HTML ----------------------------------------------------------------------
+    def detail(self, equation: Equation) -> str:
+        """Returns all that is known about an equation, as a few sentences."""
+        parts = [self.short(equation)]
+        if equation.meaning:
+            parts.append(equation.meaning)
+        if equation.span is not None:
+            span = equation.span
+            source = self.recording.sources[span.source]
+            text = self.recording.span_text(equation)
+            parts.append(f"{source.file}, line {span.line}: {text}")
+        parts.append(self.uses_in_words(equation))
+        told = "  |  ".join(parts)
+        if equation.parameters:
+            named = [f"{name} = {text}" for name, text in equation.parameters.items()]
+            told += "\n" + "   ".join(named)
+        return told
 
-    def to_html(self) -> str:
-        """Returns the view as one self-contained `<div>`; user text is escaped."""
+    # ---- the picture ---------------------------------------------------------------
+
+    def frame(self) -> picture.Frame:
+        """Returns the picture: the program, and the source that made it."""
         record = self.recording
-        rows = "".join(self.html_row(line) for line in record.lines[:ROWS_IN_PAGE])
-        if len(record.lines) > ROWS_IN_PAGE:
-            hidden = len(record.lines) - ROWS_IN_PAGE
-            note = f"... {hidden:,} more lines: print(v.text(full=True))"
-            rows += f'<tr><td colspan="4" style="{CELL};padding:0 8px">{note}</td></tr>'
-        box = (
-            f"background:{LIGHT['base']};color:{LIGHT['text']};padding:8px 12px;"
-            f"border-radius:4px;font:13px/20px {TEXT}"
-        )
-        detail = (
-            f"min-height:20px;margin-top:8px;padding:4px 8px;border-left:3px solid "
-            f"{LIGHT['line']};background:{LIGHT['panel']}"
-        )
-        return (
-            '<div class="minijax-view">'
-            f"{style_sheet()}"
-            f'<div class="mj-box" tabindex="0" role="group" style="{box}" '
-            'aria-label="jaxpr; up and down arrows step through its equations">'
-            f'<div style="font-size:15px;line-height:22px;font-weight:600;'
-            f'margin-bottom:8px">{escape(record.headline)}</div>'
-            '<div style="overflow-x:auto">'
-            '<table style="border-collapse:collapse;border:0;margin:0;'
-            f'font:13px/20px {CODE}"><tbody>{rows}</tbody></table></div>'
-            f'<div class="mj-detail" aria-live="polite" style="{detail}">'
-            f"{escape(self.detail(record.telling))}</div>"
-            f"</div>{SCRIPT}</div>"
+        spans = [e.span for e in record.equations if e.span is not None]
+        sources = code_panes(record.sources, spans)
+        program = picture.Pane("", self.rows(), weight=2.0)
+        # The program comes first; the source panes follow in their order.
+        panes = [program, *sources.panes]
+        steps = []
+        for equation in record.equations:
+            on = [f"e{equation.id}", *(f"v{r}" for r in equation.results)]
+            marks = mark_of(sources, equation.span, first_pane=1)
+            step = picture.FrameStep(
+                equation.primitive, self.detail(equation), on, marks
+            )
+            steps.append(step)
+        return picture.Frame(
+            kind="jaxpr",
+            call=record.call,
+            headline=record.headline,
+            panes=panes,
+            steps=steps,
+            telling=record.telling,
+            text=record.text,
         )
 
-    def html_row(self, line: Line) -> str:
-        """Returns one printed line, with its rail, as a table row."""
-        code = "".join(self.html_piece(piece) for piece in line.pieces)
-        if line.equation is None:
-            # A line of the frame may be long; it must not push the rail away.
-            return (
-                f'<tr class="mj-row" style="border:0"><td class="mj-code" colspan="4" '
-                f'style="{CELL};padding:0 8px">{code}</td></tr>'
-            )
-        equation = self.recording.equations[line.equation]
-        rail = ["", "", ""]
-        if self.opens(line, equation):
-            if equation.span is not None:
-                rail[0] = str(equation.span.line)
-                rail[1] = cut(equation.span.text, 32)
-            rail[2] = equation.meaning
-        selected = equation.id == self.recording.telling
-        names = "mj-row mj-on" if selected else "mj-row"
-        ground = f"background:{LIGHT['panel' if selected else 'base']}"
-        ink = f"color:{PALETTE['constant'][0]}"
-        detail = escape(self.detail(equation.id), quote=True)
-        return (
-            f'<tr class="{names}" data-e="{equation.id}" data-d="{detail}" '
-            f'style="border:0;{ground}">'
-            f'<td class="mj-code" style="{CELL};padding:0 24px 0 8px;{ground}">'
-            f"{code}</td>"
-            + "".join(
-                f'<td class="mj-rail" style="{CELL};padding:0 16px 0 0;{ink};{ground}">'
-                f"{escape(text)}</td>"
-                for text in rail
-            )
-            + "</tr>"
+    def rows(self) -> list[picture.Row]:
+        """Returns the printed lines as rows; the lines of an inner program fold."""
+        record = self.recording
+        rows = []
+        grouped = len(record.equations) > MANY
+        last_line: int | None = -1
+        for line in record.lines:
+            if grouped and line.equation is not None:
+                span = record.equations[line.equation].span
+                here = span.line if span is not None else None
+                opens = self.opens(line, record.equations[line.equation])
+                if opens and here != last_line and self.top_level(line.equation):
+                    rows.append(self.group(line.equation, here))
+                    last_line = here
+            rows.append(self.line(line, 1 if grouped and line.equation is not None else 0))
+        return rows
+
+    def top_level(self, number: int) -> bool:
+        """Whether an equation stands in the outermost program."""
+        return self.recording.equations[number].parent is None
+
+    def group(self, first: int, line: int | None) -> picture.Row:
+        """Returns the row over the equations that one source line made in a row."""
+        record = self.recording
+        count = 0
+        for equation in record.equations[first:]:
+            here = equation.span.line if equation.span else None
+            if equation.parent is None and here != line:
+                break
+            count += 1
+        where = f"line {line}" if line is not None else "no line of yours"
+        equations = "1 equation" if count == 1 else f"{count:,} equations"
+        text = f"{where}: {equations}"
+        told = record.span_text(record.equations[first])
+        return picture.Row(
+            [text, told], look="group", go=first, folded=True, keys=key_of_line(None)
         )
+
+    def line(self, line: Line, depth: int) -> picture.Row:
+        """Returns a printed line with its rail."""
+        code = [self.piece(piece) for piece in line.pieces]
+        if line.equation is None:
+            return picture.Row([code])
+        record = self.recording
+        equation = record.equations[line.equation]
+        keys = [f"e{equation.id}"]
+        if equation.span is not None:
+            keys.append(f"l{equation.span.source}:{equation.span.line}")
+        if not self.opens(line, equation):
+            return picture.Row([code], keys=keys[:1], go=equation.id, depth=depth)
+        where = str(equation.span.line) if equation.span else ""
+        cells: list[Any] = [code, where, equation.meaning]
+        return picture.Row(cells, keys=keys, go=equation.id, depth=depth)
 
     def opens(self, line: Line, equation: Equation) -> bool:
         """Says whether `line` is the one that defines the equation's results."""
@@ -200,90 +223,17 @@ class JaxprView(View):
             return True
         return any(p.defines and p.variable in equation.results for p in line.pieces)
 
-    def html_piece(self, piece: Piece) -> str:
-        """Returns a part of a line; a variable is a span that knows its id."""
-        text = escape(piece.text)
+    def piece(self, piece: Piece) -> picture.Piece:
+        """Returns a part of a line; a variable knows its id."""
         if piece.variable is None:
-            return text
+            return picture.Piece(piece.text)
         variable = self.recording.variables[piece.variable]
-        role, name = "value", "v"
+        role = "value"
         if variable.role != "value":
-            role, name = "constant", "c"
+            role = "constant"
         elif variable.returned:
-            role, name = "result", "r"
-        classes = f"mj-n mj-{name}" + (" mj-d" if piece.defines else "")
-        title = escape(f"{variable.name}: {variable.type}", quote=True)
-        return (
-            f'<span class="{classes}" data-v="{piece.variable}" title="{title}" '
-            f'style="color:{PALETTE[role][0]};font-weight:600">{text}</span>'
-        )
-
-    def detail(self, number: int | None) -> str:
-        """Returns all that is known about an equation, in one line."""
-        if number is None:
-            return "This program has no equations."
-        equation = self.recording.equations[number]
-        parts = [self.short(equation)]
-        if equation.meaning:
-            parts.append(equation.meaning)
-        if equation.span is not None:
-            span = equation.span
-            parts.append(f"{span.file}, line {span.line}: {span.text}")
-        parts.append(self.uses_in_words(equation))
-        return "  |  ".join(parts)
+            role = "batch"
+        return picture.Piece(piece.text, role, f"v{piece.variable}", piece.defines)
 
 
-def cut(text: str, width: int) -> str:
-    """Returns `text`, or its beginning and three dots, in at most `width` columns."""
-    return text if len(text) <= width else text[: width - 3] + "..."
-
-
-# Runs once for each view on the page. Keys without modifiers stay inside the view, so
-# that a notebook does not act on them; Escape gives the focus back.
-SCRIPT = """<script>(function(){
-document.querySelectorAll('.minijax-view:not([data-live])').forEach(function(root){
-root.setAttribute('data-live','');
-var box=root.querySelector('.mj-box'),detail=root.querySelector('.mj-detail');
-if(!box)return;
-var rows=[].slice.call(root.querySelectorAll('tr[data-e]'));
-function select(row){if(!row)return;
-var number=row.getAttribute('data-e');
-rows.forEach(function(other){
-other.classList.toggle('mj-on',other.getAttribute('data-e')===number);
-other.style.background='';[].forEach.call(other.cells,
-function(cell){cell.style.background='';});});
-detail.textContent=row.getAttribute('data-d');
-row.scrollIntoView({block:'nearest',inline:'start'});}
-function mark(number){
-root.querySelectorAll('.mj-def,.mj-use').forEach(function(name){
-name.classList.remove('mj-def','mj-use');});
-if(number===null)return;
-root.querySelectorAll('[data-v="'+number+'"]').forEach(function(name){
-name.classList.add(name.classList.contains('mj-d')?'mj-def':'mj-use');});}
-function made(row){var name=row&&row.querySelector('.mj-d');
-mark(name?name.getAttribute('data-v'):null);}
-function chosen(){return rows.filter(function(row){
-return row.classList.contains('mj-on');});}
-function step(by){var numbers=[];rows.forEach(function(row){
-var n=row.getAttribute('data-e');
-if(numbers.indexOf(n)<0)numbers.push(n);});
-var on=chosen(),at=on.length?numbers.indexOf(on[0].getAttribute('data-e')):-1;
-at=Math.max(0,Math.min(numbers.length-1,at+by));
-var row=rows.filter(function(r){return r.getAttribute('data-e')===numbers[at];})[0];
-select(row);made(row);}
-box.addEventListener('mouseover',function(event){
-var name=event.target.closest('[data-v]');
-if(name)mark(name.getAttribute('data-v'));else made(chosen()[0]);});
-box.addEventListener('mouseleave',function(){made(chosen()[0]);});
-box.addEventListener('click',function(event){
-var row=event.target.closest('tr[data-e]');if(row){select(row);made(row);}});
-box.addEventListener('keydown',function(event){
-if(event.ctrlKey||event.metaKey||event.altKey)return;
-if(event.shiftKey&&event.key==='Enter')return;
-if(event.key==='Escape'){box.blur();return;}
-if(event.key==='Tab')return;
-event.stopPropagation();
-var by={ArrowDown:1,ArrowRight:1,ArrowUp:-1,ArrowLeft:-1,Home:-1e9,End:1e9}[event.key];
-if(by){event.preventDefault();step(by);}});
-made(chosen()[0]);
-});})();</script>"""
+views["jaxpr"] = JaxprView

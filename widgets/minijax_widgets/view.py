@@ -1,12 +1,28 @@
-"""What all views share: one object that is HTML in a notebook and text elsewhere."""
+"""What all views share: a recording, its text twin, and the ways onto the screen.
+
+In a notebook a view is one piece of HTML: the static frame, and a script with the
+player and the recording inside, both compressed. The script turns the frame into the
+player; a notebook that is not trusted drops the script and keeps the frame.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import gzip
+import hashlib
 import os
 from abc import ABC, abstractmethod
 from html import escape
 from pathlib import Path
 from typing import Any
+
+from minijax.explain.recording import Recording
+from minijax.explain.recording import read as read_recording
+from minijax_widgets.frame import Frame
+from minijax_widgets.style import LIGHT, TEXT
+
+STATIC = Path(__file__).parent / "static"
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -20,14 +36,30 @@ body {{ margin: 16px; background: #FFFFFF; }}
 </style>
 </head>
 <body>
+<main>
 {body}
+</main>
 </body>
 </html>
 """
 
+# Runs where the notebook puts it. The player is unpacked once a page.
+STARTER = """<script>(function(){
+var frame="%(frame)s",code="%(code)s";
+function unpack(text){
+var bytes=Uint8Array.from(atob(text),function(c){return c.charCodeAt(0)});
+return new Response(new Blob([bytes]).stream().pipeThrough(
+new DecompressionStream("gzip"))).text()}
+var w=globalThis,p=w.minijaxPlayers=w.minijaxPlayers||{};
+p["%(version)s"]=p["%(version)s"]||unpack(code).then(function(text){
+return new Function(text+";return minijaxPlayer")()});
+Promise.all([p["%(version)s"],unpack(frame)]).then(function(both){
+both[0].mount("%(id)s",JSON.parse(both[1]))});
+})()</script>"""
+
 
 class View(ABC):
-    """A recording, and how it looks. Subclasses give `text` and `to_html`."""
+    """A recording, and how it looks. Subclasses give `text` and `frame`."""
 
     def __init__(self, recording: Any) -> None:
         self.recording = recording
@@ -37,11 +69,65 @@ class View(ABC):
         """Returns the text twin; `full=True` prints every row of a long one."""
 
     @abstractmethod
+    def frame(self) -> Frame:
+        """Returns the picture: what the player draws."""
+
+    def static_html(self) -> str:
+        """Returns the picture at its telling step, without any script."""
+        return self.frame().static_html()
+
     def to_html(self) -> str:
         """Returns the view as one self-contained piece of HTML."""
+        frame = self.frame()
+        page = frame.to_json()
+        name = hashlib.sha256(page.encode()).hexdigest()[:16]
+        code, version = player()
+        box = (
+            f"background:{LIGHT['base']};color:{LIGHT['text']};padding:8px 12px;"
+            f"border-radius:4px;font:13px/20px {TEXT}"
+        )
+        start = STARTER % {
+            "frame": packed(page),
+            "code": code,
+            "version": version,
+            "id": name,
+        }
+        return (
+            f'<div class="minijax-view" data-mj="{name}" style="{box}">'
+            f"{frame.static_html()}</div>{start}"
+        )
+
+    def to_svg(self) -> str:
+        """Returns the view as an SVG picture; TypeError for one that is a table."""
+        raise TypeError(
+            f"{type(self).__name__} is made of text and tables and has no SVG; use "
+            "save('view.html'), or print(view.text(full=True))."
+        )
+
+    @functools.cached_property
+    def widget(self) -> Any:
+        """The same picture as a widget with the traits `step` and `selection`.
+
+        Raises ImportError without the extra `minijax[lab]`.
+        """
+        from minijax_widgets.widget import PlayerWidget
+
+        return PlayerWidget.of(self.frame())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the view to one HTML file, which opens without a network."""
+        """Writes the view: `.html` a page that opens without a network, `.json.gz` the
+        recording, which `see.open` shows again.
+
+        Raises ValueError for a path with another ending.
+        """
+        if str(path).endswith(".json.gz"):
+            self.recording.write(path)
+            return
+        if not str(path).endswith((".html", ".htm")):
+            raise ValueError(
+                f"a view is saved as .html or .json.gz, and {os.fspath(path)!r} ends in "
+                "neither."
+            )
         title = escape(self.recording.headline)
         page = PAGE.format(title=title, body=self.to_html())
         Path(path).write_text(page, encoding="utf-8")
@@ -51,3 +137,42 @@ class View(ABC):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict:
         return {"text/plain": self.text(), "text/html": self.to_html()}
+
+
+def packed(text: str) -> str:
+    """Returns a text compressed and in letters that a script may hold."""
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+@functools.cache
+def player() -> tuple[str, str]:
+    """Returns the player's code, compressed, and a name for this version of it."""
+    code = (STATIC / "player.js").read_text(encoding="utf-8")
+    return packed(code), hashlib.sha256(code.encode()).hexdigest()[:12]
+
+
+# What draws a recording of each kind; each view's module adds its own.
+views: dict[str, type[View]] = {}
+
+
+def open_view(path: str | os.PathLike[str]) -> View:
+    """`see.open`: shows a recording that `view.save("name.json.gz")` wrote.
+
+    Raises ValueError for a file that holds none.
+    """
+    recording: Recording = read_recording(path)
+    return views[recording.kind](recording)
+
+
+def cut(text: str, width: int) -> str:
+    """Returns `text`, or its beginning and three dots, in at most `width` columns."""
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def shortened(rows: list[str], full: bool, first: int = 12, last: int = 5) -> list[str]:
+    """Returns a twin's rows, the middle of a long list replaced by how to see it."""
+    if full or len(rows) <= first + last:
+        return rows
+    hidden = len(rows) - first - last
+    note = f"  ... {hidden:,} more: print(v.text(full=True))"
+    return [*rows[:first], note, *rows[-last:]]

@@ -1,0 +1,80 @@
+"""Source panes: the user's lines beside a picture, and the spans that steps light."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from minijax.explain.recording import Source, Span
+from minijax_widgets.frame import Pane, Row
+
+
+@dataclass
+class CodePanes:
+    """One pane for each source that is shown, and where each source went."""
+
+    panes: list[Pane]
+    numbers: dict[int, int]  # source id -> position among `panes`
+    sources: list[Source]
+
+
+def code_panes(
+    sources: list[Source], spans: Iterable[Span] | None = None, weight: float = 1.0
+) -> CodePanes:
+    """Returns the panes of the sources that `spans` point into (None: of all)."""
+    used = None if spans is None else {span.source for span in spans}
+    panes: list[Pane] = []
+    numbers: dict[int, int] = {}
+    for source in sources:
+        if used is not None and source.id not in used:
+            continue
+        numbers[source.id] = len(panes)
+        rows = [
+            Row(
+                [str(source.first_line + offset), line],
+                keys=[f"l{source.id}:{source.first_line + offset}"],
+            )
+            for offset, line in enumerate(dedented(source.lines))
+        ]
+        title = f"{source.name}, {source.file}"
+        panes.append(Pane(title, rows, kind="code", weight=weight))
+    return CodePanes(panes, numbers, sources)
+
+
+def indentation(lines: list[str]) -> int:
+    """Returns by how many columns all lines are indented."""
+    depths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
+    return min(depths, default=0)
+
+
+def dedented(lines: list[str]) -> list[str]:
+    """Returns the lines without the columns that all of them leave empty."""
+    depth = indentation(lines)
+    return [line[depth:] for line in lines]
+
+
+def mark_of(
+    sources: CodePanes, span: Span | None, first_pane: int
+) -> list[tuple[int, int, int, int]]:
+    """Returns a span as the player's marks, one for each of its lines."""
+    if span is None or span.source not in sources.numbers:
+        return []
+    source = sources.sources[span.source]
+    pane = first_pane + sources.numbers[span.source]
+    depth = indentation(source.lines)
+    marks = []
+    for line in range(span.line, span.end_line + 1):
+        row = line - source.first_line
+        if not 0 <= row < len(source.lines):
+            continue
+        text = source.lines[row]
+        start = span.column if line == span.line else len(text) - len(text.lstrip())
+        end = span.end_column if line == span.end_line else len(text)
+        if end > start:
+            marks.append((pane, row, max(0, start - depth), end - depth))
+    return marks
+
+
+def key_of_line(span: Span | None) -> list[str]:
+    """Returns the keys that link a row with its source line."""
+    return [] if span is None else [f"l{span.source}:{span.line}"]

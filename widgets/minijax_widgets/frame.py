@@ -1,0 +1,257 @@
+"""What a view hands the player: panes of rows, and steps that light parts of them.
+
+A view turns its recording into a `Frame`. From a frame come the player's JSON, which
+`widgets/src/player/frame.ts` describes with the same names, and the static frame: the
+finished picture as plain tables for a notebook that is not trusted, in which style
+sheets, variables and inline SVG are lost.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
+
+# A browser shows this many rows of a static frame without delay.
+STATIC_ROWS = 60
+
+
+@dataclass
+class Piece:
+    """A part of a cell's text. What shares `key` is lit together.
+
+    `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash".
+    """
+
+    text: str
+    role: str = ""
+    key: str = ""
+    defines: bool = False
+
+    def to_json(self) -> list[Any]:
+        """Returns `[text, role, key, flags]` without what is missing at the end."""
+        parts: list[Any] = [self.text, self.role, self.key, int(self.defines)]
+        while not parts[-1]:
+            parts.pop()
+            if len(parts) == 1:
+                break
+        return parts
+
+
+@dataclass
+class Row:
+    """A row of a pane: cells of pieces, and how the player treats it.
+
+    `at` is the step from which on the row is there, `go` the step that a click goes to,
+    `depth` makes it belong to the last shallower row, which folds it. `look` is "head",
+    "py", "error", "group", "miss", "add" or "del". `tell` is a sentence about the row.
+    """
+
+    cells: list[list[Piece] | str]
+    keys: list[str] = field(default_factory=list)
+    at: int | None = None
+    go: int | None = None
+    depth: int = 0
+    folded: bool = False
+    tell: str = ""
+    look: str = ""
+
+    def pieces(self) -> list[list[Piece]]:
+        """Returns the cells, texts as single pieces."""
+        return [[Piece(c)] if isinstance(c, str) else c for c in self.cells]
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the row with one-letter names, without what has its usual value."""
+        page: dict[str, Any] = {
+            "c": [[piece.to_json() for piece in cell] for cell in self.pieces()]
+        }
+        if self.keys:
+            page["k"] = self.keys
+        if self.at is not None:
+            page["at"] = self.at
+        if self.go is not None:
+            page["go"] = self.go
+        if self.depth:
+            page["d"] = self.depth
+        if self.folded:
+            page["f"] = True
+        if self.tell:
+            page["t"] = self.tell
+        if self.look:
+            page["s"] = self.look
+        return page
+
+
+@dataclass
+class Pane:
+    """A part of the picture: a table of rows, or lines of code, or a graph."""
+
+    title: str
+    rows: list[Row]
+    kind: str = "table"
+    columns: list[str] | None = None
+    weight: float = 1.0
+    graph: dict[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the pane as the player takes it."""
+        page: dict[str, Any] = {
+            "title": self.title,
+            "kind": self.kind,
+            "rows": [row.to_json() for row in self.rows],
+            "weight": self.weight,
+        }
+        if self.columns:
+            page["columns"] = self.columns
+        if self.graph:
+            page["graph"] = self.graph
+        return page
+
+
+@dataclass
+class FrameStep:
+    """One step: what it is called, what it says, what it lights.
+
+    `marks` are parts of code rows: (pane, row, first column, end column).
+    """
+
+    label: str
+    detail: str
+    on: list[str] = field(default_factory=list)
+    marks: list[tuple[int, int, int, int]] = field(default_factory=list)
+    live: list[tuple[str, str]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the step as the player takes it."""
+        page: dict[str, Any] = {"label": self.label, "detail": self.detail}
+        if self.on:
+            page["on"] = self.on
+        if self.marks:
+            page["marks"] = self.marks
+        if self.live:
+            page["live"] = self.live
+        return page
+
+
+@dataclass
+class Frame:
+    """A whole picture. `telling` is the step to show first."""
+
+    kind: str
+    call: str
+    headline: str
+    panes: list[Pane]
+    steps: list[FrameStep] = field(default_factory=list)
+    telling: int = 0
+    text: str = ""
+    live: str | None = None
+
+    def to_json(self) -> str:
+        """Returns the frame as the player's JSON."""
+        page: dict[str, Any] = {
+            "kind": self.kind,
+            "call": self.call,
+            "headline": self.headline,
+            "telling": self.telling,
+            "steps": [step.to_json() for step in self.steps],
+            "panes": [pane.to_json() for pane in self.panes],
+            "text": self.text,
+        }
+        if self.live is not None:
+            page["live"] = self.live
+        return json.dumps(page, ensure_ascii=False, separators=(",", ":"))
+
+    def static_html(self) -> str:
+        """Returns the telling step as tables with inline colours, in the light theme.
+
+        An untrusted notebook keeps nothing else; everywhere else the player replaces
+        it. All text is escaped.
+        """
+        step = self.steps[self.telling] if self.steps else None
+        on = set(step.on) if step else set()
+        marks = {(p, r): (a, b) for p, r, a, b in (step.marks if step else [])}
+        parts = [
+            f'<div style="font:600 15px/22px {TEXT};margin-bottom:8px">'
+            f"{escape(self.headline)}</div>"
+        ]
+        for number, pane in enumerate(self.panes):
+            if pane.graph is None:
+                parts.append(_static_pane(pane, number, on, marks))
+        if step and step.detail:
+            parts.append(
+                f'<div style="margin-top:8px;padding:4px 8px;border-left:3px solid '
+                f"{LIGHT['line']};background:{LIGHT['panel']};color:{LIGHT['text']}\">"
+                f"{escape(step.detail)}</div>"
+            )
+        return "".join(parts)
+
+
+# Inline: an untrusted notebook keeps nothing else, and has a colour of its own.
+CELL = (
+    "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px;"
+    f"padding:0 16px 0 8px;color:{LIGHT['text']};background:"
+)
+
+
+def _static_pane(
+    pane: Pane, number: int, on: set[str], marks: dict[tuple[int, int], tuple[int, int]]
+) -> str:
+    rows: list[str] = []
+    around = _rows_around(pane, on)
+    for index, row in enumerate(pane.rows):
+        if not around[0] <= index < around[1]:
+            continue
+        ground = LIGHT["panel"] if on.intersection(row.keys) else LIGHT["base"]
+        cells = []
+        for column, pieces in enumerate(row.pieces()):
+            text = "".join(_static_piece(piece, on) for piece in pieces)
+            if column == (1 if pane.kind == "code" else 0) and (number, index) in marks:
+                start, end = marks[number, index]
+                whole = "".join(piece.text for piece in pieces)
+                wash = PALETTE["value"][1]
+                text = (
+                    f'{escape(whole[:start])}<span style="background:{wash}">'
+                    f"{escape(whole[start:end])}</span>{escape(whole[end:])}"
+                )
+            indent = f";padding-left:{8 + 16 * row.depth}px" if not column else ""
+            cells.append(f'<td style="{CELL}{ground}{indent}">{text}</td>')
+        rows.append(f'<tr style="border:0">{"".join(cells)}</tr>')
+    hidden = len(pane.rows) - (around[1] - around[0])
+    title = pane.title + (f" ({hidden:,} more rows)" if hidden else "")
+    head = (
+        f'<div style="color:{PALETTE["constant"][0]};font:600 13px/20px {TEXT};'
+        f'padding:0 8px">{escape(title)}</div>'
+        if title
+        else ""
+    )
+    return (
+        f'{head}<div style="overflow-x:auto"><table style="border-collapse:collapse;'
+        f'border:0;margin:0 0 8px;font:13px/20px {CODE}"><tbody>{"".join(rows)}'
+        "</tbody></table></div>"
+    )
+
+
+def _rows_around(pane: Pane, on: set[str]) -> tuple[int, int]:
+    """Returns which rows a static frame shows of a long pane: those at what is lit."""
+    count = len(pane.rows)
+    if count <= STATIC_ROWS:
+        return 0, count
+    lit = next((i for i, row in enumerate(pane.rows) if on.intersection(row.keys)), 0)
+    start = max(0, min(lit - STATIC_ROWS // 2, count - STATIC_ROWS))
+    return start, start + STATIC_ROWS
+
+
+def _static_piece(piece: Piece, on: set[str]) -> str:
+    text = escape(piece.text)
+    role = piece.role.partition(" ")[0]
+    style = ""
+    if role in PALETTE:
+        style += f"color:{PALETTE[role][0]}"
+    if piece.key:
+        style += ";font-weight:600"
+        if piece.key in on:
+            style += f";background:{PALETTE['value'][1]}"
+    return f'<span style="{style.lstrip(";")}">{text}</span>' if style else text

@@ -1,0 +1,120 @@
+"""`view.widget`: the player as an anywidget, and `see.live`, which records again.
+
+Needs the extra `minijax[lab]`; nothing else of the views imports this module.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+try:
+    import anywidget
+    import ipywidgets
+    import traitlets
+except ImportError as error:  # pragma: no cover
+    raise ImportError(
+        f"widgets need {error.name}; install the course's extras with "
+        "`pip install 'minijax[lab]'`. The view itself shows without them."
+    ) from None
+
+from minijax_widgets.frame import Frame
+from minijax_widgets.view import STATIC, View
+
+
+def module() -> str:
+    """Returns the player as the module that anywidget loads."""
+    code = (STATIC / "player.js").read_text(encoding="utf-8")
+    return f"{code}\nexport default {{ render: minijaxPlayer.render }};\n"
+
+
+class PlayerWidget(anywidget.AnyWidget):
+    """A view's picture; `step` and `selection` may be linked to other widgets."""
+
+    _esm = module()
+    frame = traitlets.Unicode("").tag(sync=True)
+    step = traitlets.Int(-1).tag(sync=True)
+    selection = traitlets.Unicode("").tag(sync=True)
+
+    @classmethod
+    def of(cls, frame: Frame) -> PlayerWidget:
+        """Returns the widget of a picture, at its telling step."""
+        return cls(frame=frame.to_json(), step=frame.telling)
+
+
+def live(
+    view: Callable[..., View], function: Callable[..., Any], *args: Any, **controls: Any
+) -> ipywidgets.VBox:
+    """`see.live`: a view that records again whenever a control is moved.
+
+    `args` and `controls` are the arguments of `function`. Each one that is an
+    ipywidgets control stands above the picture and gives its value; others are passed
+    as they are. Where a shape depends on a control, let `function` make the array. An
+    error is shown in place of the picture, which comes back with the next good value.
+
+        see.live(see.jaxpr, lambda n: jnp.zeros(n).sum(), n=IntSlider(3, 1, 8))
+
+    Raises TypeError without any control.
+    """
+    moved = [*args, *controls.values()]
+    widgets = [c for c in moved if isinstance(c, ipywidgets.ValueWidget)]
+    if not widgets:
+        raise TypeError(
+            "see.live got no control: pass at least one ipywidgets control, such as "
+            "n=ipywidgets.IntSlider(3, 1, 8), as an argument of the function."
+        )
+    for name, control in controls.items():
+        if isinstance(control, ipywidgets.DescriptionWidget) and not control.description:
+            control.description = name
+
+    def value(thing: Any) -> Any:
+        return thing.value if isinstance(thing, ipywidgets.ValueWidget) else thing
+
+    def recorded() -> Frame:
+        given = [value(arg) for arg in args]
+        named = {name: value(control) for name, control in controls.items()}
+        # The controls are numbers of Python: the function is recorded as it runs with
+        # them, so that they may decide shapes and branches.
+        if given or named:
+            return view(_closed_over(function, given, named)).frame()
+        return view(function).frame()
+
+    player = PlayerWidget.of(recorded())
+    complaint = ipywidgets.HTML()
+
+    def record_again(change: Any = None) -> None:
+        step = player.step
+        try:
+            frame = recorded()
+        except Exception as error:
+            text = ipywidgets.HTML(f"{type(error).__name__}: {error}").value
+            complaint.value = f"<pre>{_escaped(text)}</pre>"
+            return
+        complaint.value = ""
+        player.frame = frame.to_json()
+        player.step = min(step, max(0, len(frame.steps) - 1))
+
+    for control in widgets:
+        control.observe(record_again, names="value")
+    return ipywidgets.VBox([*widgets, complaint, player])
+
+
+def _escaped(text: str) -> str:
+    from html import escape
+
+    return escape(text)
+
+
+def _closed_over(function: Callable[..., Any], args: list, named: dict) -> Callable:
+    """The function of no arguments that calls `function` with what the controls say."""
+
+    def call() -> Any:
+        return function(*args, **named)
+
+    call.__name__ = getattr(function, "__name__", "function")
+    call.__qualname__ = call.__name__
+    if not inspect.isfunction(function):
+        return call
+    call.__doc__ = function.__doc__
+    return call

@@ -1,0 +1,72 @@
+// What a view hands the player: panes of rows, and steps that light parts of them.
+// Python makes it (minijax_widgets/frame.py); arrays instead of objects keep it small.
+
+/** A piece of text: [text, role, key, flags]. Trailing parts may be missing. */
+export type Piece = [text: string, role?: string, key?: string, flags?: number];
+
+/** Flags of a piece. */
+export const DEFINES = 1;
+
+export interface Row {
+  /** Cells from left to right, each a list of pieces. */
+  c: Piece[][];
+  /** Keys: whatever shares a key is lit together. */
+  k?: string[];
+  /** The step from which on this row is there; before, it is faint. */
+  at?: number;
+  /** The step that a click on the row goes to. */
+  go?: number;
+  /** How deep the row stands; a deeper row belongs to the last shallower one. */
+  d?: number;
+  /** Whether the rows below it (deeper ones) are hidden at first. */
+  f?: boolean;
+  /** A sentence for the line below, when the row itself is selected. */
+  t?: string;
+  /** A class of look: "head", "py", "error", "group", "miss", "add", "del". */
+  s?: string;
+}
+
+export interface Pane {
+  title: string;
+  /** "table": rows of cells; "code": one cell a row, with line numbers; "graph". */
+  kind: "table" | "code" | "graph";
+  rows: Row[];
+  /** Headings of the columns, if they need any. */
+  columns?: string[];
+  /** How wide the pane wants to be beside the others. */
+  weight?: number;
+  graph?: Graph;
+}
+
+export interface Graph {
+  width: number;
+  height: number;
+  nodes: { key: string; label: string; role?: string; x: number; y: number; w: number; h: number }[];
+  edges: { points: [number, number][]; keys: string[] }[];
+}
+
+/** Where a step lights part of a code row: [pane, row, from, to]. */
+export type Mark = [pane: number, row: number, from: number, to: number];
+
+export interface Step {
+  label: string;
+  detail: string;
+  /** Keys of the elements that are current at this step. */
+  on?: string[];
+  marks?: Mark[];
+  /** Texts that belong to this step alone, by the number of a "live" pane. */
+  live?: [name: string, value: string][];
+}
+
+export interface Frame {
+  kind: string;
+  call: string;
+  headline: string;
+  telling: number;
+  steps: Step[];
+  panes: Pane[];
+  /** The whole text twin. */
+  text: string;
+  /** The title of the strip of live names below the panes, if there is one. */
+  live?: string;
+}

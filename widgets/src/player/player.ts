@@ -1,0 +1,636 @@
+// The player: draws a frame once, then changes states. All text of users is set as
+// text, never as HTML.
+
+import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
+import { drawGraph } from "./graph";
+import { MANY_ROWS, State, children, visible, type Hit } from "./state";
+import { styleSheet } from "./style";
+
+const KEYS: [string, string][] = [
+  ["Left Right", "step"],
+  ["Home End", "first and last step"],
+  ["Space", "play, stop"],
+  ["Up Down", "row"],
+  ["Enter", "open or fold the row"],
+  ["[ ]", "group"],
+  ["/ n N", "search, next, previous"],
+  ["f", "fold all"],
+  ["t", "as text"],
+  ["Esc", "back to the notebook"],
+  ["?", "these keys"],
+];
+const CLASSES: Record<string, string> = { head: "mj-head-row" };
+
+function element<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  className = "",
+  text = "",
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}
+
+/** A drawn pane: its rows appear in the document when they are first shown. */
+interface Drawn {
+  pane: Pane;
+  section: HTMLElement;
+  body: HTMLElement;
+  rows: (HTMLTableRowElement | null)[];
+  below: number[][];
+}
+
+export interface Options {
+  /** Called when the step or the selection changes; for linked views. */
+  onChange?: (step: number, selection: string) => void;
+}
+
+export class Player {
+  readonly state: State;
+  private panes: Drawn[] = [];
+  private byKey = new Map<string, Set<Element>>();
+  private lit: Element[] = [];
+  private near: Element[] = [];
+  private marked: HTMLElement[] = [];
+  private head = element("div", "mj-head");
+  private where = element("span", "mj-where");
+  private slider = element("input");
+  private detail = element("div", "mj-detail");
+  private strip: HTMLElement | null = null;
+  private textBox = element("pre", "mj-text");
+  private panesBox = element("div", "mj-panes");
+  private help = element("div", "mj-help");
+  private searchBox = element("input");
+  private buttons: Record<string, HTMLButtonElement> = {};
+  private timer: ReturnType<typeof setInterval> | null = null;
+  private speed = 1;
+  private rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
+
+  constructor(
+    readonly root: HTMLElement,
+    readonly frame: Frame,
+    private options: Options = {},
+  ) {
+    this.state = new State(frame);
+    this.draw();
+    this.show(true);
+  }
+
+  // ---- drawing ---------------------------------------------------------------------
+
+  private draw(): void {
+    const { root, frame } = this;
+    root.textContent = "";
+    root.removeAttribute("style");
+    root.classList.add("mj-live");
+    root.tabIndex = 0;
+    root.setAttribute("role", "group");
+    root.setAttribute("aria-label", `${frame.headline} Arrow keys step; ? shows the keys.`);
+    const style = element("style");
+    style.textContent = styleSheet();
+    this.head.textContent = frame.headline;
+    this.detail.setAttribute("aria-live", "polite");
+    this.textBox.hidden = true;
+    this.textBox.tabIndex = 0;
+    this.textBox.textContent = frame.text;
+    this.help.hidden = true;
+    for (const [keys, what] of KEYS) {
+      const line = element("div");
+      for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
+      line.append(what);
+      this.help.append(line);
+    }
+    root.append(style, this.head, this.bar(), this.panesBox, this.textBox);
+    frame.panes.forEach((pane, index) => this.panesBox.append(this.drawPane(pane, index)));
+    if (frame.live !== undefined) {
+      this.strip = element("div", "mj-strip");
+      root.append(this.strip);
+    }
+    root.append(this.detail, this.help);
+    root.addEventListener("keydown", (event) => this.key(event));
+    root.addEventListener("mouseover", (event) => this.hover(event));
+    root.addEventListener("mouseleave", () => this.hoverKeys([]));
+    root.addEventListener("click", (event) => this.click(event));
+  }
+
+  private button(name: string, text: string, title: string, run: () => void): HTMLButtonElement {
+    const made = element("button", "", text);
+    made.type = "button";
+    made.title = title;
+    made.setAttribute("aria-label", title);
+    made.addEventListener("click", run);
+    this.buttons[name] = made;
+    return made;
+  }
+
+  private bar(): HTMLElement {
+    const bar = element("div", "mj-bar");
+    bar.setAttribute("role", "toolbar");
+    bar.setAttribute("aria-label", "steps");
+    const { state } = this;
+    this.slider.type = "range";
+    this.slider.min = "0";
+    this.slider.max = String(state.last);
+    this.slider.setAttribute("aria-label", "step");
+    this.slider.addEventListener("input", () => this.goTo(Number(this.slider.value)));
+    const speed = element("select");
+    speed.setAttribute("aria-label", "steps per second");
+    speed.title = "steps per second";
+    for (const value of [0.5, 1, 2, 4]) {
+      const option = element("option", "", `${value}x`);
+      option.value = String(value);
+      option.selected = value === 1;
+      speed.append(option);
+    }
+    speed.addEventListener("change", () => {
+      this.speed = Number(speed.value);
+      if (this.timer) this.play(true);
+    });
+    this.searchBox.type = "search";
+    this.searchBox.placeholder = "search";
+    this.searchBox.setAttribute("aria-label", "search");
+    this.searchBox.hidden = true;
+    this.searchBox.addEventListener("input", () => this.found(state.find(this.searchBox.value)));
+    if (this.frame.steps.length > 1) {
+      bar.append(
+        this.button("first", "|<", "first step", () => this.goTo(0)),
+        this.button("back", "<", "one step back", () => this.goTo(state.step - 1)),
+        this.slider,
+        this.button("forward", ">", "one step on", () => this.goTo(state.step + 1)),
+        this.button("last", ">|", "last step", () => this.goTo(state.last)),
+        this.button("play", "play", "play", () => this.play(!this.timer)),
+        speed,
+      );
+    }
+    bar.append(
+      this.where,
+      element("span", "mj-gap"),
+      this.searchBox,
+      this.button("search", "/", "search", () => this.openSearch()),
+    );
+    if (this.frame.panes.some((pane) => pane.rows.some((row) => row.d))) {
+      bar.append(this.button("fold", "fold", "fold or open all", () => this.foldAll()));
+    }
+    bar.append(
+      this.button("text", "text", "show as text", () => this.toggleText()),
+      this.button("help", "?", "keys", () => this.toggleHelp()),
+    );
+    return bar;
+  }
+
+  private drawPane(pane: Pane, index: number): HTMLElement {
+    const section = element("section", "mj-pane");
+    section.tabIndex = 0;
+    section.setAttribute("role", "region");
+    section.setAttribute("aria-label", pane.title || `pane ${index + 1}`);
+    section.style.flexGrow = String(pane.weight ?? 1);
+    if (pane.title) section.append(element("div", "mj-title", pane.title));
+    const table = element("table", `mj-table mj-${pane.kind}`);
+    table.setAttribute("role", "presentation");
+    if (pane.columns) {
+      table.removeAttribute("role");
+      const line = element("tr");
+      for (const column of pane.columns) {
+        const cell = element("th", "", column);
+        cell.scope = "col";
+        line.append(cell);
+      }
+      const head = element("thead");
+      head.append(line);
+      table.append(head);
+    }
+    const body = element("tbody");
+    table.append(body);
+    if (pane.graph) section.append(drawGraph(pane.graph, (key, made) => this.remember(key, made)));
+    else section.append(table);
+    const drawn: Drawn = {
+      pane,
+      section,
+      body,
+      rows: pane.rows.map(() => null),
+      below: children(pane.rows),
+    };
+    this.panes.push(drawn);
+    this.showRows(index);
+    return section;
+  }
+
+  /** Puts the visible rows into the document, making those that were never shown. */
+  private showRows(index: number): void {
+    const drawn = this.panes[index]!;
+    const folded = this.state.folded[index]!;
+    const shown = visible(drawn.pane.rows, folded);
+    const made: HTMLTableRowElement[] = [];
+    shown.forEach((isShown, number) => {
+      if (!isShown) return;
+      let row = drawn.rows[number];
+      if (!row) row = drawn.rows[number] = this.drawRow(drawn, index, number);
+      const button = row.querySelector<HTMLButtonElement>(".mj-fold");
+      if (button) {
+        const isFolded = folded.has(number);
+        button.textContent = isFolded ? "+" : "-";
+        button.setAttribute("aria-expanded", String(!isFolded));
+      }
+      made.push(row);
+    });
+    drawn.body.replaceChildren(...made);
+  }
+
+  private drawRow(drawn: Drawn, pane: number, number: number): HTMLTableRowElement {
+    const row: Row = drawn.pane.rows[number]!;
+    const line = element("tr", "mj-r");
+    line.dataset.pane = String(pane);
+    line.dataset.row = String(number);
+    if (row.s) line.classList.add(CLASSES[row.s] ?? `mj-${row.s}`);
+    if (row.go !== undefined) line.classList.add("mj-go");
+    for (const key of row.k ?? []) this.remember(key, line);
+    const depth = row.d ?? 0;
+    row.c.forEach((pieces, column) => {
+      const cell = element("td", column > (drawn.pane.kind === "code" ? 1 : 0) ? "mj-rail" : "");
+      const first = column === (drawn.pane.kind === "code" ? 1 : 0);
+      if (first && drawn.below[number]!.length) {
+        const fold = element("button", "mj-fold", "-");
+        fold.type = "button";
+        fold.tabIndex = -1;
+        fold.setAttribute("aria-label", "fold");
+        cell.append(fold);
+      }
+      if (first && depth && drawn.pane.kind !== "code") cell.style.paddingLeft = `${8 + 16 * depth}px`;
+      for (const piece of pieces) cell.append(this.drawPiece(piece));
+      line.append(cell);
+    });
+    if (row.at !== undefined) {
+      line.classList.toggle("mj-later", row.at > this.state.step);
+      this.rowSteps.push({ at: row.at, row: line });
+    }
+    return line;
+  }
+
+  private drawPiece(piece: Piece): Node {
+    const [text, role, key, flags] = piece;
+    if (!role && !key) return document.createTextNode(text);
+    const span = element("span", "", text);
+    if (role) span.className = role.split(" ").map((name) => `mj-${name}`).join(" ");
+    if (key) {
+      span.classList.add("mj-n");
+      span.dataset.key = key;
+      if ((flags ?? 0) & DEFINES) span.dataset.defines = "";
+      this.remember(key, span);
+    }
+    return span;
+  }
+
+  private remember(key: string, made: Element): void {
+    let known = this.byKey.get(key);
+    if (!known) this.byKey.set(key, (known = new Set()));
+    known.add(made);
+  }
+
+  // ---- states ----------------------------------------------------------------------
+
+  goTo(step: number): void {
+    if (this.state.to(step)) {
+      this.state.selected = null;
+      this.show();
+      this.tell();
+    }
+  }
+
+  /** Brings the page to the state of the current step. */
+  private show(first = false): void {
+    const { state, frame } = this;
+    const step = frame.steps[state.step];
+    for (const { at, row } of this.rowSteps) row.classList.toggle("mj-later", at > state.step);
+    for (const made of this.lit) made.classList.remove("mj-on", "mj-def", "mj-use");
+    this.lit = [];
+    for (const mark of this.marked) this.unmark(mark);
+    this.marked = [];
+    for (const key of step?.on ?? []) {
+      this.ensure(key);
+      for (const made of this.byKey.get(key) ?? []) this.light(made);
+    }
+    for (const [pane, row, from, to] of step?.marks ?? []) this.mark(pane, row, from, to);
+    this.slider.value = String(state.step);
+    const count = frame.steps.length;
+    const label = step?.label ?? "";
+    this.slider.setAttribute("aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
+    this.where.textContent =
+      count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : label;
+    this.where.title = label;
+    if (this.detail.textContent !== (step?.detail ?? "")) {
+      this.detail.textContent = step?.detail ?? "";
+    }
+    this.detail.hidden = !step;
+    if (this.buttons.first) {
+      this.buttons.first.disabled = this.buttons.back!.disabled = state.step === 0;
+      this.buttons.last!.disabled = this.buttons.forward!.disabled = state.step === state.last;
+    }
+    if (this.strip) {
+      this.strip.replaceChildren(element("b", "", frame.live!));
+      for (const [name, value] of step?.live ?? []) {
+        const span = element("span");
+        span.append(`${name} = `, element("span", "mj-chip", value));
+        this.strip.append(span);
+      }
+      if (!step?.live?.length) this.strip.append(element("span", "mj-constant", "none yet"));
+    }
+    this.scrollToLit(first);
+  }
+
+  private light(made: Element): void {
+    if (made instanceof HTMLElement && made.dataset.key !== undefined) {
+      made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
+    } else {
+      made.classList.add("mj-on");
+    }
+    this.lit.push(made);
+  }
+
+  /** Opens the groups that hide the rows of a key. */
+  private ensure(key: string): void {
+    this.frame.panes.forEach((pane, index) => {
+      if (pane.rows.length <= MANY_ROWS && this.panes[index]!.rows.every(Boolean)) return;
+      const row = this.firstRow(index, key);
+      if (row >= 0 && this.state.reveal(index, row)) this.showRows(index);
+    });
+  }
+
+  private rowsOfKey: Map<string, number>[] = [];
+
+  private firstRow(pane: number, key: string): number {
+    let known = this.rowsOfKey[pane];
+    if (!known) {
+      known = this.rowsOfKey[pane] = new Map();
+      this.frame.panes[pane]!.rows.forEach((row, index) => {
+        for (const one of row.k ?? []) if (!known!.has(one)) known!.set(one, index);
+      });
+    }
+    return known.get(key) ?? -1;
+  }
+
+  private mark(pane: number, row: number, from: number, to: number): void {
+    const drawn = this.panes[pane];
+    if (!drawn) return;
+    if (this.state.reveal(pane, row)) this.showRows(pane);
+    const cell = drawn.rows[row]?.cells[drawn.pane.kind === "code" ? 1 : 0];
+    if (!cell) return;
+    const text = cell.textContent ?? "";
+    const mark = element("mark", "", text.slice(from, to));
+    cell.replaceChildren(text.slice(0, from), mark, text.slice(to));
+    this.marked.push(cell);
+  }
+
+  private unmark(cell: HTMLElement): void {
+    const line = cell.parentElement as HTMLElement;
+    const pane = this.panes[Number(line.dataset.pane)]!;
+    const row = pane.pane.rows[Number(line.dataset.row)]!;
+    const column = pane.pane.kind === "code" ? 1 : 0;
+    cell.replaceChildren(...row.c[column]!.map((piece) => this.drawPiece(piece)));
+  }
+
+  /** Scrolls each pane, and only panes, to what is lit. */
+  private scrollToLit(first: boolean): void {
+    for (const drawn of this.panes) {
+      const line = drawn.section.querySelector<HTMLElement>("tr.mj-on, mark");
+      if (!line) continue;
+      const box = drawn.section.getBoundingClientRect();
+      const at = line.getBoundingClientRect();
+      const title = 24;
+      if (at.top < box.top + title) drawn.section.scrollTop -= box.top + title - at.top;
+      else if (at.bottom > box.bottom) {
+        const target = first ? box.top + box.height / 3 : box.bottom - 24;
+        drawn.section.scrollTop += at.bottom - target;
+      }
+    }
+  }
+
+  private tell(): void {
+    this.options.onChange?.(this.state.step, this.frame.steps[this.state.step]?.on?.[0] ?? "");
+  }
+
+  select(hit: Hit): void {
+    const { pane, row } = hit;
+    if (this.state.reveal(pane, row)) this.showRows(pane);
+    const drawn = this.panes[pane]!;
+    const data = drawn.pane.rows[row]!;
+    this.root.querySelectorAll(".mj-sel").forEach((made) => made.classList.remove("mj-sel"));
+    this.state.selected = hit;
+    if (data.go !== undefined) {
+      this.goTo(data.go);
+      this.state.selected = hit;
+    }
+    const line = drawn.rows[row];
+    if (line) {
+      line.classList.add("mj-sel");
+      line.scrollIntoView?.({ block: "nearest" });
+    }
+    if (data.t) this.detail.textContent = data.t;
+    this.detail.hidden = !this.detail.textContent;
+    this.hoverKeys(data.k ?? []);
+  }
+
+  private found(hit: Hit | null): void {
+    this.root.querySelectorAll(".mj-found").forEach((made) => made.classList.remove("mj-found"));
+    const { state } = this;
+    const text = this.searchBox.value;
+    if (!hit) {
+      this.where.textContent = text ? "not found" : "";
+      if (!text) this.show();
+      return;
+    }
+    this.select(hit);
+    this.panes[hit.pane]!.rows[hit.row]?.classList.add("mj-found");
+    this.where.textContent = `found ${state.hit + 1} of ${state.hits.length}`;
+  }
+
+  // ---- what the user does ----------------------------------------------------------
+
+  private key(event: KeyboardEvent): void {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.shiftKey && event.key === "Enter") return;
+    const inField = event.target === this.searchBox;
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      if (inField) {
+        this.searchBox.hidden = true;
+        this.root.focus();
+      } else {
+        this.leave();
+      }
+      return;
+    }
+    if (event.key === "Tab") return;
+    event.stopPropagation();
+    if (inField) {
+      if (event.key === "Enter") this.found(this.state.next(event.shiftKey ? -1 : 1));
+      return;
+    }
+    const onControl = event.target instanceof HTMLButtonElement || event.target instanceof HTMLSelectElement;
+    if (onControl && (event.key === " " || event.key === "Enter" || event.key.startsWith("Arrow"))) return;
+    const { state } = this;
+    const actions: Record<string, () => void> = {
+      ArrowLeft: () => this.goTo(state.step - 1),
+      ArrowRight: () => this.goTo(state.step + 1),
+      Home: () => this.goTo(0),
+      End: () => this.goTo(state.last),
+      " ": () => this.play(!this.timer),
+      ArrowUp: () => this.moveRow(-1),
+      ArrowDown: () => this.moveRow(1),
+      Enter: () => this.toggleRow(),
+      "[": () => this.goToGroup(-1),
+      "]": () => this.goToGroup(1),
+      "/": () => this.openSearch(),
+      n: () => this.found(state.next(1)),
+      N: () => this.found(state.next(-1)),
+      f: () => this.foldAll(),
+      t: () => this.toggleText(),
+      "?": () => this.toggleHelp(),
+    };
+    const action = actions[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  }
+
+  /** Gives the focus back to the notebook's cell, or to nobody. */
+  private leave(): void {
+    const cell = this.root.closest<HTMLElement>(".jp-Cell, .jp-Notebook, .cell");
+    (document.activeElement as HTMLElement | null)?.blur();
+    const notebook = cell?.closest<HTMLElement>(".jp-Notebook");
+    notebook?.focus({ preventScroll: true });
+  }
+
+  private goToGroup(by: number): void {
+    const step = this.state.group(by);
+    if (step !== null) this.goTo(step);
+  }
+
+  private moveRow(by: number): void {
+    const active = document.activeElement?.closest?.(".mj-pane");
+    let pane = this.panes.findIndex((drawn) => drawn.section === active);
+    const { selected } = this.state;
+    if (pane < 0) pane = selected?.pane ?? this.mainPane();
+    const drawn = this.panes[pane];
+    if (!drawn) return;
+    const shown = visible(drawn.pane.rows, this.state.folded[pane]!);
+    let row = selected?.pane === pane ? selected.row : this.currentRow(pane);
+    const start = row;
+    do row += by;
+    while (row >= 0 && row < shown.length && !shown[row]);
+    if (row < 0 || row >= shown.length || row === start) return;
+    this.select({ pane, row });
+  }
+
+  /** The pane whose rows are steps. */
+  private mainPane(): number {
+    const found = this.panes.findIndex((d) => d.pane.rows.some((row) => row.go !== undefined));
+    return Math.max(0, found);
+  }
+
+  private currentRow(pane: number): number {
+    const line = this.panes[pane]!.section.querySelector<HTMLElement>("tr.mj-on");
+    return line ? Number(line.dataset.row) : -1;
+  }
+
+  private toggleRow(): void {
+    const pane = this.state.selected?.pane ?? this.mainPane();
+    const row = this.state.selected?.row ?? this.currentRow(pane);
+    if (row >= 0) this.fold(pane, row);
+  }
+
+  private fold(pane: number, row: number): void {
+    if (!this.panes[pane]!.below[row]?.length) return;
+    const folded = this.state.folded[pane]!;
+    if (!folded.delete(row)) folded.add(row);
+    this.showRows(pane);
+  }
+
+  private foldAll(): void {
+    this.panes.forEach((drawn, index) => {
+      const folded = this.state.folded[index]!;
+      const parents = drawn.below.flatMap((below, row) => (below.length ? [row] : []));
+      if (!parents.length) return;
+      const open = parents.some((row) => !folded.has(row));
+      folded.clear();
+      if (open) for (const row of parents) folded.add(row);
+      this.showRows(index);
+    });
+  }
+
+  private play(on: boolean): void {
+    if (this.timer) clearInterval(this.timer);
+    this.timer = null;
+    if (on) {
+      if (this.state.step === this.state.last) this.goTo(0);
+      this.timer = setInterval(() => {
+        this.goTo(this.state.step + 1);
+        if (this.state.step === this.state.last || !this.root.isConnected) this.play(false);
+      }, 1000 / this.speed);
+    }
+    if (this.buttons.play) {
+      this.buttons.play.textContent = on ? "stop" : "play";
+      this.buttons.play.setAttribute("aria-label", on ? "stop" : "play");
+    }
+  }
+
+  private openSearch(): void {
+    this.searchBox.hidden = false;
+    this.searchBox.focus();
+    this.searchBox.select();
+  }
+
+  private toggleText(): void {
+    this.textBox.hidden = !this.textBox.hidden;
+    this.panesBox.hidden = !this.textBox.hidden;
+    this.buttons.text!.setAttribute("aria-pressed", String(!this.textBox.hidden));
+  }
+
+  private toggleHelp(): void {
+    this.help.hidden = !this.help.hidden;
+    this.buttons.help!.setAttribute("aria-pressed", String(!this.help.hidden));
+  }
+
+  private hover(event: Event): void {
+    const target = event.target as Element;
+    const name = target.closest<HTMLElement>("[data-key]");
+    if (name) {
+      this.hoverKeys([name.dataset.key!]);
+      return;
+    }
+    const line = target.closest<HTMLElement>("tr.mj-r");
+    if (!line) return;
+    const row = this.panes[Number(line.dataset.pane)]?.pane.rows[Number(line.dataset.row)];
+    this.hoverKeys(row?.k ?? []);
+  }
+
+  private hoverKeys(keys: string[]): void {
+    for (const made of this.near) made.classList.remove("mj-near", "mj-def", "mj-use");
+    this.near = [];
+    for (const key of keys) {
+      for (const made of this.byKey.get(key) ?? []) {
+        if (made instanceof HTMLElement && made.dataset.key !== undefined) {
+          made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
+        } else {
+          made.classList.add("mj-near");
+        }
+        this.near.push(made);
+      }
+    }
+    for (const made of this.lit) {
+      if (made instanceof HTMLElement && made.dataset.key !== undefined) {
+        made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
+      }
+    }
+  }
+
+  private click(event: Event): void {
+    const target = event.target as Element;
+    const line = target.closest<HTMLElement>("tr.mj-r");
+    if (!line) return;
+    const pane = Number(line.dataset.pane);
+    const row = Number(line.dataset.row);
+    if (target.closest(".mj-fold")) this.fold(pane, row);
+    else this.select({ pane, row });
+  }
+}

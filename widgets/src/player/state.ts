@@ -1,0 +1,139 @@
+// What the player knows, without a page: stepping, folding, searching. Tested alone.
+
+import type { Frame, Pane, Row } from "./frame";
+
+/** Above this many rows a pane opens its groups one at a time. */
+export const MANY_ROWS = 300;
+/** Above this many rows an open group is closed again when another one opens. */
+export const MOST_ROWS = 2000;
+
+export function clamp(value: number, low: number, high: number): number {
+  return Math.max(low, Math.min(high, value));
+}
+
+/** The text of a row, as a search sees it. */
+export function rowText(row: Row): string {
+  return row.c.map((cell) => cell.map((piece) => piece[0]).join("")).join("  ");
+}
+
+/** Which rows hide below a folded one: for each row, the rows that it folds. */
+export function children(rows: Row[]): number[][] {
+  const found: number[][] = rows.map(() => []);
+  const open: number[] = [];
+  rows.forEach((row, index) => {
+    const depth = row.d ?? 0;
+    while (open.length && (rows[open[open.length - 1]!]!.d ?? 0) >= depth) open.pop();
+    if (open.length) found[open[open.length - 1]!]!.push(index);
+    open.push(index);
+  });
+  return found;
+}
+
+/** Whether each row is visible, given which ones are folded. */
+export function visible(rows: Row[], folded: Set<number>): boolean[] {
+  const shown: boolean[] = [];
+  let hiddenBelow = Infinity;
+  rows.forEach((row, index) => {
+    const depth = row.d ?? 0;
+    if (depth <= hiddenBelow) hiddenBelow = Infinity;
+    shown.push(hiddenBelow === Infinity);
+    if (hiddenBelow === Infinity && folded.has(index)) hiddenBelow = depth;
+  });
+  return shown;
+}
+
+/** Rows of a pane that are folded at first: all groups of a long one but the first. */
+export function foldedAtFirst(pane: Pane): Set<number> {
+  const folded = new Set<number>();
+  pane.rows.forEach((row, index) => {
+    if (row.f) folded.add(index);
+  });
+  return folded;
+}
+
+export interface Hit {
+  pane: number;
+  row: number;
+}
+
+/** The rows that contain a text; the case of letters does not count. */
+export function search(frame: Frame, text: string): Hit[] {
+  const wanted = text.trim().toLowerCase();
+  const hits: Hit[] = [];
+  if (!wanted) return hits;
+  frame.panes.forEach((pane, paneIndex) => {
+    pane.rows.forEach((row, rowIndex) => {
+      if (rowText(row).toLowerCase().includes(wanted)) {
+        hits.push({ pane: paneIndex, row: rowIndex });
+      }
+    });
+  });
+  return hits;
+}
+
+/** The player's state: the step, the selected row, what is folded. */
+export class State {
+  step: number;
+  folded: Set<number>[];
+  selected: Hit | null = null;
+  hits: Hit[] = [];
+  hit = -1;
+
+  constructor(readonly frame: Frame) {
+    this.step = clamp(frame.telling, 0, Math.max(0, frame.steps.length - 1));
+    this.folded = frame.panes.map(foldedAtFirst);
+  }
+
+  get last(): number {
+    return Math.max(0, this.frame.steps.length - 1);
+  }
+
+  to(step: number): boolean {
+    const next = clamp(step, 0, this.last);
+    if (next === this.step) return false;
+    this.step = next;
+    return true;
+  }
+
+  /** Unfolds whatever hides a row. */
+  reveal(pane: number, row: number): boolean {
+    const rows = this.frame.panes[pane]!.rows;
+    const folded = this.folded[pane]!;
+    let changed = false;
+    let depth = rows[row]!.d ?? 0;
+    for (let index = row - 1; index >= 0 && depth > 0; index--) {
+      const above = rows[index]!.d ?? 0;
+      if (above < depth) {
+        if (folded.delete(index)) changed = true;
+        depth = above;
+      }
+    }
+    return changed;
+  }
+
+  find(text: string): Hit | null {
+    this.hits = search(this.frame, text);
+    this.hit = -1;
+    return this.next(1);
+  }
+
+  next(by: number): Hit | null {
+    const count = this.hits.length;
+    if (!count) return null;
+    this.hit = this.hit < 0 && by < 0 ? count - 1 : (this.hit + by + count) % count;
+    return this.hits[this.hit]!;
+  }
+
+  /** The step of the next or previous group of the first pane that has groups. */
+  group(by: number): number | null {
+    for (const pane of this.frame.panes) {
+      const starts = pane.rows
+        .filter((row) => row.s === "group" && row.go !== undefined)
+        .map((row) => row.go!);
+      if (!starts.length) continue;
+      if (by > 0) return starts.find((start) => start > this.step) ?? null;
+      return [...starts].reverse().find((start) => start < this.step) ?? null;
+    }
+    return null;
+  }
+}

@@ -1,0 +1,132 @@
+// The visual language: colours by role as variables, which follow the page's theme.
+
+/** role: ink and wash on light, ink and wash on dark. */
+const PALETTE: Record<string, [string, string, string, string]> = {
+  value: ["#246CCC", "#E1ECFB", "#80C0EF", "#12304A"],
+  constant: ["#5A6472", "#E9ECF0", "#A3ADBA", "#2A3038"],
+  residual: ["#A06109", "#FBEFD9", "#FDCF77", "#3B2E10"],
+  cotangent: ["#6D195F", "#F6E2F1", "#F44891", "#45152C"],
+  batch: ["#006446", "#DBF1E8", "#3FE0A6", "#0D3A2B"],
+  mesh: ["#4B11A9", "#EBE4FA", "#987CF2", "#292050"],
+  miss: ["#8A2308", "#FAE4DD", "#EB8769", "#431F15"],
+};
+const LIGHT = { base: "#FFFFFF", panel: "#F4F6F9", text: "#1B2027", line: "#7A8594" };
+const DARK = { base: "#14171C", panel: "#1D222A", text: "#E6EAF0", line: "#6B7685" };
+
+function variables(dark: boolean): string {
+  const declared = Object.entries(dark ? DARK : LIGHT).map(([n, c]) => `--mj-${n}:${c}`);
+  for (const [role, colours] of Object.entries(PALETTE)) {
+    const [ink, wash] = dark ? [colours[2], colours[3]] : [colours[0], colours[1]];
+    declared.push(`--mj-${role}:${ink}`, `--mj-${role}-wash:${wash}`);
+  }
+  return declared.join(";");
+}
+
+const roles = Object.keys(PALETTE)
+  .map((role) => `.mj-${role}{color:var(--mj-${role})}`)
+  .join("");
+
+const CODE = "var(--jp-code-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace)";
+
+const RULES = `
+.mj-live{container-type:inline-size;font:13px/20px system-ui,sans-serif;color:var(--mj-text);
+background:var(--mj-base);padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
+.mj-live *{box-sizing:border-box}
+.mj-live:focus-visible,.mj-live button:focus-visible,.mj-live input:focus-visible,
+.mj-live .mj-pane:focus-visible,.mj-live tr:focus-visible{outline:2px solid var(--mj-value);outline-offset:2px}
+.mj-live .mj-pane:focus-visible{outline-offset:-2px}
+.mj-head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
+.mj-bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
+.mj-bar button,.mj-bar select,.mj-bar input[type=search],.mj-foot button{font:inherit;color:var(--mj-text);
+background:var(--mj-panel);border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
+height:24px;padding:0 6px;cursor:pointer}
+.mj-bar button:hover{border-color:var(--mj-line)}
+.mj-bar button[aria-pressed=true]{background:var(--mj-value-wash);border-color:var(--mj-value)}
+.mj-bar button:disabled{opacity:.4;cursor:default}
+.mj-bar input[type=range]{flex:1 1 90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
+accent-color:var(--mj-value);background:transparent}
+.mj-bar input[type=search]{width:150px;cursor:text}
+.mj-where{font-variant-numeric:tabular-nums;min-width:11em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.mj-gap{flex:1}
+.mj-panes{display:flex;gap:12px;align-items:flex-start}
+.mj-pane{min-width:0;flex:1 1 0;background:var(--mj-base);border-radius:4px;max-height:480px;
+overflow:auto;position:relative}
+.mj-title{font-weight:600;color:var(--mj-constant);padding:0 8px;position:sticky;top:0;left:0;z-index:1;
+background:var(--mj-base)}
+.mj-live table.mj-table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
+table-layout:auto;background:var(--mj-base);color:var(--mj-text)}
+.mj-live table.mj-table td,.mj-live table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;
+vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none}
+.mj-live table.mj-table th{color:var(--mj-constant);font-family:system-ui,sans-serif}
+.mj-live table.mj-table tr,.mj-live table.mj-table tr:nth-child(even),.mj-live table.mj-table tr:hover{
+background:transparent;border:0}
+.mj-live tr.mj-r{cursor:default}
+.mj-live tr.mj-r.mj-go{cursor:pointer}
+.mj-live td:not(:first-child){color:var(--mj-constant)}
+.mj-live .mj-code td:nth-child(2),.mj-live .mj-keep td{color:var(--mj-text)}
+.mj-live .mj-code td:first-child{color:var(--mj-constant);text-align:right;padding-right:8px;user-select:none}
+.mj-live tr.mj-later{opacity:.38}
+.mj-live tr.mj-on>td{background:var(--mj-panel)}
+.mj-live tr.mj-on>td:first-child{box-shadow:inset 3px 0 var(--mj-value)}
+.mj-live tr.mj-near>td{background:var(--mj-panel)}
+.mj-live tr.mj-sel>td{outline:1px dotted var(--mj-line);outline-offset:-1px}
+.mj-live tr.mj-found>td{background:var(--mj-residual-wash)}
+.mj-live tr.mj-py>td{color:var(--mj-constant)}
+.mj-live tr.mj-error>td,.mj-live tr.mj-miss>td:first-child{color:var(--mj-miss)}
+.mj-live tr.mj-add>td{background:var(--mj-batch-wash)}
+.mj-live tr.mj-del>td{background:var(--mj-miss-wash)}
+.mj-live tr.mj-head-row>td{font-weight:600;color:var(--mj-text)}
+.mj-live tr.mj-group>td{color:var(--mj-constant)}
+.mj-live .mj-fold{font:inherit;border:0;background:transparent;color:var(--mj-constant);padding:0;margin:0 4px 0 0;
+width:16px;height:20px;cursor:pointer;text-align:center}
+.mj-live .mj-n{font-weight:600;border-radius:3px;cursor:default}
+.mj-live .mj-n.mj-def{background:var(--mj-value-wash);color:var(--mj-text);box-shadow:0 0 0 1px var(--mj-value)}
+.mj-live .mj-n.mj-use{background:var(--mj-value-wash);color:var(--mj-text);
+text-decoration:underline 2px var(--mj-value)}
+.mj-live mark{background:var(--mj-value-wash);color:inherit;border-radius:3px;box-shadow:0 0 0 1px var(--mj-value)}
+.mj-chip{border-radius:4px;padding:0 3px;background:var(--mj-value-wash);color:var(--mj-text)!important}
+.mj-dash{border:1px dashed var(--mj-constant);border-radius:4px;padding:0 3px;color:var(--mj-text)!important}
+.mj-strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
+.mj-strip b{font:600 13px/20px system-ui,sans-serif;color:var(--mj-constant)}
+.mj-detail{min-height:28px;margin-top:8px;padding:4px 8px;border-left:3px solid var(--mj-value);
+background:var(--mj-panel);overflow-wrap:anywhere;white-space:pre-wrap}
+.mj-text{font:13px/20px ${CODE};white-space:pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
+background:var(--mj-base);color:var(--mj-text)}
+.mj-help{margin:8px 0 0;padding:4px 8px;background:var(--mj-panel)}
+.mj-help kbd{font:12px/16px ${CODE};border:1px solid var(--mj-line);border-radius:3px;padding:0 4px;
+background:var(--mj-base);color:var(--mj-text)}
+.mj-help div{display:inline-block;margin:2px 14px 2px 0}
+.mj-live svg{display:block;max-width:100%;height:auto}
+.mj-live svg text{font:12px ${CODE};fill:var(--mj-text)}
+.mj-live svg .mj-node rect{fill:var(--mj-panel);stroke:var(--mj-line)}
+.mj-live svg .mj-node.mj-on rect{fill:var(--mj-value-wash);stroke:var(--mj-value);stroke-width:2}
+.mj-live svg path{fill:none;stroke:var(--mj-line)}
+.mj-live svg path.mj-on{stroke:var(--mj-value);stroke-width:2}
+.mj-live [hidden]{display:none!important}
+@media (prefers-reduced-motion:no-preference){.mj-live mark{transition:background 160ms ease-out}}
+@container (max-width:640px){
+.mj-panes{flex-direction:column}
+.mj-pane{width:100%;flex:none}
+.mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
+.mj-live table.mj-table:not(.mj-keep) td{padding-left:3ch;text-indent:-2ch}
+.mj-live .mj-code td{text-indent:0!important}
+.mj-live table.mj-table .mj-rail{display:none}
+.mj-where{flex:1 1 100%;order:9}
+.mj-gap{display:none}}
+`;
+
+/** The style sheet, scoped to the views. */
+export function styleSheet(): string {
+  const light = variables(false);
+  const dark = variables(true);
+  return (
+    `.minijax-view{${light}}` +
+    `body[data-jp-theme-light=false] .minijax-view,body.vscode-dark .minijax-view,` +
+    `html[data-theme=dark] .minijax-view{${dark}}` +
+    `@media (prefers-color-scheme:dark){` +
+    `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
+    `html[data-theme=light] .minijax-view{${light}}}` +
+    RULES +
+    roles
+  ).replaceAll("\n", "");
+}
