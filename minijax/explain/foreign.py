@@ -7,8 +7,11 @@ which both libraries take from jaxlib, and so their source lines.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
+from minijax import source_info
 from minijax.core import (
     AbstractRef,
     AbstractValue,
@@ -51,10 +54,23 @@ def as_own(value: Any) -> ClosedJaxpr | Jaxpr:
 
     It is for looking at: primitives that minijax does not have cannot be run.
     """
+    leave_out_jax_frames()
     reader = _Reader()
     if type(value).__name__ == "ClosedJaxpr":
         return reader.closed(value)
     return reader.jaxpr(value)
+
+
+_left_out: set[str] = set()
+
+
+def leave_out_jax_frames() -> None:
+    """Count the files of JAX, which is loaded, as a library and not as the user's."""
+    library = sys.modules.get("jax")
+    file = getattr(library, "__file__", None)
+    if file is not None and file not in _left_out:
+        _left_out.add(file)
+        source_info.register_exclusion(os.path.dirname(file) + os.sep)
 
 
 class _Reader:

@@ -7,30 +7,32 @@ equations have small whole numbers as ids, in the order in which they are printe
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from minijax import source_info
-from minijax.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core import (
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    jaxprs_in_params,
+)
+from minijax.explain import foreign
+from minijax.explain.recording import (
+    Recording,
+    Sources,
+    Span,
+    count_in_words,
+    signature,
+    span_text,
+)
 from minijax.explain.words import meaning
 
-SCHEMA = 1
 LONGEST_PARAMETER = 200
-
-
-@dataclass
-class Span:
-    """The user's expression that made an equation; columns count from 0."""
-
-    file: str
-    line: int
-    start_column: int
-    end_line: int
-    end_column: int
-    text: str
 
 
 @dataclass
@@ -82,9 +84,11 @@ class Line:
     equation: int | None
 
 
-@dataclass
-class JaxprRecording:
-    """All that a view of a jaxpr draws. `telling` is the equation to show first."""
+@dataclass(kw_only=True)
+class JaxprRecording(Recording):
+    """All that a view of a jaxpr draws. Its steps are the equations."""
+
+    kind = "jaxpr"
 
     name: str
     inputs: list[str]
@@ -92,23 +96,21 @@ class JaxprRecording:
     variables: list[Variable]
     equations: list[Equation]
     lines: list[Line]
-    telling: int | None
-    headline: str
-    schema: int = SCHEMA
-    kind: str = "jaxpr"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the recording as dicts, lists, strings and numbers (for JSON)."""
-        return asdict(self)
 
     @property
     def text(self) -> str:
         """The jaxpr as printed."""
         return "\n".join("".join(p.text for p in line.pieces) for line in self.lines)
 
+    def span_text(self, equation: Equation) -> str:
+        """The user's expression that made an equation, "" if it is not known."""
+        return span_text(self.sources, equation.span)
 
-def record_jaxpr(closed: ClosedJaxpr | Jaxpr) -> JaxprRecording:
-    """Records `closed`; raises TypeError if it is no jaxpr."""
+
+def record_jaxpr(closed: Any) -> JaxprRecording:
+    """Records a jaxpr of minijax or of JAX; raises TypeError if it is none."""
+    if foreign.is_jaxpr(closed):
+        closed = foreign.as_own(closed)
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     if not isinstance(jaxpr, Jaxpr):
         raise TypeError(
@@ -118,11 +120,6 @@ def record_jaxpr(closed: ClosedJaxpr | Jaxpr) -> JaxprRecording:
     return _Recorder(jaxpr).recording()
 
 
-def count_in_words(number: int, noun: str) -> str:
-    """Returns for example "1 equation" or "5 equations"."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 class _Recorder:
     """Collects a jaxpr's variables, equations and lines, and gives them ids."""
 
@@ -130,6 +127,7 @@ class _Recorder:
         self.jaxpr = jaxpr
         self.variables: list[Variable] = []
         self.equations: list[Equation] = []
+        self.sources = Sources()
         self.variable_ids: dict[Var, int] = {}
         self.equation_ids: dict[int, int] = {}
         self.seen: set[int] = set()
@@ -141,17 +139,21 @@ class _Recorder:
         lines = list(self.printed_lines())
         self.find_printed_parameters(lines)
         telling = self.telling()
-        name = self.jaxpr.debug_info.name.strip("<>")
+        name = self.jaxpr.debug_info.name
+        name = "lambda" if name == "<lambda>" else name
         types = [v.aval.str_short(short_dtypes=True) for v in self.jaxpr.invars]
+        call = f"{name}({signature(types)})"
         return JaxprRecording(
+            call=call,
+            headline=f"jaxpr of {call}: {self.finding()}",
+            telling=telling,
+            sources=self.sources.found,
             name=name,
             inputs=types,
             outputs=[v.aval.str_short(short_dtypes=True) for v in self.jaxpr.outvars],
             variables=self.variables,
             equations=self.equations,
             lines=lines,
-            telling=telling,
-            headline=f"jaxpr of {name}({signature(types)}): {self.finding()}",
         )
 
     # ---- structure -----------------------------------------------------------------
@@ -183,7 +185,7 @@ class _Recorder:
             uses = self.variables[self.variable_ids[atom]].uses
             if number not in uses:
                 uses.append(number)
-        programs = list(programs_of(eqn))
+        programs = list(jaxprs_in_params(dict(sorted(eqn.params.items()))))
         equation = Equation(
             id=number,
             parent=parent,
@@ -193,7 +195,7 @@ class _Recorder:
             parameters=parameters_as_text(eqn),
             printed=[],
             meaning=meaning(eqn.primitive.name, eqn.params),
-            span=span_of(eqn),
+            span=self.sources.of_operation(eqn.source_info),
             programs=len(programs),
         )
         self.equations.append(equation)
@@ -261,7 +263,7 @@ class _Recorder:
 
     # ---- what to look at first -----------------------------------------------------
 
-    def telling(self) -> int | None:
+    def telling(self) -> int:
         """Returns the equation whose result is used most, else the last one."""
         best: int | None = None
         most = 1
@@ -273,7 +275,7 @@ class _Recorder:
         if best is None and self.equations:
             outer = [e.id for e in self.equations if e.parent is None]
             best = outer[-1]
-        return best
+        return best or 0
 
     def finding(self) -> str:
         """Returns the headline's sentence about the program."""
@@ -296,23 +298,6 @@ class _Recorder:
         )
 
 
-def signature(types: list[str]) -> str:
-    """Returns the inputs' types, with the middle of a long list left out."""
-    if len(types) <= 4:
-        return ", ".join(types)
-    return f"{types[0]}, ... {len(types)} inputs ..., {types[-1]}"
-
-
-def programs_of(eqn: JaxprEqn) -> Iterator[Jaxpr]:
-    """Yields the programs that an equation's parameters carry."""
-    for _, value in sorted(eqn.params.items()):
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item.jaxpr
-            elif isinstance(item, Jaxpr):
-                yield item
-
-
 def parameters_as_text(eqn: JaxprEqn) -> dict[str, str]:
     """Returns an equation's parameters as short texts; programs are left out."""
     texts: dict[str, str] = {}
@@ -324,28 +309,3 @@ def parameters_as_text(eqn: JaxprEqn) -> dict[str, str]:
             text = text[:LONGEST_PARAMETER] + "..."
         texts[name] = text
     return texts
-
-
-def span_of(eqn: JaxprEqn) -> Span | None:
-    """Returns where the user wrote an equation's operation, None if unknown."""
-    frame = source_info.user_frame(eqn.source_info)
-    if frame is None:
-        return None
-    return Span(
-        file=file_label(frame.file_name),
-        line=frame.start_line,
-        start_column=frame.start_column,
-        end_line=frame.end_line,
-        end_column=frame.end_column,
-        text=source_info.expression_text(frame),
-    )
-
-
-def file_label(file_name: str) -> str:
-    """Returns a file's name without its folders; a notebook's cell is "cell".
-
-    A recording may be shown to others: it carries no path of the machine.
-    """
-    if "ipykernel" in file_name or file_name.startswith("<ipython"):
-        return "cell"
-    return os.path.basename(file_name)

@@ -232,17 +232,13 @@ class Sources:
             return None
         return self.in_characters(number, line, column, end_line, end_column)
 
-    def frame_span(self, frame: Any) -> Span | None:
-        """The span of a `source_info.Frame`, if its source is among those added."""
-        for start, end, number in self.files.get(frame.file_name, ()):
-            if start <= frame.start_line <= end and frame.end_column:
-                return self.in_characters(
-                    number,
-                    frame.start_line,
-                    frame.start_column,
-                    frame.end_line,
-                    frame.end_column,
-                )
+    def of_operation(self, info: Any) -> Span | None:
+        """Where the user wrote an operation, from its SourceInfo; None if unknown."""
+        if info is None or info.traceback is None:
+            return None
+        for code, instruction in zip(*info.traceback.raw_frames()):
+            if source_info.is_user_filename(code.co_filename):
+                return self.span(code, instruction)
         return None
 
     def in_characters(
@@ -277,6 +273,16 @@ def _positions(code: types.CodeType) -> list[tuple]:
     if positions is None:
         positions = _positions_of[code] = list(code.co_positions())
     return positions
+
+
+def span_text(sources: list[Source], span: Span | None) -> str:
+    """The expression that a span of a recording covers, on one line."""
+    if span is None:
+        return ""
+    source = sources[span.source]
+    line = source.lines[span.line - source.first_line]
+    end = span.end_column if span.line == span.end_line else None
+    return line[span.column : end].strip()
 
 
 def file_label(file_name: str) -> str:

@@ -6,14 +6,36 @@ Importing this package also makes a jaxpr that a notebook's cell ends on show it
 """
 
 import os
+from typing import Any
 
 from minijax import source_info
+from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.view import View
+from minijax_widgets.view import open_view as open
 
-__all__ = ["JaxprView", "SourceView", "View", "jaxpr", "source"]
+__all__ = [
+    "DifferenceView",
+    "JaxprView",
+    "SourceView",
+    "View",
+    "jaxpr",
+    "live",
+    "open",
+    "source",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # `see.live` needs anywidget; the views themselves do not.
+    if name == "live":
+        from minijax_widgets.widget import live
+
+        return live
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 # Frames of the views are not the user's code.
 source_info.register_exclusion(os.path.dirname(__file__) + os.sep)

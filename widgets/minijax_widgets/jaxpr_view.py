@@ -130,8 +130,8 @@ class JaxprView(View):
             parts.append(f"{source.file}, line {span.line}: {text}")
         parts.append(self.uses_in_words(equation))
         told = "  |  ".join(parts)
-        if equation.parameters:
-            named = [f"{name} = {text}" for name, text in equation.parameters.items()]
+        named = [f"{n} = {t}" for n, t in equation.parameters.items() if t != "None"]
+        if named:
             told += "\n" + "   ".join(named)
         return told
 
@@ -177,7 +177,8 @@ class JaxprView(View):
                 if opens and here != last_line and self.top_level(line.equation):
                     rows.append(self.group(line.equation, here))
                     last_line = here
-            rows.append(self.line(line, 1 if grouped and line.equation is not None else 0))
+            inside = grouped and line.equation is not None
+            rows.append(self.line(line, int(inside)))
         return rows
 
     def top_level(self, number: int) -> bool:

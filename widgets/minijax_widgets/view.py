@@ -125,8 +125,8 @@ class View(ABC):
             return
         if not str(path).endswith((".html", ".htm")):
             raise ValueError(
-                f"a view is saved as .html or .json.gz, and {os.fspath(path)!r} ends in "
-                "neither."
+                "a view is saved as .html or .json.gz; the path "
+                f"{os.fspath(path)!r} ends in neither."
             )
         title = escape(self.recording.headline)
         page = PAGE.format(title=title, body=self.to_html())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 try:
@@ -65,7 +66,7 @@ def live(
             "n=ipywidgets.IntSlider(3, 1, 8), as an argument of the function."
         )
     for name, control in controls.items():
-        if isinstance(control, ipywidgets.DescriptionWidget) and not control.description:
+        if getattr(control, "description", None) == "":
             control.description = name
 
     def value(thing: Any) -> Any:
@@ -88,8 +89,7 @@ def live(
         try:
             frame = recorded()
         except Exception as error:
-            text = ipywidgets.HTML(f"{type(error).__name__}: {error}").value
-            complaint.value = f"<pre>{_escaped(text)}</pre>"
+            complaint.value = f"<pre>{escape(f'{type(error).__name__}: {error}')}</pre>"
             return
         complaint.value = ""
         player.frame = frame.to_json()
@@ -98,12 +98,6 @@ def live(
     for control in widgets:
         control.observe(record_again, names="value")
     return ipywidgets.VBox([*widgets, complaint, player])
-
-
-def _escaped(text: str) -> str:
-    from html import escape
-
-    return escape(text)
 
 
 def _closed_over(function: Callable[..., Any], args: list, named: dict) -> Callable:

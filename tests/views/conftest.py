@@ -1,0 +1,56 @@
+"""A browser for the tests of views: Debian's chromium through playwright."""
+
+import shutil
+
+import pytest
+
+
+def chromium() -> str | None:
+    """The path of a chromium or chrome on this machine."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    return None
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser; tests that need one are skipped by name where there is none."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = chromium()
+    if path is None:
+        pytest.skip("no chromium or google-chrome on this machine")
+    with sync_api.sync_playwright() as playwright:
+        shown = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield shown
+        shown.close()
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """`show(view, width=..., dark=...)` opens a saved view and returns its page."""
+    opened = []
+
+    def show(view, width=1100, dark=False, reduced=False):
+        path = tmp_path / f"view{len(opened)}.html"
+        view.save(path)
+        page = browser.new_page(
+            viewport={"width": width, "height": 700},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="reduce" if reduced else "no-preference",
+            offline=True,
+        )
+        page.errors = []
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto(path.as_uri())
+        page.wait_for_selector(".mj-live")
+        opened.append(page)
+        return page
+
+    yield show
+    for page in opened:
+        assert page.errors == []
+        page.close()

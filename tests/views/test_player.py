@@ -1,0 +1,239 @@
+"""The player in a real browser: stepping, linking, folding, searching, themes."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import jit
+from minijax_widgets.style import DARK, LIGHT, PALETTE
+
+WIDGETS = Path(__file__).resolve().parents[2] / "widgets"
+X = np.ones(1024, np.float32)
+
+
+def softmax(x):
+    largest = jnp.max(x)
+    e = jnp.exp(x - largest)
+    return e / jnp.sum(e)
+
+
+def nested(x):
+    inner = jit(lambda y: jnp.sin(y) * 2.0)
+    return inner(x) + inner(x)
+
+
+def step_of(page):
+    return page.inner_text(".mj-where")
+
+
+def focus(page):
+    page.click(".mj-head")
+    page.focus(".minijax-view")
+
+
+def test_the_first_frame_is_the_telling_step(show):
+    page = show(see.jaxpr(softmax, X))
+    assert step_of(page) == "step 3 of 5: exp"
+    assert page.inner_text("tr.mj-on td:first-child").strip() == "d:f32[1024] = exp c"
+    assert page.inner_text("mark") == "jnp.exp(x - largest)"
+    assert page.inner_text(".mj-n.mj-def") == "d"
+    assert page.locator(".mj-n.mj-use").all_inner_texts() == ["d", "d"]
+
+
+def test_keys_step(show):
+    page = show(see.jaxpr(softmax, X))
+    focus(page)
+    for key, label in [
+        ("ArrowRight", "reduce_sum"),
+        ("End", "div"),
+        ("ArrowRight", "div"),
+        ("Home", "reduce_max"),
+        ("ArrowLeft", "reduce_max"),
+        ("ArrowDown", "sub"),
+        ("ArrowUp", "reduce_max"),
+    ]:
+        page.keyboard.press(key)
+        assert step_of(page).endswith(": " + label), key
+    assert page.get_attribute("input[type=range]", "aria-valuetext").startswith(
+        "step 1"
+    )
+
+
+def test_buttons_and_slider_and_play(show):
+    page = show(see.jaxpr(softmax, X))
+    page.click("button[aria-label='last step']")
+    assert step_of(page) == "step 5 of 5: div"
+    assert page.is_disabled("button[aria-label='one step on']")
+    page.fill("input[type=range]", "1")
+    assert step_of(page) == "step 2 of 5: sub"
+    page.select_option("select", "4")
+    page.click("button[aria-label='play']")
+    page.wait_for_function(
+        "document.querySelector('.mj-where').textContent.includes('5 of 5')"
+    )
+    assert page.inner_text("button[aria-label='play']") == "play"
+
+
+def test_hover_links_panes(show):
+    page = show(see.jaxpr(softmax, X))
+    page.hover("tr.mj-r:has-text('return e / jnp.sum(e)')")
+    near = page.locator("tr.mj-near td:first-child").all_inner_texts()
+    assert [text.strip()[:2] for text in near[:2]] == ["e:", "f:"]
+    page.hover(".mj-n >> text=c >> nth=0")
+    assert page.locator(".mj-n.mj-def").all_inner_texts().count("c") == 1
+
+
+def test_folding(show):
+    page = show(see.jaxpr(lambda x: long(x), X))
+    rows = page.locator("tr.mj-r:not(.mj-group)").count()
+    assert rows < 400 and page.locator("tr.mj-group").count() == 2
+    focus(page)
+    page.keyboard.press("f")
+    assert page.locator("tr.mj-r").count() < 10
+    page.keyboard.press("Home")
+    assert page.locator("tr.mj-on").count() == 1
+
+
+def long(x):
+    for _ in range(350):
+        x = jnp.sin(x)
+    return jnp.cos(x)
+
+
+def test_search(show):
+    page = show(see.jaxpr(nested, X))
+    focus(page)
+    page.keyboard.press("/")
+    page.keyboard.type("SIN")
+    assert step_of(page).startswith("found 1 of ")
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    assert step_of(page).startswith("found 2 of ")
+    page.keyboard.press("/")
+    page.keyboard.type("no such thing")
+    assert step_of(page) == "not found"
+
+
+def test_text_and_help(show):
+    view = see.jaxpr(softmax, X)
+    page = show(view)
+    focus(page)
+    page.keyboard.press("t")
+    assert page.inner_text(".mj-text") == view.recording.text
+    page.keyboard.press("t")
+    page.keyboard.press("?")
+    assert "back to the notebook" in page.inner_text(".mj-help")
+
+
+@pytest.mark.parametrize("width", [400, 700, 1400])
+@pytest.mark.parametrize("dark", [False, True])
+def test_no_sideways_scroll(show, width, dark):
+    page = show(see.jaxpr(nested, X), width=width, dark=dark)
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    ground = page.evaluate(
+        "getComputedStyle(document.querySelector('.mj-live')).backgroundColor"
+    )
+    base = (DARK if dark else LIGHT)["base"]
+    red, green, blue = (int(base[i : i + 2], 16) for i in (1, 3, 5))
+    assert ground == f"rgb({red}, {green}, {blue})"
+
+
+def test_reduced_motion(show):
+    page = show(see.jaxpr(softmax, X), reduced=True)
+    assert (
+        page.evaluate(
+            "getComputedStyle(document.querySelector('mark')).transitionDuration"
+        )
+        == "0s"
+    )
+
+
+def test_hostile_names(show):
+    def evil(x):
+        return jnp.sin(x)  # </script><script>alert(1)</script> \u202e
+
+    evil.__name__ = "</script><img src=x onerror=alert(1)>\u202eabc"
+    page = show(see.jaxpr(evil, X))
+    assert page.locator("img").count() == 0
+    assert "</script><img src=x" in page.inner_text(".mj-head")
+
+
+def test_empty_and_one_step(show):
+    page = show(see.jaxpr(lambda x: x, X))
+    assert page.locator("input[type=range]").count() == 0
+    page = show(see.jaxpr(lambda x: jnp.sin(x), X))
+    assert step_of(page) == "sin"
+
+
+def test_two_views_on_a_page(browser, tmp_path):
+    one, two = see.jaxpr(softmax, X), see.jaxpr(nested, X)
+    path = tmp_path / "two.html"
+    path.write_text(f"<body>{one.to_html()}{two.to_html()}{one.to_html()}</body>")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_function("document.querySelectorAll('.mj-live').length == 3")
+    page.close()
+
+
+def test_widget_has_the_same_picture():
+    pytest.importorskip("anywidget")
+    view = see.jaxpr(softmax, X)
+    assert json.loads(view.widget.frame)["headline"] == view.recording.headline
+    assert view.widget.step == 2 and view.widget is view.widget
+
+
+def test_live_records_again():
+    ipywidgets = pytest.importorskip("ipywidgets")
+    pytest.importorskip("anywidget")
+    slider = ipywidgets.IntSlider(3, 1, 8)
+    box = see.live(see.jaxpr, lambda n: jnp.sum(jnp.zeros(n)), n=slider)
+    player, complaint = box.children[-1], box.children[-2]
+    assert "f32[3]" in player.frame
+    slider.value = 5
+    assert "f32[5]" in player.frame and slider.description == "n"
+    slider.value = 3
+    box = see.live(see.jaxpr, lambda n: jnp.zeros(3) + jnp.zeros(n), n=slider)
+    player, complaint = box.children[-1], box.children[-2]
+    slider.value = 4
+    assert "incompatible shapes" in complaint.value and "f32[3]" in player.frame
+    slider.value = 3
+    assert complaint.value == ""
+    with pytest.raises(TypeError, match="got no control"):
+        see.live(see.jaxpr, jnp.sin, 1.0)
+
+
+# ---- the committed bundle -----------------------------------------------------------
+
+
+def test_the_bundle_is_fresh():
+    """Built from the sources as they are: `npm run build` in widgets/ makes it."""
+    manifest = json.loads(
+        (WIDGETS / "minijax_widgets/static/manifest.json").read_text()
+    )
+    paths = [
+        p for p in sorted((WIDGETS / "src").glob("**/*.ts")) if ".test." not in p.name
+    ]
+    names = sorted(path.relative_to(WIDGETS).as_posix() for path in paths)
+    text = "".join(f"{name}\n{(WIDGETS / name).read_text('utf-8')}" for name in names)
+    assert hashlib.sha256(text.encode()).hexdigest() == manifest["sources"]
+    for name, digest in manifest["bundles"].items():
+        data = (WIDGETS / "minijax_widgets/static" / name).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == digest
+        assert len(data) <= 50_000
+
+
+def test_one_palette():
+    """The player's colours are those of the static frames."""
+    style = (WIDGETS / "src/player/style.ts").read_text()
+    for role, colours in PALETTE.items():
+        found = re.search(rf"{role}: \[(.*?)\]", style)
+        assert found and tuple(re.findall(r"#\w{6}", found.group(1))) == colours
+    for base in (LIGHT, DARK):
+        for name, colour in base.items():
+            assert f'{name}: "{colour}"' in style
