@@ -12,6 +12,7 @@ from minijax import ad_checkpoint as ad_checkpoint
 from minijax import custom_batching as custom_batching
 from minijax import custom_derivatives as custom_derivatives
 from minijax import errors as errors
+from minijax import flatten_util as flatten_util
 from minijax import lax as lax
 from minijax import nn as nn
 from minijax import numpy as numpy
@@ -77,6 +78,9 @@ from minijax.custom_forward import custom_jvp as custom_jvp
 from minijax.custom_gradients import closure_convert as closure_convert
 from minijax.custom_gradients import custom_gradient as custom_gradient
 from minijax.dtypes import float0 as float0
+from minijax.primitives.mutable_arrays import Ref as Ref
+from minijax.primitives.mutable_arrays import empty_ref as empty_ref
+from minijax.primitives.mutable_arrays import free_ref as free_ref
 from minijax.primitives.mutable_arrays import freeze as freeze
 from minijax.primitives.mutable_arrays import new_ref as new_ref
 from minijax.source_info import named_scope as named_scope
