@@ -31,6 +31,7 @@ from minijax.api import copy_to_host_async as copy_to_host_async
 from minijax.api import device_get as device_get
 from minijax.api import device_put as device_put
 from minijax.api import eval_shape as eval_shape
+from minijax.api import fwd_and_bwd as fwd_and_bwd
 from minijax.api import grad as grad
 from minijax.api import hessian as hessian
 from minijax.api import jacfwd as jacfwd

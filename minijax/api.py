@@ -27,6 +27,7 @@ from minijax.differentiation import grad as grad
 from minijax.differentiation import jvp as jvp
 from minijax.differentiation import linear_transpose as linear_transpose
 from minijax.differentiation import linearize as linearize
+from minijax.differentiation import split_arguments
 from minijax.differentiation import value_and_grad as value_and_grad
 from minijax.differentiation import vjp as vjp
 from minijax.interpreters import placing
@@ -212,6 +213,39 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """`fun`, with a name for its operations in compiled programs and profiles."""
     label = api_util.fun_name(fun) if name is None else name
     return source_info.named_scope(label)(fun)
+
+
+def fwd_and_bwd(
+    fun: Callable,
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function as two functions.
+
+        fwd, bwd = fwd_and_bwd(f, argnums=(0, 1))
+        y, residuals = fwd(x, w)
+        x_ct, w_ct = bwd(residuals, y_ct)     # compiled once, for all residuals
+
+    Args:
+      fun: the function.
+      argnums: the argument (or tuple of arguments) to differentiate.
+      has_aux: whether `fun` returns a pair `(value, aux)`; `fwd` then returns
+        `(value, residuals, aux)`.
+      jitted: whether both are jitted.
+    """
+    check_callable(fun, "fwd_and_bwd")
+    numbers = argnums_tuple(argnums, "argnums")
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+        return vjp(partial_fun, *dynamic, has_aux=has_aux)
+
+    def bwd(residuals: Callable, cotangent: Any) -> Any:
+        answers = residuals(cotangent)
+        return answers if isinstance(argnums, (tuple, list)) else answers[0]
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 # ----------------------------------------------------------------------------------

@@ -230,3 +230,33 @@ def test_fourth_order():
         )
 
     same_values(make, np.float32(0.7), rtol=1e-4)
+
+
+def test_fwd_and_bwd():
+    def make(lib):
+        def f(x, y):
+            return {"out": lib.numpy.sin(x) * y}
+
+        def run(x, y):
+            results = []
+            for jitted in (True, False):
+                for argnums in (0, (1, 0)):
+                    fwd, bwd = lib.fwd_and_bwd(f, argnums, jitted=jitted)
+                    for k in range(2):
+                        out, residuals = fwd(x * k, y)
+                        results.append((out, bwd(residuals, {"out": y})))
+            fwd, bwd = lib.fwd_and_bwd(lambda x: (x * x, x + 1.0), 0, has_aux=True)
+            out, residuals, aux = fwd(x)
+            return results, out, aux, bwd(residuals, x)
+
+        return run
+
+    same_values(make, X, X + 1)
+
+
+def test_bwd_is_compiled_once():
+    fwd, bwd = minijax.fwd_and_bwd(lambda x: minijax.numpy.sin(x), 0)
+    for k in range(3):
+        out, residuals = fwd(X * k)
+        bwd(residuals, out)
+    assert (fwd._cache_size(), bwd._cache_size()) == (1, 1)
