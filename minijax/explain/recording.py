@@ -15,6 +15,7 @@ import dataclasses
 import gzip
 import inspect
 import json
+import linecache
 import os.path
 import platform
 import sys
@@ -192,12 +193,8 @@ class Sources:
         if code in self.ids:
             return self.ids[code]
         number: int | None = None
-        try:
-            lines, first = inspect.getsourcelines(code)
-        except (OSError, TypeError):
-            lines, first = [], 0
+        lines, first = lines_of(code)
         if lines:
-            first = max(first, 1)
             number = self.covering(code.co_filename, first, first + len(lines) - 1)
             if number is None:
                 number = self.add_lines(code.co_name, code.co_filename, first, lines)
@@ -263,6 +260,20 @@ class Sources:
         if text.isascii():
             return column
         return len(text.encode()[:column].decode(errors="ignore"))
+
+
+def lines_of(code: types.CodeType) -> tuple[list[str], int]:
+    """The lines of a function, or of a whole file or cell, and the first one's number.
+
+    No lines where Python finds no source.
+    """
+    if code.co_name == "<module>":
+        return linecache.getlines(code.co_filename), 1
+    try:
+        lines, first = inspect.getsourcelines(code)
+    except (OSError, TypeError):
+        return [], 0
+    return lines, max(first, 1)
 
 
 _positions_of: dict[types.CodeType, list[tuple]] = {}

@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from minijax import source_info
+from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.notebook import register_formatters
@@ -17,10 +18,12 @@ from minijax_widgets.view import View
 from minijax_widgets.view import open_view as open
 
 __all__ = [
+    "CacheView",
     "DifferenceView",
     "JaxprView",
     "SourceView",
     "View",
+    "cache",
     "jaxpr",
     "live",
     "open",

@@ -1,0 +1,120 @@
+"""`see.cache`: what decided each call, against the nearest key that was kept."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import grad, jit
+from minijax.explain.recording import Recording
+
+
+def watched():
+    @jit
+    def f(x, n):
+        return x * n
+
+    with see.cache(f) as view:
+        f(jnp.ones(3), 2.0)
+        f(jnp.ones(3), 3.0)
+        f(jnp.ones(4), 2.0)
+        f(jnp.ones(4), 2)
+        f(jnp.ones(4), np.float32(2))
+        for _ in range(10):
+            f(jnp.ones(4), np.float32(2))
+    return f, view
+
+
+def test_the_twin():
+    _, view = watched()
+    assert view.text().splitlines() == [
+        "cache of f: 15 calls, 11 hits, 4 misses; 2 avoidable",
+        "  1 x first call",
+        "  2 + hit",
+        "  3 x x: f32[3] -> f32[4]",
+        "> 4 x n: float32 -> int32               pass 2.0, not 2",
+        "  5 x n: weak float32 -> float32        pass 2.0, not np.float32(2.0)",
+        "  6-15 + hit",
+    ]
+
+
+def test_it_counts_what_the_cache_does():
+    """The rows are real: as many misses as programs were kept."""
+    f, view = watched()
+    misses = [call for call in view.recording.calls if not call.hit]
+    assert len(misses) == f._cache_size() == view.recording.kept == 4
+    assert Recording.from_dict(view.recording.to_dict()) == view.recording
+
+
+def test_statics_trees_and_settings():
+    @partial(jit, static_argnames="n")
+    def g(p, n):
+        return p["a"] * n
+
+    with see.cache(g) as view:
+        g({"a": 1.0}, n=2)
+        g({"a": 1.0, "b": 2}, n=2)
+        g({"a": 1.0}, n=2.5)
+        with minijax.enable_x64(True):
+            g({"a": 1.0}, n=2)
+        g({"a": 1.0}, n=2.5)
+    rows = view.text().splitlines()[2:]
+    assert rows[0].startswith("  2 x leaves: - -> p['b']")
+    assert rows[1].startswith("> 3 x n: 2 -> 2.5")
+    assert rows[1].endswith("make n an argument, not static")
+    assert "enable_x64 changed" in rows[2]
+    assert rows[3] == "  5 + hit"
+
+
+def test_other_functions_and_transformations_do_not_count():
+    f, other = jit(lambda x: x * 2), jit(lambda x: x * 3)
+    with see.cache(f) as view:
+        other(1.0)
+        f(1.0)
+        grad(f)(1.0)
+    assert view.recording.headline.startswith("cache of <lambda>: 1 call, 0 hits, 1 miss")
+
+
+def test_keys_without_watching():
+    f, _ = watched()
+    view = see.cache(f)
+    assert "4 keys kept" in view.text() and "x: f32[3], n: ~f32[]" in view.text()
+    with pytest.raises(TypeError, match="watches a jitted function"):
+        see.cache(lambda x: x)
+
+
+def test_earlier_keys_are_compared_with():
+    f = jit(lambda x: x + 1)
+    f(jnp.ones(3))
+    with see.cache(f) as view:
+        f(jnp.ones(3))
+        f(jnp.ones(3, jnp.int32))
+    assert view.text().splitlines()[1:] == [
+        "  1 + hit",
+        "> 2 x x: float32 -> int32               pass x as float32 each time",
+    ]
+
+
+def test_watching_ends_with_the_block():
+    f = jit(lambda x: x + 1)
+    with see.cache(f) as view:
+        f(1.0)
+    f(2.0)
+    assert view.recording.calls[-1].number == 1
+    with pytest.raises(ZeroDivisionError):
+        with see.cache(f):
+            f(1.0 / 0)
+    from minijax import events
+
+    assert events.subscribers == []
+
+
+def test_the_picture(show):
+    page = show(watched()[1])
+    assert page.inner_text(".mj-where") == "step 4 of 6: call 4"
+    lit = page.locator("tr.mj-on td:first-child").all_inner_texts()
+    assert [text.split()[-1] for text in lit] == ["3", "4"]
+    assert page.inner_text("mark") == "f(jnp.ones(4), 2)"
