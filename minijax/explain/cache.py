@@ -1,4 +1,4 @@
-"""The recording behind `see.cache`: every call of a jitted function, and what decided it.
+"""The recording behind `see.cache`: the calls of a jitted function.
 
 A call is compared with the *nearest* key that the function had kept, not with the call
 before: what differs from the nearest is what made the new program necessary.
@@ -362,8 +362,8 @@ def weight(changes: list[Change]) -> int:
     costs = {"tree": 100, "setting": 30, "shape": 4, "static": 4, "device": 4}
     total = 0
     for change in changes:
-        same_dtype = change.was.removeprefix("weak ") == change.now.removeprefix("weak ")
-        total += costs.get(change.kind, 2 if same_dtype else 3)
+        was, now = (text.removeprefix("weak ") for text in (change.was, change.now))
+        total += costs.get(change.kind, 2 if was == now else 3)
     return total
 
 

@@ -1,4 +1,4 @@
-"""`see.cache`: every call of a jitted function, hit or miss, and the leaf that changed."""
+"""`see.cache`: the calls of a jitted function, hit or miss, and what changed."""
 
 from __future__ import annotations
 

@@ -39,6 +39,7 @@ interface Drawn {
   body: HTMLElement;
   rows: (HTMLTableRowElement | null)[];
   below: number[][];
+  folds: boolean;
 }
 
 export interface Options {
@@ -204,12 +205,14 @@ export class Player {
     table.append(body);
     if (pane.graph) section.append(drawGraph(pane.graph, (key, made) => this.remember(key, made)));
     else section.append(table);
+    const below = children(pane.rows);
     const drawn: Drawn = {
       pane,
       section,
       body,
       rows: pane.rows.map(() => null),
-      below: children(pane.rows),
+      below,
+      folds: below.some((rows) => rows.length > 0),
     };
     this.panes.push(drawn);
     this.showRows(index);
@@ -256,7 +259,11 @@ export class Player {
         fold.setAttribute("aria-label", "fold");
         cell.append(fold);
       }
-      if (first && depth && drawn.pane.kind !== "code") cell.style.paddingLeft = `${8 + 16 * depth}px`;
+      if (first && drawn.pane.kind !== "code" && (depth || drawn.folds)) {
+        // Rows that do not fold stand where the text of those that do begins.
+        const sign = drawn.folds && !drawn.below[number]!.length ? 20 : 0;
+        cell.style.paddingLeft = `${8 + 16 * depth + sign}px`;
+      }
       for (const piece of pieces) cell.append(this.drawPiece(piece));
       line.append(cell);
     });

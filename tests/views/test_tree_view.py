@@ -1,0 +1,90 @@
+"""`see.tree`: nodes, leaves, what is no array, and two trees compared."""
+
+from collections import namedtuple
+from dataclasses import dataclass, field
+
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import tree_util
+from minijax.explain.recording import Recording
+
+Pair = namedtuple("Pair", "x y")
+
+
+@tree_util.register_dataclass
+@dataclass
+class Dense:
+    w: object
+    name: str = field(metadata={"static": True})
+
+
+PARAMS = [
+    {"w": jnp.ones((64, 32)), "b": jnp.zeros(32)},
+    {"w": jnp.ones((32, 10)), "b": None, "name": "tanh"},
+]
+
+
+def test_the_twin():
+    assert see.tree(PARAMS).text().splitlines() == [
+        "tree of list: 4 leaves, 9.4 KiB; [1]['name'] is a leaf that is no array (str)",
+        "  tree                     list                        9.4 KiB",
+        "    [0]                    dict                        8.1 KiB",
+        "      ['b']                f32[32]                       128 B",
+        "      ['w']                f32[64,32]                  8.0 KiB",
+        "    [1]                    dict                        1.2 KiB",
+        "      ['b']                None",
+        ">     ['name']             str"
+        "                                  a leaf that is no array (str)",
+        "      ['w']                f32[32,10]                  1.2 KiB",
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [3.0, None, {}, (), Pair(1, {"k": 2}), Dense(1.0, "a"), [object()], PARAMS]
+    + [{"a": minijax.ShapeDtypeStruct((2,), jnp.float32)}],
+    ids=lambda value: type(value).__name__,
+)
+def test_leaves_are_those_of_tree_flatten(value):
+    record = see.tree(value).recording
+    leaves = [node for node in record.nodes if node.leaf is not None]
+    paths = tree_util.tree_leaves_with_path(value)
+    assert [node.path for node in leaves] == [tree_util.keystr(p) for p, _ in paths]
+    assert [node.leaf for node in leaves] == list(range(len(paths)))
+    assert Recording.from_dict(record.to_dict()) == record
+    assert see.tree(value).to_html()
+
+
+def test_static_fields_and_unregistered_classes():
+    text = see.tree({"d": Dense(1.0, "first"), "o": object()}).text()
+    assert "Dense(name='first')" in text
+    assert "object is not registered" in text.splitlines()[0]
+
+
+def test_two_trees():
+    one, two = {"a": 1, "b": jnp.ones(2)}, {"a": 1.0, "c": (1, 2)}
+    view = see.tree(one, two)
+    assert view.text().splitlines()[0] == (
+        "two trees: 1 only in the first, 3 only in the second, 1 not the same"
+    )
+    changes = {node.path: node.change for node in view.recording.nodes}
+    assert changes == {
+        "": "",
+        "['a']": "changed",
+        "['b']": "del",
+        "['c']": "add",
+        "['c'][0]": "add",
+        "['c'][1]": "add",
+    }
+    assert "no difference in 1 leaf" in see.tree({"a": 1}, {"a": 2}).text()
+    assert "1 not the same" in see.tree(Dense(1, "x"), Dense(1, "y")).text()
+
+
+def test_the_picture(show):
+    page = show(see.tree(PARAMS))
+    assert page.inner_text(".mj-where").endswith("[1]['name']")
+    page.click("tr.mj-r:has-text('[0]') .mj-fold >> nth=0")
+    assert page.locator("tr.mj-r").count() == 6

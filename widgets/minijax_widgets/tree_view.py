@@ -1,0 +1,109 @@
+"""`see.tree`: a pytree, its leaves with their paths, and two trees compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.explain.tree import Node, TreeRecording, record_tree, size_in_words
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.view import View, cut, shortened, views
+
+MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
+_MISSING: Any = object()
+
+
+def tree(value: Any, other: Any = _MISSING) -> TreeView:
+    """Shows a pytree: its containers, and each leaf with its path, type and bytes.
+
+    With a second tree the view shows where they differ: in structure, shape or dtype;
+    numbers are not compared. A leaf that no transformation takes, such as a string or a
+    class that is not registered, is pointed out.
+    """
+    if other is _MISSING:
+        return TreeView(record_tree(value))
+    return TreeView(record_tree(value, other, compare=True))
+
+
+class TreeView(View):
+    """A row for each container and leaf, indented."""
+
+    recording: TreeRecording
+
+    def text(self, full: bool = False) -> str:
+        """Returns the headline and a row for each node."""
+        rows = [
+            self.row(node, number == self.recording.telling)
+            for number, node in enumerate(self.recording.nodes)
+        ]
+        return "\n".join([cut(self.recording.headline, 100), *shortened(rows, full)])
+
+    def row(self, node: Node, telling: bool) -> str:
+        """Returns one node's row of the text twin."""
+        mark = ">" if telling else MARKS[node.change]
+        left = f"{mark} {'  ' * node.depth}{node.key or 'tree'}"
+        right = self.what(node)
+        size = size_in_words(node.bytes) if node.bytes else ""
+        told = f"{left:26} {right:24} {size:>10}  {node.note}".rstrip()
+        return cut(told, 100)
+
+    def what(self, node: Node) -> str:
+        """Returns a leaf's type, or a container's name with its static fields."""
+        return node.type if node.leaf is not None else f"{node.kind}{node.static}"
+
+    def frame(self) -> Frame:
+        """Returns the picture: the indented rows; containers fold."""
+        rows, steps = [], []
+        for number, node in enumerate(self.recording.nodes):
+            leaf = node.leaf is not None
+            type_piece = Piece(self.what(node), "chip" if leaf else "constant")
+            size = size_in_words(node.bytes) if node.bytes else ""
+            note = Piece(node.note, "miss" if node.note else "")
+            look = {"add": "add", "del": "del", "changed": "miss"}.get(node.change, "")
+            rows.append(
+                Row(
+                    [node.key or "tree", [type_piece], size, [note]],
+                    keys=[f"n{number}"],
+                    go=number,
+                    depth=node.depth,
+                    look=look,
+                )
+            )
+            steps.append(
+                FrameStep(node.path or "tree", self.detail(node), [f"n{number}"])
+            )
+        return Frame(
+            kind="tree",
+            call=self.recording.call,
+            headline=self.recording.headline,
+            panes=[Pane("", rows)],
+            steps=steps,
+            telling=self.recording.telling,
+            text=self.text(full=True),
+        )
+
+    def detail(self, node: Node) -> str:
+        """Returns a sentence about a node."""
+        path = node.path or "the tree itself"
+        if node.leaf is None:
+            told = f"{path}: a {node.kind}"
+            if node.kind == "None":
+                told = f"{path}: None, a container without leaves"
+            if node.static:
+                told += f", static {node.static}: part of the structure"
+        else:
+            told = f"{path}: leaf {node.leaf}, {node.type}"
+        if node.bytes:
+            told += f", {size_in_words(node.bytes)}"
+        if node.note:
+            told += f"; {node.note}"
+        if node.change:
+            said = {
+                "add": "only in the second tree",
+                "del": "only in the first tree",
+                "changed": "not the same in both trees",
+            }
+            told += f"; {said[node.change]}"
+        return told
+
+
+views["tree"] = TreeView
