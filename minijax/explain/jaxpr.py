@@ -117,10 +117,10 @@ def record_jaxpr(closed: Any) -> JaxprRecording:
             f"record_jaxpr takes a jaxpr, such as make_jaxpr(f)(x) returns, and got "
             f"{type(closed).__name__}."
         )
-    return _Recorder(jaxpr).recording()
+    return Recorder(jaxpr).recording()
 
 
-class _Recorder:
+class Recorder:
     """Collects a jaxpr's variables, equations and lines, and gives them ids."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:

@@ -14,6 +14,7 @@ from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.source_view import SourceView, source
+from minijax_widgets.trace_view import TraceView, trace
 from minijax_widgets.tree_view import TreeView, tree
 from minijax_widgets.view import View
 from minijax_widgets.view import open_view as open
@@ -23,6 +24,7 @@ __all__ = [
     "DifferenceView",
     "JaxprView",
     "SourceView",
+    "TraceView",
     "TreeView",
     "View",
     "cache",
@@ -30,6 +32,7 @@ __all__ = [
     "live",
     "open",
     "source",
+    "trace",
     "tree",
 ]
 

@@ -32,7 +32,11 @@ def code_panes(
         rows = [
             Row(
                 [str(source.first_line + offset), line],
-                keys=[f"l{source.id}:{source.first_line + offset}"],
+                # Linked with what the line made, and lit alone at a step.
+                keys=[
+                    f"l{source.id}:{source.first_line + offset}",
+                    f"s{source.id}:{source.first_line + offset}",
+                ],
             )
             for offset, line in enumerate(dedented(source.lines))
         ]

@@ -115,14 +115,15 @@ class Pane:
 class FrameStep:
     """One step: what it is called, what it says, what it lights.
 
-    `marks` are parts of code rows: (pane, row, first column, end column).
+    `marks` are parts of code rows: (pane, row, first column, end column). `live` are
+    names with what they hold, and whether that is traced.
     """
 
     label: str
     detail: str
     on: list[str] = field(default_factory=list)
     marks: list[tuple[int, int, int, int]] = field(default_factory=list)
-    live: list[tuple[str, str]] = field(default_factory=list)
+    live: list[tuple[str, str, bool]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the step as the player takes it."""

@@ -54,8 +54,8 @@ export interface Step {
   /** Keys of the elements that are current at this step. */
   on?: string[];
   marks?: Mark[];
-  /** Texts that belong to this step alone, by the number of a "live" pane. */
-  live?: [name: string, value: string][];
+  /** Names at this step, what they hold, and whether that is traced. */
+  live?: [name: string, value: string, traced: boolean][];
 }
 
 export interface Frame {

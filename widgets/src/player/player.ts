@@ -335,9 +335,9 @@ export class Player {
     }
     if (this.strip) {
       this.strip.replaceChildren(element("b", "", frame.live!));
-      for (const [name, value] of step?.live ?? []) {
+      for (const [name, value, traced] of step?.live ?? []) {
         const span = element("span");
-        span.append(`${name} = `, element("span", "mj-chip", value));
+        span.append(`${name} = `, element("span", traced ? "mj-chip" : "mj-dash", value));
         this.strip.append(span);
       }
       if (!step?.live?.length) this.strip.append(element("span", "mj-constant", "none yet"));

@@ -110,6 +110,7 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
 .mj-live table.mj-table:not(.mj-keep) td{padding-left:3ch;text-indent:-2ch}
 .mj-live .mj-code td{text-indent:0!important}
+.mj-live table.mj-code td:first-child{white-space:pre}
 .mj-live table.mj-table .mj-rail{display:none}
 .mj-where{flex:1 1 100%;order:9}
 .mj-gap{display:none}}

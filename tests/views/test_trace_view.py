@@ -1,0 +1,214 @@
+"""`see.trace`: which expression wrote which equation, and what ran in Python only."""
+
+import io
+import sys
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import jit, make_jaxpr, vmap
+from minijax.explain.recording import Recording, span_text
+
+X = np.ones(2, np.float32)
+W = jnp.ones((2, 2))
+
+
+def log2(x):
+    print("tracing", x)
+    return jnp.log(x) / jnp.log(2.0)
+
+
+def scaled(y, k):
+    """A docstring is no line that runs."""
+    z = y * k
+    return z
+
+
+def puzzle(x):
+    total = 0.0
+    for i in range(3):
+        total = scaled(x, float(i)) + total
+    if x.shape[0] > 1:
+        total = total / 4.0
+    sizes = [
+        x.shape,
+    ]
+    return W @ total, sizes[0][0] * 1.0
+
+
+def steps(view, kind):
+    return [step for step in view.recording.steps if step.kind == kind]
+
+
+def expressions(view, kind="equation"):
+    record = view.recording
+    return [span_text(record.sources, step.span) for step in steps(view, kind)]
+
+
+def test_the_twin():
+    view = see.trace(log2, X)
+    first = view.recording.sources[0].first_line
+    lines = view.text().splitlines()
+    assert lines[0] == (
+        "trace of log2(f32[2]): 4 equations; 1 line ran in Python only and will not run "
+        "again"
+    )
+    assert lines[1] == f"{first:>3}      def log2(x):".ljust(42) + " x = a:f32[2]"
+    assert lines[2] == f'{first + 1:>3} py       print("tracing", x)'
+    assert lines[3] == f"{first + 2:>3}          return jnp.log(x) / jnp.log(2.0)"
+    assert "prints" in lines[4] and "tracing JitTracer(float32[2])" in lines[4]
+    assert lines[5].endswith("b:f32[2] = log a") and ":11-21 jnp.log(x)" in lines[5]
+    assert lines[8].startswith(f"> {first + 2}:11-36 / ")
+    assert lines[8].endswith("e:f32[2] = div b d")
+    assert len(lines) == 9
+
+
+def test_expressions_and_python_lines():
+    view = see.trace(puzzle, X)
+    assert expressions(view) == [
+        "y * k",
+        "scaled(x, float(i)) + total",
+        "y * k",
+        "scaled(x, float(i)) + total",
+        "y * k",
+        "scaled(x, float(i)) + total",
+        "total / 4.0",
+        "W @ total",
+    ]
+    assert expressions(view, "py") == [
+        "total = 0.0",
+        "for i in range(3):",
+        "if x.shape[0] > 1:",
+        "sizes = [",
+    ]
+    assert [step.label for step in steps(view, "call")] == ["scaled"] * 3
+    assert {s.depth for s in view.recording.steps if s.function == "scaled"} == {1}
+    text = view.text()
+    assert "x3       total = scaled(x" in text and "py       sizes = [" in text
+    assert "constant a:f32[2,2] is W, a global" in text
+
+
+def test_the_jaxpr_is_the_one_of_make_jaxpr():
+    view = see.trace(puzzle, X)
+    assert view.recording.jaxpr.text == str(make_jaxpr(puzzle)(X))
+    equations = [step.equation for step in steps(view, "equation")]
+    assert equations == list(range(len(equations)))
+
+
+def test_names_hold_tracers_and_python_values():
+    view = see.trace(puzzle, X)
+    names = {n.name: n for step in view.recording.steps for n in step.names}
+    assert names["z"].traced and names["z"].text == "f32[2]" and names["z"].variable
+    assert not names["k"].traced and names["k"].text == "2.0"
+    assert [n.variable for n in view.recording.arguments] == ["b"]
+
+
+def test_printing_is_recorded_where_it_happened():
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        view = see.trace(log2, X)
+    assert shown.getvalue() == ""
+    (step,) = steps(view, "print")
+    assert step.text == "tracing JitTracer(float32[2])\n"
+    assert view.recording.steps.index(step) < 3
+
+
+def test_an_error_is_the_last_step():
+    def relu(x):
+        y = jnp.sin(x)
+        if y > 0:
+            return y
+        return 0.0
+
+    view = see.trace(relu, 1.0)
+    last = view.recording.steps[-1]
+    assert last.kind == "error" and last.label == "TracerBoolConversionError"
+    assert expressions(view, "error") == ["y > 0"]
+    assert view.recording.telling == len(view.recording.steps) - 1
+    assert "stopped by TracerBoolConversionError" in view.text()
+    assert "b:f32[] = sin a" in view.text()
+    assert "/test_trace_view.py" not in view.to_html() + last.text
+
+
+def test_errors_before_the_first_equation():
+    def early(x):
+        return undefined_name + x  # noqa: F821
+
+    assert "NameError" in see.trace(early, 1.0).text()
+    assert "TypeError" in see.trace(early).text()
+    with pytest.raises(TypeError, match="takes a function"):
+        see.trace(3.0)
+
+
+def test_nested_jit_vmap_and_grad():
+    inner = jit(lambda y: jnp.sin(y) * 2.0)
+    view = see.trace(lambda x: inner(x) + 1.0, X)
+    assert expressions(view)[:2] == ["jnp.sin(y)", "jnp.sin(y) * 2.0"]
+    assert view.recording.jaxpr.text.count("sin") == 1
+    view = see.trace(vmap(lambda x: jnp.cos(x)), X)
+    assert expressions(view) == ["jnp.cos(x)"]
+    view = see.trace(minijax.grad(lambda x: jnp.sin(x) * x), 1.0)
+    assert "of programs in between" in view.text().splitlines()[0]
+
+
+def test_a_kept_program_is_traced_again_for_the_view():
+    f = jit(lambda x: x * 2.0)
+    f(1.0)
+    assert len(steps(see.trace(f, 1.0), "equation")) == 1
+    assert len(steps(see.trace(f, 1.0), "equation")) == 1
+
+
+def test_without_source():
+    namespace = {}
+    exec("def hidden(x):\n    return x * 2.0", namespace)
+    view = see.trace(namespace["hidden"], 1.0)
+    assert "1 equation" in view.text() and view.recording.sources == []
+
+
+def test_pythons_own_tracing_comes_back():
+    def other(frame, event, arg):
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(other)
+    try:
+        see.trace(log2, X)
+        assert sys.gettrace() is other
+    finally:
+        sys.settrace(before)
+
+
+def test_there_and_back():
+    record = see.trace(puzzle, X).recording
+    assert Recording.from_dict(record.to_dict()) == record
+
+
+def test_size_is_linear():
+    def long(n):
+        def f(x):
+            for _ in range(n):
+                x = jnp.sin(x)
+            return x
+
+        return see.trace(f, 1.0)
+
+    assert len(long(40).recording.steps) == 41
+    assert len(long(2000).to_html()) < 20 * len(long(100).to_html())
+
+
+def test_the_picture(show):
+    page = show(see.trace(log2, X))
+    assert page.inner_text(".mj-where") == "step 6 of 6: div"
+    assert page.inner_text("mark") == "jnp.log(x) / jnp.log(2.0)"
+    assert page.locator("tr.mj-later").count() == 0
+    assert page.inner_text(".mj-strip .mj-chip") == "a:f32[2]"
+    page.click("button[aria-label='first step']")
+    assert page.inner_text(".mj-where") == "step 1 of 6: print"
+    assert page.locator("tr.mj-later").count() == 5
+    assert "prints, once" in page.inner_text(".mj-detail")
+    page.click("button[aria-label='one step on']")
+    assert page.locator("tr.mj-py").count() == 1

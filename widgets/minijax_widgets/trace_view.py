@@ -1,0 +1,300 @@
+"""`see.trace`: the user's source beside the jaxpr that grows while it runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from minijax.explain.recording import span_text
+from minijax.explain.trace import (
+    Name,
+    TraceRecording,
+    TraceStep,
+    is_plain_statement,
+    record_trace,
+)
+from minijax_widgets.code import CodePanes, code_panes, dedented, mark_of
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.jaxpr_view import JaxprView
+from minijax_widgets.view import View, cut, shortened, views
+
+WIDTH = 100
+OPERATORS = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.MatMult: "@",
+    ast.Pow: "**",
+    ast.Mod: "%",
+    ast.FloorDiv: "//",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+}
+
+
+def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> TraceView:
+    """Shows how `function` is traced on the given arguments, step by step.
+
+    Each step is an equation that was written, with the expression that wrote it, or a
+    line that ran in Python only. What the function prints is part of the recording; an
+    exception that it raises is shown where it happened, and is not raised again.
+    """
+    return TraceView(record_trace(function, *args, **kwargs))
+
+
+class TraceView(View):
+    """Source on the left, jaxpr on the right, live names below."""
+
+    recording: TraceRecording
+
+    def __init__(self, recording: TraceRecording) -> None:
+        super().__init__(recording)
+        self.jaxpr = JaxprView(recording.jaxpr)
+        self.runs = {(runs.source, runs.line): runs for runs in recording.lines}
+
+    # ---- text ----------------------------------------------------------------------
+
+    def text(self, full: bool = False) -> str:
+        """Returns the headline, the source with `py` lines, and the equations."""
+        record = self.recording
+        source_rows: list[str] = []
+        for source in record.sources:
+            source_rows += self.source_rows(source.id)
+        steps = [
+            self.row(step, number == record.telling)
+            for number, step in enumerate(record.steps)
+            if step.kind in ("equation", "print", "error")
+        ]
+        constants = [
+            cut(f"  constant {c.variable}:{c.text} is {c.name}", WIDTH)
+            for c in record.constants
+        ]
+        return "\n".join(
+            [
+                *split_headline(record.headline),
+                *shortened(source_rows, full, first=25),
+                *constants,
+                *shortened(steps, full),
+            ]
+        )
+
+    def source_rows(self, number: int) -> list[str]:
+        """Returns a source's lines, those that ran in Python only marked `py`."""
+        source = self.recording.sources[number]
+        rows = []
+        for offset, line in enumerate(dedented(source.lines)):
+            place = source.first_line + offset
+            left = f"{place:>3} {self.gutter(number, place):<4} {line}"
+            if offset == self.first_code_line(source.lines) and number == 0:
+                names = [name_in_words(name) for name in self.recording.arguments]
+                left = f"{left:42} {', '.join(names)}"
+            rows.append(cut(left.rstrip(), WIDTH))
+        return rows
+
+    def first_code_line(self, lines: list[str]) -> int:
+        """Returns the position of the line with `def`, behind any decorators."""
+        for position, line in enumerate(lines):
+            if not line.lstrip().startswith("@"):
+                return position
+        return 0
+
+    def gutter(self, source: int, line: int) -> str:
+        """Returns what stands beside a line: `py`, or how often it ran."""
+        runs = self.runs.get((source, line))
+        if runs is None:
+            return ""
+        if runs.equations == 0:
+            text = self.recording.sources[source].lines
+            first = self.recording.sources[source].first_line
+            if is_plain_statement(text[line - first].strip()):
+                return ""
+            return "py"
+        return f"x{runs.runs}" if runs.runs > 1 else ""
+
+    def row(self, step: TraceStep, telling: bool) -> str:
+        """Returns one step's row of the text twin."""
+        mark = ">" if telling else " "
+        left = f"{mark} {place(step)} {self.expression(step)}"
+        return cut(f"{left:36} {self.what(step)}".rstrip(), WIDTH)
+
+    def expression(self, step: TraceStep) -> str:
+        """Returns the expression of a step: an operator for a binary operation."""
+        text = span_text(self.recording.sources, step.span)
+        if step.kind == "print":
+            return "prints"
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError):
+            return cut(text, 24)
+        if isinstance(tree, (ast.BinOp, ast.AugAssign)):
+            return OPERATORS.get(type(tree.op), "operator")
+        if isinstance(tree, ast.Compare):
+            return OPERATORS.get(type(tree.ops[0]), "compare")
+        return cut(text, 24)
+
+    def what(self, step: TraceStep) -> str:
+        """Returns what a step did, in a few words."""
+        if step.kind == "equation":
+            if step.equation is None:
+                return f"{step.label}, of a program in between"
+            return self.jaxpr.short(self.recording.jaxpr.equations[step.equation])
+        if step.kind == "error":
+            return f"{step.label}: {first_line(step.text)}"
+        if step.kind == "print":
+            return " / ".join(step.text.strip().splitlines())
+        return step.text
+
+    # ---- the picture ---------------------------------------------------------------
+
+    def frame(self) -> Frame:
+        """Returns the picture."""
+        record = self.recording
+        sources = code_panes(record.sources)
+        self.mark_lines(sources)
+        born: dict[int, int] = {}
+        for number, step in enumerate(record.steps):
+            if step.equation is not None:
+                born.setdefault(step.equation, number)
+        program = Pane("jaxpr", self.program_rows(born, len(sources.panes)), weight=1.2)
+        steps = []
+        live: dict[str, Name] = {name.name: name for name in record.arguments}
+        inner: list[dict[str, Name]] = []
+        for number, step in enumerate(record.steps):
+            if step.kind == "call":
+                inner.append(live)
+                live = {}
+            while len(inner) > step.depth:
+                live = inner.pop()
+            live.update((name.name, name) for name in step.names)
+            on = [] if step.equation is None else [f"e{step.equation}"]
+            if step.equation is not None:
+                results = record.jaxpr.equations[step.equation].results
+                on += [f"v{result}" for result in results]
+            if step.span is not None:
+                on.append(f"s{step.span.source}:{step.span.line}")
+            shown = [
+                (name.name, value_in_words(name), name.traced)
+                for name in list(live.values())[-12:]
+            ]
+            steps.append(
+                FrameStep(
+                    self.label(step),
+                    self.detail(step, number),
+                    on,
+                    mark_of(sources, step.span, first_pane=0),
+                    shown,
+                )
+            )
+        return Frame(
+            kind="trace",
+            call=record.call,
+            headline=record.headline,
+            panes=[*sources.panes, program],
+            steps=steps,
+            telling=record.telling,
+            text=self.text(full=True),
+            live="names",
+        )
+
+    def mark_lines(self, sources: CodePanes) -> None:
+        """Writes `py`, and how often a line ran, behind the line numbers."""
+        for number, position in sources.numbers.items():
+            first = self.recording.sources[number].first_line
+            for offset, row in enumerate(sources.panes[position].rows):
+                gutter = self.gutter(number, first + offset)
+                if gutter == "py":
+                    row.look = "py"
+                row.cells[0] = f"{gutter} {first + offset}".strip()
+
+    def program_rows(self, born: dict[int, int], pane: int) -> list[Row]:
+        """Returns the printed jaxpr; each equation is there from its step on."""
+        rows = self.jaxpr.rows()
+        last = max(0, len(self.recording.steps) - 1)
+        for row in rows:
+            row.go, equation = None, row.go
+            if equation is not None:
+                row.at = row.go = born.get(equation, last)
+            row.cells = row.cells[:1] + row.cells[2:]
+        if rows and not self.recording.error:
+            rows[-1].at = last if rows[-1].go is None else rows[-1].at
+        for constant in reversed(self.recording.constants):
+            text = [
+                Piece("constant ", "constant"),
+                Piece(f"{constant.variable}:{constant.text}", "dash"),
+                Piece(f" is {constant.name}", "constant"),
+            ]
+            rows.insert(0, Row([text]))
+        return rows
+
+    def label(self, step: TraceStep) -> str:
+        """Returns the word for the bar."""
+        return {"py": "Python only", "call": f"call {step.label}"}.get(
+            step.kind, step.label
+        )
+
+    def detail(self, step: TraceStep, number: int) -> str:
+        """Returns a sentence about a step."""
+        text = span_text(self.recording.sources, step.span)
+        where = f"line {step.span.line}: {text}" if step.span else "no line of yours"
+        if step.kind == "py":
+            runs = self.runs.get((step.span.source, step.span.line)) if step.span else None
+            times = f", {runs.runs} times" if runs is not None and runs.runs > 1 else ""
+            return (
+                f"{where}  |  ran in Python while tracing{times}; the program knows "
+                "nothing of it"
+            )
+        if step.kind == "call":
+            return f"{step.label} is called; Python goes into it as usual"
+        if step.kind == "print":
+            return f"{where}  |  prints, once, while tracing:\n{step.text.rstrip()}"
+        if step.kind == "error":
+            return f"{where}  |  {step.label}\n{step.text}"
+        if step.equation is None:
+            return f"{where}  |  {step.label}, of a program in between: a derivative's, say"
+        equation = self.recording.jaxpr.equations[step.equation]
+        told = f"{where}  |  {self.jaxpr.short(equation)}"
+        return f"{told}  |  {equation.meaning}" if equation.meaning else told
+
+
+def place(step: TraceStep) -> str:
+    """Returns where a step happened: `3:11-21`, or `3` for several lines."""
+    span = step.span
+    if span is None:
+        return "-"
+    if span.end_line != span.line:
+        return f"{span.line}-{span.end_line}"
+    return f"{span.line}:{span.column}-{span.end_column}"
+
+
+def name_in_words(name: Name) -> str:
+    """Returns for example `x = a:f32[2]`."""
+    return f"{name.name} = {value_in_words(name)}"
+
+
+def value_in_words(name: Name) -> str:
+    """Returns what a name holds; of a tracer never a number, since it has none."""
+    return f"{name.variable}:{name.text}" if name.variable else name.text
+
+
+def first_line(text: str) -> str:
+    """Returns a text's first line."""
+    return text.strip().partition("\n")[0]
+
+
+def split_headline(text: str) -> list[str]:
+    """Returns the headline in lines of at most 100 columns."""
+    if len(text) <= WIDTH:
+        return [text]
+    at = text.rfind("; ", 0, WIDTH)
+    return [text] if at < 0 else [text[: at + 1], f"  {text[at + 2 :]}"]
+
+
+views["trace"] = TraceView
