@@ -50,6 +50,7 @@ from minijax.core import (
     shaped_abstractify,
     weakref_lru_cache,
 )
+from minijax.custom_forward import run_eagerly
 from minijax.effects import (
     of_equation,
     positional,
@@ -278,7 +279,7 @@ def _remat_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
 
 @remat_p.def_impl
 def _remat_impl(*args: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
-    return eval_jaxpr(jaxpr, (), *args)
+    return run_eagerly(_close(jaxpr), *args)
 
 
 @remat_p.def_jvp_rule

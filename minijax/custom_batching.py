@@ -23,10 +23,9 @@ from minijax.core import (
     ClosedJaxpr,
     Primitive,
     TraceTag,
-    jaxpr_as_fun,
     register,
 )
-from minijax.custom_forward import positional_arguments
+from minijax.custom_forward import positional_arguments, run_eagerly
 from minijax.custom_gradients import trace_with_consts
 from minijax.differentiation import jvp
 from minijax.effects import positional
@@ -150,7 +149,7 @@ def _custom_vmap_type(*avals: Any, call: ClosedJaxpr, **_: Any) -> tuple:
 
 @custom_vmap_p.def_impl
 def _custom_vmap_impl(*args: Any, call: ClosedJaxpr, **_: Any) -> list[Any]:
-    return jaxpr_as_fun(call)(*args)
+    return run_eagerly(call, *args)
 
 
 @custom_vmap_p.def_batch

@@ -187,6 +187,11 @@ def as_array(leaf: Any) -> Any:
     return casting.stage(leaf) if plain else leaf
 
 
+def run_eagerly(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """Compute a program now; plain numbers that it passes through become arrays."""
+    return [as_array(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]
+
+
 def split_static(args: tuple, nondiff: tuple[int, ...]) -> tuple[list, list]:
     positions = {n % len(args) for n in nondiff}
     static = [args[position] for position in sorted(positions)]

@@ -27,6 +27,7 @@ from minijax.core import (
     register,
 )
 from minijax.custom_backward import custom_vjp
+from minijax.custom_forward import run_eagerly
 from minijax.interpreters import ad, partial_eval
 from minijax.rules import SymbolicZero, Zero, instantiate, is_linear, zeros_of
 from minijax.tree_util import (
@@ -274,7 +275,7 @@ def linear_call(
 
 @linear_call_p.def_impl
 def _linear_call_impl(*args: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
-    return jaxpr_as_fun(callee)(*args)
+    return run_eagerly(callee, *args)
 
 
 @linear_call_p.def_abstract_eval

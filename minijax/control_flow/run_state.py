@@ -29,6 +29,7 @@ from minijax.core import (
     get_aval,
     register,
 )
+from minijax.custom_forward import run_eagerly
 from minijax.effects import RefEffect, positional
 from minijax.interpreters import ad, discharge, partial_eval
 from minijax.primitives.references import ref_get
@@ -56,7 +57,7 @@ def _run_state_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
 
 def _pure(*contents: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
     closed = discharge.discharge_state(_closed(jaxpr))
-    return eval_jaxpr(closed.jaxpr, closed.consts, *contents)
+    return run_eagerly(closed, *contents)
 
 
 def _closed(jaxpr: Jaxpr) -> ClosedJaxpr:

@@ -26,7 +26,7 @@ from minijax.core import (
     jaxpr_as_fun,
     register,
 )
-from minijax.custom_forward import custom_jvp
+from minijax.custom_forward import custom_jvp, run_eagerly
 from minijax.custom_gradients import trace_with_consts
 from minijax.differentiation import linear_transpose, linearize
 from minijax.effects import positional
@@ -294,7 +294,7 @@ def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
 @linear_solve_p.def_impl
 def _linear_solve_impl(*args: Any, const_lengths: Any, jaxprs: Any) -> list[Any]:
     groups, b = _split(args, const_lengths)
-    return jaxpr_as_fun(jaxprs.solve)(*_LinearSolveTuple(*groups).solve, *b)
+    return run_eagerly(jaxprs.solve, *_LinearSolveTuple(*groups).solve, *b)
 
 
 @linear_solve_p.def_jvp_rule

@@ -14,6 +14,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from tests.golden.normalise import normalise, plain_numpy_scalars
+from tests.oracle.carriers import Carriers
 
 Shape = tuple[int, ...]
 
@@ -211,7 +212,8 @@ REDUCTIONS = {
 
 TRANSFORMATIONS = """
     jit jit grad value_and_grad jvp vjp linearize vmap vmap custom_jvp custom_vjp
-    jacobian
+    jacobian checkpoint grad_of_checkpoint custom_gradient custom_vmap linear_solve
+    ref ref
 """
 
 
@@ -219,7 +221,7 @@ def _split(text: str) -> list[str]:
     return [item.strip() for item in text.replace("\n", ";").split(";") if item.strip()]
 
 
-class Builder:
+class Builder(Carriers):
     """Draws the statements of one scope from hypothesis."""
 
     def __init__(self, draw: Callable[[Any], Any], counter: list[int]):
@@ -241,6 +243,10 @@ class Builder:
         target = self.fresh(shape, kind)
         self.statements.append(Line(f"{target.name} = {expression}", (target,)))
         self.own.append(target)
+
+    def add_line(self, text: str) -> None:
+        """Add a statement that assigns no variable."""
+        self.statements.append(Line(text, ()))
 
     def operand(self, accept: Callable[[Variable], bool] = lambda v: True) -> Any:
         """A variable in reach that `accept` takes, the newest first; or None."""

@@ -33,8 +33,20 @@ COMMON = settings(
 @settings(COMMON, phases=(Phase.generate, Phase.shrink))
 @given(random_programs())
 def test_random_programs(program: RandomProgram):
-    message = difference(run(program.run, minijax), run(program.run, jax))
+    ours, theirs = run(program.run, minijax), run(program.run, jax)
+    if _is_mistake_of_jax(theirs.error):
+        assert ours.error is None, program.script
+        return
+    message = difference(ours, theirs)
     assert message is None, f"{message}\n\n{program.script}"
+
+
+def _is_mistake_of_jax(error: Exception | None) -> bool:
+    """Whether JAX fell over its own transpose of a write of a constant to a ref.
+
+    It asks the constant to accumulate a cotangent.
+    """
+    return isinstance(error, AttributeError) and "accum" in str(error)
 
 
 @pytest.mark.slow
