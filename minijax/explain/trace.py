@@ -45,7 +45,7 @@ MOST_NAMES = 12
 
 @dataclass
 class Name:
-    """A local name and what it holds: a tracer, with its variable, or a Python value."""
+    """A local name and what it holds: a tracer with its variable, or a value."""
 
     name: str
     text: str
@@ -367,7 +367,8 @@ class _Watch:
             headline += f"; {lines} ran in Python only and will not run again"
         if message:
             headline += f"; stopped by {type(self.error).__name__}"
-        telling = [i for i, s in enumerate(self.steps) if s.kind in ("equation", "error")]
+        kinds = ("equation", "error")
+        telling = [i for i, step in enumerate(self.steps) if step.kind in kinds]
         return TraceRecording(
             call=call,
             headline=headline,

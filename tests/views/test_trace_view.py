@@ -54,8 +54,8 @@ def test_the_twin():
     first = view.recording.sources[0].first_line
     lines = view.text().splitlines()
     assert lines[0] == (
-        "trace of log2(f32[2]): 4 equations; 1 line ran in Python only and will not run "
-        "again"
+        "trace of log2(f32[2]): 4 equations; 1 line ran in Python only and will not "
+        "run again"
     )
     assert lines[1] == f"{first:>3}      def log2(x):".ljust(42) + " x = a:f32[2]"
     assert lines[2] == f'{first + 1:>3} py       print("tracing", x)'
@@ -88,7 +88,7 @@ def test_expressions_and_python_lines():
     assert [step.label for step in steps(view, "call")] == ["scaled"] * 3
     assert {s.depth for s in view.recording.steps if s.function == "scaled"} == {1}
     text = view.text()
-    assert "x3       total = scaled(x" in text and "py       sizes = [" in text
+    assert " x3           total = scaled(x" in text and " py       sizes = [" in text
     assert "constant a:f32[2,2] is W, a global" in text
 
 

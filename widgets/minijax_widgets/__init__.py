@@ -12,6 +12,7 @@ from minijax import source_info
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
+from minijax_widgets.keys_view import KeysView, keys
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.trace_view import TraceView, trace
@@ -23,12 +24,14 @@ __all__ = [
     "CacheView",
     "DifferenceView",
     "JaxprView",
+    "KeysView",
     "SourceView",
     "TraceView",
     "TreeView",
     "View",
     "cache",
     "jaxpr",
+    "keys",
     "live",
     "open",
     "source",

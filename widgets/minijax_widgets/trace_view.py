@@ -245,7 +245,8 @@ class TraceView(View):
         text = span_text(self.recording.sources, step.span)
         where = f"line {step.span.line}: {text}" if step.span else "no line of yours"
         if step.kind == "py":
-            runs = self.runs.get((step.span.source, step.span.line)) if step.span else None
+            key = (step.span.source, step.span.line) if step.span else (-1, -1)
+            runs = self.runs.get(key)
             times = f", {runs.runs} times" if runs is not None and runs.runs > 1 else ""
             return (
                 f"{where}  |  ran in Python while tracing{times}; the program knows "
@@ -258,7 +259,7 @@ class TraceView(View):
         if step.kind == "error":
             return f"{where}  |  {step.label}\n{step.text}"
         if step.equation is None:
-            return f"{where}  |  {step.label}, of a program in between: a derivative's, say"
+            return f"{where}  |  {step.label}, of a program in between"
         equation = self.recording.jaxpr.equations[step.equation]
         told = f"{where}  |  {self.jaxpr.short(equation)}"
         return f"{told}  |  {equation.meaning}" if equation.meaning else told
