@@ -1,0 +1,110 @@
+"""Chapter 03: a solution of each exercise, and two answers that must fail."""
+
+import numpy as np
+
+import minijax.numpy as jnp
+from minijax import grad, jit
+
+
+def loss(w):
+    """What the training loop makes small."""
+    return jnp.sum((w - 1.0) ** 2)
+
+
+@jit
+def step(w, rate):
+    """One step down; the rate is an argument."""
+    return w - rate * grad(loss)(w)
+
+
+def train(w, steps):
+    """One jitted step, called with another rate each time."""
+    for i in range(steps):
+        w = step(w, 0.1 / (1 + i))
+    return w
+
+
+def train_with_new_functions(w, steps):
+    """Wrong: a function for each step."""
+    for i in range(steps):
+        w = jit(lambda w, rate: w - rate * grad(loss)(w))(w, 0.1 / (1 + i))
+    return w
+
+
+def train_with_constant_rate(w, steps):
+    """Wrong: a single trace, but the rate does not fall."""
+    for _ in range(steps):
+        w = step(w, 0.1)
+    return w
+
+
+def normalize(x, mean):
+    """The mean comes in."""
+    return x - mean
+
+
+def update(mean, x):
+    """The new mean goes out."""
+    return mean + 0.1 * (jnp.mean(x) - mean)
+
+
+kept = {"mean": 0.0}
+
+
+def normalize_with_global(x, mean):
+    """Wrong: the mean is read while tracing."""
+    return x - kept["mean"]
+
+
+def update_to_the_end(mean, x):
+    """Wrong: it goes the whole way."""
+    return mean + (jnp.mean(x) - mean)
+
+
+def padding_solution():
+    """A vector of 64 entries is all that the jitted function sees."""
+    squares = jit(lambda x: jnp.sum(x**2))
+
+    def padded(x):
+        return squares(np.pad(np.asarray(x), (0, 64 - len(x))))
+
+    return padded, squares
+
+
+def not_padded():
+    """Wrong: a program for each length."""
+    squares = jit(lambda x: jnp.sum(x**2))
+    return (lambda x: squares(x)), squares
+
+
+def padded_with_ones():
+    """Wrong: one program, but the ones are counted."""
+    squares = jit(lambda x: jnp.sum(x**2))
+
+    def padded(x):
+        return squares(np.pad(np.asarray(x), (0, 64 - len(x)), constant_values=1.0))
+
+    return padded, squares
+
+
+HITS = ["miss", "hit", "hit", "miss", "miss", "miss", "hit", "miss"]
+
+# Each answer is the tuple of arguments for `check`, made when it is needed.
+SOLUTIONS = {
+    "03.1": lambda: (HITS,),
+    "03.2": lambda: (train,),
+    "03.3": lambda: (jit(normalize), jit(update)),
+    "03.4": padding_solution,
+}
+WRONG = {
+    "03.1": [lambda: (["miss"] * 8,), lambda: (HITS[:6] + ["miss", "miss"],)],
+    "03.2": [
+        lambda: (train_with_new_functions,),
+        lambda: (train_with_constant_rate,),
+    ],
+    "03.3": [
+        lambda: (jit(normalize_with_global), jit(update)),
+        lambda: (jit(normalize), jit(update_to_the_end)),
+    ],
+    "03.4": [not_padded, padded_with_ones],
+}

@@ -1,0 +1,111 @@
+"""Chapter 04: a solution of each exercise, and two answers that must fail."""
+
+from dataclasses import dataclass, field
+
+import minijax
+import minijax.numpy as jnp
+from minijax import tree
+
+
+@minijax.tree_util.register_dataclass
+@dataclass
+class Scale:
+    """`factor` is data, `axis` is static."""
+
+    factor: float
+    axis: int = field(metadata={"static": True})
+
+    def __call__(self, x):
+        return self.factor * jnp.sum(x, axis=self.axis)
+
+
+@dataclass
+class Unregistered:
+    """Wrong: a leaf."""
+
+    factor: float
+    axis: int
+
+
+@minijax.tree_util.register_dataclass
+@dataclass
+class AllData:
+    """Wrong: the axis is traced."""
+
+    factor: float
+    axis: int
+
+
+def clip_by_norm(gradients, largest):
+    """One factor for all leaves."""
+    squares = tree.map(lambda leaf: jnp.sum(leaf**2), gradients)
+    norm = jnp.sqrt(tree.reduce(jnp.add, squares))
+    factor = jnp.minimum(1.0, largest / jnp.maximum(norm, 1e-12))
+    return tree.map(lambda leaf: factor * leaf, gradients)
+
+
+def clip_each_leaf(gradients, largest):
+    """Wrong: a factor for each leaf changes the direction."""
+
+    def clip(leaf):
+        norm = jnp.sqrt(jnp.sum(leaf**2))
+        return leaf * jnp.minimum(1.0, largest / jnp.maximum(norm, 1e-12))
+
+    return tree.map(clip, gradients)
+
+
+def scale_to_norm(gradients, largest):
+    """Wrong: small ones grow."""
+    squares = tree.map(lambda leaf: jnp.sum(leaf**2), gradients)
+    norm = jnp.sqrt(tree.reduce(jnp.add, squares))
+    return tree.map(lambda leaf: leaf * largest / norm, gradients)
+
+
+def adam_start(params):
+    """Step number, first and second moments."""
+    return 0, tree.map(jnp.zeros_like, params), tree.map(jnp.zeros_like, params)
+
+
+def adam_step(state, params, slopes, correct=True):
+    """Algorithm 1 of Kingma and Ba (2014)."""
+    step, first, second = state
+    step = step + 1
+    first = tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, slopes)
+    second = tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, second, slopes)
+    if correct:
+        rest, rest_2 = 1 - 0.9**step, 1 - 0.999**step
+    else:
+        rest, rest_2 = 1.0, 1.0
+
+    def moved(p, m, v):
+        return p - 0.001 * (m / rest) / (jnp.sqrt(v / rest_2) + 1e-8)
+
+    return (step, first, second), tree.map(moved, params, first, second)
+
+
+def adam_without_correction(state, params, slopes):
+    """Wrong: the first steps are too small."""
+    return adam_step(state, params, slopes, correct=False)
+
+
+def descent_step(state, params, slopes):
+    """Wrong: no Adam at all."""
+    return state, tree.map(lambda p, g: p - 0.001 * g, params, slopes)
+
+
+# Each answer is the tuple of arguments for `check`, made when it is needed.
+SOLUTIONS = {
+    "04.1": lambda: ([2, 3, 5, 4, 1],),
+    "04.2": lambda: (Scale,),
+    "04.3": lambda: (clip_by_norm,),
+    "04.4": lambda: (adam_start, adam_step),
+}
+WRONG = {
+    "04.1": [lambda: ([1, 2, 3, 4, 5],), lambda: ([2, None, 3, 5, 4, 1],)],
+    "04.2": [lambda: (Unregistered,), lambda: (AllData,)],
+    "04.3": [lambda: (clip_each_leaf,), lambda: (scale_to_norm,)],
+    "04.4": [
+        lambda: (adam_start, adam_without_correction),
+        lambda: (adam_start, descent_step),
+    ],
+}
