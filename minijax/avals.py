@@ -269,9 +269,16 @@ def _numpy_aval(value: np.ndarray | np.generic) -> ShapedArray:
     return ShapedArray(value.shape, dtype)
 
 
+def _always(aval: AbstractValue) -> Callable[[Any], AbstractValue]:
+    return lambda value: aval
+
+
 for _kind in (bool, int, float, complex):
     aval_of_class[_kind] = _python_scalar_aval
 aval_of_class[np.ndarray] = _numpy_aval
+# NumPy's scalars of at most 32 bits have one type, whatever the flags say.
+for _scalar in (np.bool_, np.int32, np.uint32, np.float32, np.complex64):
+    aval_of_class[_scalar] = _always(ShapedArray((), _scalar))
 
 
 def get_aval(x: Any) -> AbstractValue:
