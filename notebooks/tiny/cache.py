@@ -1,6 +1,7 @@
 """tiny, a toy over NumPy. This piece: a cache of traced programs."""
 
 import numpy as np
+
 from tiny.trace import trace
 
 
