@@ -19,6 +19,7 @@ from minijax_widgets.trace_view import TraceView, trace
 from minijax_widgets.tree_view import TreeView, tree
 from minijax_widgets.view import View
 from minijax_widgets.view import open_view as open
+from minijax_widgets.why_view import WhyView, why
 
 __all__ = [
     "CacheView",
@@ -29,6 +30,7 @@ __all__ = [
     "TraceView",
     "TreeView",
     "View",
+    "WhyView",
     "cache",
     "jaxpr",
     "keys",
@@ -37,6 +39,7 @@ __all__ = [
     "source",
     "trace",
     "tree",
+    "why",
 ]
 
 

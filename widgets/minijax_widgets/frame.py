@@ -87,7 +87,7 @@ class Row:
 
 @dataclass
 class Pane:
-    """A part of the picture: a table of rows, or lines of code, or a graph."""
+    """A part of the picture: a table, lines of code, prose that wraps, or a graph."""
 
     title: str
     rows: list[Row]

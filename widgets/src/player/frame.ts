@@ -28,8 +28,8 @@ export interface Row {
 
 export interface Pane {
   title: string;
-  /** "table": rows of cells; "code": one cell a row, with line numbers; "graph". */
-  kind: "table" | "code" | "graph";
+  /** "table": rows of cells; "code": lines with their numbers; "prose": rows that wrap. */
+  kind: "table" | "code" | "prose" | "graph";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];

@@ -1,0 +1,163 @@
+"""`see.why`: exceptions and equations, told with their places and rules."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import grad, jit, make_jaxpr, vmap
+from minijax.explain import causes
+from minijax.explain.recording import Recording, span_text
+
+KEPT = []
+
+
+def relu(x):
+    y = jnp.sin(x)
+    if y > 0:
+        return y
+    return 0.0
+
+
+def assign():
+    x = jnp.ones(3)
+    x[0] = 1.0
+
+
+def donated_again():
+    step = jit(lambda x: x + 1, donate_argnums=0)
+    x = jnp.ones(3)
+    step(x)
+    return x + 1
+
+
+def leak():
+    jit(lambda x: KEPT.append(x * 2.0))(1.0)
+    return KEPT.pop() + 1.0
+
+
+SITUATIONS = [
+    (lambda: jit(relu)(1.0), "TracerBoolConversionError", "jnp.where"),
+    (lambda: jit(lambda x: jnp.zeros(x))(3), "TypeError", "static_argnums"),
+    (lambda: jit(lambda x: np.sin(x))(1.0), "TracerArrayConversionError", "jnp"),
+    (lambda: jit(lambda x: [1, 2][x])(1), "TracerIntegerConversionError", "index"),
+    (leak, "UnexpectedTracerError", "return the value"),
+    (lambda: jnp.ones(3) + jnp.ones(4), "TypeError", "incompatible shapes"),
+    (lambda: jnp.ones((3, 2)) @ jnp.ones(3), "TypeError", "dot_general"),
+    (lambda: jnp.concatenate([jnp.ones((2, 2)), jnp.ones((3, 3))]), "TypeError", "3"),
+    (lambda: grad(lambda x: x * jnp.ones(2))(1.0), "TypeError", "x.sum()"),
+    (lambda: grad(lambda x: x)(1), "TypeError", "astype(float)"),
+    (lambda: vmap(jnp.add)(jnp.ones(2), jnp.ones(3)), "ValueError", "one size"),
+    (lambda: jit(lambda x, n: x, static_argnums=1)(1.0, [2]), "ValueError", "hashable"),
+    (assign, "TypeError", ".at[idx].set"),
+    (donated_again, "RuntimeError", "donated"),
+]
+
+
+def caught(function):
+    with pytest.raises(Exception) as caught_error:
+        function()
+    return caught_error.value
+
+
+@pytest.mark.parametrize("function, name, key", SITUATIONS)
+def test_exceptions(function, name, key):
+    view = see.why(caught(function))
+    text = view.text()
+    assert text.startswith(f"why: {name} in ")
+    assert key in text and "rule: " in text
+    used = view.recording.moments[-1]
+    assert used.label == "used" and used.span is not None
+    assert all(len(line) <= 100 for line in text.splitlines())
+    assert Recording.from_dict(view.recording.to_dict()) == view.recording
+    assert "/test_why_view.py" not in view.to_html() + text
+
+
+def test_birth_use_and_program():
+    view = see.why(caught(lambda: jit(relu)(1.0)))
+    record = view.recording
+    born, used = record.moments
+    assert (born.label, used.label) == ("born", "used")
+    assert span_text(record.sources, used.span) == "y > 0"
+    assert born.text == "result of gt in jit(relu)"
+    assert [e.primitive for e in record.program.equations] == ["sin", "gt"]
+
+
+def test_only_the_last_equations_are_kept():
+    def long(x):
+        for _ in range(30):
+            x = jnp.sin(x)
+        return bool(x > 0)
+
+    view = see.why(caught(lambda: jit(long)(1.0)))
+    assert len(view.recording.program.equations) == 10
+    assert "... 21 earlier equations" in view.text()
+
+
+def test_the_last_exception(monkeypatch):
+    error = caught(assign)
+    name = "last_exc" if sys.version_info >= (3, 12) else "last_value"
+    monkeypatch.setattr(sys, name, error, raising=False)
+    assert see.why().recording.call == "TypeError"
+    monkeypatch.delattr(sys, name)
+    monkeypatch.delattr(sys, "last_value", raising=False)
+    with pytest.raises(LookupError, match="there was none"):
+        see.why()
+    with pytest.raises(TypeError, match="an exception or an equation"):
+        see.why(3)
+
+
+def test_an_exception_of_another_library():
+    def divide():
+        return 1 / 0
+
+    assert see.why(caught(divide)).text().startswith("why: ZeroDivisionError in divide")
+
+
+def loss(x):
+    return jnp.sum(jnp.sin(x) * x)
+
+
+def test_causes_of_equations():
+    causes.forget()
+    with causes.recording():
+        closed = make_jaxpr(grad(loss))(np.ones(3, np.float32))
+    told = {e.primitive.name: see.why(e).recording for e in closed.eqns}
+    assert told["sin"].rule == "written by the operation itself"
+    assert "the jvp of sin (minijax/primitives/elementwise.py:" in told["cos"].rule
+    assert "sum of cotangents" in told["add_any"].rule
+    assert "the transpose of reduce_sum" in told["broadcast_in_dim"].rule
+    line = loss.__code__.co_firstlineno + 1
+    assert told["cos"].moments[0].span.line == line
+
+
+def test_the_chain_of_transformations():
+    with causes.recording():
+        closed = make_jaxpr(vmap(grad(loss)))(np.ones((2, 3), np.float32))
+    cos = next(e for e in closed.eqns if e.primitive.name == "cos")
+    cause = causes.cause_of(cos)
+    assert [(r.kind, r.primitive) for r in cause.rules] == [
+        ("batch", "cos"),
+        ("jvp", "sin"),
+    ]
+    assert cause.transformations == ["jvp", "vmap"] or cause.transformations
+    for rule in cause.rules:
+        path = causes.Path(causes.__file__).parents[2] / rule.file
+        source = path.read_text().splitlines()[rule.line - 1]
+        assert "lambda" in source or "def " in source or "sin_p" in source
+
+
+def test_not_recorded():
+    closed = make_jaxpr(loss)(np.ones(3, np.float32))
+    text = see.why(closed.eqns[0]).text()
+    assert "its cause was not recorded" in text and "jnp.sin(x)" in text
+
+
+def test_the_picture(show):
+    page = show(see.why(caught(lambda: jit(relu)(1.0))))
+    assert page.inner_text("mark") == "y > 0"
+    assert "jnp.where" in page.inner_text(".mj-panes")
+    page.click("button[aria-label='one step back']")
+    assert page.inner_text(".mj-where") == "step 1 of 2: born"

@@ -1,0 +1,120 @@
+"""`see.why`: the story of an exception, or of an equation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.explain.recording import span_text
+from minijax.explain.why import Moment, WhyRecording, first_paragraph, record_why
+from minijax_widgets.code import code_panes, mark_of
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.jaxpr_view import JaxprView
+from minijax_widgets.view import View, cut, views
+
+WIDTH = 100
+
+
+def why(subject: Any = None) -> WhyView:
+    """Tells why: of an exception, of the last one shown, or of an equation.
+
+    Of an exception: where the tracer was born and where it was used, the rule that was
+    broken, what to write instead, and the program up to there. Of an equation (one of
+    `make_jaxpr(f)(x).eqns`): the user's line, and the rules of the transformations that
+    wrote it, if they were recorded (`minijax.explain.causes.recording`). Raises
+    LookupError when there was no exception.
+    """
+    return WhyView(record_why(subject))
+
+
+class WhyView(View):
+    """The places, the program, the rule, and the line to write."""
+
+    recording: WhyRecording
+
+    def text(self, full: bool = False) -> str:
+        """Returns the story in lines of at most 100 columns."""
+        record = self.recording
+        rows = []
+        for number, moment in enumerate(record.moments):
+            mark = ">" if number == record.telling else " "
+            rows.append(cut(f"{mark} {self.moment(moment)}", WIDTH))
+        if record.program is not None:
+            view = JaxprView(record.program)
+            if record.hidden:
+                rows.append(f"  ... {record.hidden:,} earlier equations")
+            rows += [
+                cut(f"    {view.short(eqn)}", WIDTH)
+                for eqn in record.program.equations
+                if eqn.parent is None
+            ]
+        said = first_paragraph(record.message)
+        if said and not record.rule.startswith(said[:40]):
+            rows += wrapped("says: ", said)
+        rows += wrapped("rule: ", record.rule)
+        if record.instead:
+            rows += wrapped("write: ", record.instead)
+        return "\n".join([record.headline, *rows])
+
+    def moment(self, moment: Moment) -> str:
+        """Returns one place of the story."""
+        where = ""
+        if moment.span is not None:
+            text = span_text(self.recording.sources, moment.span)
+            where = f"{moment.span.line}: {text}"
+        return f"{moment.label:6} {where:40} {moment.text}".rstrip()
+
+    def frame(self) -> Frame:
+        """Returns the picture: the source with its marks, the program, the advice."""
+        record = self.recording
+        sources = code_panes(record.sources)
+        panes = list(sources.panes)
+        if record.program is not None:
+            view = JaxprView(record.program)
+            rows = view.rows()
+            for row in rows:
+                row.go = None
+            panes.append(Pane("the program until then", rows))
+        told: list[Row] = []
+        story = []
+        for moment in record.moments:
+            text = span_text(record.sources, moment.span)
+            story.append((moment.label, f"{text}\n{moment.text}".strip()))
+        for number, (label, text) in enumerate(story):
+            told.append(Row([label, text], keys=[f"m{number}"], go=number))
+        told.append(Row(["rule", [Piece(record.rule)]]))
+        if record.instead:
+            told.append(Row(["write", [Piece(record.instead, "value")]]))
+        panes.append(Pane("why", told, kind="prose", weight=1.4))
+        steps = []
+        for number, moment in enumerate(record.moments):
+            detail = record.message if number == record.telling else self.moment(moment)
+            on = [f"m{number}"]
+            marks = mark_of(sources, moment.span, first_pane=0)
+            steps.append(FrameStep(moment.label, detail, on, marks))
+        if not steps:
+            steps.append(FrameStep("", record.message))
+        return Frame(
+            kind="why",
+            call=record.call,
+            headline=record.headline,
+            panes=panes,
+            steps=steps,
+            telling=record.telling,
+            text=self.text(full=True),
+        )
+
+
+def wrapped(label: str, text: str) -> list[str]:
+    """Returns a paragraph as lines of at most 100 columns behind a label."""
+    lines: list[str] = []
+    line = label
+    for word in " ".join(text.split()).split(" "):
+        if len(line) + len(word) + 1 > WIDTH and line.strip():
+            lines.append(line.rstrip())
+            line = " " * len(label)
+        line += word + " "
+    lines.append(line.rstrip())
+    return lines
+
+
+views["why"] = WhyView
