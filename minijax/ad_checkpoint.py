@@ -587,7 +587,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
             return f(*args, **kwargs)
 
         _, pullback = api.vjp(call, *flat)
-        linear.append(pullback.func.args[0])
+        linear.append(pullback.jaxpr)
         return tree_flatten(pullback)[0]
 
     jaxpr = api.make_jaxpr(residuals_of)(*leaves).jaxpr

@@ -23,7 +23,8 @@ from minijax.core import (
 )
 from minijax.interpreters import ad, partial_eval
 from minijax.primitives import casting
-from minijax.rules import Zero, instantiate, scalar_like
+from minijax.pullbacks import VJP, Backward
+from minijax.rules import Accumulator, Zero, instantiate, scalar_like
 from minijax.tree_util import (
     Partial,
     tree_flatten,
@@ -236,7 +237,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 def _vjp_flat(
     flat: _FlatFunction, flat_primals: list[Any], fun: Callable
-) -> tuple[list[Any], Partial]:
+) -> tuple[list[Any], VJP]:
     for primal in flat_primals:
         api_util.check_arg(primal, "vjp")
     outs, jaxpr, residuals, nonzeros = ad.linearize(
@@ -245,8 +246,7 @@ def _vjp_flat(
     _check_flat_outputs(outs, flat, "vjp")
     in_avals = [get_aval(primal) for primal in flat_primals]
     out_avals = [get_aval(out) for out in outs]
-    pull = functools.partial(
-        _pull_back,
+    backward = Backward(
         jaxpr,
         nonzeros,
         in_avals,
@@ -255,40 +255,7 @@ def _vjp_flat(
         flat.out_tree,
         api_util.fun_name(fun),
     )
-    return outs, Partial(pull, residuals)
-
-
-def _pull_back(
-    jaxpr: Any,
-    nonzeros: Sequence[bool],
-    in_avals: Sequence[Any],
-    out_avals: Sequence[Any],
-    in_tree: Any,
-    out_tree: Any,
-    name: str,
-    residuals: Sequence[Any],
-    cotangent: Any,
-) -> Any:
-    cotangents, tree = tree_flatten(cotangent)
-    if tree != out_tree:
-        raise errors.value_error(
-            "unexpected tree structure. The argument to a VJP function returned by "
-            "`minijax.vjp` must match the pytree structure of the differentiated "
-            f"function {name}: it returned {out_tree}, but the argument is {tree}."
-        )
-    for ct, aval in zip(cotangents, out_avals):
-        expected, actual = aval.to_ct_aval(), get_aval(ct)
-        if (actual.shape, actual.dtype) == (aval.shape, aval.dtype):
-            continue  # an integer for an integer output: it counts as zero
-        if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
-            raise errors.value_error(
-                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: "
-                f"got {actual.str_short()}, but expected {expected.str_short()} "
-                "because the corresponding output of the differentiated function had "
-                f"JAX type {aval.str_short()}"
-            )
-    answers = ad.vjp(jaxpr, residuals, nonzeros, in_avals, cotangents)
-    return tree_unflatten(in_tree, [instantiate(ct) for ct in answers])
+    return outs, VJP(backward, residuals)
 
 
 def value_and_grad(
@@ -510,7 +477,8 @@ def linear_transpose(
                     "linear_transpose cotangent does not match function output: "
                     f"expected {aval.str_short()}, got {actual.str_short()}"
                 )
-        answers = ad.vjp(jaxpr, consts, [True] * len(out_avals), in_avals, cotangents)
-        return tree_unflatten(in_tree, [instantiate(ct) for ct in answers])
+        accumulators = [Accumulator(aval.to_ct_aval()) for aval in in_avals]
+        ad.vjp(jaxpr, consts, [True] * len(out_avals), accumulators, cotangents)
+        return tree_unflatten(in_tree, [instantiate(x.freeze()) for x in accumulators])
 
     return transposed

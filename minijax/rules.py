@@ -685,6 +685,8 @@ def def_bilinear(primitive: Primitive, left: Callable, right: Callable) -> None:
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> list:
         if is_linear(x) == is_linear(y):
             raise ValueError(f"{primitive} is linear in one argument at a time")
+        if isinstance(x, NullAccumulator) or isinstance(y, NullAccumulator):
+            return [None, None]
         if is_linear(x):
             return [left(ct, x, y, **params), None]
         return [None, right(ct, x, y, **params)]

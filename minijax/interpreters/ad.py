@@ -23,7 +23,6 @@ from minijax import dtypes, events, source_info
 from minijax.config import state
 from minijax.core import (
     AbstractRef,
-    AbstractValue,
     Atom,
     ClosedJaxpr,
     DebugInfo,
@@ -614,12 +613,13 @@ def vjp(
     jaxpr: Jaxpr,
     residuals: Sequence[Any],
     nonzeros: Sequence[bool],
-    in_avals: Sequence[AbstractValue],
+    accumulators: Sequence[Accumulator],
     cotangents: Sequence[Any],
-) -> list[Any]:
-    """Cotangents of the inputs (or Zeros) for those of the outputs of `linearize`."""
-    accumulators = [Accumulator(aval.to_ct_aval()) for aval in in_avals]
+) -> None:
+    """Pull cotangents of the outputs of `linearize` back to its inputs.
+
+    They add up in the accumulators, one for each input.
+    """
     kept = [ct for ct, nonzero in zip(cotangents, nonzeros, strict=True) if nonzero]
     with source_info.transform_name_stack("transpose"):
         backward_pass(jaxpr, residuals, accumulators, kept)
-    return [accumulator.freeze() for accumulator in accumulators]

@@ -380,6 +380,81 @@ def test_lower_and_compile():
     np.testing.assert_array_equal(ref[...], [3.0, -1.0, 2.0])
 
 
+# ---- cotangents into refs ------------------------------------------------------------
+
+
+def marks(lib):
+    """The marks of `with_refs`, which JAX keeps in a private module."""
+    if lib is minijax:
+        from minijax import pullbacks as module
+    else:
+        from jax._src import api as module
+    return module
+
+
+def gradient_sum(lib):
+    def loss(w, x):
+        return (lib.numpy.sin(w * x["a"]) * x["b"]).sum()
+
+    def step(total, w, x):
+        out, pull = lib.vjp(loss, w, x)
+        kind = marks(lib)
+        wishes = {"a": kind.GradValue(), "b": kind.DontWant()}
+        done = pull.with_refs(total, wishes)(1.0)
+        assert type(done[0]) is kind.GradRef
+        assert type(done[1]["b"]) is kind.DidntWant
+        return out, done[1]["a"]
+
+    return step
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_gradients_add_up_in_a_ref(jitted):
+    def run(lib):
+        step = gradient_sum(lib)
+        step = lib.jit(step) if jitted else step
+        total = lib.new_ref(lib.numpy.zeros(3))
+        outs = [step(total, X, {"a": X + k, "b": X * 2.0}) for k in range(3)]
+        return outs, total[...]
+
+    same_values(lambda lib: lambda: run(lib))
+
+
+def test_text_of_gradients_into_a_ref():
+    texts = []
+    for lib in LIBRARIES:
+        total = lib.new_ref(lib.numpy.zeros(3))
+        with plain_numpy_scalars():
+            closed = lib.make_jaxpr(gradient_sum(lib))(total, X, {"a": X, "b": X})
+            texts.append(normalise(str(closed)))
+    assert texts[0] == texts[1]
+
+
+WITH_REFS_ERRORS = {
+    "too many arguments": lambda lib, pull: pull(X, X),
+    "tree": lambda lib, pull: pull((X,)),
+    "shape": lambda lib, pull: pull(X[:2]),
+}
+
+
+@pytest.mark.parametrize("name", WITH_REFS_ERRORS)
+def test_errors_of_pullbacks(name):
+    def make(lib):
+        return lambda x: WITH_REFS_ERRORS[name](lib, lib.vjp(lib.numpy.sin, x)[1])
+
+    same_error(make, X)
+
+
+def test_with_refs_checks_what_it_is_given():
+    _, pull = minijax.vjp(minijax.numpy.sin, jnp.asarray(X))
+    with pytest.raises(ValueError, match="one tree for each argument"):
+        pull.with_refs()
+    with pytest.raises(TypeError, match="takes refs"):
+        pull.with_refs(X)(X)
+    with pytest.raises(ValueError, match="of type Ref"):
+        pull.with_refs(minijax.new_ref(jnp.zeros(2)))(X)
+
+
 # ---- effects and discharge -----------------------------------------------------------
 
 
