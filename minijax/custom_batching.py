@@ -30,6 +30,7 @@ from minijax.custom_gradients import trace_with_consts
 from minijax.differentiation import jvp
 from minijax.effects import positional
 from minijax.interpreters import ad, batching
+from minijax.primitives import joining, slicing
 from minijax.rules import AxisData, instantiate, moveaxis, no_axis_name
 from minijax.tree_util import (
     tree_flatten,
@@ -271,25 +272,26 @@ def _custom_vmap_lowering(
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:
-    """A function that `vmap` calls for one example after another, in a loop.
+    """A function that `vmap` calls for one example after another.
+
+    The calls stand one after another in the program, so it grows with the batch.
 
     In JAX: `jax.custom_batching.sequential_vmap`.
     """
-    from minijax.control_flow.loops import map as loop_map
-
     wrapped = custom_vmap(f)
 
     @wrapped.def_vmap
     def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
         leaves, tree = tree_flatten(list(args))
         flags = tree_flatten(in_batched)[0]
-
-        def one(mapped: Any) -> Any:
-            given = iter(mapped)
-            full = [next(given) if flag else x for x, flag in zip(leaves, flags)]
-            return wrapped(*tree_unflatten(tree, full))
-
-        out = loop_map(one, [x for x, flag in zip(leaves, flags) if flag])
+        outputs = []
+        for example in range(axis_size):
+            own = [
+                slicing.index_in_dim(x, example, 0, keepdims=False) if flag else x
+                for x, flag in zip(leaves, flags)
+            ]
+            outputs.append(wrapped(*tree_unflatten(tree, own)))
+        out = tree_map(lambda *xs: joining.stack(xs), *outputs)
         return out, tree_map(lambda _: True, out)
 
     return wrapped

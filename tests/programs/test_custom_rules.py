@@ -324,6 +324,21 @@ def test_custom_vmap_inside_custom_vjp():
     same_values(make, BATCH, BATCH + 1)
 
 
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 1)])
+def test_sequential_vmap(axes):
+    def make(lib):
+        @lib.custom_batching.sequential_vmap
+        def f(x, y):
+            return {"out": lib.numpy.sin(x) * y, "sum": (x * y).sum()}
+
+        return lambda x, y: lib.vmap(f, axes)(x, y)
+
+    x = BATCH if axes[0] == 0 else X
+    y = {0: BATCH + 1, 1: BATCH.T + 1, None: X}[axes[1]]
+    same_values(make, x, y)
+    same_values(lambda lib: lib.jit(make(lib)), x, y)
+
+
 def broken(lib, out, flags, call=True):
     f = lib.custom_batching.custom_vmap(lambda x: x)
     if call:
