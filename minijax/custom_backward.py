@@ -17,6 +17,7 @@ from minijax import dtypes, errors
 from minijax.api_util import check_callable, fun_name
 from minijax.config import state
 from minijax.core import (
+    AbstractRef,
     Primitive,
     Tracer,
     all_primitives,
@@ -40,6 +41,7 @@ from minijax.custom_forward import (
 )
 from minijax.interpreters import batching
 from minijax.pretty import printed_first
+from minijax.primitives.mutable_arrays import Ref
 from minijax.rules import (
     Accumulator,
     SymbolicZero,
@@ -130,13 +132,40 @@ class custom_vjp:
             if isinstance(value, Tracer):
                 raise _nondiff_tracer_error(value, name)
         leaves, in_tree = flatten_arrays(tuple(dynamic))
-        call = FlatCall(self.fun, args, self.nondiff_argnums, in_tree)
+        _check_distinct_refs(leaves, name)
+        call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
         fwd = _FlatFwd(self.fwd, args, call, self.symbolic_zeros)
         bwd = _FlatBwd(self.bwd, static, call, fwd, self.symbolic_zeros)
         outputs = custom_vjp_call_p.bind_call(
             call, fwd, bwd, leaves, symbolic_zeros=self.symbolic_zeros
         )
         return tree_unflatten(call.tree_of_result(fwd), outputs)
+
+
+def _check_distinct_refs(leaves: Sequence[Any], name: str) -> None:
+    """ValueError when one ref is given twice; JAX asks outside of jit only."""
+    refs = [x for x in leaves if type(x) is Ref]
+    if len({id(ref) for ref in refs}) < len(refs):
+        raise errors.value_error(
+            "only one reference to a mutable array may be passed as an argument to a "
+            f"function, but custom_vjp function {name} got one ref of type "
+            f"{get_aval(refs[0]).str_short()} twice."
+        )
+
+
+class _CallWithoutRefs(FlatCall):
+    """The user's function, which must not return a ref."""
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        outputs = super().__call__(*leaves)
+        for out in outputs:
+            if type(get_aval(out)) is AbstractRef:
+                raise errors.value_error(
+                    f"custom_vjp primal function {self.name} returned a mutable array "
+                    f"reference of type {get_aval(out).str_short()}, but mutable array "
+                    "references cannot be returned. Return its content, `ref[...]`."
+                )
+        return outputs
 
 
 def _nondiff_tracer_error(value: Tracer, name: str) -> Exception:

@@ -91,7 +91,7 @@ class _Call:
 
     __slots__ = ("program", "out_tree", "unflatten")
 
-    def __init__(self, program: dispatch.Program, out_tree: Any):
+    def __init__(self, program: Any, out_tree: Any):
         self.program = program
         self.out_tree = out_tree
         self.unflatten = out_tree.unflatten

@@ -134,7 +134,7 @@ def compiled(
     device: Any,
     committed: bool,
     options: tuple = (),
-) -> Program:
+) -> Program | discharge.StatefulProgram:
     """The executable of a program on a device, made when it is first asked for."""
     with _lock_of(closed):
         if discharge.has_refs(closed):
@@ -260,7 +260,7 @@ _EAGER_CACHE_SIZE = 4096
 
 def eager_program(
     primitive: Primitive, key: tuple, params: dict, device: Any, committed: bool
-) -> Program:
+) -> Program | discharge.StatefulProgram:
     """Compile the program of one equation."""
     avals = key[0]
 

@@ -188,7 +188,8 @@ class DynamicJaxprTrace(Trace):
         """
         outvars = [self.to_atom(output) for output in outputs]
         self.alive = False
-        inputs = [*self.invars, *(atom for atom, _ in self.constants.values())]
+        inputs: list[Any] = [*self.invars]
+        inputs += [atom for atom, _ in self.constants.values()]
         effects = of_program(self.eqns, inputs)
         jaxpr = Jaxpr([], self.invars, outvars, self.eqns, effects, self.debug_info)
         if self.dead_code:
@@ -196,7 +197,7 @@ class DynamicJaxprTrace(Trace):
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
         used.update(v for v in outvars if type(v) is Var)
         pairs = [pair for pair in self.constants.values() if pair[0] in used]
-        jaxpr.constvars = [var for var, _ in pairs]
+        jaxpr.constvars = [var for var, _ in pairs if type(var) is Var]
         return jaxpr, [value for _, value in pairs]
 
     def birth_of(self, atom: Atom) -> str:

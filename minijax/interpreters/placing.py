@@ -25,6 +25,11 @@ def device_put(value: Any, device: Any = None) -> Any:
     if isinstance(value, Tracer):
         return value
     target = _device_of(device)
+    if type(value) is Ref:
+        raise TypeError(
+            "device_put takes arrays, got a ref. Put its content there, and make a ref "
+            "of it: `new_ref(device_put(ref[...], device))`."
+        )
     if type(value) is Array:
         if target is None:
             return value

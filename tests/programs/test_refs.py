@@ -380,6 +380,25 @@ def test_lower_and_compile():
     np.testing.assert_array_equal(ref[...], [3.0, -1.0, 2.0])
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_ref_is_written_in_a_custom_rule_and_in_checkpoint(jitted):
+    def run(lib):
+        ref = lib.new_ref(lib.numpy.asarray(X))
+
+        def write(ref, x):
+            ref[0] = x[0]
+            return x * 2.0
+
+        written = lib.custom_vjp(write)
+        written.defvjp(lambda r, x: (write(r, x), None), lambda res, ct: (None, ct))
+        again = lib.checkpoint(lambda r, x: (write(r, x + 1.0), lib.numpy.sin(x))[1])
+        if jitted:
+            written, again = lib.jit(written), lib.jit(again)
+        return written(ref, X * 5), ref[...], again(ref, X * 3), ref[...]
+
+    same_values(lambda lib: lambda: run(lib))
+
+
 # ---- cotangents into refs ------------------------------------------------------------
 
 
@@ -564,6 +583,12 @@ def with_ref(lib, function):
     return lambda: function(lib.new_ref(lib.numpy.asarray(X)))
 
 
+def with_trivial_rule(lib, function):
+    wrapped = lib.custom_vjp(function)
+    wrapped.defvjp(lambda *x: (function(*x), None), lambda res, ct: (None, None))
+    return wrapped
+
+
 ERRORS = {
     "returned": lambda lib: with_ref(lib, lambda r: lib.jit(lambda r: r)(r)),
     "made and returned": lambda lib: lambda: (
@@ -596,6 +621,19 @@ ERRORS = {
     ),
     "shape": lambda lib: with_ref(lib, lambda r: r.__setitem__(..., X[:2])),
     "out of bounds": lambda lib: with_ref(lib, lambda r: r[3]),
+    "returned from custom_vjp": lambda lib: with_ref(
+        lib, lambda r: with_trivial_rule(lib, lambda r: r)(r)
+    ),
+    "given twice to custom_vjp": lambda lib: with_ref(
+        lib, lambda r: with_trivial_rule(lib, lambda a, b: a[0] + b[0])(r, r)
+    ),
+    "returned from checkpoint": lambda lib: with_ref(
+        lib, lambda r: lib.checkpoint(lambda r: r)(r)
+    ),
+    "made and returned from checkpoint": lambda lib: lambda: (
+        lib.checkpoint(lambda x: lib.new_ref(x))(X)
+    ),
+    "device_put": lambda lib: with_ref(lib, lib.device_put),
     "arithmetic": lambda lib: with_ref(lib, lambda r: r + 1),
     "a function of arrays": lambda lib: with_ref(lib, lib.numpy.sin),
     "a write to an array": lambda lib: lambda: lib.ref.set(lib.numpy.zeros(3), 0, 1.0),
