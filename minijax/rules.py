@@ -20,6 +20,7 @@ attribute               called as
 `dce`                   `(used_outputs, eqn) -> smaller eqn, or None`
 `staging`               `(trace, args, params) -> outputs or NotImplemented`: instead
                         of an equation, while a program is written down
+`partial_eval_custom`   see `interpreters/rematerialize.py`: split under a policy
 `discharge`             see `interpreters/discharge.py`: refs become plain values
 `bind_params`           `(primitive, args, params)`: how an equation whose parameters
                         are programs is bound again as a call of Python functions

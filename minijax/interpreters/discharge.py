@@ -249,13 +249,17 @@ def pure_program(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
     return discharge_state(opened), own
 
 
-@weakref_lru_cache
 def hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
     """(the program with the refs it closes over as its last inputs, those refs)."""
+    if any(type(v.aval) is AbstractRef for v in closed.jaxpr.constvars):
+        return _hoist_refs(closed)
+    return closed, []
+
+
+@weakref_lru_cache
+def _hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
     jaxpr = closed.jaxpr
     is_ref = [type(v.aval) is AbstractRef for v in jaxpr.constvars]
-    if not any(is_ref):
-        return closed, []
     opened = jaxpr.replace(
         constvars=[v for v, flag in zip(jaxpr.constvars, is_ref) if not flag],
         invars=[

@@ -81,3 +81,38 @@ def test_jitted_function_is_freed():
     del function, big
     gc.collect()
     assert kept() is None
+
+
+def test_checkpoint_keeps_nothing():
+    x = np.arange(3.0, dtype=np.float32)
+
+    def step():
+        f = minijax.checkpoint(lambda x: minijax.numpy.sin(minijax.numpy.sin(x)))
+        minijax.make_jaxpr(minijax.grad(lambda x: f(x).sum()))(x)
+
+    assert growth(step, 600, 200) < 6_000_000
+
+
+def test_programs_with_refs_keep_nothing():
+    def program():
+        def f(x):
+            ref = minijax.new_ref(x)
+            ref[0] = x[1]
+            return minijax.freeze(ref)
+
+        closed = minijax.make_jaxpr(minijax.jit(f))(np.zeros(3, np.float32))
+        discharged = discharge_state(closed)
+        return weakref.ref(closed), weakref.ref(discharged), weakref.ref(f)
+
+    from minijax.interpreters.discharge import discharge_state
+
+    gone = program()
+    gc.collect()
+    assert [reference() for reference in gone] == [None, None, None]
+
+
+def test_a_write_to_a_ref_keeps_nothing():
+    ref = minijax.new_ref(minijax.numpy.zeros(1000))
+    add = minijax.jit(lambda ref, x: ref.addupdate(x))
+    x = minijax.numpy.ones(1000)
+    assert growth(lambda: add(ref, x), 20_000, 2000) < 4_000_000
