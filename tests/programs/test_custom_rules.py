@@ -266,6 +266,78 @@ def test_closures_of_custom_rules():
     same_values(make, X)
 
 
+def with_jvp(lib, rule):
+    f = lib.custom_jvp(lambda x: lib.numpy.sin(x))
+    f.defjvp(rule)
+    return lambda x: lib.jvp(f, (x,), (x,))
+
+
+def with_vjp(lib, forward, backward):
+    f = lib.custom_vjp(lambda x: lib.numpy.sin(x))
+    f.defvjp(forward, backward)
+    return f
+
+
+def saved(x):
+    return x * 2.0, x
+
+
+RULE_ERRORS = {
+    "no jvp": lambda lib: lib.custom_jvp(lib.numpy.sin),
+    "no vjp": lambda lib: lib.custom_vjp(lib.numpy.sin),
+    "jvp gives no pair": lambda lib: with_jvp(lib, lambda p, t: p[0]),
+    "jvp gives other trees": lambda lib: with_jvp(lib, lambda p, t: (p[0], (t[0],))),
+    "jvp gives another shape": lambda lib: with_jvp(
+        lib, lambda p, t: (p[0], t[0][:2])
+    ),
+    "fwd gives no pair": lambda lib: lib.grad(
+        lambda x: with_vjp(lib, lambda x: x, lambda r, ct: (ct,))(x).sum()
+    ),
+    "fwd gives another tree": lambda lib: lib.grad(
+        lambda x: with_vjp(lib, lambda x: ((x,), x), lambda r, ct: (ct,))(x).sum()
+    ),
+    "bwd gives no tuple": lambda lib: lib.grad(
+        lambda x: with_vjp(lib, saved, lambda r, ct: ct)(x).sum()
+    ),
+    "bwd gives too many": lambda lib: lib.grad(
+        lambda x: with_vjp(lib, saved, lambda r, ct: (ct, ct))(x).sum()
+    ),
+    "bwd gives another shape": lambda lib: lib.grad(
+        lambda x: with_vjp(lib, saved, lambda r, ct: (ct[:2],))(x).sum()
+    ),
+    "jvp of custom_vjp": lambda lib: lambda x: lib.jvp(
+        with_vjp(lib, saved, lambda r, ct: (ct,)), (x,), (x,)
+    ),
+    "jacfwd of custom_vjp": lambda lib: lib.jacfwd(
+        with_vjp(lib, saved, lambda r, ct: (ct,))
+    ),
+    "hessian of custom_vjp": lambda lib: lib.jacfwd(
+        lib.jacfwd(with_vjp(lib, saved, lambda r, ct: (ct,)))
+    ),
+    "linearize of custom_vjp, called": lambda lib: lambda x: lib.linearize(
+        with_vjp(lib, saved, lambda r, ct: (ct,)), x
+    )[1](x),
+    "keyword-only argument": lambda lib: lambda x: lib.custom_vjp(
+        lambda x, *, y: x
+    )(x, y=1.0),
+}
+
+
+@pytest.mark.parametrize("name", RULE_ERRORS)
+def test_errors_of_rules(name):
+    same_error(RULE_ERRORS[name], X)
+
+
+def test_cotangents_of_another_dtype():
+    """JAX lets them pass."""
+
+    def make(lib):
+        f = with_vjp(lib, saved, lambda r, ct: (ct.astype("bfloat16"),))
+        return lib.grad(lambda x: f(x).sum())
+
+    same_values(make, X)
+
+
 # ---- custom_vmap ---------------------------------------------------------------------
 
 
