@@ -84,6 +84,7 @@ from minijax.primitives.mutable_arrays import empty_ref as empty_ref
 from minijax.primitives.mutable_arrays import free_ref as free_ref
 from minijax.primitives.mutable_arrays import freeze as freeze
 from minijax.primitives.mutable_arrays import new_ref as new_ref
+from minijax.replacement import replace as replace
 from minijax.source_info import named_scope as named_scope
 
 Device = _xc.Device

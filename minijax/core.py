@@ -35,7 +35,7 @@ from minijax.avals import (
     valid_jaxtype,
 )
 from minijax.backend import door
-from minijax.config import State, state
+from minijax.config import State, declare_context, state
 from minijax.debug_info import DebugInfo, no_debug_info
 from minijax.more_avals import (
     AbstractRef, AbstractToken, ShapeDtypeStruct, abstract_token, shaped_abstractify,
@@ -552,6 +552,19 @@ apply_eagerly: list[Callable] = []
 # How a Python function becomes a program: partial_eval.trace_to_jaxpr, in the same way.
 # For primitives that take a function (`scatter_apply`, `reduce`).
 trace_function: list[Callable] = []
+
+# What `minijax.replace` put in the place of traces, as pairs (name, class): a part of
+# every cache's key, so that no program of one class is taken for one of another.
+declare_context("replaced", ())
+
+
+def chosen(trace_class: type) -> type:
+    """The class that does the work of `trace_class`: itself, or its replacement."""
+    for name, replacement in state.replaced:
+        if name == trace_class.__name__:
+            return replacement
+    return trace_class
+
 
 eval_trace = EvalTrace()
 State.trace = eval_trace  # the default of every thread

@@ -34,6 +34,7 @@ from minijax.core import (
     Tracer,
     TraceTag,
     Var,
+    chosen,
     eval_jaxpr,
     get_aval,
     no_debug_info,
@@ -255,7 +256,7 @@ def jvp(
     Tangents may be `Zero`. A tangent of dtype float0 is zero. Values that `fun` leaves
     in the list `aux` lose their tangents.
     """
-    trace = JVPTrace(state.trace, TraceTag())
+    trace = chosen(JVPTrace)(state.trace, TraceTag())
     args = [trace.tracer(p, _zero_if_float0(t)) for p, t in zip(primals, tangents)]
     with set_current_trace(trace), source_info.transform_name_stack("jvp"):
         outputs = fun(*args)
@@ -397,7 +398,7 @@ def linearize(
     leaves in the list `aux` lose their tangents.
     """
     tangent_trace = DynamicJaxprTrace(debug_info, dead_code=True)
-    trace = LinearizeTrace(state.trace, tangent_trace)
+    trace = chosen(LinearizeTrace)(state.trace, tangent_trace)
     args = []
     for primal in primals:
         aval = get_aval(primal).to_tangent_aval()
@@ -438,7 +439,7 @@ def linearize_jaxpr(
     debug_info = closed.debug_info
     primal_trace = DynamicJaxprTrace(debug_info, dead_code=True)
     tangent_trace = DynamicJaxprTrace(debug_info, dead_code=True)
-    trace = LinearizeTrace(primal_trace, tangent_trace)
+    trace = chosen(LinearizeTrace)(primal_trace, tangent_trace)
     primals, args = [], []
     for aval, nonzero in zip(closed.in_avals, nonzeros, strict=True):
         primal = primal_trace.new_arg(aval)

@@ -21,6 +21,7 @@ from minijax.core import (
     Trace,
     Tracer,
     TraceTag,
+    chosen,
     eval_jaxpr,
     get_aval,
     jaxprs_in_params,
@@ -182,7 +183,7 @@ def batch_flat(
     """`fun` on batched values; it leaves its output axes in `out_dims`."""
 
     def run(*values: Any) -> list[Any]:
-        trace = BatchTrace(state.trace, tag, axis_data)
+        trace = chosen(BatchTrace)(state.trace, tag, axis_data)
         args = [trace.tracer(x, dim) for x, dim in zip(values, in_dims, strict=True)]
         axes = (
             [] if axis_data.name is no_axis_name else [(axis_data.name, axis_data.size)]

@@ -235,7 +235,7 @@ def trace_to_jaxpr(
 
     In JAX: `partial_eval.py`, `trace_to_jaxpr_dynamic`.
     """
-    trace = DynamicJaxprTrace(debug_info, dead_code)
+    trace = core.chosen(DynamicJaxprTrace)(debug_info, dead_code)
     if events.subscribers:
         events.emit("trace.begin", trace=trace, debug_info=debug_info)
     args = [trace.new_arg(aval) for aval in in_avals]
