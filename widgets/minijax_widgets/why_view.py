@@ -52,7 +52,7 @@ class WhyView(View):
             rows += wrapped("says: ", said)
         rows += wrapped("rule: ", record.rule)
         if record.instead:
-            rows += wrapped("write: ", record.instead)
+            rows += wrapped("write: ", record.instead.removeprefix("Write "))
         return "\n".join([record.headline, *rows])
 
     def moment(self, moment: Moment) -> str:
@@ -83,7 +83,8 @@ class WhyView(View):
             told.append(Row([label, text], keys=[f"m{number}"], go=number))
         told.append(Row(["rule", [Piece(record.rule)]]))
         if record.instead:
-            told.append(Row(["write", [Piece(record.instead, "value")]]))
+            instead = record.instead.removeprefix("Write ")
+            told.append(Row(["write", [Piece(instead, "value")]]))
         panes.append(Pane("why", told, kind="prose", weight=1.4))
         steps = []
         for number, moment in enumerate(record.moments):
