@@ -319,9 +319,9 @@ def differences(known: Key, key: Key) -> list[Change]:
         kind = "shape" if shaped else "type"
         changes.append(Change(kind, name, *type_texts(before, aval)))
     for name in dict.fromkeys([*known.statics, *key.statics]):
-        was, now = known.statics.get(name), key.statics.get(name)
-        if type(was) is not type(now) or was != now:
-            changes.append(Change("static", name, short(was), short(now)))
+        old, new_value = known.statics.get(name), key.statics.get(name)
+        if type(old) is not type(new_value) or old != new_value:
+            changes.append(Change("static", name, short(old), short(new_value)))
     if known.settings is not key.settings:
         for name in known.settings.differing(key.settings):
             changes.append(Change("setting", name, "", "changed"))

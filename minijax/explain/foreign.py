@@ -138,7 +138,9 @@ def aval(foreign: Any) -> AbstractValue:
     """A type of JAX as minijax's; one that minijax lacks keeps its text."""
     name = type(foreign).__name__
     if name == "AbstractRef" and hasattr(foreign, "inner_aval"):
-        return AbstractRef(aval(foreign.inner_aval))
+        inner = aval(foreign.inner_aval)
+        if isinstance(inner, ShapedArray):
+            return AbstractRef(inner)
     try:
         if name == "ShapedArray":
             return ShapedArray(foreign.shape, foreign.dtype, foreign.weak_type)

@@ -279,8 +279,8 @@ class _Follower:
         reused = [i for i, node in enumerate(keys) if node.reused]
         types = [v.aval.str_short(short_dtypes=True) for v in jaxpr.invars]
         call = f"{name_of(function)}({signature(types)})"
-        draws = sum(use.kind == "draw" for node in keys for use in node.uses)
-        finding = f"{count_in_words(len(keys), 'key')}, {count_in_words(draws, 'draw')}"
+        drawn = sum(use.kind == "draw" for node in keys for use in node.uses)
+        finding = f"{count_in_words(len(keys), 'key')}, {count_in_words(drawn, 'draw')}"
         if not keys:
             finding = "no random keys"
         elif not reused:

@@ -163,7 +163,7 @@ def _built(kind: Any, value: Any) -> Any:
     if origin is list:
         (item,) = typing.get_args(kind)
         return [_built(item, part) for part in value]
-    if dataclasses.is_dataclass(kind) and isinstance(value, dict):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         names = [name for name in _field_names(kind) if name in value]
         return kind(**{name: _built(hints[name], value[name]) for name in names})

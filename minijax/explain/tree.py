@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from minijax.avals import valid_jaxtype
 from minijax.core import ShapeDtypeStruct, get_aval
 from minijax.explain.recording import Recording, count_in_words
@@ -189,7 +187,7 @@ def static_of(structure: Any, value: Any) -> str:
 def leaf_node(value: Any, depth: int, key: str, path: str, number: int) -> Node:
     """The node of a leaf; one that no transformation takes says so."""
     if isinstance(value, ShapeDtypeStruct):
-        size = math.prod(value.shape) * np.dtype(value.dtype).itemsize
+        size = math.prod(value.shape) * getattr(value.dtype, "itemsize", 0)
         aval_text = f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
         return Node(depth, key, path, "leaf", aval_text, size, number, "", "", "")
     if valid_jaxtype(value):
