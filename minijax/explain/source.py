@@ -129,7 +129,8 @@ def defined_in(primitive: Primitive) -> tuple[Path, str] | None:
     """The file in which a primitive is made, and the variable that holds it there."""
     package = Path(__file__).resolve().parents[1]
     call = re.compile(
-        rf'^(\w+_p)\b[^\n=]*=\s*[\w.]+\(\s*"{re.escape(primitive.name)}"', re.MULTILINE
+        rf'^(\w+_p)\b[^\n=]*=\s*(?:[\w.]+\(\s*)+"{re.escape(primitive.name)}"',
+        re.MULTILINE,
     )
     for path in sorted(package.glob("**/*.py")):
         found = call.search(path.read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ from typing import Any
 
 from minijax import source_info
 from minijax_widgets.cache_view import CacheView, cache
+from minijax_widgets.card_view import CardView, card, primitives
 from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.keys_view import KeysView, keys
@@ -23,6 +24,7 @@ from minijax_widgets.why_view import WhyView, why
 
 __all__ = [
     "CacheView",
+    "CardView",
     "DifferenceView",
     "JaxprView",
     "KeysView",
@@ -32,10 +34,12 @@ __all__ = [
     "View",
     "WhyView",
     "cache",
+    "card",
     "jaxpr",
     "keys",
     "live",
     "open",
+    "primitives",
     "source",
     "trace",
     "tree",

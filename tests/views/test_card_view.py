@@ -1,0 +1,69 @@
+"""`see.card` and `see.primitives`: made by running things."""
+
+import numpy as np
+import pytest
+
+import minijax_widgets as see
+from minijax.core import all_primitives
+from minijax.explain import cards
+from minijax.explain.recording import Recording
+
+
+@pytest.mark.parametrize("name", sorted(all_primitives))
+def test_every_primitive_has_a_card_and_its_checks_hold(name):
+    record = see.card(name).recording
+    assert record.name == name and len(record.rules) == 5
+    failed = [check for check in record.checks if check.result == "fails"]
+    assert failed == []
+    assert Recording.from_dict(record.to_dict()) == record
+
+
+def test_checks_are_run():
+    checks = {c.name: c for c in see.card("sin").recording.checks}
+    assert {c.result for c in checks.values()} == {"holds"} and len(checks) == 4
+    assert 0 < checks["jvp against differences"].difference < 1e-3
+
+
+def test_a_wrong_rule_fails_its_check(monkeypatch):
+    from minijax.primitives.elementwise import cos, mul, sin_p
+
+    wrong = (lambda t, x, accuracy: mul(t, mul(cos(x), cos(x))),)
+    monkeypatch.setattr(sin_p, "jvp_terms", wrong)
+    checks = {c.name: c for c in see.card("sin").recording.checks}
+    assert checks["jvp against differences"].result == "fails"
+    monkeypatch.setattr(sin_p, "meaning", lambda x, accuracy=None: np.cos(x))
+    checks = {c.name: c for c in see.card("sin").recording.checks}
+    assert checks["XLA against NumPy"].result == "fails"
+
+
+def test_twin_and_block():
+    text = see.card("sin").text()
+    head, machine = text.split("-- differs between machines --")
+    assert "sine of each entry; 4 of 4 checks hold" in head
+    assert "stablehlo.sine" in head and "largest difference" in machine
+    assert "sin_p.def_jvp" in see.card("sin").text(full=True)
+
+
+def test_most_primitives_run_an_example():
+    ran = [name for name in all_primitives if cards.example_of(name) is not None]
+    assert len(ran) >= 110
+
+
+def test_unknown_names():
+    with pytest.raises(KeyError, match="Did you mean"):
+        see.card("sine")
+
+
+def test_the_table():
+    view = see.primitives()
+    names = [name for group in view.recording.groups.values() for name in group]
+    assert sorted(names) == sorted(all_primitives)
+    assert "elementwise" in view.text() and len(view.recording.groups) > 20
+
+
+def test_pictures(show):
+    page = show(see.card("sin"))
+    assert "4 of 4 checks hold" in page.inner_text(".mj-head")
+    page = show(see.primitives())
+    page.click("tr.mj-r:has-text('tanh') >> nth=0")
+    assert "see.card" in page.inner_text(".mj-detail")

@@ -1,0 +1,140 @@
+"""`see.card`: a primitive's card; `see.primitives`: the table of all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.explain.cards import (
+    CardRecording,
+    PrimitivesRecording,
+    record_card,
+    record_primitives,
+)
+from minijax.explain.words import PHRASES
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.view import View, cut, views
+
+
+def card(primitive: Any) -> CardView:
+    """Shows a primitive's card: meaning, block, checks as run, what it becomes.
+
+    `primitive` is a name such as "sin", or the primitive itself. Raises KeyError, with
+    near names, for one that does not exist.
+    """
+    return CardView(record_card(primitive))
+
+
+def primitives() -> PrimitivesView:
+    """Shows all primitives by family: an index of the cards."""
+    return PrimitivesView(record_primitives())
+
+
+class CardView(View):
+    """One primitive: what it is, and what was checked."""
+
+    recording: CardRecording
+
+    def text(self, full: bool = False) -> str:
+        """Returns the card; what compiled on this machine stands below its line."""
+        record = self.recording
+        rows = [f"  block    {record.path}, {len(record.block)} lines"]
+        rows += [cut(f"  {name:8} {told}", 100) for name, told in record.rules]
+        rows += [
+            cut(f"  {check.name:32} {check.result}", 100) for check in record.checks
+        ]
+        if full:
+            rows += ["", *record.block, "", record.example]
+        rows += [cut(f"  {line}", 100) for line in record.stablehlo]
+        if record.compiled:
+            rows.append("-- differs between machines --")
+            rows.append(cut(f"  cpu: {', '.join(record.compiled)}", 100))
+            rows += [
+                f"  {check.name}: largest difference {check.difference:.1e}"
+                for check in record.checks
+                if check.difference is not None
+            ]
+        return "\n".join([cut(record.headline, 100), *rows])
+
+    def frame(self) -> Frame:
+        """Returns the picture: block on the left, facts on the right."""
+        record = self.recording
+        block = [Row([str(i), line]) for i, line in enumerate(record.block, start=1)]
+        rows = [Row([[Piece("rules")], ""], look="head")]
+        rows += [Row([name, told], depth=1) for name, told in record.rules]
+        rows.append(Row([[Piece("checks, as run")], ""], look="head"))
+        for check in record.checks:
+            look = "miss" if check.result == "fails" else ""
+            told = check.result
+            if check.difference is not None:
+                told += f", largest difference {check.difference:.1e}"
+            rows.append(Row([check.name, told], depth=1, look=look))
+        rows.append(Row([[Piece("compiled")], ""], look="head"))
+        compiled = ", ".join(record.compiled) or "no example was compiled"
+        rows.append(Row(["CPU", compiled], depth=1))
+        rows.append(Row(["GPU, TPU", "not compiled on this machine"], depth=1))
+        example = [Row([line]) for line in record.example.splitlines()]
+        example.append(Row([[Piece("StableHLO")]], look="head"))
+        example += [Row([line]) for line in record.stablehlo]
+        return Frame(
+            kind="card",
+            call=record.call,
+            headline=record.headline,
+            panes=[
+                Pane(f"block, {record.path}", block, kind="code", weight=1.2),
+                Pane("", rows, kind="prose"),
+                Pane("example", example),
+            ],
+            steps=[FrameStep("", f"{record.name}, in {record.family}")],
+            text=self.text(full=True),
+        )
+
+
+class PrimitivesView(View):
+    """A periodic table: a row for each family, a cell for each primitive."""
+
+    recording: PrimitivesRecording
+
+    def text(self, full: bool = False) -> str:
+        """Returns a line or more for each family."""
+        rows = []
+        for family, names in self.recording.groups.items():
+            line = f"  {family:18}"
+            for name in names:
+                if len(line) + len(name) + 1 > 100:
+                    rows.append(line)
+                    line = " " * 20
+                line += f" {name}"
+            rows.append(line)
+        return "\n".join([self.recording.headline, *rows])
+
+    def frame(self) -> Frame:
+        """Returns the picture: names as chips, their meaning when selected."""
+        rows: list[Row] = []
+        steps: list[FrameStep] = []
+        for family, names in self.recording.groups.items():
+            rows.append(Row([[Piece(family)], ""], look="head", keys=[f"f{family}"]))
+            for name in names:
+                meaning = PHRASES.get(name, "")
+                rows.append(
+                    Row(
+                        [[Piece(name, "chip")], meaning],
+                        keys=[f"p{name}"],
+                        go=len(steps),
+                        depth=1,
+                    )
+                )
+                detail = f"{name}: {meaning}" if meaning else name
+                told = f'{detail}  |  see.card("{name}")'
+                steps.append(FrameStep(name, told, [f"p{name}"]))
+        return Frame(
+            kind="primitives",
+            call="primitives",
+            headline=self.recording.headline,
+            panes=[Pane("", rows)],
+            steps=steps,
+            text=self.text(full=True),
+        )
+
+
+views["card"] = CardView
+views["primitives"] = PrimitivesView
