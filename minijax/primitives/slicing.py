@@ -109,7 +109,7 @@ def _slice_transpose(
         (start, size - end, step - 1)
         for start, size, end, step in zip(start_indices, x.shape, ends, steps)
     ]
-    return [shaping.pad(ct, scalar_like(get_aval(ct), 0), config)]
+    return [shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)]
 
 
 rules.def_linear(slice_p, _slice_transpose)

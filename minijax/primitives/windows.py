@@ -212,7 +212,7 @@ def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
         params["window_dilation"],
     )
     config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
-    spread = shaping.pad(ct, scalar_like(get_aval(ct), 0), config)
+    spread = shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
     result = reduce_window_sum_p.bind(
         spread,
         window_dimensions=params["window_dimensions"],

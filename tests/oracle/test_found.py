@@ -30,12 +30,26 @@ def axis_index_in_an_unmapped_jit(jax):
     return jax.vmap(lambda x: inner(VECTOR), axis_name="i")(VECTOR)
 
 
+def gradient_of_a_slice_of_a_weak_array(jax):
+    """It is not weakly typed: the zeros that it is padded with are not."""
+    x = 0.5 + jax.numpy.arange(4)
+    return jax.grad(lambda x: x[:3].sum())(x)
+
+
+def number_through_an_eager_custom_vmap(jax):
+    same = jax.custom_batching.custom_vmap(lambda x: x)
+    same.def_vmap(lambda size, batched, x: (x, batched[0]))
+    return same(0.7)
+
+
 @pytest.mark.parametrize(
     "program",
     [
         zero_tangent_of_a_scalar_is_an_array,
         scalar_through_an_eager_custom_rule,
         axis_index_in_an_unmapped_jit,
+        gradient_of_a_slice_of_a_weak_array,
+        number_through_an_eager_custom_vmap,
     ],
     ids=lambda p: p.__name__,
 )
