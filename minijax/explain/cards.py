@@ -352,7 +352,7 @@ def batch_check(function: Callable, args: tuple) -> Check:
     batches = tuple(np.stack([a, a[::-1] if a.ndim else a]) for a in args)
     mapped = vmap(function)(*batches)
     looped = np.stack([np.asarray(function(*(b[i] for b in batches))) for i in (0, 1)])
-    return verdict("batch against loop", largest(mapped, looped), 1e-5)
+    return verdict("batch against loop", largest(mapped, looped), 5e-5)
 
 
 def largest(found: Any, expected: Any) -> float:

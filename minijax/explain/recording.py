@@ -267,6 +267,9 @@ def lines_of(code: types.CodeType) -> tuple[list[str], int]:
 
     No lines where Python finds no source.
     """
+    name = code.co_filename
+    if name.startswith("<") and not name.startswith("<ipython"):
+        return [], 0  # made by exec or eval: lines of that name would be others
     if code.co_name == "<module>":
         return linecache.getlines(code.co_filename), 1
     try:
