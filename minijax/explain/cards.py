@@ -115,7 +115,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "xor": (lax.bitwise_xor, (I, J)),
     "igamma": (lambda x: lax.igamma(Y + 1, x), (X + 2,)),
     "igammac": (lambda x: lax.igammac(Y + 1, x), (X + 2,)),
-    "polygamma": (lambda x: lax.polygamma(np.float32([1, 2, 1]), x), (X + 2,)),
+    "polygamma": (lambda x: lax.polygamma(np.array([1, 2, 1], np.float32), x), (X + 2,)),
     "unstack": (lambda a: lax.unstack(a)[0], (A,)),
     "zeta": (lax.zeta, (X + 3, Y + 1)),
 }
@@ -373,7 +373,7 @@ def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str]]:
     lines = [line.strip() for line in program.as_text().splitlines()]
     operations = [line for line in lines if line.startswith("%") and " = " in line]
     text = program.compile().as_text() or ""
-    opcodes = []
+    opcodes: list[str] = []
     for line in text.splitlines():
         _, equals, rest = line.partition(" = ")
         found = re.search(r"\s([a-z][a-z0-9-]*)\(", rest) if equals else None

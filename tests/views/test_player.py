@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -237,3 +238,37 @@ def test_one_palette():
     for base in (LIGHT, DARK):
         for name, colour in base.items():
             assert f'{name}: "{colour}"' in style
+
+
+@pytest.mark.node
+def test_the_players_own_tests():
+    """vitest and the type checker, where `npm install` was run in widgets/."""
+    if not (WIDGETS / "node_modules/.bin/vitest").exists():
+        pytest.skip("widgets/node_modules is not here: run `npm install` in widgets/")
+    for command in (["tsc", "--noEmit"], ["vitest", "run"]):
+        program = WIDGETS / "node_modules/.bin" / command[0]
+        answer = subprocess.run(
+            [str(program), *command[1:]], cwd=WIDGETS, capture_output=True, text=True
+        )
+        assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+AXE = WIDGETS / "node_modules/axe-core/axe.min.js"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1200])
+def test_axe_finds_nothing(show, dark, width):
+    """No violation of the rules of accessibility that axe-core knows."""
+    if not AXE.exists():
+        pytest.skip("widgets/node_modules is not here: run `npm install` in widgets/")
+    for view in (
+        see.jaxpr(nested, X),
+        see.trace(softmax, X),
+        see.tree({"w": X, "name": "tanh"}),
+        see.card("sin"),
+    ):
+        page = show(view, width=width, dark=dark)
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run().then(r => r.violations.map(v => v.id))")
+        assert found == []

@@ -33,10 +33,12 @@ PAGE = """<!doctype html>
 <style>
 body {{ margin: 16px; background: #FFFFFF; }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #14171C; }} }}
+h1 {{ position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; }}
 </style>
 </head>
 <body>
 <main>
+<h1>{title}</h1>
 {body}
 </main>
 </body>
