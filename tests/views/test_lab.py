@@ -72,7 +72,10 @@ def lab(tmp_path_factory):
         pytest.fail("JupyterLab did not start in two minutes")
     yield folder, address
     process.terminate()
-    process.wait(timeout=30)
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
 
 
 def opened(browser, lab, name, dark=False):
