@@ -87,7 +87,10 @@ class Row:
 
 @dataclass
 class Pane:
-    """A part of the picture: a table, lines of code, prose that wraps, or a graph."""
+    """A part of the picture: a table, code, prose that wraps, a listing, or a graph.
+
+    A listing is a text with a rail of remarks, which narrow pages leave out.
+    """
 
     title: str
     rows: list[Row]

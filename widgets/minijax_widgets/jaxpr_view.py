@@ -142,7 +142,7 @@ class JaxprView(View):
         record = self.recording
         spans = [e.span for e in record.equations if e.span is not None]
         sources = code_panes(record.sources, spans)
-        program = picture.Pane("", self.rows(), weight=2.0)
+        program = picture.Pane("", self.rows(), kind="listing", weight=2.0)
         # The program comes first; the source panes follow in their order.
         panes = [program, *sources.panes]
         steps = []

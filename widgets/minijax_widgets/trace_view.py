@@ -163,7 +163,7 @@ class TraceView(View):
         for number, step in enumerate(record.steps):
             if step.equation is not None:
                 born.setdefault(step.equation, number)
-        program = Pane("jaxpr", self.program_rows(born, len(sources.panes)), weight=1.2)
+        program = Pane("jaxpr", self.program_rows(born), kind="listing", weight=1.2)
         steps = []
         live: dict[str, Name] = {name.name: name for name in record.arguments}
         inner: list[dict[str, Name]] = []
@@ -214,7 +214,7 @@ class TraceView(View):
                     row.look = "py"
                 row.cells[0] = f"{gutter} {first + offset}".strip()
 
-    def program_rows(self, born: dict[int, int], pane: int) -> list[Row]:
+    def program_rows(self, born: dict[int, int]) -> list[Row]:
         """Returns the printed jaxpr; each equation is there from its step on."""
         rows = self.jaxpr.rows()
         last = max(0, len(self.recording.steps) - 1)

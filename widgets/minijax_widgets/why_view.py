@@ -73,7 +73,7 @@ class WhyView(View):
             rows = view.rows()
             for row in rows:
                 row.go = None
-            panes.append(Pane("the program until then", rows))
+            panes.append(Pane("the program until then", rows, kind="listing"))
         told: list[Row] = []
         story = []
         for moment in record.moments:

@@ -28,8 +28,9 @@ export interface Row {
 
 export interface Pane {
   title: string;
-  /** "table": rows of cells; "code": lines with their numbers; "prose": rows that wrap. */
-  kind: "table" | "code" | "prose" | "graph";
+  /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
+   *  "code": lines with their numbers; "prose": rows that wrap. */
+  kind: "table" | "listing" | "code" | "prose" | "graph";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];

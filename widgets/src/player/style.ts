@@ -113,7 +113,11 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-table:not(.mj-keep) td{padding-left:3ch;text-indent:-2ch}
 .mj-live .mj-code td{text-indent:0!important}
 .mj-live table.mj-code td:first-child{white-space:pre}
-.mj-live table.mj-table .mj-rail{display:none}
+.mj-live table.mj-listing .mj-rail{display:none}
+.mj-live table.mj-table:not(.mj-listing):not(.mj-code) tr{display:flex;flex-wrap:wrap}
+.mj-live table.mj-prose td:first-child{flex:0 0 30%}
+.mj-live table.mj-prose td.mj-rail{flex:1 1 60%}
+.mj-live table.mj-table thead{display:none}
 .mj-where{flex:1 1 100%;order:9}
 .mj-gap{display:none}}
 `;
