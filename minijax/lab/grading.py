@@ -85,9 +85,16 @@ def same(answer: Any, right: Any) -> bool:
 def check(name: str, *made: Any) -> None:
     """Grades what the learner made for the exercise `name`, and prints the outcome.
 
+    `check("tiny")` scores the learner's own `tiny` against JAX instead.
+
     Exceptions of the learner's code are reported, not raised, so that a notebook with
     unsolved exercises runs from top to bottom.
     """
+    if name == "tiny":
+        from minijax.lab.tiny_score import score
+
+        score()
+        return
     module = chapter(name)
     exercise = None if module is None else module.EXERCISES.get(name)
     if exercise is None:

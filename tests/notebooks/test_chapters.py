@@ -38,7 +38,7 @@ def test_predictions_are_not_given_away(path):
         for node in ast.walk(ast.parse(source(cell))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 if node.func.id in ("predict", "check"):
-                    assert ast.unparse(node.args[1]) == "..."
+                    assert len(node.args) < 2 or ast.unparse(node.args[1]) == "..."
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)

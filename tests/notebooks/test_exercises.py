@@ -90,3 +90,14 @@ def test_unknown_names(capsys):
     check("00.99", 1)
     said = capsys.readouterr().out
     assert said.count("there is no such") == 3
+
+
+def test_tiny_is_scored(capsys, monkeypatch):
+    check("tiny")
+    said = capsys.readouterr().out
+    assert "tiny: 8 of 14 programs give JAX's numbers" in said and "next: " in said
+    import tiny.trace
+
+    monkeypatch.setattr(tiny.trace.Tracer, "__radd__", tiny.trace.Tracer.__add__, False)
+    check("tiny")
+    assert "tiny: 9 of 14" in capsys.readouterr().out
