@@ -63,6 +63,16 @@ class JaxprView(View):
         rows = [self.row(equation) for equation in record.equations]
         return "\n".join([record.headline, *shortened(rows, full)])
 
+    def graph(self, around: int | None = None) -> Any:
+        """Returns the equations as a graph; of a long program, those near one.
+
+        `around` is the number of an equation (the telling one by default): above 120
+        equations only those within two steps of it are drawn.
+        """
+        from minijax_widgets.graph_view import GraphView
+
+        return GraphView(self.recording, around)
+
     def row(self, equation: Equation) -> str:
         """Returns one equation's row of the text twin."""
         mark = ">" if equation.id == self.recording.telling else " "

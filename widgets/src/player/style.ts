@@ -66,7 +66,8 @@ background:transparent;border:0}
 .mj-live .mj-code td:nth-child(2),.mj-live .mj-keep td{color:var(--mj-text)}
 .mj-live .mj-code td:first-child{color:var(--mj-constant);text-align:right;padding-right:8px;user-select:none}
 .mj-live table.mj-prose td{white-space:pre-wrap;font-family:system-ui,sans-serif}
-.mj-live table.mj-table:not(.mj-code) td.mj-rail:last-child{white-space:normal;min-width:9em}
+.mj-live table.mj-table:not(.mj-code):not(.mj-listing) td.mj-rail:last-child{white-space:normal;min-width:9em}
+.mj-live table.mj-listing td.mj-rail:last-child{max-width:16em;overflow:hidden;text-overflow:ellipsis}
 .mj-live tr.mj-later{opacity:.38}
 .mj-live tr.mj-on>td{background:var(--mj-panel)}
 .mj-live tr.mj-on>td:first-child{box-shadow:inset 3px 0 var(--mj-value)}
