@@ -88,3 +88,10 @@ def test_the_picture(show):
     assert page.inner_text(".mj-where").endswith("[1]['name']")
     page.click("tr.mj-r:has-text('[0]') .mj-fold >> nth=0")
     assert page.locator("tr.mj-r").count() == 6
+
+
+def test_the_telling_row_says_on_which_side_it_is():
+    twin = see.tree({"w": 1.0}, {"w": 1.0, "b": 1.0}).text()
+    assert next(r for r in twin.split("\n") if r[0] == ">").endswith(
+        "only in the second tree"
+    )

@@ -9,6 +9,7 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, shortened, views
 
 MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
+ONE_SIDED = {"add": "only in the second tree", "del": "only in the first tree"}
 _MISSING: Any = object()
 
 
@@ -43,7 +44,11 @@ class TreeView(View):
         left = f"{mark} {'  ' * node.depth}{node.key or 'tree'}"
         right = self.what(node)
         size = size_in_words(node.bytes) if node.bytes else ""
-        told = f"{left:26} {right:24} {size:>10}  {node.note}".rstrip()
+        note = node.note
+        if telling and node.change in ONE_SIDED:
+            # The mark of the telling row hides the one that says this.
+            note = "; ".join(filter(None, [ONE_SIDED[node.change], note]))
+        told = f"{left:26} {right:24} {size:>10}  {note}".rstrip()
         return cut(told, 100)
 
     def what(self, node: Node) -> str:
@@ -97,12 +102,8 @@ class TreeView(View):
         if node.note:
             told += f"; {node.note}"
         if node.change:
-            said = {
-                "add": "only in the second tree",
-                "del": "only in the first tree",
-                "changed": "not the same in both trees",
-            }
-            told += f"; {said[node.change]}"
+            said = ONE_SIDED.get(node.change, "not the same in both trees")
+            told += f"; {said}"
         return told
 
 
