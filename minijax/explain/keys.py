@@ -238,14 +238,15 @@ class _Follower:
         out: list[Handle] = []
         for handle in held:
             path = handle.path
-            if handle.batch and eqn.primitive.name in ("slice", "dynamic_slice"):
-                start = eqn.params.get("start_indices")
-                path = f"[{start[0]}]" if start else "[...]"
+            if handle.batch and eqn.primitive.name == "slice":
+                path = f"[{eqn.params['start_indices'][0]}]"
                 handle = Handle(handle.node, True, path)
+            elif handle.batch and eqn.primitive.name in ("dynamic_slice", "gather"):
+                # Which key it is stands in a traced number. Two such keys are kept
+                # apart: that they are the same would be a guess.
+                handle = Handle(self.new(handle.node, "[...]", span))
             elif handle.batch and handle.path and eqn.primitive.name == "squeeze":
                 handle = Handle(self.one_of(handle.node, handle.path, span))
-            elif handle.batch and eqn.primitive.name == "gather":
-                handle = Handle(self.one_of(handle.node, "[...]", span))
             out.append(handle)
         for var in eqn.outvars:
             self.handles[var] = out

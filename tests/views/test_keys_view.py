@@ -102,3 +102,16 @@ def test_the_picture(show):
         "random.bernoulli(key, 0.5, x.shape)",
         "random.normal(key, x.shape)",
     ]
+
+
+def test_keys_at_traced_indices_are_kept_apart():
+    def apart(key, i):
+        keys = random.split(key, 4)
+        return random.normal(keys[i]) + random.normal(keys[i + 1])
+
+    def same(key, i):
+        taken = random.split(key, 4)[i]
+        return random.normal(taken) + random.uniform(taken)
+
+    assert "each key is used once" in see.keys(apart, KEY, 1).text()
+    assert "[...] is used 2 times" in see.keys(same, KEY, 1).text()
