@@ -93,7 +93,7 @@ def test_hover_links_panes(show):
 def test_folding(show):
     page = show(see.jaxpr(lambda x: long(x), X))
     rows = page.locator("tr.mj-r:not(.mj-group)").count()
-    assert rows < 400 and page.locator("tr.mj-group").count() == 2
+    assert rows < 250 and page.locator("tr.mj-group").count() == 2
     focus(page)
     page.keyboard.press("f")
     assert page.locator("tr.mj-r").count() < 10

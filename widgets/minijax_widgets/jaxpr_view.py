@@ -6,6 +6,7 @@ equation, the user's line and what the primitive does; the source stands beside 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,8 @@ from minijax_widgets.view import View, cut, shortened, views
 WIDTH = 100
 # Above this many equations, those of one source line fold into a group.
 MANY = 300
+# A group of more than this opens in parts, so that a page never draws them all.
+PART = 200
 
 
 def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View:
@@ -176,34 +179,52 @@ class JaxprView(View):
     def rows(self) -> list[picture.Row]:
         """Returns the printed lines as rows; the lines of an inner program fold."""
         record = self.recording
-        rows = []
-        grouped = len(record.equations) > MANY
+        if len(record.equations) <= MANY:
+            return [self.line(line, 0) for line in record.lines]
+        rows: list[picture.Row] = []
         last_line: int | None = -1
+        inside = total = 0  # equations of this group so far, and in all
         for line in record.lines:
-            if grouped and line.equation is not None:
-                span = record.equations[line.equation].span
-                here = span.line if span is not None else None
-                opens = self.opens(line, record.equations[line.equation])
-                if opens and here != last_line and self.top_level(line.equation):
-                    rows.append(self.group(line.equation, here))
-                    last_line = here
-            inside = grouped and line.equation is not None
-            rows.append(self.line(line, int(inside)))
+            if line.equation is None:
+                rows.append(self.line(line, 0))
+                continue
+            equation = record.equations[line.equation]
+            if self.opens(line, equation) and equation.parent is None:
+                here = equation.span.line if equation.span is not None else None
+                if here != last_line:
+                    last_line, inside = here, 0
+                    total = self.group_size(equation.id, here)
+                    rows.append(self.group(equation.id, here, total))
+                if total > PART and inside % PART == 0:
+                    last = min(inside + PART, total)
+                    rows.append(
+                        picture.Row(
+                            [f"{inside + 1:,} to {last:,}"],
+                            look="group",
+                            go=equation.id,
+                            depth=1,
+                            folded=True,
+                        )
+                    )
+                inside += 1
+            rows.append(self.line(line, 2 if total > PART else 1))
         return rows
 
-    def top_level(self, number: int) -> bool:
-        """Whether an equation stands in the outermost program."""
-        return self.recording.equations[number].parent is None
-
-    def group(self, first: int, line: int | None) -> picture.Row:
-        """Returns the row over the equations that one source line made in a row."""
-        record = self.recording
+    def group_size(self, first: int, line: int | None) -> int:
+        """Returns how many equations in a row one source line made, from `first` on."""
         count = 0
-        for equation in record.equations[first:]:
+        for equation in itertools.islice(self.recording.equations, first, None):
+            if equation.parent is not None:
+                continue
             here = equation.span.line if equation.span else None
-            if equation.parent is None and here != line:
+            if here != line:
                 break
             count += 1
+        return count
+
+    def group(self, first: int, line: int | None, count: int) -> picture.Row:
+        """Returns the row over the equations that one source line made in a row."""
+        record = self.recording
         where = f"line {line}" if line is not None else "no line of yours"
         equations = "1 equation" if count == 1 else f"{count:,} equations"
         text = f"{where}: {equations}"
