@@ -57,7 +57,8 @@ bench: env
 book: env
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt --editable ".[book]"
-	$(BIN)/jupyter-book build --config book/_config.yml --toc book/_toc.yml \
+	$(BIN)/python book/make_pages.py build/book
+	$(BIN)/jupyter-book build --config book/_config.yml --toc build/book/_toc.yml \
 		--path-output book .
 
 wheel: env

@@ -13,8 +13,10 @@ import dataclasses
 import fnmatch
 import importlib
 import inspect
+import json
 import pathlib
 import re
+import subprocess
 import sys
 import tomllib
 import types
@@ -67,14 +69,32 @@ def reason_for(full_name: str, reasons: list[tuple[str, str]]) -> str | None:
     return None
 
 
-def public_names(module: types.ModuleType) -> list[str]:
-    """The names a user may use, without those that only pass through."""
+def public_names() -> dict[str, list[str]]:
+    """The names a user may use, of each module, without those that only pass through.
+
+    Read in a fresh process: whatever a process imports beside them becomes an
+    attribute of `jax` too (`jax.ad_checkpoint`), and would stand in the table.
+    """
     passing = {"annotations", "typing", "sys", "os", "functools"}
-    return [
-        name
-        for name in sorted(dir(module))
-        if not name.startswith("_") and name not in passing
-    ]
+    program = (
+        "import importlib, json, sys\n"
+        "modules = {name: importlib.import_module(name) for name in sys.argv[1:]}\n"
+        "print(json.dumps({name: dir(m) for name, m in modules.items()}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *MODULES],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {
+        module: [
+            name
+            for name in sorted(names)
+            if not name.startswith("_") and name not in passing
+        ]
+        for module, names in json.loads(done.stdout.splitlines()[-1]).items()
+    }
 
 
 def import_module(name: str) -> types.ModuleType | None:
@@ -89,10 +109,11 @@ def build_rows() -> list[Row]:
     """A row for each public name of each module."""
     reasons = load_reasons()
     rows = []
+    names_of = public_names()
     for module_name in MODULES:
         theirs = importlib.import_module(module_name)
         ours = import_module("mini" + module_name)
-        for name in public_names(theirs):
+        for name in names_of[module_name]:
             rows.append(_row(module_name, name, ours, theirs, reasons))
     return rows
 
