@@ -1,10 +1,10 @@
-"""What the course's notebooks call: predictions, checks, refreshing."""
+"""What the course's notebooks call: predictions, checks, hints, refreshing."""
 
 from typing import Any
 
-from minijax.lab.grading import check, predict
+from minijax.lab.grading import check, hint, predict, solution
 
-__all__ = ["check", "predict"]
+__all__ = ["check", "hint", "predict", "solution"]
 
 
 def _interpreter(made: type, **options: Any) -> None:

@@ -20,7 +20,7 @@ PREDICTIONS = {
         "grad returns one number for each number in its first argument.",
     ),
     "02.r3": Prediction(
-        "0",
+        0,
         "Axis 0 of the images; scores is written for one image.",
     ),
     "02.p1": Prediction(
@@ -83,31 +83,15 @@ def grade_own_loop(function: Callable[..., Any], predicted: Any) -> str | None:
     closed = make_jaxpr(function)(np.ones(3, np.float32))
     count = len(closed.eqns)
     if count < 10:
-        return f"It has {count} equations; take one with at least 10."
+        return f"Equations in it: {count}. Take a function with at least 10."
     if count != predicted:
         return f"It has {count} equations, not {predicted}:\n{closed}"
     return None
 
 
 EXERCISES = {
-    "02.1": Exercise(
-        grade_predicted_equations,
-        "the loop runs twice while tracing; print and if leave nothing.",
-        "minijax/interpreters/partial_eval.py, `DynamicJaxprTrace`.",
-    ),
-    "02.2": Exercise(
-        grade_purity,
-        "what changes between two calls must come in as an argument.",
-        "the two printed traces: which literal differs?",
-    ),
-    "02.3": Exercise(
-        grade_relu_in_tiny,
-        "give MEANING a new entry, np.maximum, and let relu call `bind` with it.",
-        "tiny/trace.py, `bind`.",
-    ),
-    "02.4": Exercise(
-        grade_own_loop,
-        "count what runs in the loop's body, times how often it runs.",
-        "the text of make_jaxpr(f)(x), line by line.",
-    ),
+    "02.1": Exercise(grade_predicted_equations),
+    "02.2": Exercise(grade_purity),
+    "02.3": Exercise(grade_relu_in_tiny),
+    "02.4": Exercise(grade_own_loop),
 }

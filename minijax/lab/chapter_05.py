@@ -117,25 +117,8 @@ def grade_noise_like(noise_like: Callable[..., Any]) -> str | None:
 
 
 EXERCISES = {
-    "05.1": Exercise(
-        grade_reuse,
-        "write down each key and how often it is split or drawn from; more than once "
-        "is a reuse.",
-        "the tree that see.keys(f, key) draws of each.",
-    ),
-    "05.2": Exercise(
-        grade_dropout,
-        "split the key into as many as there are rows, and vmap over both.",
-        "the cell with `random.split(key, 3)` in this chapter.",
-    ),
-    "05.3": Exercise(
-        grade_shuffle,
-        "one random word for each row; jnp.argsort of the words is a random order.",
-        "minijax/random, `permutation`: it sorts by random words, several times.",
-    ),
-    "05.4": Exercise(
-        grade_noise_like,
-        "tree.flatten, as many keys as leaves, one normal for each, tree.unflatten.",
-        "`make_params` in chapter 00.",
-    ),
+    "05.1": Exercise(grade_reuse),
+    "05.2": Exercise(grade_dropout),
+    "05.3": Exercise(grade_shuffle),
+    "05.4": Exercise(grade_noise_like),
 }

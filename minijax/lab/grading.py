@@ -1,23 +1,30 @@
 """Grades the course's predictions and exercises; says what is missing, never raises.
 
 An exercise is a `Grader`: a function that looks at what the learner made and returns
-one sentence on what is wrong, or None. The second failure of an exercise adds its hint,
-the third the piece of source to read. Chapters' graders stand in `chapter_NN.py`.
+one sentence on what is wrong, or None. The second failure of an exercise adds its first
+hint, the third its last one, the piece of source to read; `hint("03.2")` gives one
+after the other. Chapters' graders stand in `chapter_NN.py`; the hints stand beside the
+solutions (`minijax/lab/solutions.py` finds them).
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import signal
 import threading
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from minijax.lab import solutions
+
 SECONDS = 10
+PACKAGE = str(solutions.PACKAGE) + os.sep
 
 
 @dataclass(frozen=True)
@@ -30,11 +37,18 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Exercise:
-    """How an exercise is graded, and what helps after a second and third failure."""
+    """How an exercise is graded: a sentence on what is wrong, or None."""
 
     grade: Callable[..., str | None]
-    hint: str
-    read: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call of `check` found: "passed", "failed" or "not tried"."""
+
+    name: str
+    state: str
+    reason: str = ""
 
 
 class TookTooLong(Exception):
@@ -42,11 +56,14 @@ class TookTooLong(Exception):
 
 
 failures: Counter[str] = Counter()
+hints_given: Counter[str] = Counter()
+# What `check` found so far in this process, which `minijax course check` reads.
+outcomes: list[Outcome] = []
 
 
 def chapter(name: str) -> Any:
     """Returns the module with the graders of the chapter that `name` begins with."""
-    number = name.partition(".")[0]
+    number = str(name).partition(".")[0]
     try:
         return importlib.import_module(f"minijax.lab.chapter_{number}")
     except ModuleNotFoundError:
@@ -71,15 +88,26 @@ def predict(name: str, answer: Any = ...) -> None:
 
 
 def same(answer: Any, right: Any) -> bool:
-    """Compares answers; in texts, case and spacing do not count."""
-    if isinstance(answer, str) and isinstance(right, str):
-        return answer.lower().split() == right.lower().split()
+    """Compares answers; in texts, case and spacing do not count.
+
+    A number may be given as a text, and a dtype as itself or by its name.
+    """
+    if isinstance(right, str):
+        return text_of(answer).lower().split() == right.lower().split()
+    if isinstance(answer, str) and isinstance(right, (int, float)):
+        return answer.strip() == str(right)
     if isinstance(answer, (list, tuple)) and isinstance(right, (list, tuple)):
         return len(answer) == len(right) and all(map(same, answer, right))
     try:
         return bool(answer == right)
     except Exception:
         return False
+
+
+def text_of(answer: Any) -> str:
+    """Returns an answer as text: a dtype or a scalar type of NumPy's by its name."""
+    name = getattr(answer, "name", None) or getattr(answer, "__name__", None)
+    return name if isinstance(name, str) else str(answer)
 
 
 def check(name: str, *made: Any) -> None:
@@ -101,19 +129,65 @@ def check(name: str, *made: Any) -> None:
         print(f"{name}: there is no such exercise.")
         return
     if not made or any(thing is ... for thing in made):
+        outcomes.append(Outcome(name, "not tried"))
         print(f"{name}: not solved yet. Put your solution in place of ...")
         return
     complaint = run(exercise.grade, made)
     if complaint is None:
+        outcomes.append(Outcome(name, "passed"))
         failures.pop(name, None)
         print(f"{name}: solved.")
         return
+    outcomes.append(Outcome(name, "failed", complaint))
     failures[name] += 1
     print(f"{name}: not yet. {complaint}")
-    if failures[name] >= 2:
-        print(f"  hint: {exercise.hint}")
-    if failures[name] >= 3:
-        print(f"  read: {exercise.read}")
+    hints = solutions.hints(name)
+    if failures[name] == 1 and hints:
+        print(f'  hint("{name}") helps a little at a time.')
+    if failures[name] >= 2 and hints:
+        print(f"  hint: {hints[0]}")
+        hints_given[name] = max(hints_given[name], 1)
+    if failures[name] >= 3 and len(hints) > 1:
+        print(f"  read: {hints[-1]}")
+
+
+def hint(name: str) -> None:
+    """Prints the next hint for the exercise `name`; the last says what to read.
+
+    An exercise that was not tried yet has no hints: the first idea should be your own.
+    """
+    found = solutions.hints(name)
+    if not found:
+        print(f"{name}: there is no such exercise.")
+        return
+    if not was_tried(name):
+        print(f'{name}: try it once, with check("{name}", ...); hints come after that.')
+        return
+    hints_given[name] += 1
+    number = hints_given[name]
+    if number > len(found):
+        print(f'{name}: that was the last hint; solution("{name}") shows one way.')
+        return
+    kind = "read" if number == len(found) else "hint"
+    print(f"{name}, {kind} {number} of {len(found)}: {found[number - 1]}")
+
+
+def solution(name: str) -> None:
+    """Prints one way to solve the exercise `name`, once it was tried."""
+    text = solutions.solution_text(name)
+    if text is None:
+        print(f"{name}: there is no such exercise.")
+    elif not was_tried(name):
+        print(
+            f'{name}: try it once, with check("{name}", ...); then this shows one way.'
+        )
+    else:
+        print(text)
+
+
+def was_tried(name: str) -> bool:
+    """Whether the learner handed in something for the exercise `name`."""
+    return any(o.name == name and o.state != "not tried" for o in outcomes)
 
 
 def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
@@ -124,8 +198,13 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
     except TookTooLong:
         return f"It ran for more than {SECONDS} seconds."
     except Exception as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
         first_line = str(error).strip().partition("\n")[0]
+        if len(frames) == 1 and isinstance(error, TypeError):
+            return f"check got {len(made)} things to look at: {first_line}"
+        # The last line of the learner's own; minijax's lines below it are not theirs.
+        own = [frame for frame in frames if not frame.filename.startswith(PACKAGE)]
+        last = (own or frames)[-1]
         return (
             f"It raised {type(error).__name__} at line {last.lineno} of {last.name}: "
             f"{first_line}"
@@ -133,8 +212,11 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
 
 
 @contextlib.contextmanager
-def time_limit(seconds: int) -> Iterator[None]:
-    """Raises `TookTooLong` in the block after `seconds`, where signals allow it."""
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises `TookTooLong` in the block after `seconds`, where signals allow it.
+
+    Limits may be nested: an outer one goes on counting inside of an inner one.
+    """
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or not hasattr(signal, "setitimer"):
         yield
@@ -144,9 +226,14 @@ def time_limit(seconds: int) -> Iterator[None]:
         raise TookTooLong
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    start = time.monotonic()
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:
+            # At once, if the outer limit passed meanwhile; zero would switch it off.
+            rest = max(0.001, left - (time.monotonic() - start))
+            signal.setitimer(signal.ITIMER_REAL, rest)

@@ -8,6 +8,7 @@ numbers agree, and those that wrote the same equations.
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -38,12 +39,29 @@ PROGRAMS: list[tuple[str, Callable[[Any], Any]]] = [
 ]
 
 
+# When the learner's file was last changed, as of the last score.
+seen: dict[str, int] = {}
+
+
+def as_saved() -> Any:
+    """Returns the module `tiny.trace`, read again if its file was changed."""
+    tiny = importlib.import_module("tiny.trace")
+    changed = os.stat(str(tiny.__file__)).st_mtime_ns
+    if seen.setdefault(str(tiny.__file__), changed) != changed:
+        seen[str(tiny.__file__)] = changed
+        importlib.reload(tiny)
+    return tiny
+
+
 def score() -> None:
     """Prints how many programs the `tiny` on Python's path gets right."""
     try:
-        tiny = importlib.import_module("tiny.trace")
+        tiny = as_saved()
     except ImportError:
         print("tiny: there is no tiny/trace.py beside this notebook.")
+        return
+    except Exception as error:
+        print(f"tiny: tiny/trace.py raised {type(error).__name__}: {error}")
         return
     values = equations = 0
     missing: list[str] = []

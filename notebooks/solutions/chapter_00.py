@@ -67,6 +67,33 @@ def damped(x):
     return jnp.sin(3.0 * x) * jnp.exp(-x)
 
 
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "00.1": (
+        "the printed x had a type and no value: what may change without a new type?",
+        "count the different shapes.",
+        "minijax/pjit.py, where the key of a traced program is made.",
+    ),
+    "00.2": (
+        "copy scores, and change the one line with tanh.",
+        "look at see.jaxpr(my_scores, params, data.test_images[0]): which line is "
+        "new?",
+        "minijax/primitives/elementwise.py, the block of `max`.",
+    ),
+    "00.3": (
+        "more steps, a larger rate, or a wider hidden layer; change one at a time.",
+        "64 numbers in the hidden layer, a rate of 0.5 and 1,000 steps are enough. "
+        "Make new params, define step again, and run the loop.",
+        "the cell `params = ...` and the training loop of this chapter.",
+    ),
+    "00.4": (
+        "a function of one float that returns one float, such as lambda x: "
+        "jnp.sin(x) * x + x ** 2.",
+        "use jnp's functions; float(x) or math.sin(x) ask a tracer for a number.",
+        "minijax/api.py, `grad`.",
+    ),
+}
+
 # Each answer is the tuple of arguments for `check`, made when it is needed.
 SOLUTIONS = {
     "00.1": lambda: (2,),
@@ -82,4 +109,11 @@ WRONG = {
         lambda: (lambda params, image: scores(params, image)[:5], train(3)),
     ],
     "00.4": [lambda: (lambda x: x, 1.0), lambda: (lambda x: float(x) ** 2, 1.0)],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "00.1": ["a shape that it has seen", "a shape that is new"],
+    "00.2": ["tanh still stands", "The new equation is not called 'tanh'"],
+    "00.3": ["97% are asked for", "must return 10 scores for one image"],
+    "00.4": ["Its jaxpr has 0 equations", "ConcretizationTypeError at line"],
 }

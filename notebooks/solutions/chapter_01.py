@@ -73,6 +73,35 @@ def histogram_by_comparing(index):
     return jnp.sum(index[:, None] == jnp.arange(5), axis=0)
 
 
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "01.1": (
+        "a Python number is weak; True is a bool, the smallest type of all.",
+        "an integer that meets a float takes the float's dtype; a sum of small "
+        "integers is done in 32 bits.",
+        "minijax/dtypes.py, the promotion lattice.",
+    ),
+    "01.2": (
+        "a call only orders the work; what waits for it?",
+        "call f once before the clock starts, and block_until_ready() before it "
+        "stops.",
+        "the cell of this chapter's puzzle that takes the time twice.",
+    ),
+    "01.3": (
+        "entry k needs the sum of the first k + 1 entries: there is a function for "
+        "all these sums at once.",
+        "jnp.cumsum is all the sums at once; divide by how many went into each.",
+        "minijax/numpy: cumsum and arange.",
+    ),
+    "01.4": (
+        "an assignment into an array becomes one .at[...] with all its indices at "
+        "once.",
+        "start from jnp.zeros and return jnp.zeros(n).at[index].add(1) or "
+        ".set(...).",
+        "minijax/numpy/index_update.py, the methods of `.at[...]`.",
+    ),
+}
+
 # Each answer is the tuple of arguments for `check`, made when it is needed.
 SOLUTIONS = {
     "01.1": lambda: (["float16", "float32", "float16", "float32", "int8", "int32"],),
@@ -91,4 +120,14 @@ WRONG = {
         lambda: (numpy_histogram, histogram_that_forgets),
         lambda: (numpy_histogram, histogram_by_comparing),
     ],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "01.1": ["h * 2 is not float32", "sum(i) is not int8"],
+    "01.2": [
+        "stopped before the result was ready",
+        "with the first call's compiling in it",
+    ],
+    "01.3": ["a Python loop was written out", "and should be"],
+    "01.4": ["NumPy gives [1. 1. 0. 2. 0.]", "No `.at[...]` leaves a scatter"],
 }

@@ -43,6 +43,32 @@ def polynomial(x):
     return total
 
 
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "02.1": (
+        "play Python: write down each operation on x, in the order in which it "
+        "runs.",
+        "the loop runs twice while tracing; print and if leave nothing.",
+        "minijax/interpreters/partial_eval.py, `DynamicJaxprTrace`.",
+    ),
+    "02.2": (
+        "the two printed traces: which literal differs, and where did it come from?",
+        "what changes between two calls must come in as an argument.",
+        "the puzzle of chapter 03, which is about the same literal.",
+    ),
+    "02.3": (
+        "jnp.maximum(x, 0) needs no `if`; which primitive would that be in `tiny`?",
+        "give MEANING a new entry, np.maximum, and let relu call `bind` with it.",
+        "tiny/trace.py, `bind`.",
+    ),
+    "02.4": (
+        "count what runs in the loop's body, times how often it runs.",
+        "print(make_jaxpr(f)(np.ones(3, np.float32))) and compare with your count, "
+        "line by line.",
+        "the text of make_jaxpr(f)(x), line by line.",
+    ),
+}
+
 # Each answer is the tuple of arguments for `check`, made when it is needed.
 SOLUTIONS = {
     "02.1": lambda: (["mul", "mul", "sub", "reduce_sum"],),
@@ -58,4 +84,11 @@ WRONG = {
     "02.2": [lambda: (scaled_by_calls,), lambda: (lambda x, n: x * 2.0,)],
     "02.3": [lambda: (relu_with_if, tiny.trace), lambda: (half, tiny.trace)],
     "02.4": [lambda: (polynomial, 6), lambda: (lambda x: jnp.sin(x), 1)],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "02.1": ["It has 4 equations, not 3", "Equation 4 is not mean"],
+    "02.2": ["Two traces with the same arguments differ", "is not x * 1.0"],
+    "02.3": ["of relu_with_if: '>' not supported", "the program gives"],
+    "02.4": ["It has 12 equations, not 6", "Equations in it: 1."],
 }

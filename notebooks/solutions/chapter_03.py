@@ -89,6 +89,34 @@ def padded_with_ones():
 
 HITS = ["miss", "hit", "hit", "miss", "miss", "miss", "hit", "miss"]
 
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "03.1": (
+        "go call by call: has there been one with the same shape, dtype, weak type "
+        "and n?",
+        "np.ones(3) has 64 bits and arrives with 32; a Python number has its own "
+        "type.",
+        "the frame that see.cache(f) draws of the eight calls.",
+    ),
+    "03.2": (
+        "which object is new in each round, and which number is written into the "
+        "program?",
+        "one jitted step outside of the loop, with the rate as an argument.",
+        "minijax/pjit.py, what a program is kept under.",
+    ),
+    "03.3": (
+        "what does the jitted lambda read that is not an argument?",
+        "the mean is an argument of normalize, and what update returns.",
+        "the puzzle of this chapter: it is the same mistake.",
+    ),
+    "03.4": (
+        "the jitted function may only ever see one shape: (64,).",
+        "np.pad(x, (0, 64 - len(x))), or jnp.zeros(64).at[:len(x)].set(x), outside "
+        "of the jitted function.",
+        "`jnp.pad`, and why zeros do not change a sum of squares.",
+    ),
+}
+
 # Each answer is the tuple of arguments for `check`, made when it is needed.
 SOLUTIONS = {
     "03.1": lambda: (HITS,),
@@ -107,4 +135,11 @@ WRONG = {
         lambda: (jit(normalize), jit(update_to_the_end)),
     ],
     "03.4": [not_padded, padded_with_ones],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "03.1": ["Call 2 is not a miss", "Call 7 is not a miss"],
+    "03.2": ["missed the cache 8 times", "After five steps w should be"],
+    "03.3": ["Does the mean come in", "should give a mean of 0.200"],
+    "03.4": ["Four lengths made 4 programs", "For 1 entries it gives 63.0"],
 }

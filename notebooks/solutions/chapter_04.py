@@ -93,6 +93,35 @@ def descent_step(state, params, slopes):
     return state, tree.map(lambda p, g: p - 0.001 * g, params, slopes)
 
 
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "04.1": (
+        "sort the keys of each dict first.",
+        "a list and a tuple keep their order; None has no leaf.",
+        "what see.tree draws of it.",
+    ),
+    "04.2": (
+        "the class Dense of this chapter has one field of each kind.",
+        'field(metadata={"static": True}), and '
+        "minijax.tree_util.register_dataclass.",
+        "the cell with Dense in this chapter.",
+    ),
+    "04.3": (
+        "the norm is the root of the sum of the squares of all entries of all "
+        "leaves.",
+        "sum the squares of all leaves, then scale by jnp.minimum(1, largest / "
+        "norm).",
+        "tree.leaves or tree.reduce, and jnp.maximum against a division by zero.",
+    ),
+    "04.4": (
+        "the state is (step, first, second); one tree.map for each line of the "
+        "recipe.",
+        "start with step 0 and two trees of zeros; add one to step before it is "
+        "used.",
+        "momentum_step in this chapter.",
+    ),
+}
+
 # Each answer is the tuple of arguments for `check`, made when it is needed.
 SOLUTIONS = {
     "04.1": lambda: ([2, 3, 5, 4, 1],),
@@ -108,4 +137,11 @@ WRONG = {
         lambda: (adam_start, adam_without_correction),
         lambda: (adam_start, descent_step),
     ],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "04.1": ["in another order", "None is a container"],
+    "04.2": ["the class is not registered", "factor alone should be one"],
+    "04.3": ["a leaf should be 0.8", "a leaf should be 4.0"],
+    "04.4": ["the bias correction is missing", "After step 1 a leaf is off"],
 }

@@ -61,6 +61,32 @@ def noise_in_a_list(key, example):
     return [random.normal(k, jnp.shape(leaf)) for k, leaf in zip(keys, leaves)]
 
 
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "05.1": (
+        "write down each key and how often it is split or drawn from; more than "
+        "once is a reuse.",
+        "a key made by fold_in with another number is another key.",
+        "the tree that see.keys(f, key) draws of each.",
+    ),
+    "05.2": (
+        "one key gives one mask: how many keys are needed?",
+        "split the key into as many as there are rows, and vmap over both.",
+        "the cell with `random.split(key, 3)` in this chapter.",
+    ),
+    "05.3": (
+        "give each row a random number, and put the rows in the order of their "
+        "numbers.",
+        "one random word for each row; jnp.argsort of the words is a random order.",
+        "minijax/random, `permutation`: it sorts by random words, several times.",
+    ),
+    "05.4": (
+        "a tree can be taken apart into leaves and built again; chapter 04.",
+        "tree.flatten, as many keys as leaves, one normal for each, tree.unflatten.",
+        "`make_params` in chapter 00.",
+    ),
+}
+
 # Each answer is the tuple of arguments for `check`, made when it is needed.
 SOLUTIONS = {
     "05.1": lambda: (["b", "d"],),
@@ -73,4 +99,11 @@ WRONG = {
     "05.2": [lambda: (dropout_with_one_mask,), lambda: (dropout_without_scale,)],
     "05.3": [lambda: (shuffle_with_permutation,), lambda: (roll,)],
     "05.4": [lambda: (noise_from_one_key,), lambda: (noise_in_a_list,)],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "05.1": ["You found 1 of 2", "In c every key is used once"],
+    "05.2": ["only 1 different masks", "zero or twice what they were"],
+    "05.3": ["Its jaxpr shows _shuffle", "100 keys gave 3"],
+    "05.4": ["hold the same numbers", "The structure should be"],
 }

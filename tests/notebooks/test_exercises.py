@@ -1,11 +1,13 @@
 """Each exercise: its solution passes; its stub and two wrong answers do not."""
 
 import importlib.util
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from minijax.lab import check, grading, predict
+from minijax.lab import check, grading, hint, predict, solution, solutions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CHAPTERS = ("00", "01", "02", "03", "04", "05")
@@ -33,9 +35,12 @@ def test_exercise(name, capsys):
     module = answers(name[:2])
     check(name, ...)
     assert "not solved yet" in capsys.readouterr().out
-    for wrong in module.WRONG[name]:
+    for wrong, complaint in zip(
+        module.WRONG[name], module.COMPLAINTS[name], strict=True
+    ):
         check(name, *wrong())
-        assert "not yet." in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert f"{name}: not yet. " in said and complaint in said
     assert len(module.WRONG[name]) == 2
     check(name, *module.SOLUTIONS[name]())
     assert capsys.readouterr().out == f"{name}: solved.\n"
@@ -47,7 +52,7 @@ def test_help_grows_with_failures(capsys):
     for _ in range(3):
         check("00.1", 3)
         said.append(capsys.readouterr().out)
-    assert "hint:" not in said[0]
+    assert 'hint("00.1") helps' in said[0] and "hint:" not in said[0]
     assert "hint:" in said[1] and "read:" not in said[1]
     assert "hint:" in said[2] and "read:" in said[2]
 
@@ -101,3 +106,99 @@ def test_tiny_is_scored(capsys, monkeypatch):
     monkeypatch.setattr(tiny.trace.Tracer, "__radd__", tiny.trace.Tracer.__add__, False)
     check("tiny")
     assert "tiny: 9 of 14" in capsys.readouterr().out
+
+
+@pytest.fixture
+def untried(monkeypatch):
+    """A learner who has handed in nothing yet."""
+    monkeypatch.setattr(grading, "outcomes", [])
+    grading.failures.clear()
+    grading.hints_given.clear()
+
+
+def test_hints_come_one_by_one_after_a_try(untried, capsys):
+    hint("03.2")
+    check("03.2", ...)
+    hint("03.2")
+    said = capsys.readouterr().out
+    assert said.count("try it once") == 2 and "hint 1" not in said
+    check("03.2", lambda w, steps: w)
+    assert 'hint("03.2") helps' in capsys.readouterr().out
+    for kind in ("hint 1 of 3: ", "hint 2 of 3: ", "read 3 of 3: "):
+        hint("03.2")
+        assert f"03.2, {kind}" in capsys.readouterr().out
+    hint("03.2")
+    assert "that was the last hint" in capsys.readouterr().out
+
+
+def test_a_hint_told_by_check_is_not_told_again(untried, capsys):
+    check("00.1", 3)
+    check("00.1", 4)
+    assert "hint: the printed x" in capsys.readouterr().out
+    hint("00.1")
+    assert "hint 2 of 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_every_exercise_has_hints_and_a_solution_that_runs(name, untried, capsys):
+    assert len(solutions.hints(name)) == 3
+    solution(name)
+    assert "try it once" in capsys.readouterr().out
+    grading.outcomes.append(grading.Outcome(name, "failed", "for the test"))
+    solution(name)
+    shown = capsys.readouterr().out
+    assert "Wrong:" not in shown
+    if name == "00.3":
+        pytest.skip("its solution trains for a while; test_exercise runs it")
+    exec(shown, {"check": check, "__name__": "learner"})
+    assert f"{name}: solved." in capsys.readouterr().out
+
+
+def test_solutions_of_unknown_exercises(capsys):
+    for name in ("99.1", "00.99", "tiny", "no"):
+        hint(name)
+        solution(name)
+    assert capsys.readouterr().out.count("there is no such exercise") == 8
+
+
+def test_a_wrong_number_of_things(capsys):
+    check("04.4", lambda params: params)
+    assert "check got 1 things to look at" in capsys.readouterr().out
+
+
+def test_answers_may_be_dtypes_and_numbers_as_texts():
+    import numpy as np
+
+    import minijax.numpy as jnp
+
+    assert grading.same(jnp.bfloat16, "bfloat16")
+    assert grading.same(np.dtype("float32"), "float32")
+    assert grading.same("0", 0) and grading.same(" 7 ", 7)
+    assert not grading.same("zero", 0) and not grading.same("1", 0)
+
+
+def test_time_limits_nest():
+    with pytest.raises(grading.TookTooLong):
+        with grading.time_limit(0.3):
+            with grading.time_limit(10):
+                pass
+            while True:
+                pass
+
+
+def test_tiny_is_read_again_when_its_file_changes(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    source = (NOTEBOOKS / "tiny" / "trace.py").read_text()
+    (folder / "__init__.py").write_text("")
+    (folder / "trace.py").write_text(source)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tiny"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(tmp_path)
+    check("tiny")
+    more = source.replace("    def __mul__", "    __radd__ = __add__\n\n    def __mul__")
+    (folder / "trace.py").write_text(more)
+    os.utime(folder / "trace.py", ns=(1, 1))
+    check("tiny")
+    said = capsys.readouterr().out
+    assert "tiny: 8 of 14" in said and "tiny: 9 of 14" in said
