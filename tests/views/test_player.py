@@ -198,6 +198,10 @@ def test_live_records_again():
     assert "f32[3]" in player.frame
     slider.value = 5
     assert "f32[5]" in player.frame and slider.description == "n"
+    bundle = box._repr_mimebundle_()
+    assert bundle["text/plain"].startswith("live: n = 5\njaxpr of")
+    assert "Run this cell to get the controls" in bundle["text/html"]
+    assert "application/vnd.jupyter.widget-view+json" in bundle
     slider.value = 3
     box = see.live(see.jaxpr, lambda n: jnp.zeros(3) + jnp.zeros(n), n=slider)
     player, complaint = box.children[-1], box.children[-2]

@@ -44,9 +44,39 @@ class PlayerWidget(anywidget.AnyWidget):
         return cls(frame=frame.to_json(), step=frame.telling)
 
 
+class Live(ipywidgets.VBox):
+    """Controls above a picture. Where no kernel runs, the picture alone is shown.
+
+    A saved notebook keeps the text twin and the view's HTML beside the widget, which is
+    lost with its kernel.
+    """
+
+    def __init__(
+        self, controls: dict[str, ipywidgets.ValueWidget], rest: list, view: View
+    ) -> None:
+        super().__init__([*controls.values(), *rest])
+        self.controls = controls
+        self.view = view
+
+    def settings(self) -> str:
+        """Returns what the controls say, as text."""
+        values = (f"{name} = {c.value!r}" for name, c in self.controls.items())
+        return ", ".join(values)
+
+    def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, Any]:
+        bundle = super()._repr_mimebundle_(*args, **options)
+        bundle["text/plain"] = f"live: {self.settings()}\n{self.view.text()}"
+        note = f"{self.settings()}. Run this cell to get the controls."
+        style = "font:13px/20px system-ui,sans-serif;opacity:0.75"
+        bundle["text/html"] = (
+            f'<div style="{style}">{escape(note)}</div>{self.view.to_html()}'
+        )
+        return bundle
+
+
 def live(
     view: Callable[..., View], function: Callable[..., Any], *args: Any, **controls: Any
-) -> ipywidgets.VBox:
+) -> Live:
     """`see.live`: a view that records again whenever a control is moved.
 
     `args` and `controls` are the arguments of `function`. Each one that is an
@@ -58,8 +88,8 @@ def live(
 
     Raises TypeError without any control.
     """
-    moved = [*args, *controls.values()]
-    widgets = [c for c in moved if isinstance(c, ipywidgets.ValueWidget)]
+    moved = [*((f"argument {i}", c) for i, c in enumerate(args)), *controls.items()]
+    widgets = {n: c for n, c in moved if isinstance(c, ipywidgets.ValueWidget)}
     if not widgets:
         raise TypeError(
             "see.live got no control: pass at least one ipywidgets control, such as "
@@ -72,22 +102,23 @@ def live(
     def value(thing: Any) -> Any:
         return thing.value if isinstance(thing, ipywidgets.ValueWidget) else thing
 
-    def recorded() -> Frame:
+    def recorded() -> View:
         given = [value(arg) for arg in args]
         named = {name: value(control) for name, control in controls.items()}
         # The controls are numbers of Python: the function is recorded as it runs with
         # them, so that they may decide shapes and branches.
-        if given or named:
-            return view(_closed_over(function, given, named)).frame()
-        return view(function).frame()
+        return view(_closed_over(function, given, named))
 
-    player = PlayerWidget.of(recorded())
+    first = recorded()
+    player = PlayerWidget.of(first.frame())
     complaint = ipywidgets.HTML()
+    box = Live(widgets, [complaint, player], first)
 
     def record_again(change: Any = None) -> None:
         step = player.step
         try:
-            frame = recorded()
+            box.view = recorded()
+            frame = box.view.frame()
         except Exception as error:
             complaint.value = f"<pre>{escape(f'{type(error).__name__}: {error}')}</pre>"
             return
@@ -95,9 +126,9 @@ def live(
         player.frame = frame.to_json()
         player.step = min(step, max(0, len(frame.steps) - 1))
 
-    for control in widgets:
+    for control in widgets.values():
         control.observe(record_again, names="value")
-    return ipywidgets.VBox([*widgets, complaint, player])
+    return box
 
 
 def _closed_over(function: Callable[..., Any], args: list, named: dict) -> Callable:
