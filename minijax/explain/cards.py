@@ -400,11 +400,33 @@ class PrimitivesRecording(Recording):
     kind = "primitives"
 
     groups: dict[str, list[str]]
+    derivatives: dict[str, str]  # "linear", "curved" or "flat", as `kind_of` says
+
+
+def kind_of(primitive: Primitive) -> str:
+    """How a primitive is differentiated.
+
+    "linear": it is linear in an operand, and backward mode transposes it; "curved": its
+    derivative is written with linear ones; "flat": its derivative is zero, or none.
+    """
+    if primitive.transpose is not None:
+        return "linear"
+    has_jvp = primitive.jvp is not None or primitive.jvp_terms is not None
+    zero = "always zero" in primitive.reasons.get("transpose", "")
+    return "curved" if has_jvp and not zero else "flat"
 
 
 def record_primitives() -> PrimitivesRecording:
-    """Records which primitives there are."""
+    """Records which primitives there are, and how each is differentiated."""
     groups = families()
-    count = sum(map(len, groups.values()))
-    headline = f"{count} primitives in {len(groups)} families"
-    return PrimitivesRecording(call="primitives", headline=headline, groups=groups)
+    kinds = {name: kind_of(all_primitives[name]) for name in all_primitives}
+    found = list(kinds.values())
+    linear, curved = found.count("linear"), found.count("curved")
+    headline = (
+        f"{len(kinds)} primitives in {len(groups)} families: {linear} are linear in an "
+        f"operand, {curved} have a derivative made of those, "
+        f"{len(kinds) - linear - curved} have none"
+    )
+    return PrimitivesRecording(
+        call="primitives", headline=headline, groups=groups, derivatives=kinds
+    )

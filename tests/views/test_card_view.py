@@ -65,5 +65,25 @@ def test_pictures(show):
     page = show(see.card("sin"))
     assert "4 of 4 checks hold" in page.inner_text(".mj-head")
     page = show(see.primitives())
-    page.click("tr.mj-r:has-text('tanh') >> nth=0")
-    assert "see.card" in page.inner_text(".mj-detail")
+    page.click(".mj-tile >> text=/^tanh$/")
+    assert page.inner_text(".mj-detail").startswith("tanh: ")
+    assert page.locator("a.mj-tile").count() == 0
+    page.hover(".mj-tile >> text=/^dot_general$/")
+    assert "backward mode transposes it" in page.inner_text(".mj-detail")
+
+
+def test_tiles_link_to_cards_beside_the_page(show):
+    view = see.primitives()
+    view.links = "cards/{}.html"
+    page = show(view)
+    tile = page.locator("a.mj-tile >> text=/^scatter-add$/")
+    assert tile.get_attribute("href") == "cards/scatter-add.html"
+    view.links = "javascript:alert({})"
+    page = show(view)
+    assert page.locator(".mj-live [href]").count() == 0
+
+
+def test_how_primitives_are_differentiated():
+    kinds = see.primitives().recording.derivatives
+    found = [kinds[name] for name in ("reduce_sum", "mul", "sin", "floor", "iota")]
+    assert found == ["linear", "linear", "curved", "flat", "flat"]

@@ -25,7 +25,7 @@ def card(primitive: Any) -> CardView:
 
 
 def primitives() -> PrimitivesView:
-    """Shows all primitives by family: an index of the cards."""
+    """Shows all primitives by family: the periodic table, and index of the cards."""
     return PrimitivesView(record_primitives())
 
 
@@ -90,9 +90,11 @@ class CardView(View):
 
 
 class PrimitivesView(View):
-    """A periodic table: a row for each family, a cell for each primitive."""
+    """A periodic table: a row for each family, a tile for each primitive."""
 
     recording: PrimitivesRecording
+    # Where the cards are, as "cards/{}.html", for a page that has them beside it.
+    links: str = ""
 
     def text(self, full: bool = False) -> str:
         """Returns a line or more for each family."""
@@ -108,32 +110,40 @@ class PrimitivesView(View):
         return "\n".join([self.recording.headline, *rows])
 
     def frame(self) -> Frame:
-        """Returns the picture: names as chips, their meaning when selected."""
+        """Returns the picture: a tile's look is how it is differentiated."""
+        kinds = self.recording.derivatives
         rows: list[Row] = []
         steps: list[FrameStep] = []
         for family, names in self.recording.groups.items():
-            rows.append(Row([[Piece(family)], ""], look="head", keys=[f"f{family}"]))
+            tiles = []
             for name in names:
+                role, told = LOOKS[kinds[name]]
+                link = self.links.format(name)
+                tiles.append(Piece(name, f"{role} tile", f"p{name}", link=link))
                 meaning = PHRASES.get(name, "")
-                rows.append(
-                    Row(
-                        [[Piece(name, "chip")], meaning],
-                        keys=[f"p{name}"],
-                        go=len(steps),
-                        depth=1,
-                    )
-                )
                 detail = f"{name}: {meaning}" if meaning else name
-                told = f'{detail}  |  see.card("{name}")'
+                told = f'{detail}  |  {told}  |  see.card("{name}")'
                 steps.append(FrameStep(name, told, [f"p{name}"]))
+            rows.append(Row([[Piece(family.replace("_", " "))], list(tiles)]))
+        legend = [Piece(told, f"{role} tile") for role, told in LOOKS.values()]
+        telling = next((i for i, step in enumerate(steps) if step.label == "sin"), 0)
         return Frame(
             kind="primitives",
             call="primitives",
             headline=self.recording.headline,
-            panes=[Pane("", rows)],
+            panes=[Pane("", [Row(["", list(legend)]), *rows], kind="tiles")],
             steps=steps,
+            telling=telling,
             text=self.text(full=True),
         )
+
+
+# The look of a tile, and what it means, for each kind of derivative.
+LOOKS = {
+    "linear": ("batch", "linear in an operand: backward mode transposes it"),
+    "curved": ("value", "its derivative is made of linear ones"),
+    "flat": ("constant", "no derivative, or always zero"),
+}
 
 
 views["card"] = CardView

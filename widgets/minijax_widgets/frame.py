@@ -24,16 +24,24 @@ class Piece:
     """A part of a cell's text. What shares `key` is lit together.
 
     `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash".
+    `link` is a page beside the one that shows the view, as "cards/sin.html".
     """
 
     text: str
     role: str = ""
     key: str = ""
     defines: bool = False
+    link: str = ""
 
     def to_json(self) -> list[Any]:
-        """Returns `[text, role, key, flags]` without what is missing at the end."""
-        parts: list[Any] = [self.text, self.role, self.key, int(self.defines)]
+        """Returns `[text, role, key, flags, link]` without what the end lacks."""
+        parts: list[Any] = [
+            self.text,
+            self.role,
+            self.key,
+            int(self.defines),
+            self.link,
+        ]
         while not parts[-1]:
             parts.pop()
             if len(parts) == 1:
@@ -87,9 +95,11 @@ class Row:
 
 @dataclass
 class Pane:
-    """A part of the picture: a table, code, prose that wraps, a listing, or a graph.
+    """A part of the picture.
 
-    A listing is a text with a rail of remarks, which narrow pages leave out.
+    A table, code, prose that wraps, a listing, tiles, or a graph. A listing is a text
+    with a rail of remarks, which narrow pages leave out. Cells of tiles wrap, a tile
+    stands for the step that lights its key.
     """
 
     title: str
@@ -211,7 +221,8 @@ def _static_pane(
         ground = LIGHT["panel"] if on.intersection(row.keys) else LIGHT["base"]
         cells = []
         for column, pieces in enumerate(row.pieces()):
-            text = "".join(_static_piece(piece, on) for piece in pieces)
+            gap = " " if pane.kind == "tiles" else ""
+            text = gap.join(_static_piece(piece, on) for piece in pieces)
             if column == (1 if pane.kind == "code" else 0) and (number, index) in marks:
                 start, end = marks[number, index]
                 whole = "".join(piece.text for piece in pieces)
@@ -221,7 +232,8 @@ def _static_pane(
                     f"{escape(whole[start:end])}</span>{escape(whole[end:])}"
                 )
             indent = f";padding-left:{8 + 16 * row.depth}px" if not column else ""
-            cells.append(f'<td style="{CELL}{ground}{indent}">{text}</td>')
+            wrap = ";white-space:normal" if gap else ""
+            cells.append(f'<td style="{CELL}{ground}{indent}{wrap}">{text}</td>')
         rows.append(f'<tr style="border:0">{"".join(cells)}</tr>')
     hidden = len(pane.rows) - (around[1] - around[0])
     title = pane.title + (f" ({hidden:,} more rows)" if hidden else "")
@@ -258,4 +270,6 @@ def _static_piece(piece: Piece, on: set[str]) -> str:
         style += ";font-weight:600"
         if piece.key in on:
             style += f";background:{PALETTE['value'][1]}"
+    if piece.link:
+        return f'<a href="{escape(piece.link)}" style="{style.lstrip(";")}">{text}</a>'
     return f'<span style="{style.lstrip(";")}">{text}</span>' if style else text

@@ -1,8 +1,8 @@
 // What a view hands the player: panes of rows, and steps that light parts of them.
 // Python makes it (minijax_widgets/frame.py); arrays instead of objects keep it small.
 
-/** A piece of text: [text, role, key, flags]. Trailing parts may be missing. */
-export type Piece = [text: string, role?: string, key?: string, flags?: number];
+/** A piece of text: [text, role, key, flags, link]. Trailing parts may be missing. */
+export type Piece = [text: string, role?: string, key?: string, flags?: number, link?: string];
 
 /** Flags of a piece. */
 export const DEFINES = 1;
@@ -29,8 +29,8 @@ export interface Row {
 export interface Pane {
   title: string;
   /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
-   *  "code": lines with their numbers; "prose": rows that wrap. */
-  kind: "table" | "listing" | "code" | "prose" | "graph";
+   *  "code": lines with their numbers; "prose": rows that wrap; "tiles": cells of tiles. */
+  kind: "table" | "listing" | "code" | "prose" | "tiles" | "graph";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];

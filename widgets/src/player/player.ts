@@ -111,7 +111,12 @@ export class Player {
     root.append(this.detail, this.help);
     root.addEventListener("keydown", (event) => this.key(event));
     root.addEventListener("mouseover", (event) => this.hover(event));
-    root.addEventListener("mouseleave", () => this.hoverKeys([]));
+    root.addEventListener("mouseleave", () => {
+      this.hoverKeys([]);
+      if (this.frame.panes.some((pane) => pane.kind === "tiles")) {
+        this.detail.textContent = this.frame.steps[this.state.step]?.detail ?? "";
+      }
+    });
     root.addEventListener("click", (event) => this.click(event));
   }
 
@@ -275,9 +280,11 @@ export class Player {
   }
 
   private drawPiece(piece: Piece): Node {
-    const [text, role, key, flags] = piece;
+    const [text, role, key, flags, link] = piece;
     if (!role && !key) return document.createTextNode(text);
-    const span = element("span", "", text);
+    const span = element(link ? "a" : "span", "", text);
+    // Only pages beside this one: a recording that was made elsewhere may hold any text.
+    if (link && /^[\w-]+(\/[\w-]+)*\.html$/.test(link)) span.setAttribute("href", link);
     if (role) span.className = role.split(" ").map((name) => `mj-${name}`).join(" ");
     if (key) {
       span.classList.add("mj-n");
@@ -399,7 +406,9 @@ export class Player {
   /** Scrolls each pane, and only panes, to what is lit. */
   private scrollToLit(first: boolean): void {
     for (const drawn of this.panes) {
-      const line = drawn.section.querySelector<HTMLElement>("tr.mj-on, mark");
+      const line = drawn.section.querySelector<HTMLElement>(
+        "tr.mj-on, mark, .mj-tile.mj-use",
+      );
       if (!line) continue;
       const box = drawn.section.getBoundingClientRect();
       const at = line.getBoundingClientRect();
@@ -603,6 +612,8 @@ export class Player {
     const name = target.closest<HTMLElement>("[data-key]");
     if (name) {
       this.hoverKeys([name.dataset.key!]);
+      const step = this.stepOf(name);
+      if (step >= 0) this.detail.textContent = this.frame.steps[step]!.detail;
       return;
     }
     const line = target.closest<HTMLElement>("tr.mj-r");
@@ -631,8 +642,20 @@ export class Player {
     }
   }
 
+  /** The step that a tile stands for, or -1. */
+  private stepOf(made: HTMLElement): number {
+    if (!made.classList.contains("mj-tile")) return -1;
+    return this.frame.steps.findIndex((step) => step.on?.[0] === made.dataset.key);
+  }
+
   private click(event: Event): void {
     const target = event.target as Element;
+    const tile = target.closest<HTMLElement>(".mj-tile");
+    if (tile) {
+      const step = this.stepOf(tile);
+      if (step >= 0) this.goTo(step);
+      return;
+    }
     const line = target.closest<HTMLElement>("tr.mj-r");
     if (!line) return;
     const pane = Number(line.dataset.pane);

@@ -48,8 +48,8 @@ accent-color:var(--mj-value);background:transparent}
 .mj-bar input[type=search]{width:150px;cursor:text}
 .mj-where{font-variant-numeric:tabular-nums;min-width:11em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .mj-gap{flex:1}
-.mj-panes{display:flex;gap:12px;align-items:flex-start}
-.mj-pane{min-width:0;flex:1 1 0;background:var(--mj-base);border-radius:4px;max-height:480px;
+.mj-panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
+.mj-pane{min-width:300px;flex:1 1 0;background:var(--mj-base);border-radius:4px;max-height:480px;
 overflow:auto;position:relative}
 .mj-title{font-weight:600;color:var(--mj-constant);padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 background:var(--mj-base)}
@@ -87,6 +87,22 @@ width:16px;height:20px;cursor:pointer;text-align:center}
 .mj-live .mj-n.mj-use{background:var(--mj-value-wash);color:var(--mj-text);
 text-decoration:underline 2px var(--mj-value)}
 .mj-live mark{background:var(--mj-value-wash);color:inherit;border-radius:3px;box-shadow:0 0 0 1px var(--mj-value)}
+.mj-pane:has(.mj-tiles){max-height:none}
+.mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
+.mj-live table.mj-tiles tbody{display:flex;flex-wrap:wrap;gap:4px 16px}
+.mj-live table.mj-table.mj-tiles:not(.mj-listing):not(.mj-code) tr{display:block;max-width:100%}
+.mj-live table.mj-tiles tr:first-child{width:100%}
+.mj-live table.mj-table.mj-tiles td{display:block;white-space:normal;padding:0!important;text-indent:0!important}
+.mj-live table.mj-tiles td:first-child{font-family:system-ui,sans-serif;color:var(--mj-constant)}
+.mj-live .mj-tile{display:inline-block;margin:2px 4px 2px 0;padding:1px 6px;min-width:4em;text-align:center;
+border-radius:4px;border:1px solid var(--mj-line);background:var(--mj-panel);color:var(--mj-text);
+text-decoration:none;cursor:pointer}
+.mj-live .mj-tile.mj-value{background:var(--mj-value-wash);border-color:var(--mj-value);color:var(--mj-text)}
+.mj-live .mj-tile.mj-batch{background:var(--mj-batch-wash);border-color:var(--mj-batch);border-width:1px 1px 3px;
+color:var(--mj-text)}
+.mj-live .mj-tile.mj-constant{background:transparent;border-style:dashed;color:var(--mj-text)}
+.mj-live .mj-tile.mj-use{outline:2px solid var(--mj-value);outline-offset:1px;text-decoration:none}
+.mj-live a.mj-tile:hover{text-decoration:underline}
 .mj-chip{border-radius:4px;padding:0 3px;background:var(--mj-value-wash);color:var(--mj-text)!important}
 .mj-dash{border:1px dashed var(--mj-constant);border-radius:4px;padding:0 3px;color:var(--mj-text)!important}
 .mj-strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
@@ -109,7 +125,7 @@ background:var(--mj-base);color:var(--mj-text)}
 @media (prefers-reduced-motion:no-preference){.mj-live mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
 .mj-panes{flex-direction:column}
-.mj-pane{width:100%;flex:none}
+.mj-pane{width:100%;min-width:0;flex:none}
 .mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
 .mj-live table.mj-table:not(.mj-keep) td{padding-left:3ch;text-indent:-2ch}
 .mj-live .mj-code td{text-indent:0!important}
