@@ -258,7 +258,7 @@ remat_p.cache_types = False
 
 
 @weakref_lru_cache
-def _close(jaxpr: Jaxpr) -> ClosedJaxpr:
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
     """The program as a closed one: a copy, since the cache would keep its key alive."""
     return ClosedJaxpr(jaxpr.replace())
 
@@ -281,7 +281,7 @@ def _remat_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
 
 @remat_p.def_impl
 def _remat_impl(*args: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
-    return run_eagerly(_close(jaxpr), *args)
+    return run_eagerly(close_jaxpr(jaxpr), *args)
 
 
 @remat_p.def_jvp_rule
@@ -294,7 +294,7 @@ def _remat_jvp(
     **params: Any,
 ) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents]
-    forward, nonzeros_out = ad.jvp_jaxpr(_close(jaxpr), nonzeros)
+    forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(jaxpr), nonzeros)
     program, consts = _open(forward)
     given = where(nonzeros, tangents)
     if isinstance(prevent_cse, tuple):
@@ -437,7 +437,7 @@ def _remat_transpose(
 ) -> None:
     linear = tuple(isinstance(arg, Accumulator) for arg in args)
     zero_cts = tuple(type(ct) is Zero for ct in cts)
-    transposed, answered = _transpose(_close(jaxpr), linear, zero_cts)
+    transposed, answered = _transpose(close_jaxpr(jaxpr), linear, zero_cts)
     program, consts = _open(transposed)
     given = where_not(zero_cts, cts)
     if isinstance(prevent_cse, tuple):
@@ -500,7 +500,7 @@ def _transpose(
 def _remat_batch(
     axis_data: Any, args: Any, dims: Any, *, jaxpr: Jaxpr, prevent_cse: Any, **params
 ) -> tuple:
-    closed = _close(jaxpr)
+    closed = close_jaxpr(jaxpr)
     _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
     mapped = [dim is not None for dim in out_dims]
     batched, _ = batching.batch_jaxpr(closed, axis_data, dims, mapped)
@@ -538,7 +538,7 @@ def _remat_discharge(
     jaxpr: Jaxpr,
     **params: Any,
 ) -> tuple[list[Any], list[Any]]:
-    pure = discharge.discharge_state(_close(jaxpr), discharged)
+    pure = discharge.discharge_state(close_jaxpr(jaxpr), discharged)
     results = remat_p.bind(*args, jaxpr=pure.jaxpr, **params)
     return discharge.split_contents(results, len(out_avals), discharged)
 
@@ -566,7 +566,7 @@ def _remat_lowering(
         values = [
             next(results) if flag else value for flag, value in zip(flags, operands)
         ]
-    return ctx.lower_jaxpr(_close(jaxpr), *values)
+    return ctx.lower_jaxpr(close_jaxpr(jaxpr), *values)
 
 
 # ----------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ class JVPTrace(Trace):
             out_tangents = primitive.write_linear(
                 bwd, residuals, tangents, outs, **params
             )
-        return [self.tracer(x, t) for x, t in zip(outs, out_tangents)]
+        return [self.tracer(x, _zero_if_float0(t)) for x, t in zip(outs, out_tangents)]
 
 
 def _tag(tracer: Tracer) -> TraceTag:

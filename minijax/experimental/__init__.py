@@ -1,0 +1,1 @@
+"""What JAX keeps under `jax.experimental`; each module is imported by its name."""
