@@ -46,6 +46,16 @@ class AbstractValue:
         return self.to_tangent_aval()
 
 
+def max_dim(size: int, other: int) -> int:
+    """The larger of two sizes."""
+    return max(size, other)
+
+
+def min_dim(size: int, other: int) -> int:
+    """The smaller of two sizes."""
+    return min(size, other)
+
+
 def canonicalize_dim(size: Any) -> int:
     """One dimension's size as a Python int; TypeError unless it is a whole number."""
     try:

@@ -31,8 +31,8 @@ from minijax import dtypes, effects, errors, source_info
 # isort: off
 from minijax.avals import (
     AbstractValue, ShapedArray, aval_of_class, canonicalize_dim, canonicalize_shape,
-    get_aval, mapped_aval, physical_aval, typecompat, typeof, unmapped_aval,
-    valid_jaxtype,
+    get_aval, mapped_aval, max_dim, min_dim, physical_aval, typecompat, typeof,
+    unmapped_aval, valid_jaxtype,
 )
 from minijax.backend import door
 from minijax.config import State, declare_context, state
@@ -95,6 +95,8 @@ class Literal:
 
 
 Atom = Var | Literal
+Value = Any
+ParamDict = dict[str, Any]
 
 
 class JaxprEqn:
@@ -305,9 +307,12 @@ class Primitive:
     In JAX: `core.py`, `Primitive`, and the registration tables of each interpreter.
     """
 
+    multiple_results = False
+
     def __init__(self, name: str, multiple_results: bool = False):
         self.name = name
-        self.multiple_results = multiple_results
+        if multiple_results:
+            self.multiple_results = True
         self.meaning: Callable | None = None  # NumPy reference, held against XLA
         self.type_rule: Any = None  # (*avals, **params) -> (out, effects)
         self.impl: Callable | None = None  # eager evaluation, if not by compiling
@@ -350,6 +355,10 @@ class Primitive:
         if self.bind_params is not None:
             return self.bind_params(self, args, params)
         return state.trace.process_primitive(self, args, params)
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with which `bind` repeats an equation: those it has."""
+        return params
 
     # JAX's names for the two definitions every user-made primitive starts with.
 
@@ -593,6 +602,9 @@ def ensure_compile_time_eval() -> set_current_trace:
     Only known values can be used inside: constants, and what was computed from them.
     """
     return set_current_trace(eval_trace)
+
+
+eval_context = ensure_compile_time_eval
 
 
 def trace_state_clean() -> bool:

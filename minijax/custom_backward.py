@@ -319,6 +319,9 @@ class CustomVJPCallPrimitive(Primitive):
     ) -> list[Any]:
         return state.trace.process_custom_vjp_call(self, fun, fwd, bwd, args, **params)
 
+    def bind(self, *args: Any, **params: Any) -> list[Any]:
+        return self.rebind(args, params)
+
     def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         fwd, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
         count = params["num_consts"]

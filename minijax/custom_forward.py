@@ -294,6 +294,9 @@ class CustomJVPCallPrimitive(Primitive):
     ) -> list[Any]:
         return state.trace.process_custom_jvp_call(self, fun, jvp, args, **params)
 
+    def bind(self, *args: Any, **params: Any) -> list[Any]:
+        return self.rebind(args, params)
+
     def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         num_consts = params["num_consts"]
         jvp = params["jvp_jaxpr_fun"]

@@ -69,6 +69,9 @@ class Zero:
     def __init__(self, aval: AbstractValue):
         self.aval = aval
 
+    def instantiate(self) -> Any:
+        return zeros_of(self.aval)
+
     def __repr__(self) -> str:
         return f"Zero({self.aval})"
 

@@ -41,6 +41,7 @@ from minijax.core import (
     set_current_trace,
     weakref_lru_cache,
 )
+from minijax.interpreters.derivative_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import (
     DynamicJaxprTrace,
     JaxprTrace,

@@ -29,6 +29,7 @@ from minijax.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
+from minijax.interpreters.batch_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 from minijax.named_axes import NamedAxisEffect, extend_axis_env
 from minijax.rules import (

@@ -262,6 +262,11 @@ def eager_program(
     primitive: Primitive, key: tuple, params: dict, device: Any, committed: bool
 ) -> Program | discharge.StatefulProgram:
     """Compile the program of one equation."""
+    if core.all_primitives.get(primitive.name) is not primitive:
+        raise NotImplementedError(
+            f"Evaluation rule for '{primitive}' not implemented: give it one with "
+            "`def_impl`."
+        )
     avals = key[0]
 
     def fun(*args: Any) -> list[Any]:

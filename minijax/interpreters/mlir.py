@@ -34,6 +34,7 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.interpreters import signature
+from minijax.interpreters.lowering_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 
 # Constants larger than this become arguments of the executable: the program stays

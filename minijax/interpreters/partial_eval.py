@@ -38,6 +38,7 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.effects import keeps_equation, of_program, positional, with_inputs
+from minijax.interpreters.rule_tables import *  # noqa: F403
 
 # ----------------------------------------------------------------------------------
 # Python to jaxpr

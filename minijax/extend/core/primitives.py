@@ -1,0 +1,26 @@
+"""All primitives, `sin_p` and the others, each under JAX's name for it.
+
+In JAX: `jax.extend.core.primitives`.
+"""
+
+from __future__ import annotations
+
+from minijax.core import Primitive, all_primitives
+
+# Those whose name in Python is not the name in a program with `_p` behind it.
+add_jaxvals_p = all_primitives["add_any"]
+linear_solve_p = all_primitives["custom_linear_solve"]
+remat_p = all_primitives["remat2"]
+
+
+def __getattr__(name: str) -> Primitive:
+    """Any primitive of minijax by its name in programs."""
+    text = name.removesuffix("_p")
+    primitive = all_primitives.get(text) or all_primitives.get(text.replace("_", "-"))
+    if primitive is None or not name.endswith("_p"):
+        raise AttributeError(f"module {__name__!r} has no primitive {name!r}")
+    return primitive
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(f"{name}_p" for name in all_primitives)})

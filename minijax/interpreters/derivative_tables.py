@@ -1,0 +1,133 @@
+"""Registering derivatives as in JAX: `ad.primitive_jvps[p] = rule`, `ad.defjvp`, ...
+
+`interpreters/ad.py` hands these names on. What a table is, `rule_tables.py` says.
+
+In JAX: `interpreters/ad.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import rules
+from minijax.core import Primitive
+from minijax.interpreters.rule_tables import RuleTable
+from minijax.rules import Accumulator, Zero, is_linear
+
+__all__ = [
+    "add_jaxvals",
+    "add_jaxvals_p",
+    "add_tangents",
+    "defbilinear",
+    "defjvp",
+    "defjvp2",
+    "deflinear",
+    "deflinear2",
+    "get_primitive_transpose",
+    "instantiate_zeros",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like_aval",
+]
+
+
+def _read_jvp(primitive: Primitive) -> Callable | None:
+    if primitive.jvp is None and primitive.jvp_terms is not None:
+        return _jvp_of_terms(primitive, primitive.jvp_terms)
+    return primitive.jvp
+
+
+def _write_jvp(primitive: Primitive, rule: Callable | None) -> None:
+    primitive.jvp = rule
+    primitive.jvp_terms = None
+    primitive.linearize = None
+
+
+def _jvp_of_terms(primitive: Primitive, terms: Sequence[Callable | None]) -> Callable:
+    """The whole forward rule of a primitive that has one term for each argument."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
+        out = primitive.bind(*primals, **params)
+        parts = [
+            term(tangent, *primals, **params)
+            for term, tangent in zip(terms, tangents)
+            if term is not None and type(tangent) is not Zero
+        ]
+        return out, rules.sum_tangents(parts, out)
+
+    return jvp
+
+
+def _read_transpose(primitive: Primitive) -> Callable | None:
+    """The rule as one that always returns cotangents, also if it accumulates them."""
+    rule = primitive.transpose
+    if rule is None:
+        return None
+
+    def transpose(ct: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        fresh = [Accumulator(x.aval) if is_linear(x) else x for x in args]
+        answers = rule(ct, *fresh, **params)
+        if answers is not None:
+            return answers
+        return [x.freeze() if is_linear(x) else None for x in fresh]
+
+    return transpose
+
+
+primitive_jvps = RuleTable("primitive_jvps", _read_jvp, _write_jvp)
+primitive_transposes = RuleTable(
+    "primitive_transposes",
+    _read_transpose,
+    lambda primitive, rule: setattr(primitive, "transpose", rule),
+)
+
+add_jaxvals_p = rules.add_any_p
+
+
+def add_jaxvals(x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents."""
+    return rules.add_any_p.bind(x, y)
+
+
+add_tangents = rules.add_tangents
+instantiate_zeros = rules.instantiate
+zeros_like_aval = rules.zeros_of
+
+
+def get_primitive_transpose(primitive: Primitive) -> Callable:
+    """The transpose rule; NotImplementedError when there is none."""
+    if primitive.transpose is None:
+        raise NotImplementedError(
+            "Transpose rule (for reverse-mode differentiation) for "
+            f"'{primitive}' not implemented"
+        )
+    return primitive_transposes[primitive]
+
+
+def defjvp(primitive: Primitive, *terms: Callable | None) -> None:
+    """One rule for each argument, or None: `(t, *primals, **params) -> tangent`."""
+    primitive_jvps[primitive] = _jvp_of_terms(primitive, terms)
+
+
+def defjvp2(primitive: Primitive, *terms: Callable | None) -> None:
+    """Like `defjvp` with the result at hand: `(tangent, out, *primals, **params)`."""
+    rules.def_jvp_with_output(primitive, *terms)
+
+
+def deflinear(primitive: Primitive, transpose_rule: Callable) -> None:
+    """The primitive is linear; `transpose_rule(ct, **params)` gives all cotangents."""
+    rules.def_linear(primitive, lambda ct, *_, **params: transpose_rule(ct, **params))
+
+
+def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
+    """Like `deflinear`, the rule seeing the arguments: `(ct, *args, **params)`."""
+    rules.def_linear(primitive, transpose_rule)
+
+
+def defbilinear(primitive: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
+    """The primitive is linear in each of two arguments.
+
+    `lhs_rule(ct, x, y, **params)` gives the cotangent of `x`, `rhs_rule` that of `y`.
+    """
+    rules.def_bilinear(primitive, lhs_rule, rhs_rule)
