@@ -92,6 +92,8 @@ class Program:
 
     def __call__(self, buffers: list[Any]) -> list[Array]:
         """Launch on buffers of checked types; the results may come later."""
+        if state.debug_nans or state.debug_infs:
+            return finiteness.run_checked(self, buffers)
         inputs = buffers
         if self.kept is not None:
             inputs = [buffers[index] for index in self.kept]
@@ -116,8 +118,6 @@ class Program:
             array._placed = placed
             array._host = None
             arrays.append(array)
-        if state.debug_nans or state.debug_infs:
-            finiteness.check_finite(self.name, arrays)
         return arrays
 
 

@@ -1,21 +1,94 @@
 """What the flags jax_debug_nans and jax_debug_infs ask for: errors instead of NaNs.
 
-In JAX: `jax/_src/dispatch.py`, `check_special`.
+While a flag is set, the results of every program that runs are looked at. A program of
+one operation is to blame itself. A larger one is run again, equation by equation: each
+equation is then a program that is looked at, so that the first one that gives a NaN
+raises, and an equation that carries a program is searched in the same way. The error
+names the primitive and the user's line, which every equation keeps, also those that
+`grad` and `vmap` made.
+
+In JAX: `jax/_src/dispatch.py`, `check_special`. There the function itself is called
+again, without `jit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax.array import Array
-from minijax.config import state
+from minijax import dtypes, errors, source_info
+from minijax.array import Array, wrap_as
+from minijax.config import override, state
+from minijax.core import ClosedJaxpr, Literal, Var, all_primitives
 
 
-def check_finite(name: str, arrays: Sequence[Array]) -> None:
-    """FloatingPointError when a result has a NaN (or inf) and the flags forbid it."""
+def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
+    """Launch a program and look at its results.
+
+    Raises FloatingPointError when one has a NaN (or inf) that the flags forbid.
+    """
+    closed = program.lowered.source()
+    eager = closed is None or closed.debug_info.traced_for == "eager"
+    with override("debug_nans", False), override("debug_infs", False):
+        kept = buffers
+        if not eager and any(program.lowered.donated):
+            kept = _copies_of_donated(program, buffers)
+        arrays = program(buffers)
+    found = forbidden(arrays)
+    if found is None:
+        return arrays
+    if eager:
+        raise _error(found, program.name)
+    avals = program.lowered.in_avals
+    args = [wrap_as(buffer, aval) for buffer, aval in zip(kept, avals)]
+    _step_through(closed, args)
+    raise errors.with_facts(
+        FloatingPointError(
+            f"invalid value ({found}) encountered in jit({program.name}). Run again "
+            "one operation after the other, the function did not produce invalid "
+            f"values. Either a {found} is a constant of the function or one of its "
+            "arguments, which it returns, or the compiler's optimizations (such as "
+            "another order of sums) brought it about; then it may be avoided by "
+            "leaving out `jit`."
+        ),
+        rule=_rule(found),
+    )
+
+
+def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Run a program equation by equation; the first bad one raises.
+
+    A function of the library may have been traced for another caller: its equations
+    count as written where it was called.
+    """
+    env: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, closed.consts))
+    env.update(zip(closed.jaxpr.invars, args))
+    file_name = closed.debug_info.place.rpartition(":")[0]
+    is_users = source_info.is_user_filename(file_name)
+    for eqn in closed.jaxpr.eqns:
+        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        source = eqn.source_info if is_users else None
+        with source_info.user_context(source):
+            outputs = eqn.primitive.rebind(inputs, eqn.params)
+        if not eqn.primitive.multiple_results:
+            outputs = [outputs]
+        env.update(zip(eqn.outvars, outputs))
+
+
+def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:
+    """The buffers, with copies of those that the program will use up."""
+    lowered = program.lowered
+    copy = all_primitives["copy"]
+    return [
+        copy.bind(wrap_as(buffer, aval))._buffer if donated else buffer
+        for buffer, aval, donated in zip(buffers, lowered.in_avals, lowered.donated)
+    ]
+
+
+def forbidden(arrays: Sequence[Array]) -> str | None:
+    """What the flags forbid and an array has: "nan", "inf", or None."""
     for array in arrays:
         if not dtypes.issubdtype(array.dtype, np.inexact):
             continue
@@ -23,12 +96,28 @@ def check_finite(name: str, arrays: Sequence[Array]) -> None:
         if values.dtype.kind not in "fc":
             values = values.astype(np.float32)
         if state.debug_nans and np.isnan(values).any():
-            raise FloatingPointError(
-                f"invalid value (nan) encountered in {name}. The flag jax_debug_nans "
-                "asked for this error."
-            )
+            return "nan"
         if state.debug_infs and np.isinf(values).any():
-            raise FloatingPointError(
-                f"invalid value (inf) encountered in {name}. The flag jax_debug_infs "
-                "asked for this error."
-            )
+            return "inf"
+    return None
+
+
+def _error(found: str, name: str) -> FloatingPointError:
+    """The error of one operation, with the user's line, also in a second run."""
+    frame = source_info.user_frame(state.user_traceback) or source_info.user_frame_now()
+    message = f"invalid value ({found}) encountered in {name}."
+    if frame is not None:
+        message += f"\nIt happened at\n  {source_info.format_line(frame)}"
+    error = errors.with_facts(
+        FloatingPointError(message),
+        used_at=frame,
+        line=source_info.source_text(frame) if frame else "",
+        primitive=name,
+        rule=_rule(found),
+    )
+    error.user_line = frame  # type: ignore[attr-defined]  # the line is there already
+    return error
+
+
+def _rule(found: str) -> str:
+    return f"the flag jax_debug_{found}s forbids results with {found}"

@@ -11,6 +11,7 @@ In JAX: `interpreters/mlir.py`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -425,6 +426,7 @@ class Lowered:
     out_avals: tuple[AbstractValue, ...]
     donated: tuple[bool, ...]
     host_callbacks: list[Callable] = field(default_factory=list)
+    source: Any = None  # a weak reference to the program
 
     def text(self, locations: bool = False) -> str:
         with self.context:
@@ -492,6 +494,7 @@ def lower_to_module(
         tuple(closed.out_avals),
         flags,
         module_context.host_callbacks,
+        weakref.ref(closed),
     )
 
 
