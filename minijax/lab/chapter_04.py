@@ -15,6 +15,11 @@ PREDICTIONS = {
     "04.r2": Prediction(2, "A static value is part of the key."),
     "04.r3": Prediction("yes", "`.at` gives a new array."),
     "04.p1": Prediction(3, "None and {} are containers without leaves."),
+    "04.p2": Prediction(
+        2,
+        "A static field belongs to the structure, and the structure to the key; the "
+        "third call finds the program of the first.",
+    ),
 }
 
 EXERCISE_1 = [2, 3, 5, 4, 1]

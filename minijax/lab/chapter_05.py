@@ -16,7 +16,9 @@ PREDICTIONS = {
         "constant.",
     ),
     "05.r2": Prediction(1, "None is a tree without leaves."),
-    "05.r3": Prediction("no", "Arrays never change; a new one is returned."),
+    "05.r3": Prediction(
+        "float32", "A NumPy scalar has a dtype, and it counts; only 1.0 would be weak."
+    ),
     "05.p1": Prediction(1, "normal is a function: the same key gives the same number."),
 }
 

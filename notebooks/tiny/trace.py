@@ -1,5 +1,6 @@
 """tiny, a toy over NumPy. This piece: tracing, and the program that it writes down."""
 
+import itertools
 import string
 
 import numpy as np
@@ -13,7 +14,8 @@ class Program:
     def __init__(self):
         self.inputs = []
         self.equations = []  # each is (result, primitive, operands)
-        self.names = iter(string.ascii_lowercase)
+        more = (f"v{number}" for number in itertools.count())
+        self.names = itertools.chain(string.ascii_lowercase, more)
 
     def __str__(self):
         inputs = " ".join(f"{v.name}:{v.shape}" for v in self.inputs)

@@ -44,6 +44,16 @@ def build(structure, leaves):
     return REGISTRY[kind][1](extra, [build(part, leaves) for part in structures])
 
 
+def paths(value, place=""):
+    """Where each leaf lies, in the order of flatten."""
+    if type(value) not in REGISTRY:
+        return [place]
+    children, extra = REGISTRY[type(value)][0](value)
+    names = extra if isinstance(value, dict) else range(len(children))
+    found = [paths(child, f"{place}[{n!r}]") for n, child in zip(names, children)]
+    return [path for part in found for path in part]
+
+
 def map_tree(function, first, *others):
     leaves, structure = flatten(first)
     columns = [leaves]

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,31 @@ def test_predictions_are_not_given_away(path):
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_follows_the_template(path):
     text = "\n".join(source(cell) for cell in cells(path, "markdown"))
-    for part in ("puzzle", "## Exercises", "## In JAX", "## Three sentences"):
+    for part in ("puzzle", "## Break it", "## minijax's own", "## Exercises"):
         assert part in text
+    for part in ("## In JAX", "## For the cheat sheet", "## Three sentences"):
+        assert part in text
+    for kind in ("Predict", "Repair", "Build", "Transfer"):
+        assert re.search(rf"\*\*{path.name[:2]}\.\d {kind}\*\* \(\d+ minutes\)", text)
+    assert "**Not so:**" in text and "**An open question.**" in text
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_has_a_picture_that_moves_and_is_there_without_a_kernel(path):
+    lively = [cell for cell in cells(path) if "see.live(" in source(cell)]
+    assert lively
+    for cell in lively:
+        (output,) = cell["outputs"]
+        assert set(output["data"]) == {"text/plain", "text/html"}
+        assert "".join(output["data"]["text/plain"]).startswith("live: ")
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_is_small_and_its_links_lead_somewhere(path):
+    assert path.stat().st_size < 300_000
+    for cell in cells(path, "markdown"):
+        for target in re.findall(r"\]\(([^)#]+)\)", source(cell)):
+            assert "://" in target or (NOTEBOOKS / target).is_file(), target
 
 
 def pieces_of_tiny() -> list[tuple[str, Path]]:
