@@ -189,7 +189,9 @@ def _custom_vmap_jvp(
     in_tree: Any,
     out_tree: Any,
 ) -> tuple[list, list]:
-    forward, _ = ad.jvp_jaxpr(call, [True] * len(primals), instantiate_outputs=True)
+    forward, _ = ad.jvp_jaxpr(
+        call, [True] * len(primals), [True] * len(call.out_avals)
+    )
     outputs = custom_vmap_p.bind(
         *primals,
         *(instantiate(t) for t in tangents),

@@ -75,7 +75,8 @@ reduce_window_p = rules.several_results("reduce_window", _types, _meaning)
 def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, consts: tuple, **params: Any):
     """Reduce pairs (value, tangent) by the operation's own jvp."""
     count = len(primals)
-    both, _ = ad.jvp_jaxpr(ClosedJaxpr(jaxpr, consts), [True] * count, True)
+    scalar = ClosedJaxpr(jaxpr, consts)
+    both, _ = ad.jvp_jaxpr(scalar, [True] * count, [True] * len(jaxpr.outvars))
     operands, starts = _halves(primals)
     operand_dots, start_dots = _halves([instantiate(t) for t in tangents])
     half = count // 2

@@ -45,6 +45,7 @@ from minijax.interpreters.derivative_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import (
     DynamicJaxprTrace,
     JaxprTrace,
+    allowed_sources,
     convert_constvars_jaxpr,
     split_forwarded,
     trace_to_jaxpr,
@@ -281,19 +282,20 @@ def _zero_if_float0(tangent: Any) -> Any:
 
 
 def jvp_jaxpr(
-    closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiate_outputs: bool = False
+    closed: ClosedJaxpr, nonzeros: Sequence[bool], wanted: Sequence[bool] = ()
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The program of values and tangents.
 
     Inputs: the primals, then the tangents of those inputs whose `nonzeros` flag is set.
-    Outputs: the primals, then the nonzero tangents; the second result says which.
+    Outputs: the primals, then the nonzero tangents, and those whose flag in `wanted` is
+    set; the second result says which.
     """
-    return _jvp_jaxpr(closed, tuple(nonzeros), instantiate_outputs)
+    return _jvp_jaxpr(closed, tuple(nonzeros), tuple(wanted))
 
 
 @weakref_lru_cache
 def _jvp_jaxpr(
-    closed: ClosedJaxpr, nonzeros: tuple[bool, ...], instantiate_outputs: bool
+    closed: ClosedJaxpr, nonzeros: tuple[bool, ...], wanted: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     nonzeros_out: list[bool] = []
 
@@ -307,8 +309,7 @@ def _jvp_jaxpr(
         outs, out_tangents = jvp(
             lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents
         )
-        if instantiate_outputs:
-            out_tangents = [instantiate(t) for t in out_tangents]
+        out_tangents = instantiate_wanted(out_tangents, wanted)
         nonzeros_out.extend(type(t) is not Zero for t in out_tangents)
         return [*outs, *(t for t in out_tangents if type(t) is not Zero)]
 
@@ -424,16 +425,26 @@ def linearize(
     return outs, jaxpr, residuals, nonzeros
 
 
+def instantiate_wanted(tangents: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+    """Zeros made arrays where a flag is set; no flags at all are none set."""
+    flags = wanted or (False,) * len(tangents)
+    return [instantiate(t) if flag else t for t, flag in zip(tangents, flags)]
+
+
 @weakref_lru_cache
 def linearize_jaxpr(
-    closed: ClosedJaxpr, nonzeros: tuple[bool, ...]
+    closed: ClosedJaxpr,
+    nonzeros: tuple[bool, ...],
+    wanted: tuple[bool, ...] = (),
+    forwardable: tuple[bool, ...] | None = None,
 ) -> tuple[ClosedJaxpr, int, tuple[bool, ...], tuple[int | None, ...], ClosedJaxpr]:
     """A program to two: the primal with residuals, and the linear one.
 
     Returns `(primal, new, nonzeros_out, forwarded, linear)`. `primal` has the outputs
     of `closed` followed by `new` residuals. The residuals of `linear`, its leading
     inputs, are these, but for those that `forwarded` finds among
-    `[*closed.consts, *inputs]`.
+    `[*closed.consts, *inputs]`; `forwardable` says which of the inputs it may find.
+    Tangents of outputs flagged in `wanted` are there even when they are zero.
 
     In JAX: `interpreters/ad.py`, `linearize_jaxpr`.
     """
@@ -451,12 +462,15 @@ def linearize_jaxpr(
     with set_current_trace(trace), source_info.reset_name_stack():
         outputs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
     outs, out_tangents = _unzip(trace.to_pair(output) for output in outputs)
+    with set_current_trace(tangent_trace):
+        out_tangents = instantiate_wanted(out_tangents, wanted)
     nonzeros_out = tuple(type(t) is not Zero for t in out_tangents)
     jaxpr, residuals = tangent_trace.finish(
         [t for t in out_tangents if type(t) is not Zero]
     )
     linear = ClosedJaxpr(convert_constvars_jaxpr(jaxpr))
-    forwarded, new = split_forwarded(residuals, [*closed.consts, *primals])
+    sources = allowed_sources(closed.consts, primals, forwardable)
+    forwarded, new = split_forwarded(residuals, sources)
     primal_jaxpr = ClosedJaxpr(*primal_trace.finish([*outs, *new]))
     trace.alive = False
     return primal_jaxpr, len(new), nonzeros_out, forwarded, linear

@@ -354,14 +354,19 @@ class JaxprTrace(Trace):
 
 @weakref_lru_cache
 def partial_eval_jaxpr(
-    closed: ClosedJaxpr, unknown_in: tuple[bool, ...]
+    closed: ClosedJaxpr,
+    unknown_in: tuple[bool, ...],
+    wanted: tuple[bool, ...] = (),
+    forwardable: tuple[bool, ...] | None = None,
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...], tuple[int | None, ...]]:
     """Split a program by which inputs are known.
 
     Returns `(known, unknown, unknown_out, forwarded)`: `known` maps the known inputs to
     the known outputs followed by new residuals; `unknown` maps residuals followed by
     the unknown inputs to the unknown outputs. `forwarded[i]` is the position among
-    `[*closed.consts, *known inputs]` of the i-th residual, or None for a new one.
+    `[*closed.consts, *known inputs]` of the i-th residual, or None for a new one;
+    `forwardable` says for which of the known inputs that may be. Outputs flagged in
+    `wanted` are unknown in any case.
 
     In JAX: `partial_eval.py`, `partial_eval_jaxpr_nounits_fwd`.
     """
@@ -375,16 +380,30 @@ def partial_eval_jaxpr(
     ]
     with set_current_trace(trace), source_info.reset_name_stack():
         outputs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    unknown_out = tuple(trace.is_unknown(output) for output in outputs)
+    flags = wanted or (False,) * len(outputs)
+    unknown_out = tuple(trace.is_unknown(x) or w for x, w in zip(outputs, flags))
     unknown_jaxpr, residuals = unknown_trace.finish(
         [out for out, unknown in zip(outputs, unknown_out) if unknown]
     )
     known_args = [arg for arg, unknown in zip(args, unknown_in) if not unknown]
-    forwarded, new_residuals = split_forwarded(residuals, [*closed.consts, *known_args])
+    sources = allowed_sources(closed.consts, known_args, forwardable)
+    forwarded, new_residuals = split_forwarded(residuals, sources)
     known_outputs = [out for out, unknown in zip(outputs, unknown_out) if not unknown]
     known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
     unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(unknown_jaxpr))
     return known, unknown_closed, unknown_out, forwarded
+
+
+def allowed_sources(
+    consts: Sequence[Any], args: Sequence[Any], allowed: Sequence[bool] | None
+) -> list[Any]:
+    """Where a residual may come from: None in the place of those arguments it may not.
+
+    A loop's carry is not there after it: its entries cannot be forwarded.
+    """
+    if allowed is not None:
+        args = [arg if flag else None for arg, flag in zip(args, allowed, strict=True)]
+    return [*consts, *args]
 
 
 def split_forwarded(

@@ -11,14 +11,32 @@ In JAX: `jax.lax`.
 from minijax.lax.at_index import (
     dynamic_index_in_dim, dynamic_update_index_in_dim,
 )
+from minijax.control_flow.conditionals import (
+    cond, cond_p, switch,
+)
+from minijax.control_flow.fori_loops import (
+    fori_loop,
+)
 from minijax.control_flow.general_reduction import (
     reduce, reduce_p,
 )
 from minijax.control_flow.general_windows import (
     reduce_window, reduce_window_p,
 )
+from minijax.control_flow.platform_branches import (
+    platform_dependent,
+)
+from minijax.control_flow.scan_primitive import (
+    scan_p,
+)
+from minijax.control_flow.scans import (
+    map, scan,
+)
 from minijax.control_flow.solves import (
     custom_linear_solve, custom_root, linear_solve_p,
+)
+from minijax.control_flow.while_loops import (
+    while_loop, while_p,
 )
 from minijax.primitives.accuracy import (
     AccuracyMode, Tolerance,

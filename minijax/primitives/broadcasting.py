@@ -517,3 +517,32 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
         dtype=dtypes.check_and_canonicalize_user_dtype(dtype, "empty"),
         out_sharding=out_sharding,
     )
+
+
+# ----------------------------------------------------------------------------------
+# empty2: the entry of arrays that loops and branches fill
+# ----------------------------------------------------------------------------------
+
+empty2_p = register(Primitive("empty2"))
+empty2_p.meaning = lambda dtype, memory_space: np.zeros((), dtype)
+empty2_p.def_abstract_eval(
+    lambda *, dtype, memory_space: ShapedArray((), dtype, memory_space=memory_space)
+)
+empty2_p.without("jvp", "it has no operands")
+empty2_p.without("transpose", "it has no operands")
+empty2_p.without("batch", "it has no operands that could be mapped")
+empty2_p.pretty = lambda params: {
+    **params,
+    "memory_space": params["memory_space"] or "MemorySpace.Device",
+}
+
+
+@empty2_p.def_lowering
+def _empty2_lowering(ctx: Any, **params: Any) -> Any:
+    return _empty_lowering(ctx)
+
+
+def empty_of(aval: ShapedArray) -> Any:
+    """An array of a given type whose entries are not set; here they are zeros."""
+    entry = empty2_p.bind(dtype=aval.dtype, memory_space=aval.memory_space)
+    return broadcast(entry, aval.shape) if aval.shape else entry
