@@ -11,7 +11,9 @@ The names are JAX's. The core's reading order stands at the top of `minijax/core
 from minijax import ad_checkpoint as ad_checkpoint
 from minijax import custom_batching as custom_batching
 from minijax import custom_derivatives as custom_derivatives
+from minijax import debug as debug
 from minijax import errors as errors
+from minijax import experimental as experimental
 from minijax import flatten_util as flatten_util
 from minijax import lax as lax
 from minijax import nn as nn
@@ -57,6 +59,7 @@ from minijax.backend.platforms import local_devices as local_devices
 from minijax.backend.platforms import process_count as process_count
 from minijax.backend.platforms import process_index as process_index
 from minijax.backend.platforms import process_indices as process_indices
+from minijax.callback import pure_callback as pure_callback
 from minijax.config import check_tracer_leaks as check_tracer_leaks
 from minijax.config import checking_leaks as checking_leaks
 from minijax.config import config as config
@@ -79,6 +82,7 @@ from minijax.custom_forward import custom_jvp as custom_jvp
 from minijax.custom_gradients import closure_convert as closure_convert
 from minijax.custom_gradients import custom_gradient as custom_gradient
 from minijax.dtypes import float0 as float0
+from minijax.interpreters.tokens import effects_barrier as effects_barrier
 from minijax.primitives.mutable_arrays import Ref as Ref
 from minijax.primitives.mutable_arrays import empty_ref as empty_ref
 from minijax.primitives.mutable_arrays import free_ref as free_ref

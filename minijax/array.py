@@ -125,7 +125,11 @@ class Array(metaclass=_ArrayMeta):
     def block_until_ready(self) -> Array:
         """Wait until the values are there; returns the array itself."""
         self._check_alive()
-        self._buffer.block_until_ready()
+        try:
+            self._buffer.block_until_ready()
+        except errors.JaxRuntimeError as error:
+            errors.add_callback_cause(error)
+            raise
         return self
 
     def copy_to_host_async(self) -> None:
@@ -172,7 +176,11 @@ class Array(metaclass=_ArrayMeta):
                     "array. Use minijax.random.key_data(arr) if you wish to extract "
                     "the underlying integer array."
                 )
-            self._host = platforms.to_numpy(self._buffer)
+            try:
+                self._host = platforms.to_numpy(self._buffer)
+            except errors.JaxRuntimeError as error:
+                errors.add_callback_cause(error)
+                raise
         return self._host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -239,6 +247,8 @@ class Array(metaclass=_ArrayMeta):
         return self.shape[0]
 
     def __format__(self, spec: str) -> str:
+        if isinstance(self.dtype, dtypes.ExtendedDType):
+            return format(repr(self), spec)
         return format(self._value[()] if self.ndim == 0 else self._value, spec)
 
     def __repr__(self) -> str:

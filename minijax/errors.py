@@ -12,6 +12,7 @@ In JAX: `jax/_src/errors.py`.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, TypeVar
 
 from minijax.backend.door import _jax
@@ -59,6 +60,29 @@ def with_facts(error: AnyException, **facts: Any) -> AnyException:
             error.args = (error.args[0] + place, *error.args[1:])
     error.facts = known | facts  # type: ignore[attr-defined]
     return error
+
+
+# What callbacks raised last: in XLA's threads, where nobody can catch it.
+_raised_in_callbacks: deque[BaseException] = deque(maxlen=16)
+
+
+def remember_callback_error(error: BaseException) -> None:
+    """Keep what a callback raised until XLA's error about it comes to the user."""
+    _raised_in_callbacks.append(error)
+
+
+def add_callback_cause(error: BaseException) -> None:
+    """Give XLA's error about a callback what that raised as its cause.
+
+    XLA knows only the text of an exception of Python. Found again by it, the exception
+    itself tells its own traceback, down to the user's line.
+    """
+    text = str(error)
+    for raised in reversed(_raised_in_callbacks):
+        if "callback" in text and type(raised).__name__ in text and str(raised) in text:
+            _raised_in_callbacks.remove(raised)
+            error.__cause__ = raised
+            return
 
 
 def type_error(message: str, **facts: Any) -> TypeError:

@@ -169,14 +169,7 @@ class Executable:
           devices a wrong number of arguments or a wrong shard shape ends the process.
           Whoever calls it has compared avals and shardings before.
         """
-        if isinstance(committed, bool):
-            committed = [committed] * len(out_avals)
-        handlers = [
-            result_handler(aval, sharding, insists)
-            for aval, sharding, insists in zip(
-                out_avals, out_shardings, committed, strict=True
-            )
-        ]
+        handlers = _result_handlers(out_avals, out_shardings, committed)
         execute = self.loaded.execute_sharded
         launches = itertools.count(1)
 
@@ -186,6 +179,28 @@ class Executable:
             if not next(launches) & 0xFF:
                 release_references()
             return execute(arguments).consume_with_handlers(handlers)
+
+        return launch
+
+    def token_launcher(
+        self,
+        out_avals: Sequence[Any],
+        out_shardings: Sequence[Any],
+        committed: bool = True,
+    ) -> Callable[[list[Any]], tuple[list[Any], Any]]:
+        """As `launcher`, for a program with side effects on one device.
+
+        The function returns the arrays and, beside them, an object whose
+        `block_until_ready` waits until the program has run.
+        """
+        handlers = _result_handlers(out_avals, out_shardings, committed)
+        execute = self.loaded.execute_sharded
+
+        def launch(arguments: list[Any]) -> tuple[list[Any], Any]:
+            release_references()
+            results = execute(arguments, with_tokens=True)
+            arrays = results.consume_with_handlers(handlers)
+            return arrays, results.consume_token().get_token(0)
 
         return launch
 
@@ -230,6 +245,22 @@ class Executable:
     def serialize(self) -> bytes:
         """The program as bytes, for the same jaxlib on the same kind of machine."""
         return self.loaded.serialize()
+
+
+def _result_handlers(
+    out_avals: Sequence[Any],
+    out_shardings: Sequence[Any],
+    committed: bool | Sequence[bool],
+) -> list[Any]:
+    """What turns each raw output of a launch into a jaxlib array."""
+    if isinstance(committed, bool):
+        committed = [committed] * len(out_avals)
+    return [
+        result_handler(aval, sharding, insists)
+        for aval, sharding, insists in zip(
+            out_avals, out_shardings, committed, strict=True
+        )
+    ]
 
 
 def compile_module(

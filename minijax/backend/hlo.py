@@ -288,6 +288,56 @@ def int_attribute(value: int, bits: int = 64) -> Any:
     )
 
 
+def unsigned_attribute(value: int, bits: int = 64) -> Any:
+    """`value : ui64`, or of another width."""
+    return _mlir().ir.IntegerAttr.get(
+        _mlir().ir.IntegerType.get_unsigned(bits), int(value)
+    )
+
+
+def custom_call(
+    target: str,
+    result_types: Sequence[Any],
+    operands: Sequence[Any],
+    attributes: dict[str, Any],
+    has_side_effect: bool = False,
+) -> Any:
+    """A call of a foreign function by XLA's typed interface; the operation.
+
+    Operands and results are row-major: the function sees dimensions, not layouts.
+
+    Args:
+      target: the name under which the function is registered.
+      result_types: the types of the results; tensors and tokens.
+      operands: values; tensors and tokens.
+      attributes: what the function reads by name, as attributes.
+      has_side_effect: whether the call must happen exactly once.
+    """
+    ir = _mlir().ir
+
+    def layouts(kinds: Sequence[Any]) -> Any:
+        return ir.ArrayAttr.get([_row_major(kind) for kind in kinds])
+
+    return _mlir().stablehlo.CustomCallOp(
+        list(result_types),
+        list(operands),
+        target,
+        has_side_effect=has_side_effect,
+        backend_config=ir.DictAttr.get(attributes),
+        api_version=int_attribute(4, 32),
+        operand_layouts=layouts([operand.type for operand in operands]),
+        result_layouts=layouts(result_types),
+    )
+
+
+def _row_major(kind: Any) -> Any:
+    """The layout of a tensor whose last dimension varies fastest; of a token, none."""
+    ir = _mlir().ir
+    rank = len(kind.shape) if isinstance(kind, ir.RankedTensorType) else 0
+    order = np.arange(rank - 1, -1, -1, dtype=np.int64)
+    return ir.DenseIntElementsAttr.get(order, type=ir.IndexType.get())
+
+
 def string(value: str) -> Any:
     """A string attribute."""
     return _mlir().ir.StringAttr.get(value)

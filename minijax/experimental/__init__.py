@@ -1,1 +1,3 @@
 """What JAX keeps under `jax.experimental`; each module is imported by its name."""
+
+from minijax.callback import io_callback as io_callback

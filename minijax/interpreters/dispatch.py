@@ -35,7 +35,7 @@ from minijax.core import (
     get_aval,
     weakref_lru_cache,
 )
-from minijax.interpreters import discharge, finiteness, mlir
+from minijax.interpreters import discharge, finiteness, mlir, tokens
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 from minijax.interpreters.placing import (
     buffer_aval,
@@ -83,11 +83,8 @@ class Program:
         sharding = platforms.single_device_sharding(device)
         happens_to_be = None if device == first_device() else device
         self.placed: Any = sharding if committed else happens_to_be
-        self.launch = executable.launcher(
-            [buffer_aval(aval) for aval in lowered.out_avals],
-            [sharding] * len(lowered.out_avals),
-            committed,
-        )
+        avals = [buffer_aval(aval) for aval in lowered.out_avals]
+        self.launch = tokens.launcher(executable, lowered, avals, sharding, committed)
         self.constants = [buffer_on(const, device) for const in lowered.constants]
 
     def __call__(self, buffers: list[Any]) -> list[Array]:

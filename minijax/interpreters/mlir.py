@@ -34,7 +34,7 @@ from minijax.core import (
     physical_aval,
     weakref_lru_cache,
 )
-from minijax.interpreters import signature
+from minijax.interpreters import signature, tokens
 from minijax.interpreters.lowering_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 
@@ -68,6 +68,8 @@ class ModuleContext:
         # program is kept beside its id, which so stays its own.
         self.functions: dict[tuple, tuple[Any, ClosedJaxpr]] = {}
         self.host_callbacks: list[Callable] = []
+        # Of each ordered effect the last token, in the function being written.
+        self.tokens: dict[effects.Effect, Any] = {}
 
 
 class LoweringRuleContext:
@@ -187,15 +189,16 @@ class LoweringRuleContext:
         """Call a program as a function of the module, made when it is first called."""
         function = self.function(closed, name)
         passed = [self.constants[id(const)] for const in free_constants(closed)]
+        given = tokens.current(self.module_context, closed.effects)
         call = hlo.func.CallOp(
-            [tensor_type(aval) for aval in closed.out_avals],
+            function.type.results,
             hlo.ir.FlatSymbolRefAttr.get(function.name.value),
-            [*passed, *operands],
+            [*given, *passed, *operands],
         )
-        return list(call.results)
+        return tokens.update(self.module_context, closed.effects, call.results)
 
     def function(self, closed: ClosedJaxpr, name: str) -> Any:
-        """The module's function for a program; its first arguments are constants."""
+        """The module's function for a program; tokens and constants come first."""
         key = (id(closed), name)
         functions = self.module_context.functions
         if key not in functions:
@@ -353,13 +356,11 @@ def lowering_rule(eqn: JaxprEqn, platform: str) -> Callable:
 def lower_function(
     module_context: ModuleContext, closed: ClosedJaxpr, name: str
 ) -> Any:
-    """A private function of the module: free constants and arguments in."""
+    """A private function of the module: tokens, free constants, arguments in."""
     consts = free_constants(closed)
     types_in = [tensor_type(_aval_of(const)) for const in consts]
     types_in += [tensor_type(aval) for aval in closed.in_avals]
-    function = _new_function(
-        module_context, name, types_in, closed.out_avals, visibility="private"
-    )
+    function = _new_function(module_context, name, types_in, closed, "private")
     _fill_function(module_context, function, closed, consts)
     return function
 
@@ -368,13 +369,14 @@ def _new_function(
     module_context: ModuleContext,
     name: str,
     types_in: Sequence[Any],
-    out_avals: Sequence[AbstractValue],
+    closed: ClosedJaxpr,
     visibility: str,
 ) -> Any:
-    types_out = [tensor_type(aval) for aval in out_avals]
+    types_out = [tensor_type(aval) for aval in closed.out_avals]
+    ordered = tokens.types(closed.effects)
     function = hlo.func.FuncOp(
         sanitize_name(name),
-        hlo.ir.FunctionType.get(types_in, types_out),
+        hlo.ir.FunctionType.get([*ordered, *types_in], [*ordered, *types_out]),
         ip=hlo.ir.InsertionPoint(module_context.module.body),
     )
     function.attributes["sym_visibility"] = hlo.string(visibility)
@@ -387,13 +389,13 @@ def _fill_function(
     module_context: ModuleContext, function: Any, closed: ClosedJaxpr, consts: list
 ) -> None:
     block = function.add_entry_block()
-    arguments = list(block.arguments)
-    with hlo.ir.InsertionPoint(block):
+    inside = tokens.region(module_context, closed.effects, list(block.arguments))
+    with hlo.ir.InsertionPoint(block), inside as arguments:
         constants = {id(const): value for const, value in zip(consts, arguments)}
         values = [constant_value(constants, const) for const in closed.consts]
         operands = arguments[len(consts) :]
         results = lower_eqns(module_context, closed.jaxpr, values, operands, constants)
-        hlo.func.ReturnOp(results)
+        hlo.func.ReturnOp([*tokens.last(module_context), *results])
 
 
 def _aval_of(const: Any) -> ShapedArray:
@@ -412,8 +414,9 @@ def sanitize_name(name: str) -> str:
 class Lowered:
     """A lowered program: the module in its context, and how to call what it becomes.
 
-    `constants` are the values of the leading arguments; `kept` the positions of the
-    program's inputs that are arguments (unused inputs are left out).
+    `ordered` are the effects whose tokens are the first arguments, `constants` the
+    values of the next; `kept` the positions of the program's inputs that are arguments
+    (unused inputs are left out).
     """
 
     context: Any
@@ -427,6 +430,7 @@ class Lowered:
     donated: tuple[bool, ...]
     host_callbacks: list[Callable] = field(default_factory=list)
     source: Any = None  # a weak reference to the program
+    ordered: Sequence[effects.Effect] = ()
 
     def text(self, locations: bool = False) -> str:
         with self.context:
@@ -471,16 +475,20 @@ def lower_to_module(
         module_context = ModuleContext(module, platform)
         types_in = [tensor_type(_aval_of(const)) for const in consts]
         types_in += [tensor_type(jaxpr.invars[index].aval) for index in kept]
-        main = _new_function(
-            module_context, "main", types_in, closed.out_avals, "public"
-        )
+        main = _new_function(module_context, "main", types_in, closed, "public")
+        ordered = tokens.ordered(closed.effects)
         pruned = jaxpr.replace(invars=[jaxpr.invars[index] for index in kept])
         _fill_function(module_context, main, ClosedJaxpr(pruned, closed.consts), consts)
         kept_flags = [flags[index] for index in kept]
         signature.set_aliases(
-            main, len(consts), kept_flags, pruned.in_avals, closed.out_avals
+            main,
+            len(ordered) + len(consts),
+            len(ordered),
+            kept_flags,
+            pruned.in_avals,
+            closed.out_avals,
         )
-        signature.set_names(main, len(consts), jaxpr, kept)
+        signature.set_names(main, len(ordered), jaxpr)
     if events.subscribers:
         events.emit("lower.module", name=name, module=module)
     return Lowered(
@@ -495,6 +503,7 @@ def lower_to_module(
         flags,
         module_context.host_callbacks,
         weakref.ref(closed),
+        ordered,
     )
 
 

@@ -15,11 +15,16 @@ from minijax.core import AbstractValue, Jaxpr
 def set_aliases(
     main: Any,
     offset: int,
+    num_tokens: int,
     donated: Sequence[bool],
     in_avals: Sequence[AbstractValue],
     out_avals: Sequence[AbstractValue],
 ) -> None:
-    """Mark each donated argument with the result that takes over its memory."""
+    """Mark each donated argument with the result that takes over its memory.
+
+    Before the arguments stand `offset` others, tokens and constants; before the results
+    `num_tokens` tokens.
+    """
     free = list(range(len(out_avals)))
     attributes = [dict() for _ in range(offset)]  # type: list[dict[str, Any]]
     for flag, aval in zip(donated, in_avals):
@@ -31,7 +36,9 @@ def set_aliases(
             out = out_avals[index]
             if out.shape == aval.shape and out.dtype == aval.dtype:
                 free.remove(index)
-                entry["tf.aliasing_output"] = hlo.int_attribute(index, 32)
+                entry["tf.aliasing_output"] = hlo.int_attribute(
+                    num_tokens + index, 32
+                )
                 break
         else:
             entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)
@@ -41,13 +48,17 @@ def set_aliases(
         )
 
 
-def set_names(main: Any, offset: int, jaxpr: Jaxpr, kept: tuple[int, ...]) -> None:
+def set_names(main: Any, num_tokens: int, jaxpr: Jaxpr) -> None:
     """Name the results as the function's result tree names them."""
     paths = jaxpr.debug_info.result_paths
     if len(paths) == len(jaxpr.outvars) and paths:
+        is_token = {"jax.token": hlo.ir.BoolAttr.get(True)}
         main.result_attrs = hlo.ir.ArrayAttr.get(
             [
-                hlo.ir.DictAttr.get({"jax.result_info": hlo.string(path)})
-                for path in paths
+                *[hlo.ir.DictAttr.get(is_token)] * num_tokens,
+                *(
+                    hlo.ir.DictAttr.get({"jax.result_info": hlo.string(path)})
+                    for path in paths
+                ),
             ]
         )

@@ -95,6 +95,13 @@ REACHED_ELSEWHERE = {
         "new_ref empty_ref free_ref freeze run_state".split(),
         "tests/programs/test_refs.py",
     ),
+    # What they mean is the user's function.
+    **dict.fromkeys(
+        "io_callback pure_callback".split(), "tests/programs/test_callbacks.py"
+    ),
+    **dict.fromkeys(
+        "debug_callback debug_print".split(), "tests/programs/test_debug_print.py"
+    ),
     # Bound by the lowering of random_bits.
     "threefry2x32": "tests/random/test_threefry.py",
     "iota_2x32_shape": "tests/random/test_threefry.py",

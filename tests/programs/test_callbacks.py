@@ -1,0 +1,648 @@
+"""Calling out to Python: pure_callback and io_callback; values, text, errors."""
+
+import gc
+import threading
+import traceback
+import weakref
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax.interpreters.tokens import runtime_tokens
+from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
+
+X = np.array([0.5, -1.0, 2.0], np.float32)
+BATCH = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
+METHODS = ("expand_dims", "broadcast_all", "legacy_vectorized")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind():
+    """What a failed program leaves is not met by the next test."""
+    yield
+    runtime_tokens.clear()
+    jax._src.dispatch.runtime_tokens.clear()
+
+
+def kind(lib, x):
+    return lib.ShapeDtypeStruct(x.shape, x.dtype)
+
+
+def sine(lib):
+    return lambda x: lib.pure_callback(
+        lambda v: np.sin(np.asarray(v)), kind(lib, x), x, vmap_method="expand_dims"
+    )
+
+
+def with_keywords(lib):
+    def f(x):
+        out = {"total": kind(lib, x[0]), "both": [kind(lib, x), kind(lib, x)]}
+        return lib.pure_callback(
+            lambda tree, shift: {
+                "total": np.asarray(tree["x"]).sum() + np.asarray(shift),
+                "both": [np.asarray(tree["x"]), -np.asarray(tree["x"])],
+            },
+            out,
+            {"x": x},
+            shift=x[0],
+        )
+
+    return f
+
+
+def in_jit(lib):
+    @lib.jit
+    def inner(x):
+        return sine(lib)(x) * 2.0
+
+    return lib.jit(lambda x: inner(x) + inner(x + 1.0))
+
+
+def by_custom_jvp(lib):
+    @lib.custom_jvp
+    def f(x):
+        return sine(lib)(x)
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x,), (t,) = primals, tangents
+        slope = lib.pure_callback(
+            lambda v: np.cos(np.asarray(v)), kind(lib, x), x, vmap_method="expand_dims"
+        )
+        return f(x), t * slope
+
+    return f
+
+
+def io_sum(lib, ordered=False):
+    def f(x):
+        return lib.experimental.io_callback(
+            lambda v: np.asarray(v).sum(), kind(lib, x[0]), x, ordered=ordered
+        )
+
+    return f
+
+
+@pytest.mark.parametrize("program", [sine, with_keywords, in_jit, by_custom_jvp])
+def test_values_and_text(program):
+    same_values(program, X)
+    same_text(program, X)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_io_values_and_text(ordered):
+    same_values(lambda lib: io_sum(lib, ordered), X)
+    same_values(lambda lib: lib.jit(io_sum(lib, ordered)), X)
+    same_text(lambda lib: lib.jit(io_sum(lib, ordered)), X)
+
+
+def test_derivatives_come_from_custom_rules():
+    for transform in (
+        lambda lib: lib.grad(lambda x: by_custom_jvp(lib)(x).sum()),
+        lambda lib: lib.jit(lib.grad(lambda x: by_custom_jvp(lib)(x).sum())),
+        lambda lib: lib.vmap(lib.grad(by_custom_jvp(lib))),
+        lambda lib: lambda x: lib.jvp(by_custom_jvp(lib), (x,), (x,)),
+    ):
+        same_values(transform, X)
+        same_text(transform, X)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "sequential", "sequential_unrolled"])
+@pytest.mark.parametrize("in_axes", [(0, None), (None, 0), (1, 0), (0, 0)])
+def test_batched_values(method, in_axes):
+    """For a function that broadcasts, every method gives what a loop gives."""
+    shapes = {0: (2, 3), 1: (3, 2), None: (3,)}
+    x = np.arange(6, dtype=np.float32)[: np.prod(shapes[in_axes[0]])]
+    y = np.arange(6, dtype=np.float32)[: np.prod(shapes[in_axes[1]])] * 10
+    if method == "legacy_vectorized" and None in in_axes and in_axes[0] is None:
+        pytest.skip("the function itself must then find the batch axis")
+
+    def program(lib):
+        def f(x, y):
+            return lib.pure_callback(
+                lambda x, y: np.asarray(x) + np.asarray(y),
+                kind(lib, x),
+                x,
+                y,
+                vmap_method=method,
+            )
+
+        return lib.vmap(f, in_axes=in_axes)
+
+    same_values(
+        program, x.reshape(shapes[in_axes[0]]), y.reshape(shapes[in_axes[1]])
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_batched_text(method):
+    def program(lib):
+        def f(x, y):
+            return lib.pure_callback(
+                lambda x, y: np.asarray(x) + np.asarray(y),
+                kind(lib, x),
+                x,
+                y,
+                vmap_method=method,
+            )
+
+        return lib.vmap(f, in_axes=(1, None))
+
+    same_text(program, BATCH, X[:2])
+
+
+def test_what_the_methods_call():
+    """How often the function is called, and with which shapes."""
+
+    def program(method):
+        def run(lib):
+            seen = []
+
+            def function(x, y):
+                seen.append((np.shape(x), np.shape(y)))
+                return np.asarray(x) + np.asarray(y)
+
+            def f(x, y):
+                return lib.pure_callback(
+                    function, kind(lib, x), x, y, vmap_method=method
+                )
+
+            np.asarray(lib.vmap(f, in_axes=(0, None))(BATCH, X))
+            return seen
+
+        return run
+
+    for method in (*METHODS, "sequential", "sequential_unrolled"):
+        ours, theirs = (program(method)(lib) for lib in LIBRARIES)
+        assert ours == theirs, method
+
+
+def test_io_under_vmap_calls_for_each_example():
+    same_values(lambda lib: lib.vmap(io_sum(lib)), BATCH)
+
+
+def test_arguments_are_arrays_of_the_callback_itself():
+    kept = []
+
+    def keep(x):
+        kept.append(x)
+        assert isinstance(x, minijax.Array)
+        with pytest.raises(ValueError):
+            np.asarray(x)[0] = 7.0
+        return np.asarray(x) * 2.0
+
+    f = minijax.jit(lambda x: minijax.pure_callback(keep, kind(minijax, x), x) + 1.0)
+    for shift in range(20):
+        f(jnp.asarray(X + shift))
+    gc.collect()
+    for shift, argument in enumerate(kept):
+        np.testing.assert_array_equal(argument, X + shift)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda x: np.asfortranarray(np.asarray(x)),
+        lambda x: np.asarray(x)[::-1][::-1],
+        lambda x: jnp.asarray(x) + 0.0,
+        lambda x: np.asarray(x).astype(np.float64),
+        lambda x: np.asarray(x).astype(">f4"),
+    ],
+)
+def test_results_of_any_layout(returned):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    f = minijax.jit(lambda x: minijax.pure_callback(returned, kind(minijax, x), x.T))
+    with pytest.raises(minijax.errors.JaxRuntimeError):
+        f(x)
+    g = minijax.jit(lambda x: minijax.pure_callback(returned, kind(minijax, x.T), x.T))
+    np.testing.assert_array_equal(g(x), x.T)
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint16", "int32", "complex64"])
+def test_dtypes(name):
+    x = np.arange(4).astype(name)
+    f = minijax.jit(lambda x: minijax.pure_callback(lambda v: v, kind(minijax, x), x))
+    np.testing.assert_array_equal(f(x), x)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float8_e4m3fn", "int4"])
+def test_small_dtypes(name):
+    def program(lib):
+        def f(x):
+            small = x.astype(getattr(lib.numpy, name))
+            out = lib.pure_callback(lambda v: v, kind(lib, small), small)
+            return out.astype("float32")
+
+        return lib.jit(f)
+
+    same_values(program, np.arange(4, dtype=np.float32))
+
+
+def test_64_bits():
+    with minijax.enable_x64(True):
+        x = np.arange(3.0)
+        f = minijax.jit(
+            lambda x: minijax.pure_callback(np.asarray, kind(minijax, x), x)
+        )
+        assert f(x).dtype == np.float64
+        with pytest.raises(minijax.errors.JaxRuntimeError, match="float32"):
+            minijax.pure_callback(
+                lambda: 1.0, minijax.ShapeDtypeStruct((), "float32")
+            ).block_until_ready()
+
+
+def test_empty_and_none():
+    nothing = np.zeros((0, 3), np.float32)
+    same_values(
+        lambda lib: lambda x: lib.pure_callback(lambda v: v, kind(lib, x), x), nothing
+    )
+    assert minijax.pure_callback(lambda v: None, None, 1.0) is None
+
+
+# ----------------------------------------------------------------------------------
+# Order and time
+# ----------------------------------------------------------------------------------
+
+
+def test_ordered_calls_keep_the_program_order():
+    seen = []
+
+    def note(value):
+        seen.append(int(value))
+
+    @minijax.jit
+    def inner(x):
+        minijax.experimental.io_callback(note, None, x * 2, ordered=True)
+        return x + 1
+
+    @minijax.jit
+    def outer(x):
+        minijax.experimental.io_callback(note, None, x, ordered=True)
+        y = inner(x)
+        minijax.experimental.io_callback(note, None, y, ordered=True)
+        return inner(y)
+
+    for start in range(10):
+        outer(start * 10)
+    minijax.effects_barrier()
+    expected = []
+    for start in range(0, 100, 10):
+        expected += [start, 2 * start, start + 1, 2 * (start + 1)]
+    assert seen == expected
+
+
+def test_ordered_across_slow_programs():
+    """A program without work of its own waits for the slow one before it."""
+    seen = []
+
+    @minijax.jit
+    def slow(x):
+        for _ in range(8):
+            x = x @ x / 500.0
+        minijax.experimental.io_callback(
+            lambda v: seen.append("slow"), None, x[0, 0], ordered=True
+        )
+
+    @minijax.jit
+    def quick():
+        minijax.experimental.io_callback(
+            lambda: seen.append("quick"), None, ordered=True
+        )
+
+    x = jnp.ones((500, 500))
+    for _ in range(4):
+        slow(x)
+        quick()
+    minijax.effects_barrier()
+    assert seen == ["slow", "quick"] * 4
+
+
+def test_barrier_waits_for_unordered_calls():
+    import time
+
+    seen = []
+
+    def late(v):
+        time.sleep(0.05)
+        seen.append(float(v))
+
+    minijax.jit(lambda x: minijax.experimental.io_callback(late, None, x))(3.0)
+    minijax.effects_barrier()
+    assert seen == [3.0]
+
+
+def test_donated_arguments_and_tokens():
+    seen = []
+
+    def f(x, y):
+        minijax.experimental.io_callback(
+            lambda v: seen.append(np.asarray(v).copy()), None, x, ordered=True
+        )
+        return x + 1.0, x * y
+
+    donating = minijax.jit(f, donate_argnums=0)
+    x = jnp.arange(3.0)
+    first, second = donating(x, jnp.ones(3))
+    assert x.is_deleted()
+    np.testing.assert_array_equal(first, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(second, [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(seen[0], [0.0, 1.0, 2.0])
+
+
+def test_large_closed_over_constants():
+    """The executable's constants come after its tokens."""
+    table = jnp.arange(1000.0)
+    seen = []
+
+    @minijax.jit
+    def f(index):
+        minijax.experimental.io_callback(
+            lambda v: seen.append(float(v)), None, table[index], ordered=True
+        )
+        return table[index] * 2.0
+
+    assert float(f(7)) == 14.0
+    assert float(f(500)) == 1000.0
+    minijax.effects_barrier()
+    assert seen == [7.0, 500.0]
+
+
+def test_refs_and_order_in_one_program():
+    seen = []
+    ref = minijax.new_ref(jnp.zeros(3))
+
+    @minijax.jit
+    def f(ref, x):
+        ref[0] = x
+        minijax.experimental.io_callback(
+            lambda v: seen.append(float(v)), None, ref[0], ordered=True
+        )
+        ref[1] = x * 2.0
+        return x
+
+    f(ref, 5.0)
+    f(ref, 6.0)
+    minijax.effects_barrier()
+    assert seen == [5.0, 6.0]
+    np.testing.assert_array_equal(ref[...], [6.0, 12.0, 0.0])
+
+
+def test_compiled_ahead_of_time():
+    f = minijax.jit(lambda x: sine(minijax)(x) + io_sum(minijax, ordered=True)(x))
+    compiled = f.lower(X).compile()
+    np.testing.assert_allclose(compiled(X), np.sin(X) + X.sum(), rtol=1e-6)
+
+
+def test_callbacks_compute_with_minijax():
+    def inside(x):
+        return minijax.jit(lambda v: jnp.sin(v) @ v)(x)
+
+    f = minijax.jit(
+        lambda x: minijax.pure_callback(
+            inside, minijax.ShapeDtypeStruct((), "float32"), x
+        )
+    )
+    x = jnp.linspace(0.0, 1.0, 200)
+    for _ in range(5):
+        np.testing.assert_allclose(f(x), np.sin(x) @ np.asarray(x), rtol=1e-5)
+
+
+def test_threads():
+    """Eight threads call one program; each sees its own calls in order."""
+    seen = {}
+
+    def note(thread, step):
+        seen.setdefault(int(thread), []).append(int(step))
+        return np.float32(step)
+
+    @minijax.jit
+    def f(thread, step):
+        return minijax.experimental.io_callback(
+            note, minijax.ShapeDtypeStruct((), "float32"), thread, step, ordered=True
+        )
+
+    failures = []
+
+    def work(number):
+        try:
+            for step in range(25):
+                assert float(f(number, step)) == step
+            minijax.effects_barrier()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert failures == []
+    assert seen == {k: list(range(25)) for k in range(8)}
+
+
+# ----------------------------------------------------------------------------------
+# Life of callbacks
+# ----------------------------------------------------------------------------------
+
+
+class _Doubles:
+    def __call__(self, x):
+        return np.asarray(x) * 2.0
+
+
+def test_the_executable_keeps_the_callback_alive():
+    callback = _Doubles()
+    alive = weakref.ref(callback)
+    f = minijax.jit(
+        lambda x, c=callback: minijax.pure_callback(c, kind(minijax, x), x)
+    )
+    compiled = f.lower(X).compile()
+    del callback, f
+    gc.collect()
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(X), X * 2.0)
+    assert alive() is not None
+    del compiled
+    gc.collect()
+    assert alive() is None
+
+
+def test_one_function_is_compiled_once():
+    seen = []
+
+    def function(x):
+        seen.append(1)
+        return np.asarray(x)
+
+    before = len(minijax.core.all_primitives["pure_callback"].executables)
+    for _ in range(5):
+        minijax.pure_callback(function, kind(minijax, X), X)
+    after = len(minijax.core.all_primitives["pure_callback"].executables)
+    assert after == before + 1
+    assert len(seen) == 5
+
+
+# ----------------------------------------------------------------------------------
+# Errors
+# ----------------------------------------------------------------------------------
+
+
+def scalar(lib):
+    return lib.ShapeDtypeStruct((), np.float32)
+
+
+BAD_CALLS = {
+    "raises": lambda lib: lib.pure_callback(lambda: 1 / 0, scalar(lib)),
+    "shape": lambda lib: lib.pure_callback(lambda: np.zeros(3), scalar(lib)),
+    "rank": lambda lib: lib.pure_callback(lambda: np.zeros(1), scalar(lib)),
+    "dtype": lambda lib: lib.pure_callback(lambda: np.int32(1), scalar(lib)),
+    "too few": lambda lib: lib.pure_callback(lambda: None, scalar(lib)),
+    "too many": lambda lib: lib.pure_callback(lambda: (1.0, 2.0), scalar(lib)),
+    "text": lambda lib: lib.pure_callback(lambda: "a", scalar(lib)),
+    "object": lambda lib: lib.pure_callback(lambda: object(), scalar(lib)),
+    "io raises": lambda lib: lib.experimental.io_callback(
+        lambda: 1 / 0, scalar(lib), ordered=True
+    ),
+    "64 bits": lambda lib: lib.pure_callback(
+        lambda: 1.0, lib.ShapeDtypeStruct((), np.float64)
+    ),
+    "no type": lambda lib: lib.pure_callback(lambda: 1.0, 1.0),
+    "argument": lambda lib: lib.pure_callback(lambda a: 1.0, scalar(lib), "a"),
+    "method": lambda lib: lib.pure_callback(
+        lambda: 1.0, scalar(lib), vmap_method="fast"
+    ),
+    "vmap": lambda lib: lib.vmap(
+        lambda x: lib.pure_callback(lambda v: v, scalar(lib), x)
+    )(X),
+    "grad": lambda lib: lib.grad(
+        lambda x: lib.pure_callback(lambda v: v, scalar(lib), x)
+    )(1.0),
+    "jit grad": lambda lib: lib.grad(
+        lib.jit(lambda x: lib.pure_callback(lambda v: v, scalar(lib), x))
+    )(1.0),
+    "io grad": lambda lib: lib.grad(
+        lambda x: lib.experimental.io_callback(lambda v: v, scalar(lib), x)
+    )(1.0),
+    "ordered vmap": lambda lib: lib.vmap(
+        lambda x: lib.experimental.io_callback(
+            lambda v: v, scalar(lib), x, ordered=True
+        )
+    )(X),
+    "linear": lambda lib: lib.linear_transpose(
+        lambda x: lib.pure_callback(lambda v: v, scalar(lib), x), 1.0
+    )(1.0),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_error_classes(name):
+    def program(lib):
+        return lambda: lib.block_until_ready(BAD_CALLS[name](lib))
+
+    same_error(program)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_the_cause_is_what_the_callback_raised(jitted):
+    def users_function(x):
+        raise LookupError(f"nothing at {float(x)}")
+
+    def f(x):
+        return minijax.pure_callback(users_function, scalar(minijax), x)
+
+    with pytest.raises(minijax.errors.JaxRuntimeError, match="nothing at 3.0") as info:
+        np.asarray((minijax.jit(f) if jitted else f)(3.0))
+    cause = info.value.__cause__
+    assert type(cause) is LookupError
+    frames = traceback.extract_tb(cause.__traceback__)
+    assert frames[-1].name == "users_function"
+    assert frames[-1].filename == __file__
+
+
+def test_the_cause_when_the_program_runs_in_the_background():
+    @minijax.jit
+    def f(x):
+        for _ in range(8):
+            x = x @ x / 500.0
+        return minijax.pure_callback(
+            lambda v: [][int(v)], scalar(minijax), x[0, 0]
+        )
+
+    with pytest.raises(minijax.errors.JaxRuntimeError) as info:
+        np.asarray(f(jnp.ones((500, 500))))
+    assert type(info.value.__cause__) is IndexError
+
+
+def test_barrier_raises_what_nobody_read_and_then_forgets():
+    x = jnp.ones((500, 500))
+
+    @minijax.jit
+    def f(x):
+        for _ in range(8):
+            x = x @ x / 500.0
+        minijax.experimental.io_callback(lambda v: 1 / 0, None, x[0, 0], ordered=True)
+
+    with pytest.raises(minijax.errors.JaxRuntimeError) as info:
+        f(x)
+        minijax.effects_barrier()
+    assert type(info.value.__cause__) is ZeroDivisionError
+    minijax.effects_barrier()
+    seen = []
+    minijax.experimental.io_callback(lambda: seen.append(1), None, ordered=True)
+    minijax.effects_barrier()
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "too few", "too many"])
+def test_wrong_results_name_both_types(name):
+    with pytest.raises(minijax.errors.JaxRuntimeError) as info:
+        np.asarray(BAD_CALLS[name](minijax))
+    message = str(info.value.__cause__)
+    assert "Expected" in message
+    assert "float32[]" in message
+    assert "test_callbacks.py" in message
+
+
+def test_wrong_results_never_reach_memory():
+    """A result a million times too large, many times over: an error each time."""
+    sizes = iter([1, 10**6, 0, 3, 10**6] * 8)
+
+    def function():
+        return np.ones(next(sizes), np.float32)
+
+    f = minijax.jit(
+        lambda: minijax.pure_callback(
+            function, minijax.ShapeDtypeStruct((1,), "float32")
+        )
+    )
+    neighbours = [jnp.arange(8.0) for _ in range(50)]
+    outcomes = []
+    for _ in range(40):
+        try:
+            outcomes.append(f().shape)
+        except minijax.errors.JaxRuntimeError:
+            outcomes.append("error")
+    assert outcomes == [(1,), "error", "error", "error", "error"] * 8
+    for neighbour in neighbours:
+        np.testing.assert_array_equal(neighbour, np.arange(8.0))
+
+
+# ----------------------------------------------------------------------------------
+# Other platforms
+# ----------------------------------------------------------------------------------
+
+
+def test_lowered_for_a_gpu():
+    f = minijax.jit(lambda x: sine(minijax)(x) + io_sum(minijax, ordered=True)(x))
+    text = f.trace(X).lower(lowering_platforms=("cuda",)).as_text()
+    assert text.count("@xla_ffi_python_gpu_callback") == 2
+    assert "!stablehlo.token" in text
+
+
+def test_tpu_says_that_it_cannot():
+    f = minijax.jit(sine(minijax))
+    with pytest.raises(ValueError, match="cannot be compiled for tpu"):
+        f.trace(X).lower(lowering_platforms=("tpu",))
