@@ -65,6 +65,7 @@ from minijax import api_util, dtypes, errors, rules
 from minijax.array import Array, first_device, put
 from minijax.backend import hlo, platforms
 from minijax.config import state
+from minijax.control_flow import scans
 from minijax.core import (
     Primitive,
     ShapedArray,
@@ -83,7 +84,7 @@ from minijax.effects import (
 )
 from minijax.interpreters import mlir, tokens
 from minijax.interpreters.placing import buffer_aval
-from minijax.primitives import broadcasting, joining
+from minijax.primitives import broadcasting
 from minijax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 # ----------------------------------------------------------------------------------
@@ -347,7 +348,8 @@ def _pure_callback_batch(
                 *example, result_avals=result_avals, vmap_method=vmap_method, **params
             )
 
-        outs = for_each_example(one, fronted, dims, size)
+        unroll = vmap_method == "sequential_unrolled"
+        outs = for_each_example(one, fronted, dims, unroll)
         return outs, [0] * len(outs)
     repeats = {"legacy_vectorized": None, "expand_dims": 1, "broadcast_all": size}
     if vmap_method not in repeats:
@@ -467,27 +469,20 @@ def for_each_example(
     one: Callable[..., list[Any]],
     args: Sequence[Any],
     dims: Sequence[int | None],
-    size: int,
+    unroll: bool = False,
 ) -> list[Any]:
-    """Apply a function to one example of a batch after the other.
+    """Apply a function to one example of a batch after the other, in a loop.
 
     Arguments with a dim have the batch axis first; so have the results.
     """
-    from minijax.primitives import slicing
 
-    examples = [
-        one(
-            *(
-                arg if dim is None else slicing.index_in_dim(arg, index, keepdims=False)
-                for arg, dim in zip(args, dims)
-            )
-        )
-        for index in range(size)
-    ]
-    return [
-        joining.concatenate([broadcasting.broadcast(x, (1,)) for x in column], 0)
-        for column in zip(*examples)
-    ]
+    def step(_: tuple, rows: Sequence[Any]) -> tuple:
+        row = iter(rows)
+        merged = [arg if dim is None else next(row) for arg, dim in zip(args, dims)]
+        return (), one(*merged)
+
+    batched = [arg for arg, dim in zip(args, dims) if dim is not None]
+    return scans.scan(step, (), batched, unroll=unroll)[1]
 
 
 # ----------------------------------------------------------------------------------
@@ -569,7 +564,7 @@ def _io_callback_batch(
     def one(*example: Any) -> list[Any]:
         return io_callback_p.bind(*example, ordered=False, **params)
 
-    outs = for_each_example(one, fronted, dims, axis_data.size)
+    outs = for_each_example(one, fronted, dims)
     return outs, [0] * len(outs)
 
 

@@ -69,7 +69,7 @@ from minijax.core import (
 )
 from minijax.effects import JaxprInputEffect, RefEffect, positional
 from minijax.effects import with_inputs as effects_on
-from minijax.interpreters import ad, discharge, partial_eval, rematerialize
+from minijax.interpreters import ad, discharge, partial_eval, rematerialize, tokens
 from minijax.primitives import broadcasting, casting, comparing, ordering, select
 from minijax.rules import (
     Accumulator,
@@ -347,12 +347,18 @@ def _cond_impl(*args: Any, **params: Any) -> list[Any]:
 def _cond_lowering(
     ctx: Any, index: Any, *operands: Any, branches: tuple, **_: Any
 ) -> list[Any]:
+    module_context = ctx.module_context
+    effects = set().union(*(closed.effects for closed in branches))
+    given = tokens.current(module_context, effects)
     types = [ctx.result_type(position) for position in range(len(ctx.avals_out))]
+    types = [*tokens.types(effects), *types]
     case = hlo.stablehlo.CaseOp(types, index, len(branches))
     for region, closed in zip(case.regions, branches):
-        with hlo.ir.InsertionPoint(region.blocks.append()):
-            hlo.stablehlo.return_(ctx.lower_jaxpr(closed, *operands))
-    return list(case.results)
+        inside = tokens.region(module_context, effects, given)
+        with hlo.ir.InsertionPoint(region.blocks.append()), inside:
+            results = ctx.lower_jaxpr(closed, *operands)
+            hlo.stablehlo.return_([*tokens.last(module_context), *results])
+    return tokens.update(module_context, effects, case.results)
 
 
 @cond_p.def_jvp_rule

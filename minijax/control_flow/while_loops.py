@@ -75,8 +75,15 @@ from minijax.core import (
 )
 from minijax.effects import JaxprInputEffect, WriteEffect, positional
 from minijax.effects import with_inputs as effects_on
-from minijax.interpreters import ad, batching, discharge, partial_eval, rematerialize
-from minijax.primitives import casting, reductions
+from minijax.interpreters import (
+    ad,
+    batching,
+    discharge,
+    partial_eval,
+    rematerialize,
+    tokens,
+)
+from minijax.primitives import broadcasting, casting, reductions, select
 from minijax.rules import Zero, broadcast_axis, instantiate, moveaxis, zero_tangent_of
 from minijax.tree_util import tree_flatten, tree_map, tree_unflatten, treedef_is_leaf
 
@@ -286,6 +293,17 @@ def _while_lowering(
     With a condition for each example the loop goes on while any holds, and the carry of
     an example whose condition does not hold stays.
     """
+    if tokens.ordered(cond_jaxpr.effects):
+        return ctx.lower_fun(
+            _test_in_body,
+            *operands,
+            cond_jaxpr=cond_jaxpr,
+            body_jaxpr=body_jaxpr,
+            cond_nconsts=cond_nconsts,
+            body_nconsts=body_nconsts,
+        )
+    module_context, effects = ctx.module_context, body_jaxpr.effects
+    operands = (*tokens.current(module_context, effects), *operands)
     types = [operand.type for operand in operands]
     loop = hlo.stablehlo.WhileOp(types, list(operands))
     pred_aval = cond_jaxpr.out_avals[0]
@@ -295,16 +313,17 @@ def _while_lowering(
         return ctx.lower_jaxpr(cond_jaxpr, *cond_consts, *carry)[0]
 
     block = loop.regions[0].blocks.append(*types)
-    with hlo.ir.InsertionPoint(block):
-        pred = condition(list(block.arguments))
+    inside = tokens.region(module_context, effects, list(block.arguments))
+    with hlo.ir.InsertionPoint(block), inside as before:
+        pred = condition(before)
         if pred_aval.shape:
             axes = tuple(range(pred_aval.ndim))
             inner = ctx.replace(avals_in=[pred_aval])
             (pred,) = inner.lower_fun(lambda p: reductions.reduce_or(p, axes), pred)
         hlo.stablehlo.return_([pred])
     block = loop.regions[1].blocks.append(*types)
-    with hlo.ir.InsertionPoint(block):
-        before = list(block.arguments)
+    inside = tokens.region(module_context, effects, list(block.arguments))
+    with hlo.ir.InsertionPoint(block), inside as before:
         cond_consts, body_consts, carry = split_list(before, cond_nconsts, body_nconsts)
         after = ctx.lower_jaxpr(body_jaxpr, *body_consts, *carry)
         if pred_aval.shape:
@@ -313,8 +332,43 @@ def _while_lowering(
                 _keep_stopped(ctx, pred, pred_aval, new, old, aval)
                 for new, old, aval in zip(after, carry, body_jaxpr.out_avals)
             ]
-        hlo.stablehlo.return_([*cond_consts, *body_consts, *after])
-    return list(loop.results)[cond_nconsts + body_nconsts :]
+        given = tokens.last(module_context)
+        hlo.stablehlo.return_([*given, *cond_consts, *body_consts, *after])
+    results = tokens.update(module_context, effects, loop.results)
+    return results[cond_nconsts + body_nconsts :]
+
+
+def _test_in_body(
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> list[Any]:
+    """The loop with its condition tested before it and at the end of each turn.
+
+    A condition returns no token, so one with ordered effects moves into the body.
+    """
+    cond_consts, body_consts, carry = split_list(args, cond_nconsts, body_nconsts)
+
+    def test(carry: Sequence[Any]) -> Any:
+        return jaxpr_as_fun(cond_jaxpr)(*cond_consts, *carry)[0]
+
+    def goes_on(state: tuple) -> Any:
+        axes = tuple(range(get_aval(state[0]).ndim))
+        return reductions.reduce_or(state[0], axes) if axes else state[0]
+
+    def turn(state: tuple) -> tuple:
+        pred, before = state
+        after = jaxpr_as_fun(body_jaxpr)(*body_consts, *before)
+        axes = tuple(range(get_aval(pred).ndim))
+        if axes:
+            shapes = [get_aval(x).shape for x in after]
+            flags = [broadcasting.broadcast_in_dim(pred, s, axes) for s in shapes]
+            after = list(map(select.select, flags, after, before))
+        return test(after), after
+
+    return while_loop(goes_on, turn, (test(carry), carry))[1]
 
 
 def _keep_stopped(

@@ -480,15 +480,7 @@ def lower_to_module(
         pruned = jaxpr.replace(invars=[jaxpr.invars[index] for index in kept])
         _fill_function(module_context, main, ClosedJaxpr(pruned, closed.consts), consts)
         kept_flags = [flags[index] for index in kept]
-        signature.set_aliases(
-            main,
-            len(ordered) + len(consts),
-            len(ordered),
-            kept_flags,
-            pruned.in_avals,
-            closed.out_avals,
-        )
-        signature.set_names(main, len(ordered), jaxpr)
+        signature.annotate(main, len(ordered), len(consts), kept_flags, pruned)
     if events.subscribers:
         events.emit("lower.module", name=name, module=module)
     return Lowered(

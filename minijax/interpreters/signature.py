@@ -12,7 +12,24 @@ from minijax.backend import hlo
 from minijax.core import AbstractValue, Jaxpr
 
 
-def set_aliases(
+def annotate(
+    main: Any,
+    num_tokens: int,
+    num_constants: int,
+    donated: Sequence[bool],
+    jaxpr: Jaxpr,
+) -> None:
+    """Say what the arguments and results of a program's `main` are.
+
+    Its arguments are tokens, constants and the inputs of `jaxpr`, of which some are
+    donated; its results are tokens and the outputs.
+    """
+    offset = num_tokens + num_constants
+    _set_aliases(main, offset, num_tokens, donated, jaxpr.in_avals, jaxpr.out_avals)
+    _set_names(main, num_tokens, jaxpr)
+
+
+def _set_aliases(
     main: Any,
     offset: int,
     num_tokens: int,
@@ -48,7 +65,7 @@ def set_aliases(
         )
 
 
-def set_names(main: Any, num_tokens: int, jaxpr: Jaxpr) -> None:
+def _set_names(main: Any, num_tokens: int, jaxpr: Jaxpr) -> None:
     """Name the results as the function's result tree names them."""
     paths = jaxpr.debug_info.result_paths
     if len(paths) == len(jaxpr.outvars) and paths:

@@ -137,7 +137,7 @@ def test_batched_values(method, in_axes):
     )
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "sequential", "sequential_unrolled"])
 def test_batched_text(method):
     def program(lib):
         def f(x, y):
@@ -182,6 +182,7 @@ def test_what_the_methods_call():
 
 def test_io_under_vmap_calls_for_each_example():
     same_values(lambda lib: lib.vmap(io_sum(lib)), BATCH)
+    same_text(lambda lib: lib.vmap(io_sum(lib)), BATCH)
 
 
 def test_arguments_are_arrays_of_the_callback_itself():
