@@ -28,7 +28,7 @@ env: $(VENV)/.ready
 # The stamp depends on what decides the environment's content, so that a changed
 # pin is followed and an unchanged one costs nothing.
 $(VENV)/.ready: pyproject.toml constraints.txt scripts/environment.sh
-	sh scripts/environment.sh $(VENV) lab,test
+	sh scripts/environment.sh $(VENV) lab,test,book
 	@touch $@
 
 lab: env
@@ -55,11 +55,7 @@ bench: env
 	$(BIN)/python benchmarks/compare.py --write
 
 book: env
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable ".[book]"
-	$(BIN)/python book/make_pages.py build/book
-	$(BIN)/jupyter-book build --config book/_config.yml --toc build/book/_toc.yml \
-		--path-output book .
+	$(BIN)/python book/make_pages.py build/book --html book
 
 wheel: env
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -1,54 +1,202 @@
-"""Writes the book's generated pages: the table of primitives, and a card for each.
+"""Gathers the book's pages in a folder, and builds the book from them.
 
-    python book/make_pages.py build/book
+    python book/make_pages.py build/book --html book
 
-The pages and the table of contents with them are made at each build, from running the
-primitives, and are not committed. `make book` calls this.
+Chapters are the committed notebooks, with their exercises as boxes. The table of
+primitives, a card for each, the cheat sheet and the table of contents are made afresh
+from what is there. `make book` calls this; without `--html` only the pages are written.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 import minijax_widgets as see
-from minijax.explain.words import PHRASES
+from minijax.explain.cards import families
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+
+import cheat_sheet  # noqa: E402
+from log2 import log2  # noqa: E402
+
+# The parts of the course, by their first chapter.
+PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
+LOOK_UP = ["cheat_sheet", "primitives", "names"]
+TAKE_PART = ["core", "figures", "contributing"]
+EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
 
-def page(title: str, view: see.View) -> str:
-    """A page of the book that shows one view, live and offline."""
-    return f"# {title}\n\n```{{raw}} html\n{view.to_html()}\n```\n"
+def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> None:
+    """Writes all pages to `folder`.
 
-
-def write(folder: Path) -> None:
-    """Writes all pages to `folder`, and the table of contents beside them."""
-    cards = folder / "cards"
-    cards.mkdir(parents=True, exist_ok=True)
-    table = see.primitives()
-    lines = ["# Primitives", "", table.recording.headline + ".", ""]
-    entries = []
-    for family, names in table.recording.groups.items():
-        lines += [f"## {family}", ""]
+    A small book has the chapters whose names begin with `chapters`, and some cards.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "notebooks").mkdir(parents=True)
+    (folder / "cards").mkdir()
+    shutil.copytree(HERE / "_static", folder / "_static")
+    for name in ("_config.yml", "offline.py"):
+        shutil.copyfile(HERE / name, folder / name)
+    notebooks = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    notebooks = [path for path in notebooks if path.name.startswith(chapters)]
+    for path in notebooks:
+        (folder / "notebooks" / path.name).write_text(chapter(path), encoding="utf-8")
+    pages = {
+        "index": front_page(),
+        "cheat_sheet": cheat_sheet.page(notebooks),
+        "primitives": primitives_page(),
+        "names": read("book/api_table.md"),
+        "core": core_page(),
+        "figures": figures_page(),
+        "contributing": read("CONTRIBUTING.md"),
+    }
+    for family, found in families().items():
+        names = [name for name in found if cards is None or name in cards]
         for name in names:
-            text = page(name, see.card(name))
-            (cards / f"{name}.md").write_text(text, encoding="utf-8")
-            meaning = PHRASES.get(name, "")
-            lines.append(f"- [{name}](cards/{name}.md) {meaning}".rstrip())
-            entries.append(name)
-        lines.append("")
-    (folder / "primitives.md").write_text("\n".join(lines), encoding="utf-8")
-    contents = (HERE / "_toc.yml").read_text(encoding="utf-8").rstrip("\n")
-    relative = folder.as_posix()
-    contents += (
-        "\n  - caption: Look up\n    chapters:\n"
-        f"      - file: {relative}/primitives\n        sections:\n"
+            pages[f"cards/{name}"] = card_page(name, family, names)
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    (folder / "_toc.yml").write_text(contents(notebooks), encoding="utf-8")
+
+
+def read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def raw(view: see.View) -> str:
+    """A view in a page, live and offline."""
+    return f"```{{raw}} html\n{view.to_html()}\n```\n"
+
+
+# ---- pages --------------------------------------------------------------------------
+
+
+def front_page() -> str:
+    """The front page, with its first view."""
+    text = read("book/index.md")
+    marker = "<!-- first view -->"
+    if marker not in text:
+        raise AssertionError(f"book/index.md has lost its line {marker}")
+    return text.replace(marker, raw(see.trace(log2, np.float32([1, 2]))))
+
+
+def primitives_page() -> str:
+    """The periodic table: every tile links to a card."""
+    table = see.primitives()
+    table.links = "cards/{}.html"
+    return (
+        "---\nhtml_theme.sidebar_secondary.remove: true\n---\n\n"
+        "# Primitives\n\nEvery program is made of these. A tile opens its card: what "
+        "the primitive means, all its rules\nin one block, and the checks that were "
+        f"run on it when this page was made.\n\n{raw(table)}"
     )
-    for name in entries:
-        contents += f"          - file: {relative}/cards/{name}\n"
-    (folder / "_toc.yml").write_text(contents, encoding="utf-8")
+
+
+def card_page(name: str, family: str, names: list[str]) -> str:
+    """One card, and links to those of its family."""
+    others = " ".join(
+        f"**{other}**" if other == name else f"[{other}]({other}.md)" for other in names
+    )
+    title = family.replace("_", " ")
+    return (
+        f"---\norphan: true\nhtml_theme.sidebar_secondary.remove: true\n---\n\n"
+        f"# {name}\n\n{raw(see.card(name))}\n"
+        f"[Primitives](../primitives.md), {title}: {others}\n"
+    )
+
+
+def core_page() -> str:
+    """The README's reading order."""
+    text = read("README.md")
+    part = text.partition("## The weekend core")[2].partition("\n## ")[0]
+    if not part:
+        raise AssertionError("README.md has no section `The weekend core`")
+    return f"# The weekend core\n{part}"
+
+
+def figures_page() -> str:
+    """What minijax costs beside jax, what views cost, and how to read it."""
+    parts = [read(f"benchmarks/{name}.md") for name in ("RESULTS", "VIEWS", "README")]
+    lowered = [re.sub(r"^#", "##", part, flags=re.M) for part in parts]
+    return "# Figures\n\n" + "\n\n".join(lowered)
+
+
+def contents(notebooks: list[Path]) -> str:
+    """The table of contents: the chapters by part, and what is made here."""
+    lines = ["format: jb-book", "root: index", "parts:"]
+    caption = None
+    for path in notebooks:
+        number = int(path.name[:2])
+        part = PARTS[max(first for first in PARTS if first <= number)]
+        if part != caption:
+            caption = part
+            lines += [f"  - caption: {part}", "    chapters:"]
+        lines.append(f"      - file: notebooks/{path.stem}")
+    for part, names in (("Look up", LOOK_UP), ("Inside", TAKE_PART)):
+        lines += [f"  - caption: {part}", "    chapters:"]
+        lines += [f"      - file: {name}" for name in names]
+    return "\n".join(lines) + "\n"
+
+
+# ---- chapters -----------------------------------------------------------------------
+
+
+def chapter(path: Path) -> str:
+    """A notebook as the book shows it: exercises in boxes, hidden cells folded."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            cell["source"] = with_exercises(text)
+        elif cell["metadata"].get("jupyter", {}).get("source_hidden"):
+            tags: list[Any] = cell["metadata"].setdefault("tags", [])
+            tags.append("hide-input")
+    return json.dumps(notebook)
+
+
+def with_exercises(text: str) -> str:
+    """The text of a cell, each exercise in a box of sphinx-exercise."""
+    found = list(EXERCISE.finditer(text))
+    if not found:
+        return text
+    parts = [text[: found[0].start()]]
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    for match, end in zip(found, ends):
+        number, which, title, time = match.groups()
+        parts.append(
+            f"`````{{exercise}} {number}.{which} {title}, {time}\n"
+            f":label: exercise-{number}-{which}\n:nonumber:\n\n"
+            f"{text[match.end() : end].strip()}\n`````\n\n"
+        )
+    return "".join(parts)
+
+
+# ---- the command --------------------------------------------------------------------
+
+
+def build(folder: Path, html: Path) -> None:
+    """Builds the book of the pages in `folder`, in `html/_build/html`."""
+    program = "from jupyter_book.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "build", "--all", "--quiet"]
+    subprocess.run([*command, "--path-output", str(html), str(folder)], check=True)
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the pages are written")
+    parser.add_argument("--html", type=Path, help="where the book is built")
+    given = parser.parse_args()
+    write(given.folder)
+    if given.html is not None:
+        build(given.folder, given.html)

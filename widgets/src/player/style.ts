@@ -51,6 +51,7 @@ accent-color:var(--mj-value);background:transparent}
 .mj-panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .mj-pane{min-width:300px;flex:1 1 0;background:var(--mj-base);border-radius:4px;max-height:480px;
 overflow:auto;position:relative}
+.mj-panes:has(>.mj-pane:nth-child(3))>.mj-pane{min-width:420px}
 .mj-title{font-weight:600;color:var(--mj-constant);padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 background:var(--mj-base)}
 .mj-live table.mj-table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
@@ -125,15 +126,15 @@ background:var(--mj-base);color:var(--mj-text)}
 @media (prefers-reduced-motion:no-preference){.mj-live mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
 .mj-panes{flex-direction:column}
-.mj-pane{width:100%;min-width:0;flex:none}
+.mj-panes>.mj-pane.mj-pane.mj-pane{width:100%;min-width:0;flex:none}
 .mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
 .mj-live table.mj-table:not(.mj-keep) td{padding-left:3ch;text-indent:-2ch}
 .mj-live .mj-code td{text-indent:0!important}
 .mj-live table.mj-code td:first-child{white-space:pre}
 .mj-live table.mj-listing .mj-rail{display:none}
 .mj-live table.mj-table:not(.mj-listing):not(.mj-code) tr{display:flex;flex-wrap:wrap}
-.mj-live table.mj-prose td:first-child{flex:0 0 30%}
-.mj-live table.mj-prose td.mj-rail{flex:1 1 60%}
+.mj-live table.mj-prose td:first-child{flex:0 0 45%}
+.mj-live table.mj-prose td.mj-rail{flex:1 1 50%;text-indent:0;padding-left:8px}
 .mj-live table.mj-table thead{display:none}
 .mj-where{flex:1 1 100%;order:9}
 .mj-gap{display:none}}

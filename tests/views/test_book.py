@@ -1,0 +1,222 @@
+"""The book: built whole, opened from a folder without a network, its views stepped."""
+
+import importlib.util
+import json
+import re
+import sys
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+PAGES = ["index", "cheat_sheet", "primitives", "cards/sin", *CHAPTERS[2:3]]
+
+
+def script(name):
+    """A module of book/, which is no package."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, ROOT / "book" / f"{name}.py")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    """The folder of the built book. Building takes about a minute."""
+    for needed in ("jupyter_book", "sphinx_exercise"):
+        pytest.importorskip(needed, reason=f"{needed} is not here: minijax[book]")
+    folder = tmp_path_factory.mktemp("book")
+    pages = script("make_pages")
+    pages.write(folder / "pages")
+    pages.build(folder / "pages", folder)
+    return folder / "_build" / "html"
+
+
+@pytest.fixture
+def opened(browser, book):
+    """`opened("cards/sin", dark=True)`: a page, with all that it asked for."""
+    contexts = []
+
+    def opened(name, width=1200, dark=False):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            offline=True,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.complaints = []
+
+        def only_files(route):
+            if route.request.url.startswith(("file:", "data:", "blob:")):
+                route.continue_()
+            else:
+                page.complaints.append(route.request.url)
+                route.abort()
+
+        page.route("**/*", only_files)
+        page.on("pageerror", lambda error: page.complaints.append(str(error)))
+        page.on("requestfailed", lambda asked: page.complaints.append(asked.url))
+        folder = "notebooks/" if name in CHAPTERS else ""
+        page.goto((book / f"{folder}{name}.html").as_uri())
+        views = page.locator(".minijax-view").count()
+        page.wait_for_function(
+            f"document.querySelectorAll('.mj-live').length == {views}"
+        )
+        page.views = views
+        return page
+
+    yield opened
+    for context in contexts:
+        for page in context.pages:
+            page.wait_for_load_state("networkidle")
+            assert page.complaints == []
+        context.close()
+
+
+def html_pages(book):
+    return {path: path.read_text("utf-8") for path in book.glob("**/*.html")}
+
+
+def test_no_page_names_the_network(book):
+    found = []
+    for path, text in html_pages(book).items():
+        tags = re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", text)
+        found += [
+            (path.name, tag) for tag in tags if re.search(r"[\"'](?:https?:)?//", tag)
+        ]
+        assert "unpkg" not in text and "cdn." not in text, path
+    for path in book.glob("**/*.css"):
+        text = path.read_text("utf-8")
+        found += re.findall(r"(?:url\(|@import\s+)[\"']?(?:https?:)?//[^\"')]*", text)
+    assert found == []
+
+
+def test_every_link_leads_somewhere(book):
+    wrong = []
+    for path, text in html_pages(book).items():
+        for link in set(re.findall(r'<a\b[^>]*\bhref="([^"#]+)[^"]*"', text)):
+            if link.startswith(("http:", "https:")):
+                wrong.append((path.name, link))
+            elif not (path.parent / unquote(unescape(link))).exists():
+                wrong.append((path.name, link))
+    assert wrong == []
+
+
+def test_the_whole_is_small(book):
+    sizes = {path: path.stat().st_size for path in book.glob("**/*") if path.is_file()}
+    largest = max((size for path, size in sizes.items() if path.suffix == ".html"))
+    assert largest < 500_000 and sum(sizes.values()) < 40_000_000
+
+
+def test_every_primitive_has_a_page(book):
+    from minijax.core import all_primitives
+
+    table = (book / "primitives.html").read_text("utf-8")
+    for name in all_primitives:
+        text = (book / "cards" / f"{name}.html").read_text("utf-8")
+        assert f"<title>{name} &#8212; minijax</title>" in text
+        assert f'href="cards/{name}.html"' in table
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_live_without_a_network(opened, name, dark):
+    page = opened(name, dark=dark)
+    assert page.views == (0 if name == "cheat_sheet" else max(1, page.views))
+    grounds = page.evaluate(
+        "[...document.querySelectorAll('.mj-live')]"
+        ".map(v => getComputedStyle(v).backgroundColor)"
+    )
+    assert set(grounds) <= {"rgb(20, 23, 28)" if dark else "rgb(255, 255, 255)"}
+
+
+def test_views_of_a_chapter_step(opened):
+    page = opened("02_tracing_and_jaxprs")
+    view = page.locator(".mj-live:has(input[type=range])").first
+    last = view.locator(".mj-where").inner_text()
+    view.locator(".mj-head").click()
+    view.focus()
+    page.keyboard.press("ArrowLeft")
+    before = view.locator(".mj-where").inner_text()
+    assert last != before and re.match(r"step \d+ of \d+", before)
+    page.keyboard.press("ArrowRight")
+    assert view.locator(".mj-where").inner_text() == last
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_outputs_are_the_live_ones(opened, name):
+    """Each view of the notebook is there as a player, and not as its text."""
+    cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text())["cells"]
+    shown = [
+        output["data"]
+        for cell in cells
+        for output in cell.get("outputs", ())
+        if "minijax-view" in "".join(output.get("data", {}).get("text/html", ""))
+    ]
+    page = opened(name)
+    assert page.views == len(shown)
+    text = page.inner_text("article")
+    for data in shown:
+        twin = "".join(data["text/plain"]).strip().splitlines()
+        if len(twin) > 3:
+            assert "\n".join(twin) not in text
+    exercises = page.locator("div.exercise").count()
+    assert exercises >= 4
+
+
+def test_a_tile_opens_its_card(opened):
+    page = opened("primitives")
+    page.click("a.mj-tile >> text=/^tanh$/")
+    page.wait_for_selector(".mj-live .mj-title")
+    assert page.inner_text("h1").startswith("tanh")
+    page.click(".mj-live >> text=text")
+    assert "tanh_p" in page.inner_text(".mj-text")
+    page.click("article a >> text=/^Primitives$/")
+    page.wait_for_selector("a.mj-tile")
+
+
+def test_mathematics_is_drawn(opened):
+    page = opened("cheat_sheet")
+    page.wait_for_selector("mjx-container svg")
+    assert "You may think" in page.inner_text("article")
+
+
+@pytest.mark.parametrize("name", ["index", "cards/dot_general", "primitives"])
+def test_narrow_pages_do_not_scroll_sideways(opened, name):
+    page = opened(name, width=400)
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+
+# ---- the cheat sheet ----------------------------------------------------------------
+
+
+def test_the_cheat_sheet_is_checked():
+    sheet = script("cheat_sheet")
+    for mistake in sheet.MISTAKES:
+        assert sheet.show(mistake, {})
+    claim = sheet.Mistake("sin(0) is one", "", "jnp.sin(0.0)", "1.0", "x", "02")
+    with pytest.raises(AssertionError, match="it gives 0.0"):
+        sheet.show(claim, {})
+    claim = sheet.Mistake("so", "", "jnp.sin(0.0)", "0.0", "jnp.sin([0.0])", "02")
+    with pytest.raises(AssertionError, match="raises TypeError"):
+        sheet.show(claim, {})
+
+
+def test_the_cheat_sheet_is_made_of_what_is_there():
+    sheet = script("cheat_sheet")
+    import minijax_widgets as see
+
+    notebooks = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    for path in notebooks:
+        title, told = sheet.sentences(path)
+        assert title.startswith(path.name[:2]) and len(told) == 3
+    page = sheet.page(notebooks)
+    for name in sheet.view_names():
+        assert f"`see.{name}`" in page and hasattr(see, name)
+    assert ("Left Right", "step") in sheet.keys() and "`Left Right`" in page
