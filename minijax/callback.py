@@ -75,13 +75,7 @@ from minijax.core import (
     set_current_trace,
     unmapped_aval,
 )
-from minijax.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    lowerable_effects,
-    ordered_effects,
-    shardable_ordered_effects,
-)
+from minijax.effects import Effect, io_effect, ordered_io_effect
 from minijax.interpreters import mlir, tokens
 from minijax.interpreters.placing import buffer_aval
 from minijax.primitives import broadcasting
@@ -489,29 +483,6 @@ def for_each_example(
 # io_callback
 # ----------------------------------------------------------------------------------
 
-
-class IOEffect(Effect):
-    """Something happens in the world, once for each time the program gets there."""
-
-    def __str__(self) -> str:
-        return "IO"
-
-
-class OrderedIOEffect(Effect):
-    """As `IOEffect`, in the order of the program."""
-
-    def __str__(self) -> str:
-        return "OrderedIO"
-
-
-io_effect = IOEffect()
-ordered_io_effect = OrderedIOEffect()
-
-for _effect in (IOEffect, OrderedIOEffect):
-    lowerable_effects.add_type(_effect)
-    control_flow_allowed_effects.add_type(_effect)
-ordered_effects.add_type(OrderedIOEffect)
-shardable_ordered_effects.add_type(OrderedIOEffect)
 
 io_callback_p = register(Primitive("io_callback", multiple_results=True))
 io_callback_p.cache_types = False

@@ -171,6 +171,35 @@ dceable_effects.add_type(ReadEffect)
 dceable_effects.add_type(InternalMutableArrayEffect)
 
 
+class IOEffect(Effect):
+    """Something happens in the world, once for each time the program gets there.
+
+    The callbacks that have it are in `callback.py`.
+    """
+
+    def __str__(self) -> str:
+        return "IO"
+
+
+class OrderedIOEffect(Effect):
+    """As `IOEffect`, in the order of the program."""
+
+    def __str__(self) -> str:
+        return "OrderedIO"
+
+
+io_effect = IOEffect()
+ordered_io_effect = OrderedIOEffect()
+
+for _io in (IOEffect, OrderedIOEffect):
+    lowerable_effects.add_type(_io)
+    control_flow_allowed_effects.add_type(_io)
+ordered_effects.add_type(OrderedIOEffect)
+shardable_ordered_effects.add_type(OrderedIOEffect)
+
+del _io
+
+
 def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:
     """The effects of a program: those of its equations, but on refs of its own.
 

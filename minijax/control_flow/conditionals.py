@@ -67,7 +67,13 @@ from minijax.core import (
     typecompat,
     weakref_lru_cache,
 )
-from minijax.effects import JaxprInputEffect, RefEffect, positional
+from minijax.effects import (
+    JaxprInputEffect,
+    RefEffect,
+    io_effect,
+    ordered_io_effect,
+    positional,
+)
 from minijax.effects import with_inputs as effects_on
 from minijax.interpreters import ad, discharge, partial_eval, rematerialize, tokens
 from minijax.primitives import broadcasting, casting, comparing, ordering, select
@@ -599,6 +605,11 @@ def _cond_batch(
 ) -> tuple[list[Any], list[int | None]]:
     if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
         raise NotImplementedError("State effect not supported in vmap-of-cond.")
+    if any({io_effect, ordered_io_effect} & closed.effects for closed in branches):
+        raise NotImplementedError(
+            "IO effect not supported in vmap-of-cond: with an index for each example "
+            "every branch runs. Call the callback after the cond, with what it gave."
+        )
     if dims[0] is not None:
         return _select_branches(axis_data, args, dims, branches)
     mapped = [dim is not None for dim in dims[1:]]

@@ -73,7 +73,13 @@ from minijax.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.effects import JaxprInputEffect, WriteEffect, positional
+from minijax.effects import (
+    JaxprInputEffect,
+    WriteEffect,
+    io_effect,
+    ordered_io_effect,
+    positional,
+)
 from minijax.effects import with_inputs as effects_on
 from minijax.interpreters import (
     ad,
@@ -498,6 +504,12 @@ def _while_batch(
     cond_nconsts: int,
     body_nconsts: int,
 ) -> tuple[list[Any], list[int | None]]:
+    effects = cond_jaxpr.effects | body_jaxpr.effects
+    if ordered_io_effect in effects:
+        raise Exception(
+            "Ordered IO effects not supported in vmap: the examples of a batch have no "
+            "order. Write ordered=False."
+        )
     mapped = [dim is not None for dim in dims]
     cond_bat, body_bat, init_bat = split_list(mapped, cond_nconsts, body_nconsts)
     cond_dims, body_dims, init_dims = split_list(dims, cond_nconsts, body_nconsts)
@@ -509,6 +521,11 @@ def _while_batch(
     carry_bat, _ = fixpoint(init_bat, step)
     _, (pred_bat,) = batched_leading(cond_jaxpr, axis_data, [*cond_bat, *carry_bat])
     if pred_bat:
+        if io_effect in effects:
+            raise Exception(
+                "Unordered IO effects not supported in while_loop with batched "
+                "predicate: the body runs for all examples until the last one stops."
+            )
         # Examples stop one by one: each needs a carry of its own.
         carry_dims: list[int | None] = [0] * len(carry_bat)
         pred_dim: int | None = 0
