@@ -1,4 +1,4 @@
-"""The `minijax` command: open the course, refresh its notebooks.
+"""The `minijax` command: open the course, refresh its notebooks, grade learners'.
 
 `minijax lab` needs the extra `minijax[lab]`; everything here that Jupyter provides is
 imported when it is used, so that `minijax --help` answers at once and anywhere.
@@ -17,6 +17,7 @@ import time
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 FIRST_CHAPTER = "00_start_here.ipynb"
 # What a copy of the course leaves behind.
@@ -187,6 +188,53 @@ def course_refresh(arguments: argparse.Namespace) -> int:
     return refresh(paths, accept=arguments.accept)
 
 
+def course_check(arguments: argparse.Namespace) -> int:
+    """`minijax course check`: grade a folder of learners' notebooks."""
+    folder = Path(arguments.folder)
+    if not folder.is_dir():
+        what = "is a file" if folder.exists() else "does not exist"
+        raise CommandError(
+            f"{folder} {what}; name the folder with the learners' notebooks, one "
+            "folder or one notebook for each learner."
+        )
+    for name, value in (
+        ("--seconds", arguments.seconds),
+        ("--cell-seconds", arguments.cell_seconds),
+        ("--memory", arguments.memory),
+        ("--jobs", arguments.jobs),
+    ):
+        if value <= 0:
+            raise CommandError(f"{name} must be more than 0, and it is {value:g}.")
+    try:
+        import IPython  # noqa: F401
+    except ImportError:
+        raise CommandError(
+            "`minijax course check` needs IPython; install the course's extras with "
+            "`pip install 'minijax[lab]'`."
+        ) from None
+    from minijax.lab import bulk_check
+
+    found = bulk_check.notebooks_in(folder)
+    if not found:
+        raise CommandError(f"there is no notebook (*.ipynb) in {folder}.")
+    targets = [(arguments.csv, bulk_check.write_csv)]
+    targets.append((arguments.json, bulk_check.write_json))
+    for target, _ in targets:
+        if target is not None and not Path(target).absolute().parent.is_dir():
+            raise CommandError(f"the folder of {target} does not exist; make it first.")
+    limits = bulk_check.Limits(
+        arguments.seconds, arguments.cell_seconds, arguments.memory
+    )
+    reports = bulk_check.check_folder(folder, limits, arguments.jobs)
+    for line in bulk_check.table(reports):
+        print(line)
+    for target, write in targets:
+        if target is not None:
+            write(reports, Path(target))
+            print(f"written: {target}")
+    return 0
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Returns the parser of the whole command."""
     parser = argparse.ArgumentParser(
@@ -215,7 +263,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     lab_parser.set_defaults(run=lab)
 
-    course = commands.add_parser("course", help="tools for those who write the course")
+    course = commands.add_parser(
+        "course", help="tools for those who write the course, or teach it"
+    )
     tools = course.add_subparsers(title="tools", metavar="", required=True)
     refresh_parser = tools.add_parser(
         "refresh",
@@ -235,7 +285,47 @@ def make_parser() -> argparse.ArgumentParser:
         help="accept an unexplained change of this cell, as in 02:7 (repeatable)",
     )
     refresh_parser.set_defaults(run=course_refresh)
+    add_check_parser(tools)
     return parser
+
+
+def add_check_parser(tools: Any) -> None:
+    """Adds `minijax course check` to the tools of `minijax course`."""
+    check_parser = tools.add_parser(
+        "check",
+        help="grade a folder of learners' notebooks",
+        description="Runs every notebook below a folder, each in a process of its own, "
+        "and prints for each learner and exercise: passed, failed (with the reason), "
+        "not tried, or not run. A learner is a folder in it, or a notebook that lies "
+        "directly in it; where an exercise is checked several times, the best counts. "
+        "A notebook that is broken, loops for ever or takes too much memory is named, "
+        "and the others are still run.",
+        epilog="The notebooks are run, and so is whatever their authors wrote: they "
+        "get limits, no network where the system allows that, and an almost empty "
+        "environment, but they can read and write files as you can. Use a machine or "
+        "an account where that does no harm.",
+    )
+    check_parser.add_argument("folder", help="the folder with the learners' notebooks")
+    check_parser.add_argument("--csv", metavar="FILE", help="write the results there")
+    check_parser.add_argument(
+        "--json", metavar="FILE", help="write the results and all errors there"
+    )
+    check_parser.add_argument(
+        "--seconds", type=float, default=300, help="for a notebook (default: 300)"
+    )
+    check_parser.add_argument(
+        "--cell-seconds", type=float, default=60, help="for a cell (default: 60)"
+    )
+    check_parser.add_argument(
+        "--memory",
+        type=int,
+        default=4096,
+        help="mebibytes for a notebook (default: 4096)",
+    )
+    check_parser.add_argument(
+        "--jobs", type=int, default=1, help="notebooks at a time (default: 1)"
+    )
+    check_parser.set_defaults(run=course_check)
 
 
 def main(words: Sequence[str] | None = None) -> int:

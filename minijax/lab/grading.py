@@ -204,11 +204,8 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
             return f"check got {len(made)} things to look at: {first_line}"
         # The last line of the learner's own; minijax's lines below it are not theirs.
         own = [frame for frame in frames if not frame.filename.startswith(PACKAGE)]
-        last = (own or frames)[-1]
-        return (
-            f"It raised {type(error).__name__} at line {last.lineno} of {last.name}: "
-            f"{first_line}"
-        )
+        where = f" at line {own[-1].lineno} of {own[-1].name}" if own else ""
+        return f"It raised {type(error).__name__}{where}: {first_line}"
 
 
 @contextlib.contextmanager
