@@ -242,6 +242,15 @@ def sentences(path: Path) -> tuple[str, list[str]]:
     return title, [" ".join(line.split()) for line in lines]
 
 
+def lines_to_write(path: Path) -> list[str]:
+    """The rows that a chapter adds to the cheat sheet, as rows of a table."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    text = "".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    part = text.partition("## For the cheat sheet")[2].partition("\n## ")[0]
+    rows = [line for line in part.splitlines() if line.startswith("| `")]
+    return ["| write | and get |", "|---|---|", *rows] if rows else []
+
+
 def first_sentence(made: Any) -> str:
     """The first sentence of a docstring, without the function's name before it."""
     text = " ".join((made.__doc__ or "").split())
@@ -284,9 +293,10 @@ def page(notebooks: list[Path]) -> str:
         lines.append(f"| `see.{name}` | {first_sentence(getattr(see, name))} |")
     lines += ["", "Inside a view:", "", "| keys | |", "|---|---|"]
     lines += [f"| `{pressed}` | {does} |" for pressed, does in keys()]
-    lines += ["", "## Three sentences a chapter", ""]
+    lines += ["", "## Chapter by chapter", ""]
     for path in notebooks:
         title, told = sentences(path)
         if told:
-            lines += [f"**[{title}](notebooks/{path.name})**", "", *told, ""]
+            lines += [f"**[{title}](notebooks/{path.name})**", ""]
+            lines += [*lines_to_write(path), "", *told, ""]
     return "\n".join(lines)

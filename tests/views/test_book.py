@@ -216,6 +216,7 @@ def test_the_cheat_sheet_is_made_of_what_is_there():
     for path in notebooks:
         title, told = sheet.sentences(path)
         assert title.startswith(path.name[:2]) and len(told) == 3
+        assert 4 <= len(sheet.lines_to_write(path)) <= 8
     page = sheet.page(notebooks)
     for name in sheet.view_names():
         assert f"`see.{name}`" in page and hasattr(see, name)
