@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax import errors, source_info
+from minijax.config import state
 from minijax.core import (
     AbstractRef,
     DebugInfo,
@@ -400,6 +401,9 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
         count = len(args_tree.children())
         return signature.leaf_names(Bound([0] * tree.num_leaves, tree, (), count))
 
+    if state.check_tracer_leaks:
+        # Worked out now, the names hold no function, which may hold a tracer.
+        return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names())
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
 
 

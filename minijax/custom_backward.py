@@ -134,7 +134,7 @@ class custom_vjp:
         leaves, in_tree = flatten_arrays(tuple(dynamic))
         _check_distinct_refs(leaves, name)
         call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
-        fwd = _FlatFwd(self.fwd, args, call, self.symbolic_zeros)
+        fwd = _FlatFwd(self.fwd, call, self.symbolic_zeros)
         bwd = _FlatBwd(self.bwd, static, call, fwd, self.symbolic_zeros)
         outputs = custom_vjp_call_p.bind_call(
             call, fwd, bwd, leaves, symbolic_zeros=self.symbolic_zeros
@@ -180,10 +180,9 @@ def _nondiff_tracer_error(value: Tracer, name: str) -> Exception:
 class _FlatFwd:
     """The user's fwd on flat lists: (primals, perturbed) -> (outputs, residuals)."""
 
-    def __init__(self, fwd: Callable, args: tuple, call: FlatCall, symbolic: bool):
+    def __init__(self, fwd: Callable, call: FlatCall, symbolic: bool):
         self.fwd = fwd
         self.__name__ = fun_name(fwd)
-        self.args = args
         self.call = call
         self.symbolic = symbolic
         self.out_tree: Any = None
@@ -198,7 +197,7 @@ class _FlatFwd:
         dynamic = iter(tree_unflatten(self.call.in_tree, values))
         full = [
             arg if position in self.call.positions else next(dynamic)
-            for position, arg in enumerate(self.args)
+            for position, arg in enumerate(self.call.args)
         ]
         pair = self.fwd(*full)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:

@@ -204,8 +204,12 @@ class FlatCall:
 
     def __init__(self, fun: Callable, args: tuple, nondiff: tuple, in_tree: Any):
         self.fun = fun
-        self.args = args
         self.positions = {n % len(args) for n in nondiff} if nondiff else set()
+        # The others come anew at each call; kept here they would outlive their trace.
+        self.args = [
+            arg if position in self.positions else None
+            for position, arg in enumerate(args)
+        ]
         self.in_tree = in_tree
         self.name = fun_name(fun)
         self.out_tree: Any = None

@@ -275,7 +275,9 @@ class JitFunction:
             traced = trace_function(self._signature, bound, key[1], self._options)
             if len(self._caches.traced) >= _CACHE_SIZE:
                 self._caches.traced.clear()
-            self._caches.traced[key] = traced
+            # Tracers of an outer trace that are kept here would count as leaked.
+            if not (traced.outer and state.check_tracer_leaks):
+                self._caches.traced[key] = traced
             return traced
 
     def trace_call(self, args: tuple, kwargs: dict) -> tuple[Traced, Any]:

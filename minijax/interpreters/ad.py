@@ -41,6 +41,7 @@ from minijax.core import (
     set_current_trace,
     weakref_lru_cache,
 )
+from minijax.interpreters import leaks
 from minijax.interpreters.derivative_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import (
     DynamicJaxprTrace,
@@ -98,7 +99,7 @@ class JVPTracer(Tracer):
         return primal.to_concrete_value() if isinstance(primal, Tracer) else primal
 
     def birth(self) -> str:
-        birth = getattr(self.primal, "birth", None)
+        birth = getattr(self.primal, "birth", getattr(self.tangent, "birth", None))
         return birth() if birth else "\nIt carries the tangents of a `jvp` or `grad`."
 
     _origin_msg = birth
@@ -420,6 +421,9 @@ def linearize(
             aux[:] = [trace.to_pair(value)[0] for value in aux]
     finally:
         trace.alive = tangent_trace.alive = False
+    if state.check_tracer_leaks:
+        del args, outputs
+        leaks.check_no_leaks(trace)
     if events.subscribers:
         events.emit("linearize.end", trace=trace, jaxpr=jaxpr, residuals=residuals)
     return outs, jaxpr, residuals, nonzeros

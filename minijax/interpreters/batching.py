@@ -29,6 +29,7 @@ from minijax.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
+from minijax.interpreters import leaks
 from minijax.interpreters.batch_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 from minijax.named_axes import NamedAxisEffect, extend_axis_env
@@ -197,6 +198,9 @@ def batch_flat(
             outputs = fun(*args)
         pairs = [trace.to_pair(output) for output in outputs]
         trace.alive = False
+        if state.check_tracer_leaks:
+            del args, outputs
+            leaks.check_no_leaks(trace)
         out_dims[:] = [dim for _, dim in pairs]
         return [value for value, _ in pairs]
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, events, source_info
+from minijax.config import state
 from minijax.core import (
     AbstractValue,
     Atom,
@@ -38,6 +39,7 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.effects import keeps_equation, of_program, positional, with_inputs
+from minijax.interpreters import leaks
 from minijax.interpreters.rule_tables import *  # noqa: F403
 
 # ----------------------------------------------------------------------------------
@@ -244,6 +246,9 @@ def trace_to_jaxpr(
         with set_current_trace(trace), source_info.reset_name_stack():
             outputs = fun(*args)
         jaxpr, consts = trace.finish(outputs)
+        if state.check_tracer_leaks:
+            del args, outputs
+            leaks.check_no_leaks(trace)
     finally:
         trace.alive = False
         if events.subscribers:
