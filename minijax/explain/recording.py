@@ -25,12 +25,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from minijax import source_info
 from minijax.backend import door
 
 SCHEMA = 1
+R = TypeVar("R", bound="Recording")
 
 
 @dataclass
@@ -72,13 +73,26 @@ class Recording:
 
     call: str
     headline: str
-    telling: int = 0
+    # By a factory: a default would be an attribute of the class, there too early for
+    # a recording that is finished later.
+    telling: int = field(default_factory=int)
     sources: list[Source] = field(default_factory=list)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.kind:
             Recording.kinds[cls.kind] = cls
+
+    def __getattr__(self, name: str) -> Any:
+        """Python asks here for what is missing: the fields of one made by `later`."""
+        finish = self.__dict__.get("_finish")
+        if finish is None:
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+        finished = finish()
+        self.__dict__.update(finished.__dict__)
+        self.__dict__.pop("_finish", None)
+        return getattr(self, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the recording as dicts, lists, texts and numbers, ready for JSON."""
@@ -108,6 +122,17 @@ class Recording:
         data = json.dumps(page, ensure_ascii=False, separators=(",", ":")).encode()
         # Without a time inside, equal recordings are equal files.
         Path(path).write_bytes(gzip.compress(data, mtime=0))
+
+
+def later(kind: type[R], finish: Callable[[], R]) -> R:
+    """A recording that `finish` makes when somebody looks at it for the first time.
+
+    Watching a program must cost little; texts, names and places in the source are
+    needed only by who looks.
+    """
+    recording = object.__new__(kind)
+    recording.__dict__["_finish"] = finish
+    return recording
 
 
 def read(path: str | os.PathLike[str]) -> Recording:
@@ -179,6 +204,7 @@ class Sources:
     def __init__(self) -> None:
         self.found: list[Source] = []
         self.ids: dict[types.CodeType, int | None] = {}
+        self.texts: dict[types.CodeType, tuple[list[str], int]] = {}
         self.files: dict[str, list[tuple[int, int, int]]] = {}
 
     def add_function(self, function: Callable) -> int | None:
@@ -193,7 +219,7 @@ class Sources:
         if code in self.ids:
             return self.ids[code]
         number: int | None = None
-        lines, first = lines_of(code)
+        lines, first = self.texts[code] = lines_of(code)
         if lines:
             number = self.covering(code.co_filename, first, first + len(lines) - 1)
             if number is None:

@@ -1,7 +1,7 @@
 """The recording behind `see.trace`: a function, traced, and watched while it is.
 
 The function really is traced, as `make_jaxpr` does it. Meanwhile Python reports each
-line of the user's code that it starts (`sys.settrace`), and the trace reports each
+line of the user's code that it starts (`lines.py`), and the trace reports each
 equation that it writes (the event `bind`). Together they say which expression wrote
 which equation, and which lines ran in Python only and will not run again.
 """
@@ -13,8 +13,8 @@ import contextlib
 import functools
 import inspect
 import io
-import sys
 import textwrap
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +25,8 @@ import numpy as np
 from minijax import events, source_info
 from minijax.api import make_jaxpr
 from minijax.array import Array
-from minijax.core import ClosedJaxpr, Jaxpr, Tracer, Var
+from minijax.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
+from minijax.explain import lines
 from minijax.explain.jaxpr import JaxprRecording, Recorder
 from minijax.explain.recording import (
     Recording,
@@ -33,6 +34,7 @@ from minijax.explain.recording import (
     Span,
     count_in_words,
     file_label,
+    later,
     signature,
 )
 from minijax.interpreters.partial_eval import DynamicJaxprTracer
@@ -41,6 +43,9 @@ from minijax.tree_util import tree_leaves
 
 LONGEST_TEXT = 60
 MOST_NAMES = 12
+NOTHING = object()
+# Values whose text can be made later, since nobody can change them.
+SIMPLE = frozenset((bool, bytes, complex, float, int, str, type(None)))
 
 
 @dataclass
@@ -51,6 +56,11 @@ class Name:
     text: str
     variable: str  # the name of the jaxpr's variable, "" if there is none
     traced: bool
+
+
+# What a name holds, as it is kept while a function is watched: a name that was put into
+# words, or a name with a simple value, or with the variable that a tracer stands for.
+Held = Name | tuple[str, Any]
 
 
 @dataclass
@@ -110,33 +120,45 @@ def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 class _Frame:
     """A running function of the user."""
 
+    source: int
+    statements: dict[int, int]
+    runs: dict[int, LineRuns]
+    place: tuple[int, str]  # how many functions run around it, its name
     statement: int | None = None  # first line of the statement that runs
     bound: int = 0  # equations written when it began
-    depth: int = 0
 
 
 class _Watch:
-    """Watches one tracing. Everything that needs names waits until it is over."""
+    """Watches one tracing, and keeps little more than what it is told.
+
+    Texts, places in the source and the names of variables wait until somebody looks at
+    the recording.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         while isinstance(function, JitFunction):
             function = function.__wrapped__
         self.function = function
         self.sources = Sources()
-        self.steps: list[TraceStep] = []
+        # Steps, and equations that are to be made steps; where each happened. Two lists:
+        # a pair for each equation would be one more object for the garbage collector.
+        self.happened: list[TraceStep | JaxprEqn] = []
+        self.places: list[tuple[int, str]] = []
+        self.named: dict[int, list[Held]] = {}  # what names hold since a step
         self.frames: dict[types.FrameType, _Frame] = {}
         self.stack: list[types.FrameType] = []
-        self.runs: dict[tuple[int, int], LineRuns] = {}
+        self.place: tuple[int, str] = (0, "")
+        self.lines: list[LineRuns] = []
+        self.runs: dict[int, dict[int, LineRuns]] = {}  # by source and line
         self.bound = 0
-        self.bound_eqns: list[tuple[int, Any]] = []  # (step, equation)
         self.outer: Any = None  # the trace that writes the result
         self.held: dict[str, Any] = {}
-        self.variables: list[tuple[Name, Var]] = []
-        self.arguments: list[Name] = []
+        self.arguments: list[Held] = []
         self.printed = io.StringIO()
         self.error: BaseException | None = None
         self.statements: dict[types.CodeType, dict[int, int]] = {}
         self.followed: dict[str, bool] = {}
+        self.thread = threading.get_ident()
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.installed = code is not None and is_installed(code.co_filename)
 
@@ -156,94 +178,102 @@ class _Watch:
                 closed = make_jaxpr(fresh)(*args, **kwargs)
             except Exception as error:
                 self.error = error
-        return self.recording(closed)
+        while self.stack:  # those through which an exception went unseen
+            self.leaves(self.stack[-1])
+        self.held.clear()
+        if closed is None:
+            return self.recording(None, {})
+        # A global may hold something else by the time somebody looks.
+        known = names_of_values(self.function)
+        return later(TraceRecording, lambda: self.recording(closed, known))
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Listens to Python's lines and to the trace's equations."""
-        before = sys.gettrace()
         with contextlib.redirect_stdout(_Printed(self)):
-            with events.subscribe(self.listen):
-                sys.settrace(self.on_call)
-                try:
-                    yield
-                finally:
-                    sys.settrace(before)
+            with events.subscribe(self.listen), lines.watching(self):
+                yield
 
     # ---- Python --------------------------------------------------------------------
 
-    def on_call(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        """Python begins a function; only those of the user are followed."""
-        code = frame.f_code
+    def follows(self, code: types.CodeType) -> bool:
+        """Whether a function is the user's, and its source is known."""
         file = code.co_filename
         followed = self.followed.get(file)
         if followed is None:
-            followed = self.is_followed(file)
-        if not followed:
-            return None
-        number = self.sources.add_code(code)
-        if number is None:
-            return None
+            # An installed library is followed only if it is what is traced.
+            followed = source_info.is_user_filename(file)
+            followed = followed and (self.installed or not is_installed(file))
+            self.followed[file] = followed
+        if not followed or self.sources.add_code(code) is None:
+            return False
+        self.statements[code] = statement_lines(*self.sources.texts[code])
+        return True
+
+    def enters(self, frame: types.FrameType) -> None:
+        """A function of the user begins."""
+        code = frame.f_code
+        number = self.sources.ids[code]
+        assert number is not None
         depth = len(self.frames)
-        self.frames[frame] = _Frame(None, self.bound, depth)
+        self.place = (depth, code.co_name)
+        runs = self.runs.setdefault(number, {})
+        self.frames[frame] = _Frame(
+            number, self.statements[code], runs, self.place, None, self.bound
+        )
         self.stack.append(frame)
         if depth and not code.co_name.startswith("<"):
-            names = self.changed_names(frame, fresh=True)
+            self.held = {}
+            names = self.changed_names(frame)
             span = self.span_at(number, code.co_firstlineno)
-            self.add("call", code.co_name, span, frame, "", names)
+            self.add("call", code.co_name, span, "", names)
         elif not depth:
-            self.arguments = self.changed_names(frame, fresh=True)
-        return self.on_line
+            self.held = {}
+            self.arguments = self.changed_names(frame)
 
-    def is_followed(self, file: str) -> bool:
-        """Whether a file is the user's: an installed library only if it is traced."""
-        of_user = source_info.is_user_filename(file)
-        self.followed[file] = of_user and (self.installed or not is_installed(file))
-        return self.followed[file]
-
-    def on_line(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        """Python begins a line, or ends a function, of the user."""
-        if event == "line":
-            state = self.frames.get(frame)
-            if state is None:
-                return None
-            statement = self.statement_of(frame.f_code, frame.f_lineno)
-            if statement != state.statement:
-                self.end_statement(frame, state)
-                state.statement = statement
-                state.bound = self.bound
-        elif event == "return":
-            state = self.frames.get(frame)
-            if state is not None:
-                self.end_statement(frame, state)
-                del self.frames[frame]
-                self.stack.remove(frame)
-        return self.on_line
-
-    def end_statement(self, frame: types.FrameType, state: _Frame) -> None:
-        """A statement is over: it wrote equations, or it was Python only."""
-        line = state.statement
-        number = self.sources.ids.get(frame.f_code)
-        if line is None or number is None:
+    def line(self, frame: types.FrameType, line: int) -> None:
+        """Python begins a line of the user."""
+        state = self.frames.get(frame)
+        if state is None:
             return
-        runs = self.runs.setdefault((number, line), LineRuns(number, line, 0, 0))
-        runs.runs += 1
-        runs.equations += self.bound - state.bound
-        names = self.changed_names(frame)
-        silent = self.bound == state.bound and runs.runs == 1
-        if silent and not self.is_plain(runs):
-            self.add("py", "py", self.span_at(number, line), frame, "", names)
-        elif names and self.steps:
-            # What a statement assigned is there once its last equation is.
-            self.steps[-1].names.extend(names)
-        state.statement = None
+        table = state.statements
+        statement = table.get(line) if table else line
+        if statement != state.statement:
+            if state.statement is not None:
+                self.end_statement(frame, state, state.statement)
+            state.statement = statement
+            state.bound = self.bound
 
-    def statement_of(self, code: types.CodeType, line: int) -> int | None:
-        """The first line of the statement that a line belongs to; None for none."""
-        table = self.statements.get(code)
-        if table is None:
-            table = self.statements[code] = statement_lines(code)
-        return table.get(line, None if table else line)
+    def leaves(self, frame: types.FrameType) -> None:
+        """A function of the user ends."""
+        state = self.frames.get(frame)
+        if state is None:
+            return
+        if state.statement is not None:
+            self.end_statement(frame, state, state.statement)
+        del self.frames[frame]
+        self.stack.remove(frame)
+        self.place = self.frames[self.stack[-1]].place if self.stack else (0, "")
+
+    def end_statement(self, frame: types.FrameType, state: _Frame, line: int) -> None:
+        """A statement is over: it wrote equations, or it was Python only."""
+        runs = state.runs.get(line)
+        if runs is None:
+            runs = state.runs[line] = LineRuns(state.source, line, 0, 0)
+            self.lines.append(runs)
+        runs.runs += 1
+        written = self.bound - state.bound
+        runs.equations += written
+        names = self.changed_names(frame)
+        if not written and runs.runs == 1 and not self.is_plain(runs):
+            span = self.span_at(state.source, line)
+            self.add("py", "py", span, "", names, state.place)
+        elif names and self.happened:
+            # What a statement assigned is there once its last equation is.
+            last = len(self.happened) - 1
+            before = self.named.get(last)
+            self.named[last] = names if before is None else before + names
+        state.statement = None
 
     def span_at(self, number: int, line: int) -> Span:
         """The whole of a line, without its indentation."""
@@ -253,111 +283,105 @@ class _Watch:
         start = len(text) - len(text.lstrip())
         return Span(number, line, start, line, len(text))
 
-    def changed_names(self, frame: types.FrameType, fresh: bool = False) -> list[Name]:
+    def changed_names(self, frame: types.FrameType) -> list[Held]:
         """The local names that hold something else than when last asked."""
-        if fresh:
-            self.held = {}
-        changed = []
-        for name, value in list(frame.f_locals.items()):
-            if name in self.held and self.held[name] is value:
+        changed: list[Held] = []
+        held = self.held
+        for name, value in frame.f_locals.items():
+            if held.get(name, NOTHING) is value:
                 continue
-            self.held[name] = value
-            told = self.described(name, value)
-            if told is not None:
-                changed.append(told)
-        return changed[-MOST_NAMES:]
-
-    def described(self, name: str, value: Any) -> Name | None:
-        """A name and what it holds; None for functions, modules and the like."""
-        if isinstance(value, DynamicJaxprTracer):
-            told = Name(name, value.aval.str_short(short_dtypes=True), "", True)
-            if isinstance(value.atom, Var):
-                self.variables.append((told, value.atom))
-            return told
-        if isinstance(value, Tracer):
-            kind = type(value).__name__.removesuffix("Tracer")
-            text = f"{value.aval.str_short(short_dtypes=True)} ({kind})"
-            return Name(name, text, "", True)
-        if isinstance(value, (Array, np.ndarray)):
-            sizes = ",".join(map(str, value.shape))
-            return Name(name, f"array {value.dtype}[{sizes}]", "", False)
-        if callable(value) or isinstance(value, types.ModuleType):
-            return None
-        if isinstance(value, (dict, list, tuple)):
-            leaves = tree_leaves(value)
-            traced = sum(isinstance(leaf, Tracer) for leaf in leaves)
-            if traced:
-                text = f"{type(value).__name__} of {count_in_words(traced, 'tracer')}"
-                return Name(name, text, "", True)
-        try:
-            text = repr(value)
-        except Exception:
-            text = type(value).__name__
-        return Name(name, shortened(text), "", False)
+            held[name] = value
+            kind = type(value)
+            if kind is DynamicJaxprTracer:
+                changed.append((name, value.atom))
+            elif kind in SIMPLE:
+                changed.append((name, value))
+            else:
+                told = described(name, value)
+                if told is not None:
+                    changed.append(told)
+        return changed if len(changed) <= MOST_NAMES else changed[-MOST_NAMES:]
 
     # ---- the trace -----------------------------------------------------------------
 
     def listen(self, name: str, data: dict[str, Any]) -> None:
         """The trace wrote an equation, or one began."""
-        if name == "trace.begin" and self.outer is None:
+        if name == "bind":
+            if threading.get_ident() == self.thread:
+                self.bound += 1
+                self.happened.append(data["eqn"])
+                self.places.append(self.place)
+        elif name == "trace.begin" and self.outer is None:
             self.outer = data["trace"]
-        if name != "bind":
-            return
-        eqn = data["eqn"]
-        self.bound += 1
-        # Its place in the source is looked up when all is over.
-        self.bound_eqns.append((len(self.steps), eqn))
-        frame = self.stack[-1] if self.stack else None
-        self.add("equation", eqn.primitive.name, None, frame, "", [])
 
     def add(
         self,
         kind: str,
         label: str,
         span: Span | None,
-        frame: types.FrameType | None,
         text: str,
-        names: list[Name],
+        names: list[Held],
+        place: tuple[int, str] | None = None,
     ) -> None:
-        """Adds a step."""
-        depth = self.frames[frame].depth if frame in self.frames else 0
-        function = frame.f_code.co_name if frame is not None else ""
-        self.steps.append(
-            TraceStep(kind, label, span, None, depth, function, text, names)
-        )
+        """Adds a step that is no equation."""
+        depth, function = place or self.place
+        if names:
+            self.named[len(self.happened)] = names
+        self.happened.append(TraceStep(kind, label, span, None, depth, function, text))
+        self.places.append(self.place)
 
     def note_printed(self, text: str) -> None:
         """The user's function printed something."""
-        if self.steps and self.steps[-1].kind == "print":
-            self.steps[-1].text += text
+        last = self.happened[-1] if self.happened else None
+        if isinstance(last, TraceStep) and last.kind == "print":
+            last.text += text
             return
         frame = self.stack[-1] if self.stack else None
         span = None
         if frame is not None:
             span = self.sources.span(frame.f_code, frame.f_lasti)
-        self.add("print", "print", span, frame, text, [])
+        self.add("print", "print", span, text, [])
 
     # ---- the result ----------------------------------------------------------------
 
-    def recording(self, closed: ClosedJaxpr | None) -> TraceRecording:
+    def recording(
+        self, closed: ClosedJaxpr | None, known: dict[int, str]
+    ) -> TraceRecording:
         """All that was seen, with the names that the printer gives to variables."""
         jaxpr = closed.jaxpr if closed is not None else self.unfinished()
         recorder = Recorder(jaxpr)
         printed = recorder.recording()
-        for step, eqn in self.bound_eqns:
-            number = recorder.equation_ids.get(id(eqn))
-            self.steps[step].equation = number
-            self.steps[step].span = self.sources.of_operation(eqn.source_info)
-        for name, var in self.variables:
-            number = recorder.variable_ids.get(var)
-            name.variable = printed.variables[number].name if number is not None else ""
+
+        def named(held: Held) -> Name:
+            if isinstance(held, Name):
+                return held
+            name, value = held
+            if type(value) in SIMPLE:
+                return Name(name, shortened(repr(value)), "", False)
+            number = recorder.variable_ids.get(value) if type(value) is Var else None
+            variable = printed.variables[number].name if number is not None else ""
+            return Name(name, value.aval.str_short(short_dtypes=True), variable, True)
+
+        steps: list[TraceStep] = []
+        for position, step in enumerate(self.happened):
+            if not isinstance(step, TraceStep):
+                eqn = step
+                depth, function = self.places[position]
+                number = recorder.equation_ids.get(id(eqn))
+                span = self.sources.of_operation(eqn.source_info)
+                label = eqn.primitive.name
+                step = TraceStep(
+                    "equation", label, span, number, depth, function, ""
+                )
+            step.names = [named(held) for held in self.named.get(position, ())]
+            steps.append(step)
         message = ""
         if self.error is not None:
-            message = self.note_error()
-        constants = self.constants(closed, recorder, printed) if closed else []
+            message = self.note_error(steps)
+        constants = constants_of(closed, known, recorder, printed) if closed else []
         call = f"{name_of(self.function)}({signature(printed.inputs)})"
         only = self.lines_in_python()
-        written = [step for step in self.steps if step.kind == "equation"]
+        written = [step for step in steps if step.kind == "equation"]
         kept = [step for step in written if step.equation is not None]
         headline = f"trace of {call}: {count_in_words(len(kept), 'equation')}"
         if len(kept) < len(written):
@@ -368,16 +392,16 @@ class _Watch:
         if message:
             headline += f"; stopped by {type(self.error).__name__}"
         kinds = ("equation", "error")
-        telling = [i for i, step in enumerate(self.steps) if step.kind in kinds]
+        telling = [i for i, step in enumerate(steps) if step.kind in kinds]
         return TraceRecording(
             call=call,
             headline=headline,
-            telling=telling[-1] if telling else max(0, len(self.steps) - 1),
+            telling=telling[-1] if telling else max(0, len(steps) - 1),
             sources=self.sources.found,
-            steps=self.steps,
-            lines=list(self.runs.values()),
+            steps=steps,
+            lines=self.lines,
             jaxpr=printed,
-            arguments=self.arguments,
+            arguments=[named(held) for held in self.arguments],
             constants=constants,
             error=message,
         )
@@ -390,7 +414,7 @@ class _Watch:
         trace = self.outer
         return Jaxpr(consts, trace.invars, [], trace.eqns, debug_info=trace.debug_info)
 
-    def note_error(self) -> str:
+    def note_error(self, steps: list[TraceStep]) -> str:
         """Adds the step of the exception; returns its message."""
         assert self.error is not None
         message = str(self.error).strip()
@@ -408,14 +432,14 @@ class _Watch:
             traceback = traceback.tb_next
         label = type(self.error).__name__
         step = TraceStep("error", label, span, None, 0, function, message)
-        self.steps.append(step)
+        steps.append(step)
         return f"{label}: {message}"
 
     def lines_in_python(self) -> list[LineRuns]:
         """The statements that never wrote an equation."""
         return [
             runs
-            for runs in self.runs.values()
+            for runs in self.lines
             if not runs.equations and not self.is_plain(runs)
         ]
 
@@ -425,28 +449,58 @@ class _Watch:
         text = source.lines[runs.line - source.first_line].strip()
         return is_plain_statement(text)
 
-    def constants(
-        self, closed: ClosedJaxpr, recorder: Any, printed: JaxprRecording
-    ) -> list[Name]:
-        """Arrays that the program closes over, by the name that the function has."""
-        known: dict[int, str] = {}
-        function = inspect.unwrap(self.function)
-        cells = getattr(function, "__closure__", None) or ()
-        code = getattr(function, "__code__", None)
-        if code is not None:
-            for name, cell in zip(code.co_freevars, cells):
-                with contextlib.suppress(ValueError):
-                    known[id(cell.cell_contents)] = f"{name}, closed over"
-            for name in code.co_names:
-                value = function.__globals__.get(name)
-                if value is not None:
-                    known.setdefault(id(value), f"{name}, a global")
-        found = []
-        for var, value in zip(closed.jaxpr.constvars, closed.consts):
-            variable = printed.variables[recorder.variable_ids[var]]
-            name = known.get(id(value), "made while tracing")
-            found.append(Name(name, variable.type, variable.name, False))
-        return found
+
+def names_of_values(function: Callable[..., Any]) -> dict[int, str]:
+    """What a function calls the values that it closes over, by their ids."""
+    known: dict[int, str] = {}
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return known
+    for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or ()):
+        with contextlib.suppress(ValueError):
+            known[id(cell.cell_contents)] = f"{name}, closed over"
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if value is not None:
+            known.setdefault(id(value), f"{name}, a global")
+    return known
+
+
+def constants_of(
+    closed: ClosedJaxpr, known: dict[int, str], recorder: Any, printed: JaxprRecording
+) -> list[Name]:
+    """Arrays that the program closes over, by the name that the function has."""
+    found = []
+    for var, value in zip(closed.jaxpr.constvars, closed.consts):
+        variable = printed.variables[recorder.variable_ids[var]]
+        name = known.get(id(value), "made while tracing")
+        found.append(Name(name, variable.type, variable.name, False))
+    return found
+
+
+def described(name: str, value: Any) -> Name | None:
+    """A name and what it holds; None for functions, modules and the like."""
+    if isinstance(value, Tracer):
+        kind = type(value).__name__.removesuffix("Tracer")
+        text = f"{value.aval.str_short(short_dtypes=True)} ({kind})"
+        return Name(name, text, "", True)
+    if isinstance(value, (Array, np.ndarray)):
+        sizes = ",".join(map(str, value.shape))
+        return Name(name, f"array {value.dtype}[{sizes}]", "", False)
+    if callable(value) or isinstance(value, types.ModuleType):
+        return None
+    if isinstance(value, (dict, list, tuple)):
+        leaves = tree_leaves(value)
+        traced = sum(isinstance(leaf, Tracer) for leaf in leaves)
+        if traced:
+            text = f"{type(value).__name__} of {count_in_words(traced, 'tracer')}"
+            return Name(name, text, "", True)
+    try:
+        text = repr(value)
+    except Exception:
+        text = type(value).__name__
+    return Name(name, shortened(text), "", False)
 
 
 class _Printed(io.TextIOBase):
@@ -493,16 +547,15 @@ def is_plain_statement(text: str) -> bool:
     return isinstance(statement, (ast.FunctionDef, ast.Pass))
 
 
-def statement_lines(code: types.CodeType) -> dict[int, int]:
+def statement_lines(lines: list[str], first: int) -> dict[int, int]:
     """For each line of a function, the first line of the statement it belongs to.
 
     Empty where the source cannot be parsed alone, as for a lambda inside of a call;
     then every line counts as its own statement.
     """
     try:
-        lines, first = inspect.getsourcelines(code)
         tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
+    except SyntaxError:
         return {}
     table: dict[int, int] = {}
     for node in ast.walk(tree):

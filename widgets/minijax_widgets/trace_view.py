@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from minijax.explain.recording import span_text
 from minijax.explain.trace import (
+    LineRuns,
     Name,
     TraceRecording,
     TraceStep,
@@ -55,10 +57,15 @@ class TraceView(View):
 
     recording: TraceRecording
 
-    def __init__(self, recording: TraceRecording) -> None:
-        super().__init__(recording)
-        self.jaxpr = JaxprView(recording.jaxpr)
-        self.runs = {(runs.source, runs.line): runs for runs in recording.lines}
+    @functools.cached_property
+    def jaxpr(self) -> JaxprView:
+        """The jaxpr that was written."""
+        return JaxprView(self.recording.jaxpr)
+
+    @functools.cached_property
+    def runs(self) -> dict[tuple[int, int], LineRuns]:
+        """How often each line ran."""
+        return {(runs.source, runs.line): runs for runs in self.recording.lines}
 
     # ---- text ----------------------------------------------------------------------
 

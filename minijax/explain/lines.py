@@ -1,0 +1,255 @@
+"""Python tells which lines of the user's functions run, at a price that can be paid.
+
+Python 3.12 and later ask the interpreter for events of the user's functions only
+(`sys.monitoring`); all other code runs at its full speed. Python 3.11 has `sys.settrace`
+alone, which makes every function slower that runs while it is on, minijax's own too. So
+it is switched off while one of minijax's operations runs, and comes back when that
+operation ends: nothing of the user's can run in between.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os.path
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Protocol
+
+from minijax import source_info
+from minijax.config import state
+from minijax.pjit import JitFunction
+
+PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+# Rooms whose functions run nothing of the user's, but for those that are given it: by
+# a parameter of one of these names, or to an object that these files make of it.
+OPERATIONS = ("avals.py", "events.py", "nn", "numpy", "primitives", "random")
+GIVEN = {"_dot_general", "branches", "f", "fn", "fun", "func", "func1d", "function", "funclist"}
+GIVEN |= {"funcs", "mask_func", "mode", "pyfunc"}
+MAKERS = ("ufunc_api.py", "vectorizing.py")
+PAUSES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class Watcher(Protocol):
+    """Who listens. All methods are called in the thread that is watched."""
+
+    def follows(self, code: CodeType) -> bool:
+        """Whether a function is to be followed."""
+
+    def enters(self, frame: FrameType) -> None:
+        """A followed function begins, or goes on after a `yield`."""
+
+    def line(self, frame: FrameType, line: int) -> None:
+        """A line of a followed function is about to run."""
+
+    def leaves(self, frame: FrameType) -> None:
+        """A followed function ends, also by an exception, or stops at a `yield`."""
+
+
+def watching(watcher: Watcher) -> Any:
+    """Context manager: `watcher` hears of the lines that this thread runs inside."""
+    if sys.version_info >= (3, 12):
+        tool = free_tool()
+        if tool is not None:
+            return Monitoring(watcher, tool)
+    return Tracing(watcher)
+
+
+# ---- sys.settrace -------------------------------------------------------------------
+
+OTHER, FOLLOWED, OPERATION, JITTED = range(4)
+
+
+class Tracing:
+    """Lines by `sys.settrace`, which is off while an operation of minijax runs."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+        self.kinds: dict[CodeType, int] = {}
+        # Bound once: Python would make a new object at each mention.
+        self.begin: Callable[..., Any] = self.on_call
+        self.go_on: Callable[..., Any] = self.on_event
+        self.line = watcher.line
+        self.pause = pause_until(functools.partial(sys.settrace, self.begin))
+        self.guarded = 0  # running functions of the user that may handle an exception
+
+    def __enter__(self) -> None:
+        self.before = sys.gettrace()
+        # A trace of the user's own class runs inside of minijax's operations.
+        self.guarded = len(state.replaced)
+        sys.settrace(self.begin)
+
+    def __exit__(self, *exception: Any) -> None:
+        # Frames that an exception keeps alive may end later.
+        self.pause.__del__ = nothing
+        sys.settrace(self.before)
+
+    def on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Python begins a function."""
+        code = frame.f_code
+        kind = self.kinds.get(code)
+        if kind is None:
+            kind = self.kinds[code] = self.kind_of(code)
+        if kind == OTHER:
+            return None
+        if kind == FOLLOWED:
+            # The frame of a function that raised lives on while somebody handles the
+            # exception, and with it the pause that it began.
+            if code.co_exceptiontable:
+                self.guarded += 1
+            self.watcher.enters(frame)
+            return self.go_on
+        if self.guarded or kind == JITTED and not is_own(frame.f_locals.get("self")):
+            return None
+        sys.settrace(None)
+        return self.pause()
+
+    def on_event(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Python begins a line, or ends a function, that is followed."""
+        if event == "line":
+            self.line(frame, frame.f_lineno)
+        elif event == "return":
+            if frame.f_code.co_exceptiontable:
+                self.guarded -= 1
+            self.watcher.leaves(frame)
+        return self.go_on
+
+    def kind_of(self, code: CodeType) -> int:
+        """What is to be done with a function."""
+        if is_operation(code):
+            return OPERATION
+        if code in JIT_CALLS:
+            return JITTED
+        if self.watcher.follows(code):
+            return FOLLOWED
+        self.leave_alone(code)
+        return OTHER
+
+    def leave_alone(self, code: CodeType) -> None:
+        """The functions inside of one that was given a function may call it, too."""
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                self.kinds[inner] = OTHER
+                self.leave_alone(inner)
+
+def pause_until(end: Callable[[], Any]) -> Any:
+    """A class whose instances call `end` when they are dropped.
+
+    One stands in an operation's frame as its tracing function, and Python drops it when
+    the operation returns, since nothing else holds the frame. `end` is called without
+    a function of Python around it, which would cost as much as all the rest.
+    """
+    return type("Pause", (), {"__slots__": (), "__del__": end, "__call__": nothing})
+
+
+def nothing(*args: Any) -> None:
+    """Does nothing."""
+
+
+JIT_CALLS = {JitFunction.__call__.__code__, JitFunction._call.__code__}
+
+
+def is_own(function: Any) -> bool:
+    """Whether a jitted function is one of minijax's, such as `jnp.where`."""
+    code = getattr(getattr(function, "_fun", None), "__code__", None)
+    return code is not None and is_operation(code)
+
+
+def is_operation(code: CodeType) -> bool:
+    """Whether nothing of the user's can run while a function runs."""
+    if code.co_flags & PAUSES:
+        return False  # its frame lives on between two values
+    if not code.co_filename.startswith(PACKAGE):
+        return False
+    parts = code.co_filename[len(PACKAGE) :].split(os.sep)
+    if parts[0] not in OPERATIONS or parts[-1] in MAKERS:
+        return False
+    count = code.co_argcount + code.co_kwonlyargcount
+    return GIVEN.isdisjoint(code.co_varnames[:count])
+
+
+# ---- sys.monitoring -----------------------------------------------------------------
+
+
+def free_tool() -> int | None:
+    """An id that no debugger or profiler uses; None if there is none left."""
+    for tool in (4, 3):
+        if sys.monitoring.get_tool(tool) is None:  # type: ignore[attr-defined]
+            return tool
+    return None
+
+
+class Monitoring:
+    """Lines by `sys.monitoring`: only functions that are followed cost anything."""
+
+    def __init__(self, watcher: Watcher, tool: int) -> None:
+        self.watcher = watcher
+        self.tool = tool
+        self.monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
+        self.followed: set[CodeType] = set()
+
+    def __enter__(self) -> None:
+        monitoring, events = self.monitoring, self.monitoring.events
+        self.thread = threading.get_ident()
+        self.local = (
+            events.LINE | events.PY_RETURN | events.PY_YIELD | events.PY_RESUME
+        )
+        self.calls = {
+            events.PY_START: self.on_start,
+            events.PY_RESUME: self.on_resume,
+            events.LINE: self.on_line,
+            events.PY_RETURN: self.on_end,
+            events.PY_YIELD: self.on_end,
+            events.PY_UNWIND: self.on_end,
+            events.PY_THROW: self.on_resume,
+        }
+        monitoring.use_tool_id(self.tool, "minijax")
+        for event, call in self.calls.items():
+            monitoring.register_callback(self.tool, event, call)
+        everywhere = events.PY_START | events.PY_UNWIND | events.PY_THROW
+        monitoring.set_events(self.tool, everywhere)
+        # What was switched off for the last recording is wanted again.
+        monitoring.restart_events()
+
+    def __exit__(self, *exception: Any) -> None:
+        monitoring = self.monitoring
+        monitoring.set_events(self.tool, 0)
+        for code in self.followed:
+            monitoring.set_local_events(self.tool, code, 0)
+        for event in self.calls:
+            monitoring.register_callback(self.tool, event, None)
+        monitoring.free_tool_id(self.tool)
+
+    def on_start(self, code: CodeType, offset: int) -> Any:
+        """A function begins."""
+        if threading.get_ident() != self.thread:
+            return None
+        if code not in self.followed:
+            if not self.watcher.follows(code):
+                return self.monitoring.DISABLE
+            self.followed.add(code)
+            self.monitoring.set_local_events(self.tool, code, self.local)
+        self.watcher.enters(sys._getframe(1))
+        return None
+
+    def on_resume(self, code: CodeType, *where: Any) -> None:
+        """A generator goes on."""
+        if code in self.followed and threading.get_ident() == self.thread:
+            frame = sys._getframe(1)
+            self.watcher.enters(frame)
+            if code.co_name == "<genexpr>":
+                # It is one line, which begins anew with each value.
+                self.watcher.line(frame, frame.f_lineno)
+
+    def on_line(self, code: CodeType, line: int) -> None:
+        """A line is about to run."""
+        if threading.get_ident() == self.thread:
+            self.watcher.line(sys._getframe(1), line)
+
+    def on_end(self, code: CodeType, *what: Any) -> None:
+        """A function ends or yields."""
+        if code in self.followed and threading.get_ident() == self.thread:
+            self.watcher.leaves(sys._getframe(1))
