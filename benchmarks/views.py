@@ -1,6 +1,6 @@
 """How long views take: first paint and steps in a browser, and what recording costs.
 
-    python benchmarks/views.py [--write]
+    python benchmarks/views.py [--write] [--costs]
 
 Needs chromium and the playwright wheel. Times are wall-clock medians on one machine.
 """
@@ -22,6 +22,10 @@ import numpy as np
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+from minijax import nn
+from minijax.explain import causes
+from minijax.explain.jaxpr import record_jaxpr
+from minijax.explain.keys import record_keys
 from minijax.explain.trace import record_trace
 
 HERE = Path(__file__).parent
@@ -83,27 +87,96 @@ def in_browser(view: Any, browser: Any) -> tuple[float, float]:
     return statistics.median(paints), statistics.median(steps)
 
 
-def recording_cost(equations: int) -> float:
+def network(layers: int) -> Any:
+    """A function of the kind that people trace: layers with a norm."""
+
+    def layer(x, w, b):
+        h = nn.gelu(x @ w + b)
+        mean = jnp.mean(h, axis=-1, keepdims=True)
+        scale = jnp.sqrt(jnp.var(h, axis=-1, keepdims=True) + 1e-5)
+        return jnp.where(x > 0, (h - mean) / scale, x)
+
+    def f(x):
+        w, b = jnp.ones((4, 4)), jnp.zeros(4)
+        for _ in range(layers):
+            x = layer(x, w, b)
+        return nn.softmax(x)
+
+    return f
+
+
+def with_causes(function: Any) -> None:
+    """Traces, and keeps the cause of each equation."""
+    with causes.recording():
+        minijax.make_jaxpr(function)(X)
+    causes.forget()
+
+
+def ratio(make: Any, size: int, record: Any) -> float:
     """The time of a recorded trace, over that of the plain one."""
     ratios = []
-    for _ in range(5):
+    for _ in range(15):
         # Functions of their own: a program that was traced is kept.
-        start = time.perf_counter()
-        minijax.make_jaxpr(program(equations))(X)
-        between = time.perf_counter()
-        record_trace(program(equations), X)
-        ratios.append((time.perf_counter() - between) / (between - start))
+        plain, recorded = make(size), make(size)
+        start = time.process_time()
+        minijax.make_jaxpr(plain)(X)
+        between = time.process_time()
+        record(recorded)
+        ratios.append((time.process_time() - between) / (between - start))
     return statistics.median(ratios)
 
 
-def main() -> None:
-    """Measures, prints a table, and writes it on request."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+RECORDED = {
+    "`see.trace`, recorded": lambda f: record_trace(f, X),
+    "causes of equations, recorded": with_causes,
+    "`see.keys`, recorded": lambda f: record_keys(f, X),
+    "`see.trace`, recorded and put into words": lambda f: record_trace(f, X).steps,
+    "`see.jaxpr`, put into words": lambda f: record_jaxpr(minijax.make_jaxpr(f)(X)),
+    "JAX's text: `str(make_jaxpr(f)(x))`": lambda f: str(minijax.make_jaxpr(f)(X)),
+}
+PROGRAMS = (("500 cheap", program, 500), ("2,000 cheap", program, 2_000))
+PROGRAMS += (("network of 20 layers", network, 20),)
+
+
+def recording_costs() -> list[str]:
+    """A table of what recording costs, in plain traces of the same function."""
+    rows = [
+        "| times a plain trace | " + " | ".join(name for name, _, _ in PROGRAMS) + " |",
+        "|---|" + "---:|" * len(PROGRAMS),
+    ]
+    for name, record in RECORDED.items():
+        costs = [f"{ratio(make, size, record):.1f}" for _, make, size in PROGRAMS]
+        rows.append(f"| {name} | " + " | ".join(costs) + " |")
+    return rows
+
+
+def watched_call() -> float:
+    """The time of a call that `see.cache` watches, over that of one it does not."""
+    function = minijax.jit(lambda x, n: x * n)
+    function(X, 2.0)
+
+    def seconds() -> float:
+        start = time.process_time()
+        for _ in range(2_000):
+            function(X, 2.0)
+        return time.process_time() - start
+
+    ratios = []
+    for _ in range(9):
+        plain = seconds()
+        with see.cache(function):
+            ratios.append(seconds() / plain)
+    return statistics.median(ratios)
+
+
+def in_browsers() -> list[str]:
+    """The table of first paints and steps."""
     from playwright.sync_api import sync_playwright
 
-    rows = []
+    rows = [
+        "| view | first paint, ms | aim | step, ms | aim | HTML, KiB |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     path = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -119,26 +192,44 @@ def main() -> None:
                     f"{step:.1f} | {step_aim} | {size:.0f} |"
                 )
         browser.close()
-    cost = recording_cost(2_000)
-    text = "\n".join(
-        [
-            "# How long views take",
+    return rows
+
+
+def written(title: str, lines: list[str]) -> None:
+    """Puts a section into VIEWS.md in the place of the one of that title."""
+    path = HERE / "VIEWS.md"
+    sections = path.read_text(encoding="utf-8").split("\n## ")
+    section = "\n".join([title, "", *lines, ""])
+    kept = [part for part in sections[1:] if not part.startswith(f"{title}\n")]
+    text = "\n## ".join([sections[0], *sorted([*kept, section])])
+    path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Measures, prints tables, and writes them on request."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--costs", action="store_true", help="no browser")
+    options = parser.parse_args()
+    python = ".".join(platform.python_version_tuple()[:2])
+    call = watched_call()
+    sections = {
+        f"What recording costs, Python {python}": [
+            f"{date.today()}. Aim: 2. Cheap equations are `sin` and `mul`, 5 us each; "
+            "words wait until somebody looks.",
             "",
-            f"{date.today()}, Python {platform.python_version()}, Chromium, 2 cores. "
-            "Made by `python benchmarks/views.py --write`; medians.",
+            *recording_costs(),
             "",
-            "| view | first paint, ms | aim | step, ms | aim | HTML, KiB |",
-            "|---|---:|---:|---:|---:|---:|",
-            *rows,
-            "",
-            f"A trace recorded by `see.trace`, with its jaxpr printed, takes {cost:.1f}"
-            " times the plain one (aim: 2).",
-            "",
+            f"While `see.cache` watches, a call that hits takes {call:.1f} times as "
+            "long."
         ]
-    )
-    print(text)
-    if write:
-        (HERE / "VIEWS.md").write_text(text, encoding="utf-8")
+    }
+    if not options.costs:
+        sections["First paint and steps"] = [f"{date.today()}.", "", *in_browsers()]
+    for title, lines in sections.items():
+        print("\n".join([f"## {title}", "", *lines, ""]))
+        if options.write:
+            written(title, lines)
 
 
 if __name__ == "__main__":

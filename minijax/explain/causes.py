@@ -10,14 +10,16 @@ outermost first. The rules are read off the Python stack at the moment of the ev
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from minijax import events
+from minijax import events, source_info
 from minijax.explain.source import short_path
 from minijax.interpreters import ad, batching
 
@@ -52,6 +54,9 @@ class Cause:
     transformations: list[str]
 
 
+# Running rules, the innermost first, each with the transformation that it serves.
+Rules = list[tuple[Rule, str]]
+
 # The equations stand beside their causes: an id is one's own only while one lives.
 _causes: dict[int, tuple[Any, Cause]] = {}
 _MOST = 200_000
@@ -62,6 +67,7 @@ def recording() -> Iterator[None]:
     """Context manager: equations that are written inside keep their causes."""
     with events.subscribe(_listen):
         yield
+    _known.frame = None  # frames keep what their functions held
 
 
 def cause_of(eqn: Any) -> Cause | None:
@@ -84,29 +90,79 @@ def _listen(name: str, data: dict[str, Any]) -> None:
     _causes[id(eqn)] = (eqn, cause_now(sys._getframe(2)))
 
 
+class _Known(threading.local):
+    """The function of the user that ran last, and the rules that run around it.
+
+    What is around a running function stays the same while it runs, so the frames there
+    are looked at once, and not again for each of its operations.
+    """
+
+    frame: FrameType | None = None
+    rules: Rules = []
+    cause = Cause([], [])
+
+
+_known = _Known()
+_of_user: dict[CodeType, bool] = {}
+
+
 def cause_now(frame: FrameType | None) -> Cause:
     """The cause of what is being written, from the Python stack."""
-    rules: list[Rule] = []
-    transformations: list[str] = []
+    rules: Rules = []
     inner: FrameType | None = None
+    users: FrameType | None = None
+    inside = 0
     while frame is not None:
-        caller = CALLERS.get(frame.f_code)
-        if caller is not None and inner is not None:
-            kind, transformation = caller
-            is_rule = inner.f_code not in CALLERS and not is_machinery(inner)
-            if is_rule:
-                code = inner.f_code
-                if code.co_name == "accum":
-                    kind = "sum of cotangents"
-                primitive = str(frame.f_locals.get("primitive"))
-                file = short_path(Path(code.co_filename))
-                rules.append(Rule(kind, primitive, file, code.co_firstlineno))
-                if not transformations or transformations[-1] != transformation:
-                    transformations.append(transformation)
-        if frame.f_code.co_name not in ("<listcomp>", "<genexpr>"):
+        code = frame.f_code
+        if frame is _known.frame:
+            return from_rules(rules + _known.rules) if rules else _known.cause
+        if code in CALLERS:
+            if inner is not None and is_rule(inner):
+                kind, transformation = CALLERS[code]
+                rules.append((rule_that_runs(kind, frame, inner), transformation))
+        elif users is None and is_users(code):
+            users, inside = frame, len(rules)
+        if code.co_name not in ("<listcomp>", "<genexpr>"):
             inner = frame
         frame = frame.f_back
-    return Cause(rules, transformations[::-1])
+    if users is not None:
+        _known.frame, _known.rules = users, rules[inside:]
+        _known.cause = from_rules(_known.rules)
+    return from_rules(rules)
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether a function is the user's and what is around it stays while it runs."""
+    found = _of_user.get(code)
+    if found is None:
+        pauses = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE)
+        found = source_info.is_user_filename(code.co_filename) and not pauses
+        _of_user[code] = found
+    return found
+
+
+def is_rule(frame: FrameType) -> bool:
+    """Whether the function that a caller of rules has called is a rule."""
+    return frame.f_code not in CALLERS and not is_machinery(frame)
+
+
+def rule_that_runs(kind: str, caller: FrameType, frame: FrameType) -> Rule:
+    """The rule that runs in `frame`, called by `caller`."""
+    code = frame.f_code
+    if code.co_name == "accum":
+        kind = "sum of cotangents"
+    primitive = str(caller.f_locals.get("primitive"))
+    file = short_path(Path(code.co_filename))
+    return Rule(kind, primitive, file, code.co_firstlineno)
+
+
+def from_rules(rules: Rules) -> Cause:
+    """The cause that running rules are, the innermost first."""
+    transformations: list[str] = []
+    for _, transformation in rules:
+        if not transformations or transformations[-1] != transformation:
+            transformations.append(transformation)
+    return Cause([rule for rule, _ in rules], transformations[::-1])
 
 
 MACHINERY = {

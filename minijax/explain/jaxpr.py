@@ -183,7 +183,7 @@ class Recorder:
                 continue
             operands.append(self.variable_ids[atom])
             uses = self.variables[self.variable_ids[atom]].uses
-            if number not in uses:
+            if not uses or uses[-1] != number:
                 uses.append(number)
         programs = list(jaxprs_in_params(dict(sorted(eqn.params.items()))))
         equation = Equation(

@@ -1,10 +1,10 @@
 """Python tells which lines of the user's functions run, at a price that can be paid.
 
 Python 3.12 and later ask the interpreter for events of the user's functions only
-(`sys.monitoring`); all other code runs at its full speed. Python 3.11 has `sys.settrace`
-alone, which makes every function slower that runs while it is on, minijax's own too. So
-it is switched off while one of minijax's operations runs, and comes back when that
-operation ends: nothing of the user's can run in between.
+(`sys.monitoring`); all other code runs at its full speed. Python 3.11 has nothing but
+`sys.settrace`, which makes every function slower that runs while it is on, minijax's
+own too. So it is switched off while one of minijax's operations runs, and comes back
+when that operation ends: nothing of the user's can run in between.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Protocol
 
-from minijax import source_info
 from minijax.config import state
+from minijax.numpy.ufunc_api import ufunc
 from minijax.pjit import JitFunction
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 # Rooms whose functions run nothing of the user's, but for those that are given it: by
-# a parameter of one of these names, or to an object that these files make of it.
+# a parameter of one of these names, or kept for later by functions of this file.
 OPERATIONS = ("avals.py", "events.py", "nn", "numpy", "primitives", "random")
-GIVEN = {"_dot_general", "branches", "f", "fn", "fun", "func", "func1d", "function", "funclist"}
-GIVEN |= {"funcs", "mask_func", "mode", "pyfunc"}
-MAKERS = ("ufunc_api.py", "vectorizing.py")
+GIVEN = {"f", "fn", "fun", "func", "func1d", "funclist", "funcs", "function", "mode"}
+GIVEN |= {"_dot_general", "branches", "mask_func", "pyfunc"}
+KEEPS = "vectorizing.py"
 PAUSES = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -60,7 +60,7 @@ def watching(watcher: Watcher) -> Any:
 
 # ---- sys.settrace -------------------------------------------------------------------
 
-OTHER, FOLLOWED, OPERATION, JITTED = range(4)
+OTHER, FOLLOWED, OPERATION, GIVEN_ONE, HOLDER = range(5)
 
 
 class Tracing:
@@ -74,7 +74,8 @@ class Tracing:
         self.go_on: Callable[..., Any] = self.on_event
         self.line = watcher.line
         self.pause = pause_until(functools.partial(sys.settrace, self.begin))
-        self.guarded = 0  # running functions of the user that may handle an exception
+        # Running functions that may handle an exception, or were given a function.
+        self.guarded = 0
 
     def __enter__(self) -> None:
         self.before = sys.gettrace()
@@ -102,10 +103,26 @@ class Tracing:
                 self.guarded += 1
             self.watcher.enters(frame)
             return self.go_on
-        if self.guarded or kind == JITTED and not is_own(frame.f_locals.get("self")):
+        if kind == HOLDER:
+            holder = frame.f_locals.get("self")
+            if not is_own(holder):
+                if isinstance(holder, JitFunction):
+                    return None  # the user's function begins inside, as any other
+                kind = GIVEN_ONE
+        if kind == GIVEN_ONE:
+            self.guarded += 1
+            frame.f_trace_lines = False
+            return self.on_end
+        if self.guarded:
             return None
         sys.settrace(None)
         return self.pause()
+
+    def on_end(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """An operation that was given a function ends."""
+        if event == "return":
+            self.guarded -= 1
+        return self.on_end
 
     def on_event(self, frame: FrameType, event: str, arg: Any) -> Any:
         """Python begins a line, or ends a function, that is followed."""
@@ -119,21 +136,14 @@ class Tracing:
 
     def kind_of(self, code: CodeType) -> int:
         """What is to be done with a function."""
+        if code in HOLDERS:
+            return HOLDER
         if is_operation(code):
             return OPERATION
-        if code in JIT_CALLS:
-            return JITTED
-        if self.watcher.follows(code):
-            return FOLLOWED
-        self.leave_alone(code)
-        return OTHER
+        if room_of(code) in OPERATIONS and not code.co_flags & PAUSES:
+            return GIVEN_ONE
+        return FOLLOWED if self.watcher.follows(code) else OTHER
 
-    def leave_alone(self, code: CodeType) -> None:
-        """The functions inside of one that was given a function may call it, too."""
-        for inner in code.co_consts:
-            if isinstance(inner, CodeType):
-                self.kinds[inner] = OTHER
-                self.leave_alone(inner)
 
 def pause_until(end: Callable[[], Any]) -> Any:
     """A class whose instances call `end` when they are dropped.
@@ -149,26 +159,34 @@ def nothing(*args: Any) -> None:
     """Does nothing."""
 
 
-JIT_CALLS = {JitFunction.__call__.__code__, JitFunction._call.__code__}
+# Methods of objects that hold a function, the user's or one of minijax's own.
+HOLDERS = {JitFunction.__call__.__code__, JitFunction._call.__code__}
+HOLDERS |= {m.__code__ for m in vars(ufunc).values() if inspect.isfunction(m)}
 
 
-def is_own(function: Any) -> bool:
-    """Whether a jitted function is one of minijax's, such as `jnp.where`."""
-    code = getattr(getattr(function, "_fun", None), "__code__", None)
+def is_own(holder: Any) -> bool:
+    """Whether the held function is one of minijax's, as that of `jnp.add`."""
+    function = getattr(holder, "_fun", None) or getattr(holder, "_func", None)
+    code = getattr(function, "__code__", None)
     return code is not None and is_operation(code)
 
 
+@functools.lru_cache(maxsize=4096)
 def is_operation(code: CodeType) -> bool:
     """Whether nothing of the user's can run while a function runs."""
     if code.co_flags & PAUSES:
         return False  # its frame lives on between two values
-    if not code.co_filename.startswith(PACKAGE):
-        return False
-    parts = code.co_filename[len(PACKAGE) :].split(os.sep)
-    if parts[0] not in OPERATIONS or parts[-1] in MAKERS:
+    if room_of(code) not in OPERATIONS or code.co_filename.endswith(KEEPS):
         return False
     count = code.co_argcount + code.co_kwonlyargcount
     return GIVEN.isdisjoint(code.co_varnames[:count])
+
+
+def room_of(code: CodeType) -> str:
+    """The room of minijax that a function is in; "" for another."""
+    if not code.co_filename.startswith(PACKAGE):
+        return ""
+    return code.co_filename[len(PACKAGE) :].split(os.sep)[0]
 
 
 # ---- sys.monitoring -----------------------------------------------------------------

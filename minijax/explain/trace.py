@@ -140,8 +140,8 @@ class _Watch:
             function = function.__wrapped__
         self.function = function
         self.sources = Sources()
-        # Steps, and equations that are to be made steps; where each happened. Two lists:
-        # a pair for each equation would be one more object for the garbage collector.
+        # Steps, and equations that are to be made steps; where each happened. In two
+        # lists: a pair for each would be one more object for the garbage collector.
         self.happened: list[TraceStep | JaxprEqn] = []
         self.places: list[tuple[int, str]] = []
         self.named: dict[int, list[Held]] = {}  # what names hold since a step
@@ -170,7 +170,8 @@ class _Watch:
         @functools.wraps(self.function)
         def fresh(*arguments: Any, **named: Any) -> Any:
             # A function of its own: a kept program would show nothing.
-            return self.function(*arguments, **named)
+            with lines.watching(self):
+                return self.function(*arguments, **named)
 
         closed: ClosedJaxpr | None = None
         with self.watching():
@@ -189,9 +190,9 @@ class _Watch:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Listens to Python's lines and to the trace's equations."""
+        """Listens to what is printed and to the trace's equations."""
         with contextlib.redirect_stdout(_Printed(self)):
-            with events.subscribe(self.listen), lines.watching(self):
+            with events.subscribe(self.listen):
                 yield
 
     # ---- Python --------------------------------------------------------------------
@@ -457,7 +458,8 @@ def names_of_values(function: Callable[..., Any]) -> dict[int, str]:
     code = getattr(function, "__code__", None)
     if code is None:
         return known
-    for name, cell in zip(code.co_freevars, getattr(function, "__closure__", None) or ()):
+    cells = getattr(function, "__closure__", None) or ()
+    for name, cell in zip(code.co_freevars, cells):
         with contextlib.suppress(ValueError):
             known[id(cell.cell_contents)] = f"{name}, closed over"
     for name in code.co_names:
