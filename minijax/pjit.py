@@ -40,6 +40,7 @@ from minijax.interpreters import (
     batching,
     discharge,
     dispatch,
+    inlining,
     mlir,
     partial_eval,
     rematerialize,
@@ -416,7 +417,7 @@ def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
 def _jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
     """Inlined functions leave no equation; refs closed over become arguments."""
     if params["inline"]:
-        return partial_eval.inline_jaxpr(trace, params["jaxpr"], args)
+        return inlining.inline_jaxpr(trace, params["jaxpr"], args)
     opened, refs = discharge.hoist_refs(params["jaxpr"])
     if refs:
         return jit_p.bind(*args, *refs, **changed(params, opened))

@@ -429,7 +429,7 @@ def _first_parameter(fun: Callable) -> str:
 def _listed(differences: Sequence[str]) -> str:
     if len(differences) == 1:
         text = differences[0]
-        return f"{text[0].upper()}{text[1:]}.\n"
+        return (f"T{text[1:]}" if text.startswith("the ") else text) + ".\n"
     lines = "".join(f"  * {text};\n" for text in differences[:-1])
     return f"{lines}  * {differences[-1]}.\n"
 

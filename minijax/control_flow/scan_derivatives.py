@@ -32,11 +32,13 @@ from minijax.control_flow.closed_calls import closed_call_p
 from minijax.control_flow.scan_primitive import scan_p
 from minijax.core import (
     AbstractRef,
+    AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
     Var,
     get_aval,
     jaxpr_as_fun,
+    mapped_aval,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
@@ -351,15 +353,16 @@ def _scan_transpose(
     starts = [zeros_of(x.aval) for x in const_sums]
     counts = (len(values), len(const_refs), len(const_sums), len(row_refs))
     # A row's cotangent is computed for every row of it, wanted or not.
-    transposed = _transposed(jaxpr, num_carry, counts, len(row_sums), zero_ys)
+    state_now = [*values, *const_refs, *starts, *ct_carry]
+    rows = [*row_refs, *given_ys, *row_values]
+    in_avals = [get_aval(x) for x in state_now]
+    in_avals += [mapped_aval(length, 0, get_aval(x)) for x in rows]
+    transposed = _transposed(
+        jaxpr, num_carry, counts, len(row_sums), zero_ys, tuple(in_avals)
+    )
     outputs = scan_p.bind(
-        *values,
-        *const_refs,
-        *starts,
-        *ct_carry,
-        *row_refs,
-        *given_ys,
-        *row_values,
+        *state_now,
+        *rows,
         jaxpr=transposed,
         num_consts=len(values) + len(const_refs),
         num_carry=len(starts) + num_carry,
@@ -386,28 +389,13 @@ def _transposed(
     counts: tuple[int, int, int, int],
     num_row_sums: int,
     zero_ys: tuple[bool, ...],
+    in_avals: tuple[AbstractValue, ...],
 ) -> ClosedJaxpr:
     num_values, num_const_refs, num_sums, num_row_refs = counts
-    avals = jaxpr.in_avals
-    consts, carry, xs = split_list(
-        avals, num_values + num_const_refs + num_sums, num_carry
-    )
-    value_avals, ref_avals, sum_avals = split_list(consts, num_values, num_const_refs)
-    row_refs, row_sums, row_values = split_list(xs, num_row_refs, num_row_sums)
-    y_avals = [
-        aval.to_ct_aval()
-        for aval, zero in zip(jaxpr.out_avals[num_carry:], zero_ys)
-        if not zero
-    ]
-    ct_avals = [aval.to_ct_aval() for aval in [*sum_avals, *carry]]
-    in_avals = [
-        *value_avals,
-        *(aval.to_ct_aval() for aval in ref_avals),
-        *ct_avals,
-        *(aval.to_ct_aval() for aval in row_refs),
-        *y_avals,
-        *row_values,
-    ]
+    num_consts = num_values + num_const_refs + num_sums
+    consts, carry, xs = split_list(jaxpr.in_avals, num_consts, num_carry)
+    _, ref_avals, sum_avals = split_list(consts, num_values, num_const_refs)
+    row_refs, row_sums, _ = split_list(xs, num_row_refs, num_row_sums)
 
     def transposed(*args: Any) -> list[Any]:
         values, refs, sums, cts, rows, given, kept = split_list(
@@ -417,7 +405,7 @@ def _transposed(
             num_sums,
             num_carry,
             num_row_refs,
-            len(y_avals),
+            len(zero_ys) - sum(zero_ys),
         )
         of_consts = [Accumulator(a.to_ct_aval(), x) for a, x in zip(sum_avals, sums)]
         of_carry = [Accumulator(a.to_ct_aval()) for a in carry]

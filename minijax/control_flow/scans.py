@@ -8,7 +8,6 @@ In JAX: `lax/control_flow/loops.py`, `scan`, `map`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -154,7 +153,7 @@ def _length(xs: Sequence[Any], length: Any) -> int:
     sizes = [aval.shape[0] for aval in avals]
     if length is not None:
         length = concrete_or_error(
-            operator.index,
+            int,
             length,
             "The `length` argument to `scan` expects a concrete `int` value. For a "
             "number of steps that is known only when the program runs use "
@@ -269,18 +268,25 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     count = get_aval(leaves[0]).shape[0] if leaves else 0
     batches = count // batch_size if batch_size else 0
     whole = batches * batch_size
-    rest = [slicing.slice_in_dim(x, whole, count) for x in leaves]
+    rows, rest = [], []
+    for x in leaves:
+        if batches:
+            shape = (batches, batch_size, *get_aval(x).shape[1:])
+            rows.append(shaping.reshape(_rows(x, 0, whole), shape))
+        if whole < count or not batches:
+            rest.append(_rows(x, whole, count))
     if not batches:
         return vmap(f)(tree_unflatten(tree, rest))
-    rows = [
-        shaping.reshape(
-            x if whole == count else slicing.slice_in_dim(x, 0, whole),
-            (batches, batch_size, *get_aval(x).shape[1:]),
-        )
-        for x in leaves
-    ]
     ys = scan(lambda _, x: ((), vmap(f)(x)), (), tree_unflatten(tree, rows))[1]
     if whole == count:
         return tree_map(joined, ys)
     after = vmap(f)(tree_unflatten(tree, rest))
     return tree_map(lambda x, y: shaping.concatenate([joined(x), y], 0), ys, after)
+
+
+def _rows(x: Any, start: int, stop: int) -> Any:
+    shape = get_aval(x).shape
+    if (start, stop) == (0, shape[0]):
+        return x
+    others = shape[1:]
+    return slicing.slice(x, (start, *(0 for _ in others)), (stop, *others))

@@ -22,6 +22,7 @@ from minijax.core import (
     Atom,
     ClosedJaxpr,
     DebugInfo,
+    DropVar,
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -38,7 +39,7 @@ from minijax.core import (
     type_of_application,
     weakref_lru_cache,
 )
-from minijax.effects import keeps_equation, of_program, positional, with_inputs
+from minijax.effects import keeps_equation, of_program, with_inputs
 from minijax.interpreters import leaks
 from minijax.interpreters.rule_tables import *  # noqa: F403
 
@@ -259,46 +260,6 @@ def trace_to_jaxpr(
 core.trace_function.append(trace_to_jaxpr)
 
 
-def inline_jaxpr(
-    trace: DynamicJaxprTrace, closed: ClosedJaxpr, args: Sequence[Any]
-) -> list[Any]:
-    """Copy the equations of a program into one that is being written.
-
-    They get the line of the caller: inlined functions are the library's own.
-    """
-    jaxpr = closed.jaxpr
-    env: dict[Var, Atom] = {}
-    for var, value in zip(jaxpr.constvars, closed.consts):
-        env[var] = trace.to_atom(value)
-    for var, arg in zip(jaxpr.invars, args):
-        env[var] = trace.to_atom(arg)
-    source = source_info.current()
-    for eqn in jaxpr.eqns:
-        invars = [v if type(v) is Literal else env[v] for v in eqn.invars]
-        staging = eqn.primitive.staging
-        if staging is not None and len(invars) == 1 and type(invars[0]) is Literal:
-            # With a literal as its argument there may be nothing to write.
-            literal = DynamicJaxprTracer(trace, invars[0].aval, invars[0])
-            staged = staging(trace, [literal], eqn.params)
-            if staged is not NotImplemented:
-                env[eqn.outvars[0]] = staged.atom
-                continue
-        outvars = []
-        for old in eqn.outvars:
-            new = Var(old.aval)
-            env[old] = new
-            outvars.append(new)
-        effects = eqn.effects
-        if effects:
-            effects = with_inputs(positional(effects, eqn.invars), invars)
-        copy = JaxprEqn(invars, outvars, eqn.primitive, eqn.params, effects, source)
-        trace.eqns.append(copy)
-        if events.subscribers:
-            events.emit("bind", trace=trace, eqn=copy)
-    out = [v if type(v) is Literal else env[v] for v in jaxpr.outvars]
-    return [DynamicJaxprTracer(trace, atom.aval, atom) for atom in out]
-
-
 # ----------------------------------------------------------------------------------
 # What is known and what is not
 # ----------------------------------------------------------------------------------
@@ -395,8 +356,18 @@ def partial_eval_jaxpr(
     forwarded, new_residuals = split_forwarded(residuals, sources)
     known_outputs = [out for out, unknown in zip(outputs, unknown_out) if not unknown]
     known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
-    unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(unknown_jaxpr))
+    unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(_drop_unread(unknown_jaxpr)))
     return known, unknown_closed, unknown_out, forwarded
+
+
+def _drop_unread(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with results that nobody reads dropped: they are printed `_`."""
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars}.union(jaxpr.outvars)
+    eqns = [
+        eqn.replace(outvars=[v if v in read else DropVar(v.aval) for v in eqn.outvars])
+        for eqn in jaxpr.eqns
+    ]
+    return jaxpr.replace(eqns=eqns)
 
 
 def allowed_sources(

@@ -31,7 +31,6 @@ from minijax.numpy.arraylike import (
     ensure_arraylike_tuple,
 )
 from minijax.numpy.broadcasting import _where, broadcast_arrays
-from minijax.numpy.loops import switch
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
 
@@ -205,7 +204,7 @@ def _piecewise(
         return lambda v: creation.array(constant, dtype=x.dtype)
 
     branches = [branch(position) for position in range(len(condlist) + 1)]
-    return vectorizing.vectorize(switch, excluded=(1,))(chosen, branches, x)
+    return vectorizing.vectorize(lax.switch, excluded=(1,))(chosen, branches, x)
 
 
 # --------------------------------------------------------------------------

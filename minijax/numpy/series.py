@@ -26,7 +26,6 @@ from minijax.numpy import (
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.broadcasting import _where as where
 from minijax.numpy.joining import concatenate
-from minijax.numpy.loops import fold
 from minijax.numpy.promotion import (
     promote_args_inexact,
     promote_dtypes,
@@ -131,7 +130,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     p, x = promote_dtypes(p, x)
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     start = lax.full_like(x, 0, shape=shape, dtype=x.dtype)
-    return fold(lambda y, c: y * x + c, start, p, p.shape[0], unroll)
+    total, _ = lax.scan(lambda y, c: (y * x + c, None), start, p, unroll=unroll)
+    return total
 
 
 # --------------------------------------------------------------------------

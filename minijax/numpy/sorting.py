@@ -22,7 +22,6 @@ from minijax.numpy.arguments import (
     index_dtype,
 )
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
-from minijax.numpy.loops import fold
 from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.numpy.shaping import ravel, swapaxes
 
@@ -253,16 +252,17 @@ def _searchsorted_scan_impl(
     primitive = lax.le_to_p if side == "left" else lax.lt_to_p
     unsigned = np.uint64 if dtype == np.int64 else np.uint32
 
-    def halve(interval: tuple[Any, Any], _: Any) -> tuple[Any, Any]:
+    def halve(interval: tuple[Any, Any], _: Any) -> tuple[tuple[Any, Any], tuple]:
         low, high = interval
         middle = low + (high - low) // 2
         go_left = _total_order(primitive, query, sorted_arr[middle])
         low_next = lax.select(go_left, low, middle)
-        return low_next, lax.select(go_left, middle, high)
+        return (low_next, lax.select(go_left, middle, high)), ()
 
     steps = int(np.ceil(np.log2(size + 1)))
     start = (unsigned(0), unsigned(size))
-    _, high = fold(halve, start, None, steps, steps if unrolled else 1)
+    unroll = steps if unrolled else 1
+    (_, high), _ = lax.scan(halve, start, (), length=steps, unroll=unroll)
     return lax.convert_element_type(high, dtype)
 
 

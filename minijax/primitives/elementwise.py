@@ -115,7 +115,7 @@ add_any_p.type_rule = rules.standard_type_rule(
 
 def _add_any_batch(axis_data: Any, args: Any, dims: Any) -> Any:
     # Unlike `add`, it repeats nothing: both operands get the whole axis, in one place.
-    dim = dims[1] if dims[0] is rules.not_mapped else dims[0]
+    dim = dims[0] if dims[1] is rules.not_mapped else dims[1]
     x, y = (rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims))
     return add_any_p.bind(x, y), dim
 

@@ -266,7 +266,7 @@ def _swap_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
 def _swap_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
     place = _index_pieces(eqn.params["tree"], ref, leaves)
-    if context.name_of(eqn.outvars[0]) == "_":
+    if context.names.get(eqn.outvars[0]) == "_":
         return [*place, " <- ", value]
     return [eqn.outvars, ", ", *place, " <- ", *place, ", ", value]
 

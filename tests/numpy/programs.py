@@ -32,8 +32,6 @@ H = np.array([[1.5, 2.0], [0.25, -1.0]], np.float16)
 E = np.zeros((0, 3), np.float32)
 
 
-# Where minijax has no loops yet, functions that JAX writes with them print otherwise.
-LOOPS = hasattr(minijax.lax, "scan")
 
 
 # Other versions of jax print some programs otherwise; minijax prints as this one.

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.numpy.programs import BM, LOOPS, B, C, E, H, I, J, M, N, T, U, V, case, check
+from tests.numpy.programs import BM, B, C, E, H, I, J, M, N, T, U, V, case, check
 
 K = np.array([0, -1, 4, 9], np.int32)
 
@@ -43,13 +43,11 @@ SELECTIONS = [
         "piecewise",
         lambda np, x: np.piecewise(x, [x < 0, x > 2], [lambda v: -v, 5]),
         V,
-        text=LOOPS,
     ),
     case(
         "piecewise default",
         lambda np, x: np.piecewise(x, [x < 0], [lambda v, k: k * v, np.sin], 3),
         V,
-        text=LOOPS,
     ),
     case("piecewise counts", lambda np, x: np.piecewise(x, [x < 0], [1, 2, 3]), V),
 ]
@@ -153,43 +151,37 @@ TAKES = [
 ]
 
 SERIES = [
-    case("interp", lambda np, x, p: np.interp(x, p, p**2), V, np.sort(V), text=LOOPS),
-    case(
-        "interp scalar", lambda np, p: np.interp(1.0, p, p**2), np.sort(V), text=LOOPS
-    ),
+    case("interp", lambda np, x, p: np.interp(x, p, p**2), V, np.sort(V)),
+    case("interp scalar", lambda np, p: np.interp(1.0, p, p**2), np.sort(V)),
     case(
         "interp ints",
         lambda np, x: np.interp(x, np.arange(4), np.arange(4)),
         J,
-        text=LOOPS,
     ),
     case(
         "interp ends",
         lambda np, x, p: np.interp(x, p, p, -1, 1),
         V,
         np.sort(V)[1:3],
-        text=LOOPS,
     ),
     case(
         "interp extrapolate",
         lambda np, x, p: np.interp(x, p, 2 * p, "extrapolate", "extrapolate"),
         V,
         np.sort(V)[1:3],
-        text=LOOPS,
     ),
     case(
         "interp period",
         lambda np, x, p: np.interp(x, p, p, period=3.0),
         V,
         V,
-        text=LOOPS,
     ),
     case("interp word", lambda np, x: np.interp(x, x, x, "left"), V),
     case("interp shapes", lambda np, x: np.interp(x, x, x[1:]), V),
     case("interp complex", lambda np, x: np.interp(x, x, x), C),
-    case("polyval", lambda np, p, x: np.polyval(p, x), V, M, text=LOOPS),
-    case("polyval scalar", lambda np, p: np.polyval(p, 2), J, text=LOOPS),
-    case("polyval columns", lambda np, p, x: np.polyval(p, x[:4]), M, V, text=LOOPS),
+    case("polyval", lambda np, p, x: np.polyval(p, x), V, M),
+    case("polyval scalar", lambda np, p: np.polyval(p, 2), J),
+    case("polyval columns", lambda np, p, x: np.polyval(p, x[:4]), M, V),
     *(
         case(
             f"convolve {mode}", lambda np, x, y, m=mode: np.convolve(x, y, m), V, N[:1]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.numpy.programs import BM, LOOPS, B, C, E, I, J, M, N, T, U, V, case, check
+from tests.numpy.programs import BM, B, C, E, I, J, M, N, T, U, V, case, check
 
 DATA = {"float": M, "int": I, "nan": N, "bool": BM, "unsigned": U, "complex": C}
 
@@ -52,20 +52,17 @@ SEARCHES = [
             lambda np, a, v, m=method, s=side: np.searchsorted(a, v, side=s, method=m),
             SORTED,
             np.array([[-1.0, 0.0, 3.0], [9.0, np.nan, -9.0]], np.float32),
-            text=method == "compare_all" or (LOOPS and method == "scan"),
+            text=method == "compare_all" or method == "scan",
         )
         for method in METHODS
         for side in ("left", "right")
     ),
-    case(
-        "searchsorted ints", lambda np, a: np.searchsorted(a, 2), np.sort(J), text=LOOPS
-    ),
+    case("searchsorted ints", lambda np, a: np.searchsorted(a, 2), np.sort(J)),
     case(
         "searchsorted mixed",
         lambda np, a, v: np.searchsorted(a, v),
         np.sort(J),
         V,
-        text=LOOPS,
     ),
     case("searchsorted empty", lambda np, a, v: np.searchsorted(a[:0], v), V, V),
     case(
@@ -80,7 +77,6 @@ SEARCHES = [
         lambda np, a, v: np.searchsorted(a, v, sorter=np.argsort(a)),
         V,
         V,
-        text=LOOPS,
     ),
     case("searchsorted matrix", lambda np, a: np.searchsorted(a, 1), M),
     case("searchsorted side", lambda np, a: np.searchsorted(a, 1, side="up"), V),
@@ -89,13 +85,11 @@ SEARCHES = [
         "digitize",
         lambda np, x: np.digitize(x, np.array([0.0, 1.0, 3.0])),
         V,
-        text=LOOPS,
     ),
     case(
         "digitize right",
         lambda np, x: np.digitize(x, x[:0:-1], right=True),
         SORTED,
-        text=LOOPS,
     ),
     case("digitize none", lambda np, x: np.digitize(x, x[:0]), V),
     case("digitize matrix", lambda np, x: np.digitize(x, x), M),
@@ -161,26 +155,20 @@ COUNTS = [
     case("bincount float", lambda np, x: np.bincount(x, length=3), V),
     case("bincount bool", lambda np, x: np.bincount(x, length=3), B),
     case("bincount matrix", lambda np, x: np.bincount(x, length=3), I),
-    case("histogram", lambda np, x: np.histogram(x, bins=4), V, text=LOOPS),
-    case("histogram ints", lambda np, x: np.histogram(x, bins=4), J, text=LOOPS),
-    case(
-        "histogram range", lambda np, x: np.histogram(x, 3, range=(0, 3)), V, text=LOOPS
-    ),
+    case("histogram", lambda np, x: np.histogram(x, bins=4), V),
+    case("histogram ints", lambda np, x: np.histogram(x, bins=4), J),
+    case("histogram range", lambda np, x: np.histogram(x, 3, range=(0, 3)), V),
     case(
         "histogram edges",
         lambda np, x: np.histogram(x, np.array([0, 1, 5])),
         V,
-        text=LOOPS,
     ),
     case(
         "histogram density",
         lambda np, x: np.histogram(x, 3, density=True),
         V,
-        text=LOOPS,
     ),
-    case(
-        "histogram weights", lambda np, x: np.histogram(x, 3, weights=x), V, text=LOOPS
-    ),
+    case("histogram weights", lambda np, x: np.histogram(x, 3, weights=x), V),
     case("histogram wrong", lambda np, x: np.histogram(x, 3, weights=x[1:]), V),
     case("histogram flat", lambda np, x: np.histogram_bin_edges(x * 0, 3), V),
     case("histogram words", lambda np, x: np.histogram_bin_edges(x, "auto"), V),
@@ -236,7 +224,6 @@ SETS = [
             f"isin {method} {invert}",
             lambda np, x, m=method, i=invert: np.isin(x, x[0, :2], invert=i, method=m),
             I,
-            text=LOOPS or method != "binary_search",
         )
         for method in ("auto", "compare_all", "binary_search", "sort", "other")
         for invert in (False, True)

@@ -213,7 +213,7 @@ REDUCTIONS = {
 TRANSFORMATIONS = """
     jit jit grad value_and_grad jvp vjp linearize vmap vmap custom_jvp custom_vjp
     jacobian checkpoint grad_of_checkpoint custom_gradient custom_vmap linear_solve
-    ref ref
+    ref ref cond switch scan scan fori_loop while_loop map
 """
 
 

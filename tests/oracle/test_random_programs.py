@@ -1,6 +1,6 @@
 """Random programs behave as in JAX.
 
-`MINIJAX_RANDOM_PROGRAMS=2000` sets the number of programs (150 by default). The
+`MINIJAX_RANDOM_PROGRAMS=2000` sets the number of programs (200 by default). The
 programs are the same in each run. A failure prints a script that runs alone; when it
 is understood it goes to `test_found.py`.
 """
@@ -17,7 +17,7 @@ from tests.oracle.random_programs import RandomProgram, random_programs
 
 minijax = pytest.importorskip("minijax")
 
-COUNT = int(os.environ.get("MINIJAX_RANDOM_PROGRAMS", "150"))
+COUNT = int(os.environ.get("MINIJAX_RANDOM_PROGRAMS", "200"))
 
 
 COMMON = settings(
