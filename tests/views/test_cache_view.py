@@ -115,6 +115,6 @@ def test_watching_ends_with_the_block():
 def test_the_picture(show):
     page = show(watched()[1])
     assert page.inner_text(".mj-where") == "step 4 of 6: call 4"
-    lit = page.locator("tr.mj-on td:first-child").all_inner_texts()
+    lit = page.locator("tr:is(.mj-on, .mj-rel) td:first-child").all_inner_texts()
     assert [text.split()[-1] for text in lit] == ["3", "4"]
     assert page.inner_text("mark") == "f(jnp.ones(4), 2)"

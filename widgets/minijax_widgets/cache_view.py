@@ -94,8 +94,9 @@ class CacheView(View):
             look = "" if call.hit else "miss"
             cells: list[Any] = [
                 [Piece(f"{'✓' if call.hit else '✗'} {self.numbers(call)}")],
-                [Piece(said(call), "" if call.hit else "miss")],
-                [Piece(call.advice, "value" if call.advice else "")],
+                # A miss that could not be avoided is no fault.
+                [Piece(said(call), "miss" if call.advice else "")],
+                [Piece(call.advice, "strong" if call.advice else "")],
             ]
             keys = [f"c{number}", *key_of_line(call.span)]
             rows.append(Row(cells, keys=keys, go=number, look=look))
@@ -110,12 +111,15 @@ class CacheView(View):
                     mark_of(sources, call.span, first_pane=1),
                 )
             )
-        columns = ["call", "what decided", "write instead"]
+        if not steps:
+            told = f"{record.call} was not called inside of the `with` block."
+            steps.append(FrameStep("", told))
+        columns = ["call", "what decided", "write instead"] if rows else None
         return Frame(
             kind="cache",
             call=record.call,
             headline=record.headline,
-            panes=[Pane("", rows, columns=columns, weight=2.0), *sources.panes],
+            panes=[Pane("", rows, columns=columns), *sources.panes],
             steps=steps,
             telling=record.telling,
             text=self.text(full=True),

@@ -14,6 +14,8 @@ from minijax.explain.words import PHRASES
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, views
 
+SIGNS = {"holds": "✓ ", "fails": "✗ "}
+
 
 def card(primitive: Any) -> CardView:
     """Shows a primitive's card: meaning, block, checks as run, what it becomes.
@@ -61,28 +63,31 @@ class CardView(View):
         block = [Row([str(i), line]) for i, line in enumerate(record.block, start=1)]
         rows = [Row([[Piece("rules")], ""], look="head")]
         rows += [Row([name, told], depth=1) for name, told in record.rules]
-        rows.append(Row([[Piece("checks, as run")], ""], look="head"))
+        if record.checks:
+            rows.append(Row([[Piece("checks, as run")], ""], look="head"))
         for check in record.checks:
             look = "miss" if check.result == "fails" else ""
-            told = check.result
+            told = SIGNS.get(check.result, "") + check.result
             if check.difference is not None:
-                told += f", largest difference {check.difference:.1e}"
+                near = check.difference
+                told += f", within {near:.1e}" if near else ", exactly"
             rows.append(Row([check.name, told], depth=1, look=look))
         rows.append(Row([[Piece("compiled")], ""], look="head"))
         compiled = ", ".join(record.compiled) or "no example was compiled"
         rows.append(Row(["CPU", compiled], depth=1))
         rows.append(Row(["GPU, TPU", "not compiled on this machine"], depth=1))
         example = [Row([line]) for line in record.example.splitlines()]
-        example.append(Row([[Piece("StableHLO")]], look="head"))
+        if record.stablehlo:
+            example.append(Row([[Piece("StableHLO")]], look="head"))
         example += [Row([line]) for line in record.stablehlo]
         return Frame(
             kind="card",
             call=record.call,
             headline=record.headline,
             panes=[
-                Pane(f"block, {record.path}", block, kind="code", weight=1.2),
+                Pane(f"block, {record.path}", block, kind="code"),
+                Pane("example", example, below=True),
                 Pane("", rows, kind="prose"),
-                Pane("example", example),
             ],
             steps=[FrameStep("", f"{record.name}, in {record.family}")],
             text=self.text(full=True),

@@ -19,9 +19,12 @@ class CodePanes:
 
 
 def code_panes(
-    sources: list[Source], spans: Iterable[Span] | None = None, weight: float = 1.0
+    sources: list[Source], spans: Iterable[Span] | None = None
 ) -> CodePanes:
-    """Returns the panes of the sources that `spans` point into (None: of all)."""
+    """Returns the panes of the sources that `spans` point into (None: of all).
+
+    They stand under each other.
+    """
     used = None if spans is None else {span.source for span in spans}
     panes: list[Pane] = []
     numbers: dict[int, int] = {}
@@ -41,7 +44,7 @@ def code_panes(
             for offset, line in enumerate(dedented(source.lines))
         ]
         title = f"{source.name}, {source.file}"
-        panes.append(Pane(title, rows, kind="code", weight=weight))
+        panes.append(Pane(title, rows, kind="code", below=bool(panes)))
     return CodePanes(panes, numbers, sources)
 
 

@@ -10,6 +10,7 @@ from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.view import View, cut, shortened, views
 
 MARKS = {"same": " ", "del": "-", "add": "+"}
+LABELS = {"same": "same", "del": "gone", "add": "new"}
 
 
 def difference(first: Any, second: Any) -> DifferenceView:
@@ -37,6 +38,14 @@ class DifferenceView(View):
             right = self.second.short(record.second.equations[pair.second])
         return left, right
 
+    def primitive(self, pair: Pair) -> str:
+        """Returns the name of a row's primitive."""
+        record = self.recording
+        if pair.second is not None:
+            return record.second.equations[pair.second].primitive
+        assert pair.first is not None
+        return record.first.equations[pair.first].primitive
+
     def text(self, full: bool = False) -> str:
         """Returns the headline and one row for each equation of either program."""
         rows = []
@@ -58,14 +67,15 @@ class DifferenceView(View):
                 "del": "only in the first",
                 "add": "only in the second",
             }
+            label = f"{LABELS[pair.change]}: {self.primitive(pair)}"
             detail = f"{right or left}  |  {said[pair.change]}"
-            steps.append(FrameStep(said[pair.change], detail, [f"p{number}"]))
+            steps.append(FrameStep(label, detail, [f"p{number}"]))
         columns = ["", self.recording.first.call, self.recording.second.call]
         return Frame(
             kind="difference",
             call=self.recording.call,
             headline=self.recording.headline,
-            panes=[Pane("", rows, columns=columns, kind="table")],
+            panes=[Pane("", rows, columns=columns, kind="sides")],
             steps=steps,
             telling=self.recording.telling,
             text=self.text(full=True),

@@ -17,6 +17,12 @@ from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 60
+# Letters that turn the text after them around, or hide it, are shown as a sign: one for
+# one, so that columns stay.
+UNSEEN = dict.fromkeys(
+    [*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF],
+    "\ufffd",
+)
 
 
 @dataclass
@@ -98,15 +104,18 @@ class Pane:
     """A part of the picture.
 
     A table, code, prose that wraps, a listing, tiles, or a graph. A listing is a text
-    with a rail of remarks, which narrow pages leave out. Cells of tiles wrap, a tile
-    stands for the step that lights its key.
+    with a rail of remarks, which narrow pages leave out; "sides" are a sign and two
+    programs. Cells of tiles wrap, a tile stands for the step that lights its key. A
+    pane is as wide as what it holds asks for: `below` puts it under the one before it,
+    `wide` under all of them.
     """
 
     title: str
     rows: list[Row]
     kind: str = "table"
     columns: list[str] | None = None
-    weight: float = 1.0
+    below: bool = False
+    wide: bool = False
     graph: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -115,8 +124,11 @@ class Pane:
             "title": self.title,
             "kind": self.kind,
             "rows": [row.to_json() for row in self.rows],
-            "weight": self.weight,
         }
+        if self.below:
+            page["below"] = True
+        if self.wide:
+            page["wide"] = True
         if self.columns:
             page["columns"] = self.columns
         if self.graph:
@@ -129,7 +141,8 @@ class FrameStep:
     """One step: what it is called, what it says, what it lights.
 
     `marks` are parts of code rows: (pane, row, first column, end column). `live` are
-    names with what they hold, and whether that is traced.
+    names with what they hold, and whether that is traced. `look` is "error" where
+    something went wrong.
     """
 
     label: str
@@ -137,6 +150,7 @@ class FrameStep:
     on: list[str] = field(default_factory=list)
     marks: list[tuple[int, int, int, int]] = field(default_factory=list)
     live: list[tuple[str, str, bool]] = field(default_factory=list)
+    look: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the step as the player takes it."""
@@ -147,6 +161,8 @@ class FrameStep:
             page["marks"] = self.marks
         if self.live:
             page["live"] = self.live
+        if self.look:
+            page["s"] = self.look
         return page
 
 
@@ -176,7 +192,8 @@ class Frame:
         }
         if self.live is not None:
             page["live"] = self.live
-        return json.dumps(page, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
+        return text.translate(UNSEEN)
 
     def static_html(self) -> str:
         """Returns the telling step as tables with inline colours, in the light theme.
@@ -200,7 +217,7 @@ class Frame:
                 f"{LIGHT['line']};background:{LIGHT['panel']};color:{LIGHT['text']}\">"
                 f"{escape(step.detail)}</div>"
             )
-        return "".join(parts)
+        return "".join(parts).translate(UNSEEN)
 
 
 # Inline: an untrusted notebook keeps nothing else, and has a colour of its own.

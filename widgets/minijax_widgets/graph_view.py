@@ -8,6 +8,7 @@ deadline, since the engine holds Python's lock. Without it the listing serves al
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from html import escape
@@ -80,7 +81,7 @@ class GraphView(View):
 
     def graph(self) -> dict[str, Any] | None:
         """Returns boxes and lines for the player; None without the engine."""
-        if self.placed is None:
+        if self.placed is None or not self.shown:
             return None
         width, height = (float(x) for x in self.placed["box"].split(",")[2:])
         nodes = []
@@ -115,7 +116,13 @@ class GraphView(View):
         frame = self.listing.frame()
         graph = self.graph()
         if graph is not None:
-            frame.panes.insert(0, Pane("graph", [], kind="graph", graph=graph))
+            total = sum(e.parent is None for e in self.recording.equations)
+            title = "graph"
+            if len(self.shown) < total:
+                title += f": {len(self.shown):,} of {total:,} equations"
+            frame.panes.insert(0, Pane(title, [], kind="graph", graph=graph))
+            for pane in frame.panes[2:]:
+                pane.below = True
             for step in frame.steps:
                 step.marks = [(p + 1, r, a, b) for p, r, a, b in step.marks]
         frame.text = self.text(full=True)
@@ -124,11 +131,12 @@ class GraphView(View):
     def to_svg(self) -> str:
         """Returns the graph as SVG; ImportError without the engine."""
         graph = self.graph()
-        if graph is None:
+        if graph is None and self.shown:
             raise ImportError(
                 "a picture of the graph needs Graphviz: install the extra with "
                 "`pip install 'minijax[graph]'`, or use `.dot()`."
             )
+        graph = graph or {"width": 8, "height": 8, "nodes": [], "edges": []}
         parts = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{graph["width"]:.0f}" '
             f'height="{graph["height"]:.0f}" font-family="{escape(CODE)}" '
@@ -136,7 +144,11 @@ class GraphView(View):
         ]
         for edge in graph["edges"]:
             path = " L".join(f"{x},{y}" for x, y in edge["points"])
-            parts.append(f'<path d="M{path}" fill="none" stroke="{LIGHT["line"]}"/>')
+            ink = LIGHT["line"]
+            parts.append(
+                f'<path d="M{path}" fill="none" stroke="{ink}"/>'
+                f'<polygon points="{arrow(edge["points"])}" fill="{ink}"/>'
+            )
         for node in graph["nodes"]:
             x, y = node["x"] - node["w"] / 2, node["y"] - node["h"] / 2
             parts.append(
@@ -146,6 +158,19 @@ class GraphView(View):
                 f'fill="{LIGHT["text"]}">{escape(node["label"])}</text>'
             )
         return "".join([*parts, "</svg>"])
+
+
+def arrow(points: list[list[float]]) -> str:
+    """Returns the corners of an arrow's head at the end of a line."""
+    (from_x, from_y), (x, y) = points[max(0, len(points) - 3)], points[-1]
+    length = math.hypot(x - from_x, y - from_y) or 1.0
+    dx, dy = (x - from_x) / length, (y - from_y) / length
+    corners = [
+        (x, y),
+        (x - 8 * dx - 4 * dy, y - 8 * dy + 4 * dx),
+        (x - 8 * dx + 4 * dy, y - 8 * dy - 4 * dx),
+    ]
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in corners)
 
 
 def width_of(label: str) -> int:

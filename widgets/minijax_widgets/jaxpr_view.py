@@ -14,7 +14,7 @@ from minijax.core import ClosedJaxpr, Jaxpr
 from minijax.explain import foreign
 from minijax.explain.jaxpr import Equation, JaxprRecording, Line, Piece, record_jaxpr
 from minijax_widgets import frame as picture
-from minijax_widgets.code import code_panes, key_of_line, mark_of
+from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
@@ -155,7 +155,7 @@ class JaxprView(View):
         record = self.recording
         spans = [e.span for e in record.equations if e.span is not None]
         sources = code_panes(record.sources, spans)
-        program = picture.Pane("", self.rows(), kind="listing", weight=2.0)
+        program = picture.Pane("jaxpr", self.rows(), kind="listing")
         # The program comes first; the source panes follow in their order.
         panes = [program, *sources.panes]
         steps = []
@@ -229,9 +229,7 @@ class JaxprView(View):
         equations = "1 equation" if count == 1 else f"{count:,} equations"
         text = f"{where}: {equations}"
         told = record.span_text(record.equations[first])
-        return picture.Row(
-            [text, told], look="group", go=first, folded=True, keys=key_of_line(None)
-        )
+        return picture.Row([text, "", told], look="group", go=first, folded=True)
 
     def line(self, line: Line, depth: int) -> picture.Row:
         """Returns a printed line with its rail."""

@@ -60,7 +60,9 @@ class KeysView(View):
             chips: list[Piece] = []
             for use in node.uses:
                 role = "miss" if node.reused else "value"
-                chips += [Piece(use.what, role), Piece(" ")]
+                line = f" (line {use.span.line})" if use.span else ""
+                comma = "," if use is not node.uses[-1] else ""
+                chips += [Piece(use.what, role), Piece(f"{line}{comma} ")]
             note = f"used {len(node.uses)} times" if node.reused else ""
             links = [link for use in node.uses for link in key_of_line(use.span)]
             rows.append(
@@ -81,6 +83,9 @@ class KeysView(View):
             if node.parent is not None:
                 on.append(f"k{node.parent}")
             steps.append(FrameStep(node.how, self.detail(node), on, first_of(marks)))
+        if not steps:
+            told = "The function makes no random key, splits none and draws from none."
+            steps.append(FrameStep("", told))
         return Frame(
             kind="keys",
             call=record.call,

@@ -170,7 +170,7 @@ class TraceView(View):
         for number, step in enumerate(record.steps):
             if step.equation is not None:
                 born.setdefault(step.equation, number)
-        program = Pane("jaxpr", self.program_rows(born), kind="listing", weight=1.2)
+        program = Pane("jaxpr", self.program_rows(born), kind="listing")
         steps = []
         live: dict[str, Name] = {name.name: name for name in record.arguments}
         inner: list[dict[str, Name]] = []
@@ -198,6 +198,7 @@ class TraceView(View):
                     on,
                     mark_of(sources, step.span, first_pane=0),
                     shown,
+                    look="error" if step.kind == "error" else "",
                 )
             )
         return Frame(
@@ -264,7 +265,7 @@ class TraceView(View):
         if step.kind == "print":
             return f"{where}  |  prints, once, while tracing:\n{step.text.rstrip()}"
         if step.kind == "error":
-            return f"{where}  |  {step.label}\n{step.text}"
+            return f"{where}  |  {step.label}\n{in_short(step.text)}"
         if step.equation is None:
             return f"{where}  |  {step.label}, of a program in between"
         equation = self.recording.jaxpr.equations[step.equation]
@@ -290,6 +291,13 @@ def name_in_words(name: Name) -> str:
 def value_in_words(name: Name) -> str:
     """Returns what a name holds; of a tracer never a number, since it has none."""
     return f"{name.variable}:{name.text}" if name.variable else name.text
+
+
+def in_short(message: str) -> str:
+    """Returns what went wrong and what to write instead: not where, which is lit."""
+    lines = message.strip().splitlines()
+    kept = [line for line in lines[1:] if line.startswith("Write ")]
+    return "\n".join([*lines[:1], *kept])
 
 
 def first_line(text: str) -> str:

@@ -62,11 +62,13 @@ class TreeView(View):
             leaf = node.leaf is not None
             type_piece = Piece(self.what(node), "chip" if leaf else "constant")
             size = size_in_words(node.bytes) if node.bytes else ""
-            note = Piece(node.note, "miss" if node.note else "")
+            side = ONE_SIDED.get(node.change, "")
+            note = Piece("; ".join(filter(None, [side, node.note])))
+            note.role = "miss" if node.note else "constant" if side else ""
             look = {"add": "add", "del": "del", "changed": "miss"}.get(node.change, "")
             rows.append(
                 Row(
-                    [node.key or "tree", [type_piece], size, [note]],
+                    [node.key or "tree", [type_piece], [Piece(size, "size")], [note]],
                     keys=[f"n{number}"],
                     go=number,
                     depth=node.depth,

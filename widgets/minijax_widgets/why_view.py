@@ -75,23 +75,33 @@ class WhyView(View):
                 row.go = None
             panes.append(Pane("the program until then", rows, kind="listing"))
         told: list[Row] = []
-        story = []
-        for moment in record.moments:
-            text = span_text(record.sources, moment.span)
-            story.append((moment.label, f"{text}\n{moment.text}".strip()))
-        for number, (label, text) in enumerate(story):
-            told.append(Row([label, text], keys=[f"m{number}"], go=number))
-        told.append(Row(["rule", [Piece(record.rule)]]))
+        for number, moment in enumerate(record.moments):
+            story = [Piece(moment.text)]
+            if moment.span is not None:
+                where = f"line {moment.span.line}: "
+                text = span_text(record.sources, moment.span)
+                told_of = Piece(f", {moment.text}" if moment.text else "")
+                story = [Piece(where), Piece(text, "code-text"), told_of]
+            told.append(Row([moment.label, story], keys=[f"m{number}"], go=number))
+        if not any(moment.label == "rule" for moment in record.moments):
+            told.append(Row(["rule", record.rule]))
         if record.instead:
             instead = record.instead.removeprefix("Write ")
-            told.append(Row(["write", [Piece(instead, "value")]]))
-        panes.append(Pane("why", told, kind="prose", weight=1.4))
+            told.append(Row([[Piece("write", "strong")], instead]))
+        panes.append(Pane("", told, kind="prose", wide=True))
         steps = []
+        span = None
         for number, moment in enumerate(record.moments):
-            detail = record.message if number == record.telling else self.moment(moment)
+            telling = number == record.telling
+            detail = self.moment(moment).replace("  ", " ")
+            if telling:
+                detail = first_paragraph(record.message)
+            # A moment without a place belongs to the place of the one before.
+            span = moment.span or span
+            marks = mark_of(sources, span, first_pane=0)
+            look = "error" if telling and record.headline.startswith("why: ") else ""
             on = [f"m{number}"]
-            marks = mark_of(sources, moment.span, first_pane=0)
-            steps.append(FrameStep(moment.label, detail, on, marks))
+            steps.append(FrameStep(moment.label, detail, on, marks, look=look))
         if not steps:
             steps.append(FrameStep("", record.message))
         return Frame(

@@ -29,13 +29,16 @@ export interface Row {
 export interface Pane {
   title: string;
   /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
-   *  "code": lines with their numbers; "prose": rows that wrap; "tiles": cells of tiles. */
-  kind: "table" | "listing" | "code" | "prose" | "tiles" | "graph";
+   *  "code": lines with their numbers; "prose": rows that wrap; "sides": a sign and two
+   *  programs side by side; "tiles": cells of tiles. */
+  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "graph";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];
-  /** How wide the pane wants to be beside the others. */
-  weight?: number;
+  /** Whether the pane stands under the one before it, in the same column. */
+  below?: boolean;
+  /** Whether the pane takes the whole width, under the others. */
+  wide?: boolean;
   graph?: Graph;
 }
 
@@ -57,6 +60,8 @@ export interface Step {
   marks?: Mark[];
   /** Names at this step, what they hold, and whether that is traced. */
   live?: [name: string, value: string, traced: boolean][];
+  /** "error" for a step where something went wrong. */
+  s?: string;
 }
 
 export interface Frame {

@@ -10,6 +10,20 @@ function made(name: string, attributes: Record<string, string | number>): SVGEle
   return result;
 }
 
+/** The corners of an arrow's head at the end of a line. */
+function arrow(points: [number, number][]): string {
+  const [x, y] = points[points.length - 1]!;
+  const [fromX, fromY] = points[Math.max(0, points.length - 3)]!;
+  const length = Math.hypot(x - fromX, y - fromY) || 1;
+  const [dx, dy] = [(x - fromX) / length, (y - fromY) / length];
+  const corners = [
+    [x, y],
+    [x - 8 * dx - 4 * dy, y - 8 * dy + 4 * dx],
+    [x - 8 * dx + 4 * dy, y - 8 * dy - 4 * dx],
+  ];
+  return corners.map((corner) => corner.map((part) => part.toFixed(1)).join(",")).join(" ");
+}
+
 export function drawGraph(graph: Graph, remember: (key: string, made: Element) => void): SVGElement {
   const svg = made("svg", {
     viewBox: `0 0 ${graph.width} ${graph.height}`,
@@ -21,8 +35,12 @@ export function drawGraph(graph: Graph, remember: (key: string, made: Element) =
   for (const edge of graph.edges) {
     const points = edge.points.map(([x, y]) => `${x},${y}`).join(" L");
     const path = made("path", { d: `M${points}` });
-    for (const key of edge.keys) remember(key, path);
-    svg.append(path);
+    const tip = made("polygon", { points: arrow(edge.points) });
+    for (const key of edge.keys) {
+      remember(key, path);
+      remember(key, tip);
+    }
+    svg.append(path, tip);
   }
   for (const node of graph.nodes) {
     const group = made("g", { class: "mj-node" });

@@ -3,7 +3,7 @@
 
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { drawGraph } from "./graph";
-import { MANY_ROWS, State, children, visible, type Hit } from "./state";
+import { MANY_ROWS, State, children, columnWidths, naturalWidth, visible, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -20,6 +20,7 @@ const KEYS: [string, string][] = [
   ["?", "these keys"],
 ];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
+const SEPARATOR = "  |  ";
 
 function element<K extends keyof HTMLElementTagNameMap>(
   name: K,
@@ -102,8 +103,10 @@ export class Player {
       line.append(what);
       this.help.append(line);
     }
-    root.append(style, this.head, this.bar(), this.panesBox, this.textBox);
-    frame.panes.forEach((pane, index) => this.panesBox.append(this.drawPane(pane, index)));
+    const top = element("div", frame.steps.length > 1 ? "" : "mj-still");
+    top.append(this.head, this.bar());
+    root.append(style, top, this.panesBox, this.textBox);
+    this.drawPanes();
     if (frame.live !== undefined) {
       this.strip = element("div", "mj-strip");
       root.append(this.strip);
@@ -185,14 +188,34 @@ export class Player {
     return bar;
   }
 
+  /** Panes side by side, as wide as what they hold; some under the one before. */
+  private drawPanes(): void {
+    let column: HTMLElement | null = null;
+    let width = 0;
+    this.frame.panes.forEach((pane, index) => {
+      if (!column || !pane.below) {
+        column = element("div", pane.wide ? "mj-column mj-wide" : "mj-column");
+        width = 0;
+        this.panesBox.append(column);
+      }
+      width = Math.max(width, naturalWidth(pane));
+      if (!pane.wide) column.style.flexGrow = String(width);
+      column.append(this.drawPane(pane, index));
+    });
+  }
+
   private drawPane(pane: Pane, index: number): HTMLElement {
     const section = element("section", "mj-pane");
     section.tabIndex = 0;
     section.setAttribute("role", "region");
     section.setAttribute("aria-label", pane.title || `pane ${index + 1}`);
-    section.style.flexGrow = String(pane.weight ?? 1);
     if (pane.title) section.append(element("div", "mj-title", pane.title));
     const table = element("table", `mj-table mj-${pane.kind}`);
+    if (pane.kind === "table") table.classList.add("mj-plain");
+    if (!["listing", "code", "tiles"].includes(pane.kind)) table.classList.add("mj-grid");
+    const widths = columnWidths(pane);
+    table.style.setProperty("--mj-columns", String(Math.max(1, widths.length - 1)));
+    table.style.setProperty("--mj-last", `${Math.min(22, widths[widths.length - 1]! - 3)}ch`);
     table.setAttribute("role", "presentation");
     if (pane.columns) {
       table.removeAttribute("role");
@@ -237,7 +260,7 @@ export class Player {
       const button = row.querySelector<HTMLButtonElement>(".mj-fold");
       if (button) {
         const isFolded = folded.has(number);
-        button.textContent = isFolded ? "+" : "-";
+        button.textContent = isFolded ? "\u25b8" : "\u25be";
         button.setAttribute("aria-expanded", String(!isFolded));
       }
       made.push(row);
@@ -258,7 +281,7 @@ export class Player {
       const cell = element("td", column > (drawn.pane.kind === "code" ? 1 : 0) ? "mj-rail" : "");
       const first = column === (drawn.pane.kind === "code" ? 1 : 0);
       if (first && drawn.below[number]!.length) {
-        const fold = element("button", "mj-fold", "-");
+        const fold = element("button", "mj-fold");
         fold.type = "button";
         fold.tabIndex = -1;
         fold.setAttribute("aria-label", "fold");
@@ -316,26 +339,31 @@ export class Player {
     const { state, frame } = this;
     const step = frame.steps[state.step];
     for (const { at, row } of this.rowSteps) row.classList.toggle("mj-later", at > state.step);
-    for (const made of this.lit) made.classList.remove("mj-on", "mj-def", "mj-use");
+    for (const made of this.lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
     this.lit = [];
     for (const mark of this.marked) this.unmark(mark);
     this.marked = [];
+    // In each pane the rows of the first key that has any are the step; rows of later
+    // keys are what it is compared with.
+    const leading = new Map<string, string>();
     for (const key of step?.on ?? []) {
       this.ensure(key);
-      for (const made of this.byKey.get(key) ?? []) this.light(made);
+      for (const made of this.byKey.get(key) ?? []) {
+        const pane = (made as HTMLElement).dataset.pane;
+        if (pane !== undefined && !leading.has(pane)) leading.set(pane, key);
+        this.light(made, pane === undefined || leading.get(pane) === key);
+      }
     }
+    this.root.classList.toggle("mj-wrong", step?.s === "error");
     for (const [pane, row, from, to] of step?.marks ?? []) this.mark(pane, row, from, to);
     this.slider.value = String(state.step);
     const count = frame.steps.length;
     const label = step?.label ?? "";
     this.slider.setAttribute("aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
     this.where.textContent =
-      count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : label;
+      count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : "";
     this.where.title = label;
-    if (this.detail.textContent !== (step?.detail ?? "")) {
-      this.detail.textContent = step?.detail ?? "";
-    }
-    this.detail.hidden = !step;
+    this.say(step?.detail ?? "");
     if (this.buttons.first) {
       this.buttons.first.disabled = this.buttons.back!.disabled = state.step === 0;
       this.buttons.last!.disabled = this.buttons.forward!.disabled = state.step === state.last;
@@ -352,13 +380,24 @@ export class Player {
     this.scrollToLit(first);
   }
 
-  private light(made: Element): void {
+  private light(made: Element, leads: boolean): void {
     if (made instanceof HTMLElement && made.dataset.key !== undefined) {
       made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
     } else {
-      made.classList.add("mj-on");
+      made.classList.add(leads ? "mj-on" : "mj-rel");
     }
     this.lit.push(made);
+  }
+
+  /** Writes the line below; its parts stand apart, the text stays one. */
+  private say(text: string): void {
+    this.detail.hidden = !text;
+    if (this.detail.textContent === text) return;
+    this.detail.replaceChildren();
+    text.split(SEPARATOR).forEach((part, index) => {
+      if (index) this.detail.append(element("span", "mj-separator", SEPARATOR));
+      this.detail.append(part);
+    });
   }
 
   /** Opens the groups that hide the rows of a key. */
@@ -406,11 +445,18 @@ export class Player {
   /** Scrolls each pane, and only panes, to what is lit. */
   private scrollToLit(first: boolean): void {
     for (const drawn of this.panes) {
-      const line = drawn.section.querySelector<HTMLElement>(
-        "tr.mj-on, mark, .mj-tile.mj-use",
-      );
+      const { section } = drawn;
+      const line = section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use");
       if (!line) continue;
-      const box = drawn.section.getBoundingClientRect();
+      const box = section.getBoundingClientRect();
+      const mark = section.querySelector("mark")?.getBoundingClientRect();
+      if (mark && section.scrollWidth > section.clientWidth) {
+        // The end of the mark if there is room, in any case its beginning.
+        const over = Math.min(mark.right - box.right + 12, mark.left - box.left - 80);
+        const under = mark.left - box.left - 80;
+        if (over > 24) section.scrollLeft += over;
+        else if (under < 0) section.scrollLeft += under;
+      }
       const at = line.getBoundingClientRect();
       const title = 24;
       if (at.top < box.top + title) drawn.section.scrollTop -= box.top + title - at.top;
@@ -441,8 +487,7 @@ export class Player {
       line.classList.add("mj-sel");
       line.scrollIntoView?.({ block: "nearest" });
     }
-    if (data.t) this.detail.textContent = data.t;
-    this.detail.hidden = !this.detail.textContent;
+    if (data.t) this.say(data.t);
     this.hoverKeys(data.k ?? []);
   }
 
@@ -456,7 +501,15 @@ export class Player {
       return;
     }
     this.select(hit);
-    this.panes[hit.pane]!.rows[hit.row]?.classList.add("mj-found");
+    const row = this.panes[hit.pane]!.rows[hit.row];
+    row?.classList.add("mj-found");
+    // A row of tiles is many steps: go to the tile that was meant.
+    for (const tile of row?.querySelectorAll<HTMLElement>(".mj-tile") ?? []) {
+      if (!tile.textContent!.includes(text.trim().toLowerCase())) continue;
+      const step = this.stepOf(tile);
+      if (step >= 0) this.goTo(step);
+      break;
+    }
     this.where.textContent = `found ${state.hit + 1} of ${state.hits.length}`;
   }
 

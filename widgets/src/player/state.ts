@@ -51,6 +51,32 @@ export function foldedAtFirst(pane: Pane): Set<number> {
   return folded;
 }
 
+/** How many letters each column of a pane needs. */
+export function columnWidths(pane: Pane): number[] {
+  const widths = [0];
+  for (const row of pane.rows) {
+    row.c.forEach((cell, column) => {
+      let letters = cell.reduce((sum, piece) => sum + piece[0].length, 3);
+      if (!column) letters += 2 * (row.d ?? 0);
+      // The rail of a listing gives way to the text.
+      else if (pane.kind === "listing") letters = Math.min(letters, 30);
+      widths[column] = Math.max(widths[column] ?? 0, letters);
+    });
+  }
+  return widths;
+}
+
+/** How many letters wide a pane would like to be, within reason. */
+export function naturalWidth(pane: Pane): number {
+  if (pane.graph) return clamp(pane.graph.width / 8, 26, 100);
+  if (pane.kind === "prose") return 72;
+  if (pane.kind === "tiles") return 100;
+  const all = columnWidths(pane).reduce((sum, width) => sum + width);
+  // Code scrolls to what is marked, so it gives way to tables.
+  const most = pane.kind === "code" ? 64 : 100;
+  return clamp(all, Math.min(36, Math.max(26, pane.title.length)), most);
+}
+
 export interface Hit {
   pane: number;
   row: number;

@@ -23,7 +23,7 @@ function variables(dark: boolean): string {
 }
 
 const roles = Object.keys(PALETTE)
-  .map((role) => `.mj-${role}{color:var(--mj-${role})}`)
+  .map((role) => `span.mj-${role}{color:var(--mj-${role})}`)
   .join("");
 
 const CODE = "var(--jp-code-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace)";
@@ -35,6 +35,11 @@ background:var(--mj-base);padding:8px 12px;border-radius:4px;outline-offset:2px;
 .mj-live:focus-visible,.mj-live button:focus-visible,.mj-live input:focus-visible,
 .mj-live .mj-pane:focus-visible,.mj-live tr:focus-visible{outline:2px solid var(--mj-value);outline-offset:2px}
 .mj-live .mj-pane:focus-visible{outline-offset:-2px}
+.mj-still{display:flex;gap:4px 12px;align-items:baseline;margin:0 0 8px}
+.mj-still .mj-head{flex:1;margin:0}
+.mj-still .mj-bar{margin:0;flex:none}
+.mj-still .mj-gap{display:none}
+.mj-still .mj-where{min-width:0;flex:none}
 .mj-head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
 .mj-bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .mj-bar button,.mj-bar select,.mj-bar input[type=search],.mj-foot button{font:inherit;color:var(--mj-text);
@@ -49,39 +54,53 @@ accent-color:var(--mj-value);background:transparent}
 .mj-where{font-variant-numeric:tabular-nums;min-width:11em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .mj-gap{flex:1}
 .mj-panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
-.mj-pane{min-width:300px;flex:1 1 0;background:var(--mj-base);border-radius:4px;max-height:480px;
+.mj-column{min-width:min(300px,100%);flex:1 1 0;display:flex;flex-direction:column;gap:12px}
+.mj-column.mj-wide{flex:1 1 100%}
+.mj-pane{min-width:0;flex:none;background:var(--mj-base);border-radius:4px;max-height:480px;
 overflow:auto;position:relative}
-.mj-panes:has(>.mj-pane:nth-child(3))>.mj-pane{min-width:420px}
-.mj-title{font-weight:600;color:var(--mj-constant);padding:0 8px;position:sticky;top:0;left:0;z-index:1;
+.mj-pane:not(:only-child){max-height:300px}
+.mj-title{overflow-wrap:anywhere;font-weight:600;color:var(--mj-constant);padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 background:var(--mj-base)}
 .mj-live table.mj-table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
 table-layout:auto;background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-table td,.mj-live table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;
-vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none}
+vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none;width:1px}
+.mj-live table.mj-table td:last-child,.mj-live table.mj-table th:last-child{width:auto}
 .mj-live table.mj-table th{color:var(--mj-constant);font-family:system-ui,sans-serif}
 .mj-live table.mj-table tr,.mj-live table.mj-table tr:nth-child(even),.mj-live table.mj-table tr:hover{
 background:transparent;border:0}
 .mj-live tr.mj-r{cursor:default}
 .mj-live tr.mj-r.mj-go{cursor:pointer}
-.mj-live td:not(:first-child){color:var(--mj-constant)}
-.mj-live .mj-code td:nth-child(2),.mj-live .mj-keep td{color:var(--mj-text)}
-.mj-live .mj-code td:first-child{color:var(--mj-constant);text-align:right;padding-right:8px;user-select:none}
-.mj-live table.mj-prose td{white-space:pre-wrap;font-family:system-ui,sans-serif}
-.mj-live table.mj-table:not(.mj-code):not(.mj-listing) td.mj-rail:last-child{white-space:normal;min-width:9em}
-.mj-live table.mj-listing td.mj-rail:last-child{max-width:16em;overflow:hidden;text-overflow:ellipsis}
+.mj-live .mj-listing td.mj-rail{color:var(--mj-constant)}
+.mj-live table.mj-code td:first-child{color:var(--mj-constant);text-align:right;padding-right:8px;user-select:none;
+position:sticky;left:0;background:var(--mj-base)}
+.mj-live table.mj-prose td{white-space:pre-wrap;font-family:system-ui,sans-serif;padding-bottom:2px}
+.mj-live table.mj-prose td:first-child{white-space:nowrap;color:var(--mj-constant)}
+.mj-live table.mj-sides td:nth-child(n+2),.mj-live table.mj-sides th:nth-child(n+2){width:50%}
+.mj-live table.mj-table:not(.mj-code):not(.mj-listing):not(.mj-sides) td.mj-rail:last-child{white-space:normal}
+.mj-live table.mj-table.mj-plain td.mj-rail:last-child{min-width:calc(var(--mj-last) + 20px)}
+.mj-live table.mj-plain td:first-child{max-width:52ch;overflow:hidden;text-overflow:ellipsis}
+.mj-live table.mj-listing td.mj-rail:last-child{width:100%;max-width:0;overflow:hidden;
+text-overflow:ellipsis}
+.mj-live table.mj-table td:has(>.mj-size){text-align:right}
 .mj-live tr.mj-later{opacity:.38}
 .mj-live tr.mj-on>td{background:var(--mj-panel)}
 .mj-live tr.mj-on>td:first-child{box-shadow:inset 3px 0 var(--mj-value)}
+.mj-live tr.mj-rel>td{background:var(--mj-panel)}
+.mj-live tr.mj-rel>td:first-child{box-shadow:inset 3px 0 var(--mj-line)}
 .mj-live tr.mj-near>td{background:var(--mj-panel)}
+.mj-live.mj-wrong tr.mj-on>td:first-child{box-shadow:inset 3px 0 var(--mj-miss)}
+.mj-live.mj-wrong mark{background:var(--mj-miss-wash);box-shadow:0 0 0 1px var(--mj-miss)}
+.mj-live.mj-wrong .mj-detail{border-color:var(--mj-miss)}
 .mj-live tr.mj-sel>td{outline:1px dotted var(--mj-line);outline-offset:-1px}
 .mj-live tr.mj-found>td{background:var(--mj-residual-wash)}
-.mj-live tr.mj-py>td{color:var(--mj-constant)}
+.mj-live table.mj-code tr.mj-py>td{color:var(--mj-constant)}
 .mj-live tr.mj-error>td,.mj-live tr.mj-miss>td:first-child{color:var(--mj-miss)}
 .mj-live tr.mj-add>td{background:var(--mj-batch-wash)}
 .mj-live tr.mj-del>td{background:var(--mj-miss-wash)}
 .mj-live tr.mj-head-row>td{font-weight:600;color:var(--mj-text)}
 .mj-live tr.mj-group>td{color:var(--mj-constant)}
-.mj-live .mj-fold{font:inherit;border:0;background:transparent;color:var(--mj-constant);padding:0;margin:0 4px 0 0;
+.mj-live .mj-fold{font:inherit;line-height:20px;border:0;background:transparent;color:var(--mj-constant);padding:0;margin:0 4px 0 0;
 width:16px;height:20px;cursor:pointer;text-align:center}
 .mj-live .mj-n{font-weight:600;border-radius:3px;cursor:default}
 .mj-live .mj-n.mj-def{background:var(--mj-value-wash);color:var(--mj-text);box-shadow:0 0 0 1px var(--mj-value)}
@@ -91,9 +110,9 @@ text-decoration:underline 2px var(--mj-value)}
 .mj-pane:has(.mj-tiles){max-height:none}
 .mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
 .mj-live table.mj-tiles tbody{display:flex;flex-wrap:wrap;gap:4px 16px}
-.mj-live table.mj-table.mj-tiles:not(.mj-listing):not(.mj-code) tr{display:block;max-width:100%}
+.mj-live table.mj-tiles tr{display:block;max-width:100%}
 .mj-live table.mj-tiles tr:first-child{width:100%}
-.mj-live table.mj-table.mj-tiles td{display:block;white-space:normal;padding:0!important;text-indent:0!important}
+.mj-live table.mj-table.mj-tiles td{display:block;white-space:normal;padding:0;width:auto}
 .mj-live table.mj-tiles td:first-child{font-family:system-ui,sans-serif;color:var(--mj-constant)}
 .mj-live .mj-tile{display:inline-block;margin:2px 4px 2px 0;padding:1px 6px;min-width:4em;text-align:center;
 border-radius:4px;border:1px solid var(--mj-line);background:var(--mj-panel);color:var(--mj-text);
@@ -104,6 +123,9 @@ color:var(--mj-text)}
 .mj-live .mj-tile.mj-constant{background:transparent;border-style:dashed;color:var(--mj-text)}
 .mj-live .mj-tile.mj-use{outline:2px solid var(--mj-value);outline-offset:1px;text-decoration:none}
 .mj-live a.mj-tile:hover{text-decoration:underline}
+.mj-strong{font-weight:600;color:var(--mj-text)}
+.mj-code-text{font-family:${CODE}}
+.mj-separator{color:var(--mj-line)}
 .mj-chip{border-radius:4px;padding:0 3px;background:var(--mj-value-wash);color:var(--mj-text)!important}
 .mj-dash{border:1px dashed var(--mj-constant);border-radius:4px;padding:0 3px;color:var(--mj-text)!important}
 .mj-strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
@@ -121,22 +143,35 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live svg .mj-node rect{fill:var(--mj-panel);stroke:var(--mj-line)}
 .mj-live svg .mj-node.mj-on rect{fill:var(--mj-value-wash);stroke:var(--mj-value);stroke-width:2}
 .mj-live svg path{fill:none;stroke:var(--mj-line)}
+.mj-live svg polygon{fill:var(--mj-line)}
+.mj-live svg polygon.mj-on{fill:var(--mj-value)}
 .mj-live svg path.mj-on{stroke:var(--mj-value);stroke-width:2}
 .mj-live [hidden]{display:none!important}
 @media (prefers-reduced-motion:no-preference){.mj-live mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
 .mj-panes{flex-direction:column}
-.mj-panes>.mj-pane.mj-pane.mj-pane{width:100%;min-width:0;flex:none}
+.mj-column{width:100%;flex:none}
+.mj-pane{max-height:360px}
 .mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
-.mj-live table.mj-table:not(.mj-keep) td{padding-left:3ch;text-indent:-2ch}
-.mj-live .mj-code td{text-indent:0!important}
+.mj-live table.mj-listing td:first-child{padding-left:3ch;text-indent:-2ch}
 .mj-live table.mj-code td:first-child{white-space:pre}
 .mj-live table.mj-listing .mj-rail{display:none}
-.mj-live table.mj-table:not(.mj-listing):not(.mj-code) tr{display:flex;flex-wrap:wrap}
-.mj-live table.mj-prose td:first-child{flex:0 0 45%}
-.mj-live table.mj-prose td.mj-rail{flex:1 1 50%;text-indent:0;padding-left:8px}
+.mj-live table.mj-code td:nth-child(2){padding-left:calc(8px + 2ch);text-indent:-2ch}
+.mj-live table.mj-grid{display:grid;grid-template-columns:repeat(var(--mj-columns),auto) minmax(0,1fr)}
+.mj-live table.mj-grid tbody{display:contents}
+.mj-live table.mj-grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
+.mj-live table.mj-grid tr.mj-on,.mj-live table.mj-grid tr.mj-rel{background:var(--mj-panel)}
+.mj-live table.mj-grid tr.mj-add{background:var(--mj-batch-wash)}
+.mj-live table.mj-grid tr.mj-del{background:var(--mj-miss-wash)}
+.mj-live table.mj-table.mj-grid td{width:auto;min-width:0}
+.mj-live table.mj-table td.mj-rail:empty{display:none}
+.mj-live table.mj-plain td.mj-rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
+.mj-live table.mj-prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
+.mj-live table.mj-prose tr:not(.mj-head-row) td:first-child{white-space:normal}
+.mj-live table.mj-sides td:nth-child(2):not(:has(+td:empty)){display:none}
+.mj-live table.mj-sides td:nth-child(n+2){grid-column:2/-1}
 .mj-live table.mj-table thead{display:none}
-.mj-where{flex:1 1 100%;order:9}
+.mj-where{flex:1 1 9em;min-width:0}
 .mj-gap{display:none}}
 `;
 
