@@ -129,7 +129,8 @@ def figures_page() -> str:
     """What minijax costs beside jax, what views cost, and how to read it."""
     parts = [read(f"benchmarks/{name}.md") for name in ("RESULTS", "VIEWS", "README")]
     lowered = [re.sub(r"^#", "##", part, flags=re.M) for part in parts]
-    return "# Figures\n\n" + "\n\n".join(lowered)
+    text = "# Figures\n\n" + "\n\n".join(lowered)
+    return text.replace("stands in README.md", "stands below")
 
 
 def contents(notebooks: list[Path]) -> str:
