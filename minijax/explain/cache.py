@@ -7,7 +7,8 @@ before: what differs from the nearest is what made the new program necessary.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+import weakref
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -51,6 +52,10 @@ class Call:
     span: Span | None
 
 
+# Rows that a watch keeps; later calls are only counted.
+MOST_ROWS = 10_000
+
+
 @dataclass(kw_only=True)
 class CacheRecording(Recording):
     """All calls of one jitted function while it was watched."""
@@ -60,7 +65,7 @@ class CacheRecording(Recording):
     name: str
     calls: list[Call]
     kept: int  # keys in the cache at the end
-    watched: bool  # False: nothing was recorded, only the keys were looked at
+    watched: bool  # False: there was no call, only the keys were looked at
     keys: list[str] = field(default_factory=list)
 
 
@@ -78,7 +83,7 @@ class Key:
 
 
 class CacheWatch:
-    """Listens to the calls of one jitted function."""
+    """Listens to the calls of one jitted function, until `stop` or its own end."""
 
     def __init__(self, function: JitFunction) -> None:
         if not isinstance(function, JitFunction):
@@ -92,23 +97,36 @@ class CacheWatch:
         self.calls: list[Call] = []
         self.keys: dict[Any, Key] = {}
         self.total = 0
-        self.started = False
-        self.subscription: Any = None
+        self.hits = 0
+        self.misses = 0
+        self.subscription: weakref.finalize | None = None
 
     # ---- listening -----------------------------------------------------------------
 
     def start(self) -> None:
         """Begins to listen; calls before it are known by their keys only."""
+        if self.subscription is not None:
+            return
         for raw in list(self.function._caches.calls):
             self.keys.setdefault(identity(raw), self.taken_apart(raw))
-        self.started = True
-        self.subscription = events.subscribe(self.listen)
-        self.subscription.__enter__()
+        # Events hold their subscribers: one that held this object would keep it, and
+        # with it the listening, for ever.
+        weakly = weakref.ref(self)
+
+        def listen(name: str, data: dict[str, Any]) -> None:
+            watch = weakly()
+            if watch is not None:
+                watch.listen(name, data)
+
+        subscribed = events.subscribe(listen)
+        subscribed.__enter__()
+        end = subscribed.__exit__
+        self.subscription = weakref.finalize(self, end, None, None, None)
 
     def stop(self) -> None:
         """Stops listening."""
         if self.subscription is not None:
-            self.subscription.__exit__(None, None, None)
+            self.subscription()
             self.subscription = None
 
     def listen(self, name: str, data: dict[str, Any]) -> None:
@@ -118,11 +136,13 @@ class CacheWatch:
         if data["function"]._caches is not self.function._caches:
             return
         self.total += 1
-        span = self.line_of_call()
         if name == "jit.hit":
-            self.note_hit(span)
+            self.hits += 1
+            self.note_hit()
         else:
-            self.note_miss(data["key"], span)
+            self.misses += 1
+            if len(self.calls) < MOST_ROWS:
+                self.note_miss(data["key"], self.line_of_call())
 
     def line_of_call(self) -> Span | None:
         """Where the user wrote the call that is being answered."""
@@ -131,14 +151,16 @@ class CacheWatch:
             return None
         return self.sources.span(frame.f_code, frame.f_lasti)
 
-    def note_hit(self, span: Span | None) -> None:
+    def note_hit(self) -> None:
         last = self.calls[-1] if self.calls else None
-        if last is not None and last.hit:
+        follows = last is not None and last.number + last.count == self.total
+        if last is not None and last.hit and follows:
             last.count += 1
-            return
-        self.calls.append(
-            Call(self.total, 1, True, False, [], None, "", False, span)
-        )
+        elif len(self.calls) < MOST_ROWS:
+            span = self.line_of_call()
+            self.calls.append(
+                Call(self.total, 1, True, False, [], None, "", False, span)
+            )
 
     def note_miss(self, raw: tuple, span: Span | None) -> None:
         key = self.taken_apart(raw)
@@ -250,24 +272,23 @@ class CacheWatch:
     def recording(self) -> CacheRecording:
         """What was seen so far."""
         name = getattr(self.function, "__name__", "function")
-        calls = self.calls
-        hits = sum(call.count for call in calls if call.hit)
-        misses = sum(not call.hit for call in calls)
+        # Copies: the calls go on while somebody looks at them.
+        calls = [replace(call) for call in self.calls]
         avoidable = sum(call.avoidable for call in calls)
         kept = len(self.function._caches.calls)
-        if not self.started:
-            finding = (
-                f"{count_in_words(kept, 'key')} kept; calls are recorded inside "
-                "`with see.cache(f):`"
-            )
+        if not self.total:
+            finding = f"{count_in_words(kept, 'key')} kept; no call since it is watched"
         else:
             finding = (
                 f"{count_in_words(self.total, 'call')}, "
-                f"{count_in_words(hits, 'hit')}, "
-                f"{misses:,} {'miss' if misses == 1 else 'misses'}"
+                f"{count_in_words(self.hits, 'hit')}, "
+                f"{self.misses:,} {'miss' if self.misses == 1 else 'misses'}"
             )
             if avoidable:
                 finding += f"; {avoidable} avoidable"
+            unlisted = self.total - sum(call.count for call in calls)
+            if unlisted:
+                finding += f"; the last {unlisted:,} are only counted"
         telling = next((i for i, call in enumerate(calls) if call.avoidable), None)
         if telling is None:
             missed = [i for i, call in enumerate(calls) if not call.hit]
@@ -281,7 +302,7 @@ class CacheWatch:
             name=name,
             calls=calls,
             kept=kept,
-            watched=self.started,
+            watched=self.total > 0,
             keys=[in_words(self.taken_apart(raw)) for raw in raws],
         )
 

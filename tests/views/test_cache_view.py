@@ -86,6 +86,56 @@ def test_keys_without_watching():
         see.cache(lambda x: x)
 
 
+def test_calls_are_watched_from_the_first_view_on():
+    f = jit(lambda x: x + 1)
+    f(jnp.ones(3))
+    view = see.cache(f)
+    assert "1 key kept; no call since it is watched" in view.text()
+    f(jnp.ones(3))
+    f(jnp.ones(3, jnp.int32))
+    first = view.text().splitlines()[0]
+    assert first == "cache of <lambda>: 2 calls, 1 hit, 1 miss; 1 avoidable"
+    early = view.recording
+    f(jnp.ones(3, jnp.int32))
+    f(jnp.ones(3, jnp.int32))
+    assert view.text().splitlines()[-1] == "  3-4 + hit"
+    assert len(early.calls) == 2, "what was shown does not change"
+    assert "3-4" in view.frame().to_json()
+    view.close()
+    f(jnp.ones(5))
+    view.close()
+    assert "4 calls" in view.text() and "5" not in view.text()
+
+
+def test_a_view_that_nobody_holds_watches_no_more():
+    from minijax import events
+
+    f = jit(lambda x: x + 1)
+    before = list(events.subscribers)
+    view, other = see.cache(f), see.cache(f)
+    assert len(events.subscribers) == len(before) + 2
+    f(1.0)
+    assert "1 call" in view.text() and "1 call" in other.text()
+    del view
+    f(2.0)
+    assert "2 calls" in other.text()
+    del other
+    assert events.subscribers == before
+
+
+def test_many_calls_are_counted(monkeypatch):
+    monkeypatch.setattr("minijax.explain.cache.MOST_ROWS", 3)
+    f = jit(lambda x: x + 1)
+    view = see.cache(f)
+    for size in (1, 2, 2, 4, 2, 2):
+        f(np.ones(size, np.float32))
+    assert len(view.recording.calls) == 3
+    assert view.text().splitlines()[0].endswith(
+        "6 calls, 3 hits, 3 misses; the last 3 are only counted"
+    )
+    assert [call.count for call in view.recording.calls] == [1, 1, 1]
+
+
 def test_earlier_keys_are_compared_with():
     f = jit(lambda x: x + 1)
     f(jnp.ones(3))

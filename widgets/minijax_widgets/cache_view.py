@@ -12,29 +12,50 @@ from minijax_widgets.view import View, cut, shortened, views
 
 
 def cache(function: JitFunction) -> CacheView:
-    """Watches the calls of a jitted function, in a `with` block.
+    """Watches the calls of a jitted function, from now on.
 
-        with see.cache(f) as view:
-            f(x)
-            f(y)
+        view = see.cache(f)
+        f(x)
+        f(y)
         view
 
-    The view shows, for each miss, what differs from the nearest key that was kept, and
-    what to write instead. Without `with` it shows the keys that the function keeps; how
-    they came to be was not recorded. Raises TypeError for a function that is not
-    jitted. Calls inside of other transformations have no cache of their own to hit.
+    The view shows the calls up to the moment at which it is shown: for each miss, what
+    differs from the nearest key that was kept, and what to write instead. It watches
+    until `view.close()`, or until nobody holds it; `with see.cache(f) as view:` closes
+    it behind the block. Before the first call it shows the keys that the function
+    keeps; how they came to be was not recorded. Raises TypeError for a function that is
+    not jitted. Calls inside of other transformations have no cache of their own to hit.
     """
-    return CacheView(CacheWatch(function).recording(), CacheWatch(function))
+    watch = CacheWatch(function)
+    watch.start()
+    return CacheView(watch=watch)
 
 
 class CacheView(View):
     """A row for each call; runs of hits share one."""
 
-    recording: CacheRecording
-
-    def __init__(self, recording: CacheRecording, watch: CacheWatch | None = None):
-        super().__init__(recording)
+    def __init__(
+        self, recording: CacheRecording | None = None, watch: CacheWatch | None = None
+    ) -> None:
         self.watch = watch
+        self.last = recording
+        self.seen: tuple[int, int] | None = None
+
+    @property
+    def recording(self) -> CacheRecording:  # type: ignore[override]
+        """The calls so far; after `close`, those until then."""
+        if self.watch is not None and self.watch.subscription is not None:
+            seen = (self.watch.total, len(self.watch.function._caches.calls))
+            if self.last is None or seen != self.seen:
+                self.last, self.seen = self.watch.recording(), seen
+        assert self.last is not None
+        return self.last
+
+    def close(self) -> None:
+        """Stops watching; the view keeps what it has seen."""
+        if self.watch is not None and self.watch.subscription is not None:
+            self.last = self.watch.recording()
+            self.watch.stop()
 
     def __enter__(self) -> CacheView:
         if self.watch is None:
@@ -43,9 +64,7 @@ class CacheView(View):
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        assert self.watch is not None
-        self.watch.stop()
-        self.recording = self.watch.recording()
+        self.close()
 
     # ---- text ----------------------------------------------------------------------
 
