@@ -14,19 +14,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import pjit
+from minijax import errors, pjit
 from minijax.ad_checkpoint import close_jaxpr, remat_p
 from minijax.checkify.error_values import Error
 from minijax.checkify.interpreter import (
     CheckedProgram,
     Enabled,
     checked_program,
+    checkify_jaxpr,
     rule_for,
 )
-from minijax.core import ClosedJaxpr, Jaxpr, Primitive, get_aval
+from minijax.control_flow.bodies import reordered, split_list, to_front
+from minijax.control_flow.closed_calls import closed_call_p
+from minijax.control_flow.conditionals import cond_p
+from minijax.control_flow.scan_primitive import scan_p
+from minijax.control_flow.while_loops import while_p
+from minijax.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Primitive,
+    get_aval,
+    jaxpr_as_fun,
+    weakref_lru_cache,
+)
 from minijax.custom_backward import custom_vjp_call_p
 from minijax.custom_forward import RunJaxpr, custom_jvp_call_p
-from minijax.interpreters.partial_eval import convert_constvars_jaxpr
+from minijax.interpreters.partial_eval import (
+    convert_constvars_jaxpr,
+    prune_outputs,
+    trace_to_jaxpr,
+)
+from minijax.primitives import ordering
 from minijax.rules import SymbolicZero, Zero
 from minijax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
@@ -75,6 +94,157 @@ def _remat_rule(
         **params,
     )
     return checked.result(outputs)
+
+
+@rule_for(closed_call_p)
+def _closed_call_rule(
+    primitive: Primitive,
+    error: Error,
+    enabled: Enabled,
+    *args: Any,
+    call_jaxpr: ClosedJaxpr,
+) -> tuple[Error, list[Any]]:
+    return checkify_jaxpr(
+        call_jaxpr.jaxpr, call_jaxpr.consts, enabled, error, *args
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Branches and loops: the error is the same before and after, in every branch
+# ----------------------------------------------------------------------------------
+
+
+@rule_for(cond_p)
+def _cond_rule(
+    primitive: Primitive,
+    error: Error,
+    enabled: Enabled,
+    index: Any,
+    *args: Any,
+    branches: tuple[ClosedJaxpr, ...],
+    **params: Any,
+) -> tuple[Error, list[Any]]:
+    avals = _avals(args)
+    for branch in branches:
+        error = error.with_places(
+            checked_program(branch, enabled, error, avals).kinds
+        )
+    programs = [checked_program(x, enabled, error, avals) for x in branches]
+    outputs = primitive.bind(
+        index,
+        *tree_leaves(error),
+        *args,
+        branches=tuple(program.closed for program in programs),
+        **params,
+    )
+    # The values are those of the branch that was run; a code has one meaning in all.
+    results = [program.result(outputs) for program in programs]
+    meanings: dict[int, Any] = {}
+    for result, _ in results:
+        meanings |= result._metadata
+    after, outs = results[0]
+    return after.with_metadata(meanings), outs
+
+
+@rule_for(scan_p)
+def _scan_rule(
+    primitive: Primitive,
+    error: Error,
+    enabled: Enabled,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    num_consts: int,
+    num_carry: int,
+    **params: Any,
+) -> tuple[Error, list[Any]]:
+    consts, rest = split_list(args, num_consts)
+    avals = jaxpr.in_avals
+    error = error.with_places(checked_program(jaxpr, enabled, error, avals).kinds)
+    checked = checked_program(jaxpr, enabled, error, avals)
+    leaves = tree_leaves(error)
+    is_const = [False] * len(leaves) + [True] * num_consts + [False] * len(rest)
+    outputs = primitive.bind(
+        *consts,
+        *leaves,
+        *rest,
+        jaxpr=reordered(checked.closed, to_front(is_const)),
+        length=length,
+        num_consts=num_consts,
+        num_carry=num_carry + len(leaves),
+        **params,
+    )
+    return checked.result(outputs)
+
+
+@rule_for(while_p)
+def _while_rule(
+    primitive: Primitive,
+    error: Error,
+    enabled: Enabled,
+    *args: Any,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> tuple[Error, list[Any]]:
+    """What the condition checks is checked before the loop, and at the end of each step.
+
+    A condition returns a truth value and nothing else, so the body runs it once more.
+    """
+    if cond_jaxpr.out_avals[0].shape:
+        raise errors.value_error(
+            "Checkify does not support batched while-loops (checkify-of-vmap-of-while):"
+            " write vmap outside, `vmap(checkify(f))`."
+        )
+    cond_consts, body_consts, carry = split_list(args, cond_nconsts, body_nconsts)
+    error, _ = checkify_jaxpr(
+        cond_jaxpr.jaxpr, cond_jaxpr.consts, enabled, error, *cond_consts, *carry
+    )
+    step = _step_and_condition(cond_jaxpr, body_jaxpr, cond_nconsts)
+    error = error.with_places(
+        checked_program(step, enabled, error, step.in_avals).kinds
+    )
+    body = checked_program(step, enabled, error, step.in_avals)
+    leaves = tree_leaves(error)
+    count, num_steps = len(leaves), cond_nconsts + body_nconsts
+    condition = checked_program(cond_jaxpr, enabled, error, cond_jaxpr.in_avals)
+    num_out = len(condition.closed.out_avals)
+    truth = prune_outputs(condition.closed, [False] * (num_out - 1) + [True])
+
+    def first(num_consts: int) -> list[int]:
+        return to_front([False] * count + [True] * num_consts + [False] * len(carry))
+
+    outputs = primitive.bind(
+        *cond_consts,
+        *cond_consts,
+        *body_consts,
+        *leaves,
+        *carry,
+        cond_nconsts=cond_nconsts,
+        cond_jaxpr=reordered(truth, first(cond_nconsts)),
+        body_nconsts=num_steps,
+        body_jaxpr=reordered(body.closed, first(num_steps)),
+    )
+    return body.result(outputs)
+
+
+@weakref_lru_cache
+def _step_and_condition(
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int
+) -> ClosedJaxpr:
+    """The body, followed by the condition on its results, whose answer is dropped."""
+    condition, step = jaxpr_as_fun(cond_jaxpr), jaxpr_as_fun(body_jaxpr)
+
+    def fun(*values: Any) -> list[Any]:
+        out = step(*values[cond_nconsts:])
+        ordering.dce_sink(condition(*values[:cond_nconsts], *out))
+        return out
+
+    avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
+    old = body_jaxpr.debug_info
+    info = DebugInfo(old.traced_for, old.name, old.place)
+    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, info))
 
 
 # ----------------------------------------------------------------------------------

@@ -421,9 +421,8 @@ def linearize(
             aux[:] = [trace.to_pair(value)[0] for value in aux]
     finally:
         trace.alive = tangent_trace.alive = False
-    if state.check_tracer_leaks:
-        del args, outputs
-        leaks.check_no_leaks(trace)
+    del args, outputs  # so that no tracer is left
+    leaks.check_no_leaks(trace)
     if events.subscribers:
         events.emit("linearize.end", trace=trace, jaxpr=jaxpr, residuals=residuals)
     return outs, jaxpr, residuals, nonzeros

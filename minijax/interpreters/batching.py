@@ -198,9 +198,8 @@ def batch_flat(
             outputs = fun(*args)
         pairs = [trace.to_pair(output) for output in outputs]
         trace.alive = False
-        if state.check_tracer_leaks:
-            del args, outputs
-            leaks.check_no_leaks(trace)
+        del args, outputs  # so that no tracer is left
+        leaks.check_no_leaks(trace)
         out_dims[:] = [dim for _, dim in pairs]
         return [value for value, _ in pairs]
 

@@ -19,6 +19,7 @@ import types
 from typing import Any
 
 from minijax import errors
+from minijax.config import state
 from minijax.core import Trace, Tracer
 
 # To a trace without tracers: from the caller, the callee, and the one who counts.
@@ -30,9 +31,10 @@ _LONGEST_CHAIN = 16
 def check_no_leaks(trace: Trace) -> None:
     """Raise an Exception when a tracer of a trace that has ended can still be reached.
 
-    The caller must have dropped its own containers of tracers.
+    Does nothing while the flag is off. The caller must have dropped its own containers
+    of tracers.
     """
-    if sys.getrefcount(trace) <= _OWN_REFERENCES:
+    if not state.check_tracer_leaks or sys.getrefcount(trace) <= _OWN_REFERENCES:
         return
     # References in cycles that nobody can reach are no leak.
     gc.collect()

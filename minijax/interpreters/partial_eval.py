@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from minijax import core, events, source_info
-from minijax.config import state
 from minijax.core import (
     AbstractValue,
     Atom,
@@ -247,9 +246,8 @@ def trace_to_jaxpr(
         with set_current_trace(trace), source_info.reset_name_stack():
             outputs = fun(*args)
         jaxpr, consts = trace.finish(outputs)
-        if state.check_tracer_leaks:
-            del args, outputs
-            leaks.check_no_leaks(trace)
+        del args, outputs  # so that no tracer is left
+        leaks.check_no_leaks(trace)
     finally:
         trace.alive = False
         if events.subscribers:

@@ -20,6 +20,7 @@ SIDES = {
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 VECTOR = np.array([1.0, 0.0, -1.0], np.float32)
 MINUS = np.float32(-2.0)
+ZERO = np.float32(0.0)
 
 
 @pytest.fixture(autouse=True)
@@ -142,7 +143,98 @@ def integers_divided(library, checkify):
     return lambda x: 1 // x
 
 
+def branching(library, checkify):
+    def positive(x):
+        checkify.check(x < 5, "too large: {x}", x=x)
+        return library.numpy.log(x)
+
+    return lambda x: library.lax.cond(x > 0, positive, lambda x: 1 / x, x) + 1
+
+
+def switching(library, checkify):
+    def branch(number):
+        def f(x):
+            checkify.check(x > number, f"branch {number}")
+            return x * number
+
+        return f
+
+    return lambda i, x: library.lax.switch(i, [branch(0), branch(1), branch(2)], x)
+
+
+def scanning(library, checkify):
+    def step(carry, x):
+        checkify.check(x < 2, "row {x}", x=x)
+        carry = library.numpy.log(carry - x)
+        return carry, carry / x
+
+    return lambda x, xs: library.lax.scan(step, x, xs)[1]
+
+
+def scanning_with_consts(library, checkify):
+    def f(x, xs):
+        def step(carry, i):
+            return carry + xs[i] * x, xs[i] / x
+
+        return library.lax.scan(step, x, library.numpy.arange(5))[0]
+
+    return f
+
+
+def looping(library, checkify):
+    def f(x):
+        def condition(x):
+            checkify.check(x > -3, "in the condition: {x}", x=x)
+            return x > -4
+
+        return library.lax.while_loop(condition, lambda x: x - 1, x)
+
+    return f
+
+
+def looping_body(library, checkify):
+    def f(x, y):
+        def body(carry):
+            i, z = carry
+            checkify.check(z < 100, "in the body: {z}", z=z)
+            return i + 1, z * y / x
+
+        return library.lax.while_loop(lambda c: c[0] < 4, body, (0, y))[1]
+
+    return f
+
+
+def counting(library, checkify):
+    def f(xs, n):
+        body = lambda i, total: total + xs[i]
+        return library.lax.fori_loop(0, n, body, library.numpy.float32(0))
+
+    return f
+
+
 CASES = {
+    "cond": (branching, "all_checks", (np.float32(7.0),)),
+    "cond_other": (branching, "all_checks", (ZERO,)),
+    "cond_user": (branching, "user_checks", (np.float32(7.0),)),
+    "cond_fine": (branching, "all_checks", (MINUS,)),
+    "cond_jit": (jitted(branching), "all_checks", (np.float32(7.0),)),
+    "cond_vmap": (batched(branching), "all_checks", (VECTOR,)),
+    "cond_grad": (differentiated(branching), "all_checks", (ZERO,)),
+    "switch": (switching, "user_checks", (np.int32(2), np.float32(1.0))),
+    "scan": (scanning, "all_checks", (np.float32(5.0), VECTOR)),
+    "scan_user": (scanning, "user_checks", (np.float32(5.0), VECTOR + 2)),
+    "scan_jit": (jitted(scanning), "all_checks", (np.float32(5.0), VECTOR)),
+    "scan_index": (
+        scanning_with_consts,
+        "automatic_checks",
+        (np.float32(5.0), VECTOR),
+    ),
+    "while_condition": (looping, "user_checks", (MINUS,)),
+    "while_fine": (looping, "all_checks", (MINUS * 5,)),
+    "while_body": (looping_body, "all_checks", (ZERO, -MINUS)),
+    "while_body_jit": (jitted(looping_body), "all_checks", (ZERO + 0.1, -MINUS)),
+    "fori": (counting, "index_checks", (VECTOR, np.int32(5))),
+    "fori_fine": (counting, "index_checks", (VECTOR, np.int32(3))),
     "user": (positive_log, "user_checks", (MINUS,)),
     "user_fine": (positive_log, "all_checks", (np.float32(2.0),)),
     "user_all": (positive_log, "all_checks", (MINUS,)),
