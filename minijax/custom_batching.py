@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.api_util import check_callable, fun_name
+from minijax.control_flow import scans
 from minijax.core import (
     ClosedJaxpr,
     Primitive,
@@ -30,7 +31,6 @@ from minijax.custom_gradients import trace_with_consts
 from minijax.differentiation import jvp
 from minijax.effects import positional
 from minijax.interpreters import ad, batching
-from minijax.primitives import joining, slicing
 from minijax.rules import AxisData, instantiate, moveaxis, no_axis_name
 from minijax.tree_util import (
     tree_flatten,
@@ -189,9 +189,7 @@ def _custom_vmap_jvp(
     in_tree: Any,
     out_tree: Any,
 ) -> tuple[list, list]:
-    forward, _ = ad.jvp_jaxpr(
-        call, [True] * len(primals), [True] * len(call.out_avals)
-    )
+    forward, _ = ad.jvp_jaxpr(call, [True] * len(primals), [True] * len(call.out_avals))
     outputs = custom_vmap_p.bind(
         *primals,
         *(instantiate(t) for t in tangents),
@@ -274,9 +272,7 @@ def _custom_vmap_lowering(
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:
-    """A function that `vmap` calls for one example after another.
-
-    The calls stand one after another in the program, so it grows with the batch.
+    """A function that `vmap` calls for one example after another, in a loop.
 
     In JAX: `jax.custom_batching.sequential_vmap`.
     """
@@ -286,14 +282,13 @@ def sequential_vmap(f: Callable) -> custom_vmap:
     def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
         leaves, tree = tree_flatten(list(args))
         flags = tree_flatten(in_batched)[0]
-        outputs = []
-        for example in range(axis_size):
-            own = [
-                slicing.index_in_dim(x, example, 0, keepdims=False) if flag else x
-                for x, flag in zip(leaves, flags)
-            ]
-            outputs.append(wrapped(*tree_unflatten(tree, own)))
-        out = tree_map(lambda *xs: joining.stack(xs), *outputs)
+
+        def call(rows: Sequence[Any]) -> Any:
+            given = iter(rows)
+            own = [next(given) if flag else x for x, flag in zip(leaves, flags)]
+            return wrapped(*tree_unflatten(tree, own))
+
+        out = scans.map(call, [x for x, flag in zip(leaves, flags) if flag])
         return out, tree_map(lambda _: True, out)
 
     return wrapped

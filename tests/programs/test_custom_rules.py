@@ -407,6 +407,7 @@ def test_sequential_vmap(axes):
 
     x = BATCH if axes[0] == 0 else X
     y = {0: BATCH + 1, 1: BATCH.T + 1, None: X}[axes[1]]
+    same_text(make, x, y)
     same_values(make, x, y)
     same_values(lambda lib: lib.jit(make(lib)), x, y)
 
