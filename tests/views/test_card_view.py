@@ -7,6 +7,7 @@ import minijax_widgets as see
 from minijax.core import all_primitives
 from minijax.explain import cards
 from minijax.explain.recording import Recording
+from minijax.explain.words import PHRASES
 
 
 @pytest.mark.parametrize("name", sorted(all_primitives))
@@ -87,3 +88,9 @@ def test_how_primitives_are_differentiated():
     kinds = see.primitives().recording.derivatives
     found = [kinds[name] for name in ("reduce_sum", "mul", "sin", "floor", "iota")]
     assert found == ["linear", "linear", "curved", "flat", "flat"]
+
+
+def test_every_primitive_is_told_in_a_few_words():
+    missing = sorted(set(all_primitives) - set(PHRASES))
+    assert missing == []
+    assert [name for name, phrase in PHRASES.items() if len(phrase) > 48] == []
