@@ -68,6 +68,12 @@ OF_ONE_JAX = {
     "primitives/test_select.py": "test_derivatives",
     "primitives/test_slicing.py": "test_a_traced_vector_of_starts",
     "primitives/test_sorting.py": "test_texts",
+    "programs/test_callbacks.py": "test_batched_text test_text_of_io_under_vmap",
+    "programs/test_callbacks_in_loops.py": (
+        "test_text_of_a_checkpointed_scan test_texts test_texts_of_batches "
+        "test_texts_of_values"
+    ),
+    "programs/test_debug_print.py": "test_text",
     "programs/test_checkpoint.py": (
         "test_checkpoint_name test_errors test_policies test_refs_inside "
         "test_saved_residuals test_texts"

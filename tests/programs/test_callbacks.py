@@ -182,6 +182,9 @@ def test_what_the_methods_call():
 
 def test_io_under_vmap_calls_for_each_example():
     same_values(lambda lib: lib.vmap(io_sum(lib)), BATCH)
+
+
+def test_text_of_io_under_vmap():
     same_text(lambda lib: lib.vmap(io_sum(lib)), BATCH)
 
 

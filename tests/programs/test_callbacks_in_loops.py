@@ -139,7 +139,6 @@ def same_prints(make, capsys, *args, least=3):
     assert len(ours[0]) >= least
     for our_leaf, their_leaf in zip(ours[1], theirs[1], strict=True):
         np.testing.assert_allclose(our_leaf, their_leaf, rtol=1e-5)
-    same_text(make, *args)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -165,21 +164,37 @@ def test_gradients(name, capsys):
     same_prints(lambda lib: lib.grad(PROGRAMS[name](lib)), capsys, X)
 
 
+def checkpointed_scan(lib):
+    def f(x):
+        @lib.checkpoint
+        def step(carry, row):
+            lib.debug.print("step {}", carry)
+            return lib.numpy.sin(carry * row), None
+
+        return lib.lax.scan(step, 1.0, x)[0]
+
+    return lib.jit(lib.grad(f))
+
+
 def test_gradient_of_a_checkpointed_scan(capsys):
-    def make(lib):
-        def f(x):
-            @lib.checkpoint
-            def step(carry, row):
-                lib.debug.print("step {}", carry)
-                return lib.numpy.sin(carry * row), None
-
-            return lib.lax.scan(step, 1.0, x)[0]
-
-        return lib.jit(lib.grad(f))
-
-    ours, theirs = (printed(lib, capsys, make(lib), X) for lib in LIBRARIES)
+    ours, theirs = (
+        printed(lib, capsys, checkpointed_scan(lib), X) for lib in LIBRARIES
+    )
     assert sorted(ours[0]) == sorted(theirs[0])
-    same_text(make, X)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_texts(name):
+    program = PROGRAMS[name]
+    same_text(program, X)
+    same_text(lambda lib: lambda x: lib.jvp(program(lib), (x,), (x,)), X)
+    same_text(lambda lib: lib.vmap(program(lib)), BATCH)
+    if name in DIFFERENTIABLE:
+        same_text(lambda lib: lib.grad(program(lib)), X)
+
+
+def test_text_of_a_checkpointed_scan():
+    same_text(checkpointed_scan, X)
 
 
 @pytest.mark.parametrize("name", ["scan", "fori", "branches", "while"])
@@ -234,7 +249,17 @@ def test_values_in_loops(make):
     x = BATCH[1] if "vmap" not in make.__code__.co_names else BATCH + 1.0
     same_values(make, x)
     same_values(lambda lib: lib.jit(make(lib)), x)
-    same_text(make, x)
+
+
+@pytest.mark.parametrize("make", [lambda lib: io_in_loop(lib, True), pure_in_loops])
+def test_texts_of_values(make):
+    same_text(make, BATCH[1])
+    same_text(lambda lib: lib.jit(make(lib)), BATCH[1])
+
+
+def test_texts_of_batches():
+    same_text(lambda lib: lib.vmap(io_in_loop(lib, False)), BATCH)
+    same_text(lambda lib: lib.vmap(pure_in_loops(lib)), BATCH)
 
 
 def io_under_cond(lib):

@@ -1,4 +1,4 @@
-"""Calls of Python: pure, with side effects, and for looking on; what becomes of them."""
+"""Calls of Python: pure, with side effects, for looking on; what becomes of them."""
 
 import numpy as np
 
