@@ -42,6 +42,9 @@ reads a result, raises `JaxRuntimeError`. The exception itself is kept
 (`errors.remember_callback_error`) and becomes its `__cause__`, so that the traceback
 goes down to the user's line.
 
+Outside of all programs the function is called at once, in the same way and with the
+same errors, and nothing is compiled.
+
 **Under transformations.** Under `vmap`, `vmap_method` decides. "sequential" and
 "sequential_unrolled" call the function once for each example, in a loop;
 "broadcast_all" calls it once with whole batches, repeating what has none; "expand_dims"
@@ -55,6 +58,7 @@ In JAX: `jax/_src/callback.py`; `ffi.py`, `ffi_batching_rule`.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -67,17 +71,19 @@ from minijax.backend import hlo, platforms
 from minijax.config import state
 from minijax.control_flow import scans
 from minijax.core import (
+    AbstractRef,
     Primitive,
     ShapedArray,
     eval_trace,
+    get_aval,
     no_effects,
     register,
     set_current_trace,
     unmapped_aval,
 )
 from minijax.effects import Effect, io_effect, ordered_io_effect
-from minijax.interpreters import mlir, tokens
-from minijax.interpreters.placing import buffer_aval
+from minijax.interpreters import finiteness, mlir, tokens
+from minijax.interpreters.placing import buffer_aval, buffer_on, choose_device
 from minijax.primitives import broadcasting
 from minijax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
@@ -289,6 +295,48 @@ def emit_python_callback(
 
 
 # ----------------------------------------------------------------------------------
+# Without a program
+# ----------------------------------------------------------------------------------
+
+
+def call_now(
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    result_avals: Sequence[Any],
+    effect: Effect | None,
+    purpose: str,
+) -> list[Array]:
+    """Call a flat Python function outside of all programs, as a program would.
+
+    Raises what a program would raise, JaxRuntimeError, from what the function raised.
+    """
+    avals = [get_aval(arg) for arg in args]
+    if any(type(aval) is AbstractRef for aval in avals):
+        raise NotImplementedError(
+            f"{purpose} takes arrays, and was given a ref. Pass its content: "
+            "`ref[...]`."
+        )
+    device, committed = choose_device(args)
+    operands = [platforms.to_numpy(buffer_on(arg, device)) for arg in args]
+    for kind in tokens.ordered(() if effect is None else (effect,)):
+        tokens.runtime_tokens.wait_for(kind)
+    host = HostFunction(function, avals, result_avals, False, purpose)
+    try:
+        results = host.run(operands)
+    except Exception as error:
+        text = "".join(traceback.format_exception(error)).strip()
+        raise errors.JaxRuntimeError(
+            f"INTERNAL: {purpose}: error calling callback: {text}"
+        ) from error
+    arrays = [
+        put(result, aval, device if committed else None)
+        for result, aval in zip(results, result_avals)
+    ]
+    finiteness.check_results(arrays, purpose)
+    return arrays
+
+
+# ----------------------------------------------------------------------------------
 # pure_callback
 # ----------------------------------------------------------------------------------
 
@@ -301,6 +349,13 @@ pure_callback_p.without("meaning", "it means what the user's function does")
 @pure_callback_p.def_effectful_abstract_eval
 def _pure_callback_type(*avals: Any, result_avals: Sequence[Any], **_: Any) -> tuple:
     return list(result_avals), no_effects
+
+
+@pure_callback_p.def_impl
+def _pure_callback_now(
+    *args: Any, callback: Callable, result_avals: Sequence[Any], **_: Any
+) -> list[Array]:
+    return call_now(callback, args, result_avals, None, "pure_callback")
 
 
 @pure_callback_p.def_jvp_rule
@@ -495,6 +550,18 @@ def _io_callback_type(
 ) -> tuple:
     effect = ordered_io_effect if ordered else io_effect
     return list(result_avals), frozenset({effect})
+
+
+@io_callback_p.def_impl
+def _io_callback_now(
+    *args: Any,
+    callback: Callable,
+    result_avals: Sequence[Any],
+    ordered: bool,
+    **_: Any,
+) -> list[Array]:
+    effect = ordered_io_effect if ordered else io_effect
+    return call_now(callback, args, result_avals, effect, "io_callback")
 
 
 @io_callback_p.def_jvp_rule

@@ -102,6 +102,14 @@ def forbidden(arrays: Sequence[Array]) -> str | None:
     return None
 
 
+def check_results(arrays: Sequence[Array], name: str) -> None:
+    """FloatingPointError for results of an operation, `name`, that a flag forbids."""
+    if state.debug_nans or state.debug_infs:
+        found = forbidden(arrays)
+        if found is not None:
+            raise _error(found, name)
+
+
 def _error(found: str, name: str) -> FloatingPointError:
     """The error of one operation, with the user's line, also in a second run."""
     frame = source_info.user_frame(state.user_traceback) or source_info.user_frame_now()

@@ -139,6 +139,17 @@ class RuntimeTokens(threading.local):
             return platforms.copy_to_device(token, device)
         return token
 
+    def wait_for(self, effect: Effect) -> None:
+        """Wait for the programs with an effect: what happens next follows on them."""
+        token = self.current.get(effect)
+        if token is not None:
+            try:
+                token.block_until_ready()
+            except errors.JaxRuntimeError as error:
+                self.clear()
+                errors.add_callback_cause(error)
+                raise
+
     def clear(self) -> None:
         """Forget everything, without waiting."""
         self.current.clear()

@@ -11,6 +11,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
+from minijax.core import all_primitives
 from minijax.interpreters.tokens import runtime_tokens
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
@@ -474,19 +475,37 @@ def test_the_executable_keeps_the_callback_alive():
     assert alive() is None
 
 
-def test_one_function_is_compiled_once():
+def test_nothing_is_compiled_outside_of_programs():
+    seen = []
+    before = {k: len(p.executables) for k, p in all_primitives.items()}
+    for number in range(5):
+        out = minijax.pure_callback(
+            lambda x, n=number: (seen.append(n), np.asarray(x) + n)[1],
+            kind(minijax, X),
+            X,
+        )
+        np.testing.assert_array_equal(out, X + number)
+    assert seen == [0, 1, 2, 3, 4]
+    assert {k: len(p.executables) for k, p in all_primitives.items()} == before
+
+
+def test_order_between_programs_and_calls_outside():
     seen = []
 
-    def function(x):
-        seen.append(1)
-        return np.asarray(x)
+    @minijax.jit
+    def slow(x):
+        for _ in range(8):
+            x = x @ x / 500.0
+        minijax.experimental.io_callback(
+            lambda v: seen.append("program"), None, x[0, 0], ordered=True
+        )
 
-    before = len(minijax.core.all_primitives["pure_callback"].executables)
-    for _ in range(5):
-        minijax.pure_callback(function, kind(minijax, X), X)
-    after = len(minijax.core.all_primitives["pure_callback"].executables)
-    assert after == before + 1
-    assert len(seen) == 5
+    for _ in range(3):
+        slow(jnp.ones((500, 500)))
+        minijax.experimental.io_callback(
+            lambda: seen.append("outside"), None, ordered=True
+        )
+    assert seen == ["program", "outside"] * 3
 
 
 # ----------------------------------------------------------------------------------
@@ -547,6 +566,21 @@ def test_error_classes(name):
         return lambda: lib.block_until_ready(BAD_CALLS[name](lib))
 
     same_error(program)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_debug_nans_looks_at_results(jitted):
+    def program(lib):
+        def f(x):
+            return lib.pure_callback(lambda v: np.float32(np.nan), scalar(lib), x)
+
+        def run():
+            with lib.debug_nans(True):
+                return (lib.jit(f) if jitted else f)(1.0)
+
+        return run
+
+    same_error(program, match="pure_callback")
 
 
 @pytest.mark.parametrize("jitted", [False, True])
