@@ -72,6 +72,7 @@ from minijax.rules import Accumulator, Zero
 from minijax.saving_policies import checkpoint_name as checkpoint_name
 from minijax.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.saving_policies import name_p, nothing_saveable
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     broadcast_prefix,
     tree_flatten,
@@ -128,6 +129,7 @@ def checkpoint(
             f"{type(prevent_cse).__name__}"
         )
 
+    @api_boundary
     @functools.wraps(fun)
     def fun_remat(*args: Any, **kwargs: Any) -> Any:
         positions = _static_positions(static_argnums, len(args))

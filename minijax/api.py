@@ -37,6 +37,7 @@ from minijax.jacobians import jacobian as jacobian
 from minijax.jacobians import jacrev as jacrev
 from minijax.named_axes import extend_axis_env
 from minijax.pjit import JitFunction, JitOptions
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     tree_leaves,
     tree_map,
@@ -169,6 +170,7 @@ def make_jaxpr(
     options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
     jitted = JitFunction(fun, options)
 
+    @api_boundary
     @functools.wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         with extend_axis_env(list(axis_env or ())):
@@ -197,6 +199,7 @@ def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
     )
 
 
+@api_boundary
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
 

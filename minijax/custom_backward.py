@@ -50,6 +50,7 @@ from minijax.rules import (
     match_axis,
     not_mapped,
 )
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     tree_flatten,
     tree_unflatten,
@@ -119,6 +120,7 @@ class custom_vjp:
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = fun_name(self.fun)
         if self.fwd is None or self.bwd is None:

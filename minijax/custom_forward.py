@@ -47,6 +47,7 @@ from minijax.rules import (
     not_mapped,
     zeros_of,
 )
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     keystr,
     tree_flatten,
@@ -127,6 +128,7 @@ class custom_jvp:
 
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = fun_name(self.fun)
         if self.jvp is None:

@@ -25,6 +25,7 @@ from minijax.interpreters import ad, partial_eval
 from minijax.primitives import casting
 from minijax.pullbacks import VJP, Backward
 from minijax.rules import Accumulator, Zero, instantiate, scalar_like
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     Partial,
     tree_flatten,
@@ -75,6 +76,7 @@ class _FlatFunction:
         return tree_unflatten(self.aux_tree, self.aux)
 
 
+@api_boundary
 def jvp(
     fun: Callable,
     primals: Sequence[Any],
@@ -146,6 +148,7 @@ def _check_flat_outputs(outputs: Sequence[Any], flat: _FlatFunction, what: str) 
     api_util.check_outputs(outputs, flat.out_tree, name, what)
 
 
+@api_boundary
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and its derivative at that point as a linear function.
 
@@ -215,6 +218,7 @@ def _apply_linear(
 # ----------------------------------------------------------------------------------
 
 
+@api_boundary
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and the function that pulls cotangents back.
 
@@ -292,6 +296,7 @@ def value_and_grad(
     numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
 
+    @api_boundary
     @functools.wraps(fun)
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
@@ -335,6 +340,7 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
+    @api_boundary
     @functools.wraps(fun)
     def grad_f(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)

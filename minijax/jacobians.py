@@ -25,6 +25,7 @@ from minijax.differentiation import (
 )
 from minijax.partition_spec import PartitionSpec
 from minijax.primitives import casting, complex_numbers, shaping
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     tree_flatten,
     tree_leaves,
@@ -51,6 +52,7 @@ def jacfwd(
     numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
 
+    @api_boundary
     @functools.wraps(fun)
     def jacobian_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
@@ -90,6 +92,7 @@ def jacrev(
     numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
 
+    @api_boundary
     @functools.wraps(fun)
     def jacobian_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax import api_util, events, pretty, source_info
+from minijax import api_util, events, pretty, source_info, traceback_filtering
 from minijax.array import Array, default_device
 from minijax.config import state
 from minijax.core import (
@@ -175,7 +175,11 @@ class JitFunction:
                     if events.subscribers:
                         events.emit("jit.hit", function=self, key=key)
                     return call.unflatten(call.program(buffers))
-        return self._call(args, kwargs)
+        try:
+            return self._call(args, kwargs)
+        except Exception as error:
+            traceback_filtering.simplify(error)
+            raise
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
         """The general way: static arguments, host values, tracers, first calls."""
@@ -314,6 +318,9 @@ class JitFunction:
     def _cache_size(self) -> int:
         """How many kinds of calls were compiled."""
         return len(self._caches.calls)
+
+
+traceback_filtering.boundaries.add(JitFunction.__call__.__code__)
 
 
 def _make_jit_function(fun: Callable, options: JitOptions) -> JitFunction:

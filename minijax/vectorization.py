@@ -18,6 +18,7 @@ from minijax.core import (
 )
 from minijax.interpreters import batching
 from minijax.rules import AxisData, match_axis, no_axis_name
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_prefix import broadcast_prefix_to_treedef, prefix_errors
 from minijax.tree_util import (
     tree_flatten,
@@ -71,6 +72,7 @@ def vmap(
     if spmd_axis_name is not None:
         raise errors.value_error("vmap does not take spmd_axis_name here")
 
+    @api_boundary
     @functools.wraps(fun)
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):

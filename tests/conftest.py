@@ -1,9 +1,11 @@
 """What all tests share: quick compilation, markers, and what this machine lacks."""
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,14 @@ import pytest
 # should compile as a learner's would. JAX reads its own when it is imported.
 FAST_COMPILE = "MINIJAX_TEST_FAST_COMPILE"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+
+@pytest.fixture(autouse=True)
+def whole_tracebacks():
+    """Failures show minijax's own frames, which users do not see by default."""
+    config = sys.modules.get("minijax.config")
+    with config.traceback_filtering("off") if config else contextlib.nullcontext():
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

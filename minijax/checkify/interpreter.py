@@ -34,6 +34,7 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.interpreters.partial_eval import trace_to_jaxpr
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 Enabled = frozenset[ErrorCategory]
@@ -148,6 +149,7 @@ def checkify(
     """
     check_callable(f, "checkify")
 
+    @api_boundary
     def checked_fun(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         trees: list[Any] = []
 

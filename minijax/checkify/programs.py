@@ -188,7 +188,7 @@ def _while_rule(
     cond_nconsts: int,
     body_nconsts: int,
 ) -> tuple[Error, list[Any]]:
-    """What the condition checks is checked before the loop, and at the end of each step.
+    """What the condition checks is checked before the loop and at the end of steps.
 
     A condition returns a truth value and nothing else, so the body runs it once more.
     """

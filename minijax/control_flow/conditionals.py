@@ -86,6 +86,7 @@ from minijax.rules import (
     scalar_like,
     zero_tangent_of,
 )
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 _not_given = object()
@@ -102,6 +103,7 @@ def _operands(operands: tuple, operand: Any) -> tuple:
     return (operand,)
 
 
+@api_boundary
 def cond(
     pred: Any,
     true_fun: Callable,
@@ -178,6 +180,7 @@ def _as_predicate(pred: Any) -> Any:
     return comparing.ne(pred, scalar_like(aval, 0))
 
 
+@api_boundary
 def switch(
     index: Any,
     branches: Sequence[Callable],

@@ -23,8 +23,10 @@ from minijax.control_flow.scans import scan
 from minijax.control_flow.while_loops import while_loop
 from minijax.core import get_aval, is_concrete, to_concrete_value, weakref_lru_cache
 from minijax.primitives import casting, comparing, elementwise
+from minijax.traceback_filtering import api_boundary
 
 
+@api_boundary
 def fori_loop(
     lower: Any,
     upper: Any,

@@ -40,6 +40,7 @@ from minijax.core import (
 )
 from minijax.interpreters import partial_eval
 from minijax.primitives import shaping, slicing
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
     tree_flatten,
     tree_map,
@@ -48,6 +49,7 @@ from minijax.tree_util import (
 )
 
 
+@api_boundary
 def scan(
     f: Callable,
     init: Any,
@@ -245,6 +247,7 @@ def _as_array(x: Any) -> Any:
     return from_numpy(x) if isinstance(x, np.ndarray) else x
 
 
+@api_boundary
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """`f` of each row, one after the other (or in batches), stacked.
 

@@ -91,9 +91,11 @@ from minijax.interpreters import (
 )
 from minijax.primitives import broadcasting, casting, reductions, select
 from minijax.rules import Zero, broadcast_axis, instantiate, moveaxis, zero_tangent_of
+from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import tree_flatten, tree_map, tree_unflatten, treedef_is_leaf
 
 
+@api_boundary
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     """`val = body_fun(val)` as long as `cond_fun(val)`, beginning with `init_val`.
 

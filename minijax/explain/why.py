@@ -125,7 +125,7 @@ def user_frames_of(error: BaseException) -> list[tuple[Any, int, str]]:
 def tracer_in(error: BaseException) -> Tracer | None:
     """The tracer that an exception is about: an argument of its innermost frames."""
     frames = []
-    traceback = error.__traceback__
+    traceback = getattr(error, "whole_traceback", error.__traceback__)
     while traceback is not None:
         frames.append(traceback.tb_frame)
         traceback = traceback.tb_next

@@ -20,6 +20,7 @@ from minijax.array import Array
 from minijax.config import state
 from minijax.core import Tracer, eval_trace
 from minijax.interpreters.partial_eval import DynamicJaxprTrace
+from minijax.traceback_filtering import boundaries, simplify
 
 
 def _enter_in_order(trace: DynamicJaxprTrace, args: Sequence[Any]) -> None:
@@ -55,11 +56,17 @@ def inline_jit(
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = state.trace
-        if trace is eval_trace:
-            return jitted(*args, **kwargs)
-        if len(args) > 1 and type(trace) is DynamicJaxprTrace:
-            _enter_in_order(trace, args)
-        return function(*args, **kwargs)
+        try:
+            if trace is eval_trace:
+                return jitted(*args, **kwargs)
+            if len(args) > 1 and type(trace) is DynamicJaxprTrace:
+                _enter_in_order(trace, args)
+            return function(*args, **kwargs)
+        except Exception as error:
+            simplify(error)
+            raise
+
+    boundaries.add(call.__code__)
 
     # Ahead-of-time work is asked of the jitted function.
     for name in ("lower", "trace", "eval_shape", "clear_cache"):

@@ -26,6 +26,7 @@ from minijax.numpy.promotion import (
     number_beside,
 )
 from minijax.primitives import references
+from minijax.traceback_filtering import boundaries, simplify
 
 # The dtypes for which the short way is open.
 _number_types = INEXACT_TYPES | INTEGER_TYPES
@@ -83,7 +84,11 @@ def _binary(
             if type(other) in refused:
                 raise _unsupported(symbol, self, other)
             return NotImplemented
-        return function(self, operand)
+        try:
+            return function(self, operand)
+        except Exception as error:
+            simplify(error)
+            raise
 
     def reflected(self: Any, other: Any) -> Any:
         aval = self.aval
@@ -96,8 +101,13 @@ def _binary(
             if type(other) in refused:
                 raise _unsupported(symbol, other, self)
             return NotImplemented
-        return function(operand, self)
+        try:
+            return function(operand, self)
+        except Exception as error:
+            simplify(error)
+            raise
 
+    boundaries.update((forward.__code__, reflected.__code__))
     return forward, reflected
 
 
