@@ -43,3 +43,27 @@ def test_agrees_with_the_cpu(transform):
         assert answer.devices() == {device}
         answers.append(np.asarray(answer))
     np.testing.assert_allclose(answers[1], answers[0], rtol=1e-4, atol=1e-5)
+
+
+def test_programs_there_call_python():
+    """Arguments come to the host, results go back, prints keep their order."""
+    device = minijax.devices("gpu")[0]
+    seen = []
+
+    @minijax.jit
+    def function(x):
+        kind = minijax.ShapeDtypeStruct(x.shape, x.dtype)
+        y = minijax.pure_callback(lambda v: np.sin(np.asarray(v)), kind, x)
+        for k in range(3):
+            minijax.experimental.io_callback(
+                lambda v: seen.append(float(v)), None, y[k], ordered=True
+            )
+        return y * 2.0
+
+    x = minijax.device_put(np.arange(3.0, dtype=np.float32), device)
+    answer = function(x)
+    assert answer.devices() == {device}
+    minijax.effects_barrier()
+    expected = np.sin(np.arange(3.0))
+    np.testing.assert_allclose(np.asarray(answer), 2.0 * expected, rtol=1e-5)
+    np.testing.assert_allclose(seen, expected, rtol=1e-5)
