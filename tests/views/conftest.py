@@ -15,15 +15,23 @@ def chromium() -> str | None:
 
 
 @pytest.fixture(scope="module")
-def browser():
-    """A browser; tests that need one are skipped by name where there is none."""
-    sync_api = pytest.importorskip("playwright.sync_api")
+def chromium_path():
+    """A browser's path; tests that need one are skipped by name where there is none."""
+    pytest.importorskip("playwright.sync_api")
     path = chromium()
     if path is None:
         pytest.skip("no chromium or google-chrome on this machine")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(chromium_path):
+    """A browser for tests that need one."""
+    from playwright import sync_api
+
     with sync_api.sync_playwright() as playwright:
         shown = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
+            executable_path=chromium_path, args=["--no-sandbox", "--disable-gpu"]
         )
         yield shown
         shown.close()

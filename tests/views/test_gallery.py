@@ -1,12 +1,8 @@
 """The gallery: every view in every state, on one page, in themes and widths."""
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-WIDGETS = Path(__file__).resolve().parents[2] / "widgets"
-
+import gallery as states
 
 # Every step is too many of a huge program: the ends and the middle of each view.
 STEPS = """() => [...document.querySelectorAll(".mj-live")].map(root => {
@@ -24,14 +20,9 @@ STEPS = """() => [...document.querySelectorAll(".mj-live")].map(root => {
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory):
-    specification = importlib.util.spec_from_file_location(
-        "gallery", WIDGETS / "gallery.py"
-    )
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
     path = tmp_path_factory.mktemp("gallery") / "gallery.html"
-    path.write_text(module.page(), encoding="utf-8")
-    return path, len(module.STATES) + len(module.AS_WIDGETS)
+    path.write_text(states.page(), encoding="utf-8")
+    return path, len(states.STATES) + len(states.AS_WIDGETS)
 
 
 @pytest.mark.parametrize("width", [400, 800, 1300])

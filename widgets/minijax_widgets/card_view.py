@@ -70,7 +70,8 @@ class CardView(View):
             told = SIGNS.get(check.result, "") + check.result
             if check.difference is not None:
                 near = check.difference
-                told += f", within {near:.1e}" if near else ", exactly"
+                by = "within" if check.result == "holds" else "off by"
+                told += f", {by} {near:.1e}" if near else ", exactly"
             rows.append(Row([check.name, told], depth=1, look=look))
         rows.append(Row([[Piece("compiled")], ""], look="head"))
         compiled = ", ".join(record.compiled) or "no example was compiled"

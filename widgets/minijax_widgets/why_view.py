@@ -75,13 +75,16 @@ class WhyView(View):
                 row.go = None
             panes.append(Pane("the program until then", rows, kind="listing"))
         told: list[Row] = []
+        details: list[str] = []
         for number, moment in enumerate(record.moments):
             story = [Piece(moment.text)]
+            details.append(moment.text)
             if moment.span is not None:
                 where = f"line {moment.span.line}: "
                 text = span_text(record.sources, moment.span)
-                told_of = Piece(f", {moment.text}" if moment.text else "")
-                story = [Piece(where), Piece(text, "code-text"), told_of]
+                what = Piece(f", {moment.text}" if moment.text else "")
+                story = [Piece(where), Piece(text, "code-text"), what]
+                details[-1] = f"{where}{text}  |  {moment.text}"
             told.append(Row([moment.label, story], keys=[f"m{number}"], go=number))
         if not any(moment.label == "rule" for moment in record.moments):
             told.append(Row(["rule", record.rule]))
@@ -93,9 +96,7 @@ class WhyView(View):
         span = None
         for number, moment in enumerate(record.moments):
             telling = number == record.telling
-            detail = self.moment(moment).replace("  ", " ")
-            if telling:
-                detail = first_paragraph(record.message)
+            detail = first_paragraph(record.message) if telling else details[number]
             # A moment without a place belongs to the place of the one before.
             span = moment.span or span
             marks = mark_of(sources, span, first_pane=0)

@@ -26,10 +26,12 @@ const roles = Object.keys(PALETTE)
   .map((role) => `span.mj-${role}{color:var(--mj-${role})}`)
   .join("");
 
-const CODE = "var(--jp-code-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace)";
+const CODE =
+  "var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))";
+const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
 
 const RULES = `
-.mj-live{container-type:inline-size;font:13px/20px system-ui,sans-serif;color:var(--mj-text);
+.mj-live{container-type:inline-size;font:13px/20px ${TEXT};color:var(--mj-text);
 background:var(--mj-base);padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
 .mj-live *{box-sizing:border-box}
 .mj-live:focus-visible,.mj-live button:focus-visible,.mj-live input:focus-visible,
@@ -66,7 +68,7 @@ table-layout:auto;background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-table td,.mj-live table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;
 vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none;width:1px}
 .mj-live table.mj-table td:last-child,.mj-live table.mj-table th:last-child{width:auto}
-.mj-live table.mj-table th{color:var(--mj-constant);font-family:system-ui,sans-serif}
+.mj-live table.mj-table th{color:var(--mj-constant);font-family:${TEXT}}
 .mj-live table.mj-table tr,.mj-live table.mj-table tr:nth-child(even),.mj-live table.mj-table tr:hover{
 background:transparent;border:0}
 .mj-live tr.mj-r{cursor:default}
@@ -74,7 +76,7 @@ background:transparent;border:0}
 .mj-live .mj-listing td.mj-rail{color:var(--mj-constant)}
 .mj-live table.mj-code td:first-child{color:var(--mj-constant);text-align:right;padding-right:8px;user-select:none;
 position:sticky;left:0;background:var(--mj-base)}
-.mj-live table.mj-prose td{white-space:pre-wrap;font-family:system-ui,sans-serif;padding-bottom:2px}
+.mj-live table.mj-prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
 .mj-live table.mj-prose td:first-child{white-space:nowrap;color:var(--mj-constant)}
 .mj-live table.mj-sides td:nth-child(n+2),.mj-live table.mj-sides th:nth-child(n+2){width:50%}
 .mj-live table.mj-table:not(.mj-code):not(.mj-listing):not(.mj-sides) td.mj-rail:last-child{white-space:normal}
@@ -113,7 +115,7 @@ text-decoration:underline 2px var(--mj-value)}
 .mj-live table.mj-tiles tr{display:block;max-width:100%}
 .mj-live table.mj-tiles tr:first-child{width:100%}
 .mj-live table.mj-table.mj-tiles td{display:block;white-space:normal;padding:0;width:auto}
-.mj-live table.mj-tiles td:first-child{font-family:system-ui,sans-serif;color:var(--mj-constant)}
+.mj-live table.mj-tiles td:first-child{font-family:${TEXT};color:var(--mj-constant)}
 .mj-live .mj-tile{display:inline-block;margin:2px 4px 2px 0;padding:1px 6px;min-width:4em;text-align:center;
 border-radius:4px;border:1px solid var(--mj-line);background:var(--mj-panel);color:var(--mj-text);
 text-decoration:none;cursor:pointer}
@@ -129,7 +131,7 @@ color:var(--mj-text)}
 .mj-chip{border-radius:4px;padding:0 3px;background:var(--mj-value-wash);color:var(--mj-text)!important}
 .mj-dash{border:1px dashed var(--mj-constant);border-radius:4px;padding:0 3px;color:var(--mj-text)!important}
 .mj-strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
-.mj-strip b{font:600 13px/20px system-ui,sans-serif;color:var(--mj-constant)}
+.mj-strip b{font:600 13px/20px ${TEXT};color:var(--mj-constant)}
 .mj-detail{min-height:28px;margin-top:8px;padding:4px 8px;border-left:3px solid var(--mj-value);
 background:var(--mj-panel);overflow-wrap:anywhere;white-space:pre-wrap}
 .mj-text{font:13px/20px ${CODE};white-space:pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
