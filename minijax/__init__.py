@@ -71,6 +71,8 @@ from minijax.config import default_prng_impl as default_prng_impl
 from minijax.config import disable_jit as disable_jit
 from minijax.config import enable_checks as enable_checks
 from minijax.config import enable_x64 as enable_x64
+from minijax.config import no_execution as no_execution
+from minijax.config import no_tracing as no_tracing
 from minijax.config import numpy_dtype_promotion as numpy_dtype_promotion
 from minijax.config import numpy_rank_promotion as numpy_rank_promotion
 from minijax.config import threefry_partitionable as threefry_partitionable
@@ -82,6 +84,8 @@ from minijax.custom_forward import custom_jvp as custom_jvp
 from minijax.custom_gradients import closure_convert as closure_convert
 from minijax.custom_gradients import custom_gradient as custom_gradient
 from minijax.dtypes import float0 as float0
+from minijax.environment import live_arrays as live_arrays
+from minijax.environment import print_environment_info as print_environment_info
 from minijax.interpreters.tokens import effects_barrier as effects_barrier
 from minijax.primitives.mutable_arrays import Ref as Ref
 from minijax.primitives.mutable_arrays import empty_ref as empty_ref
@@ -89,6 +93,8 @@ from minijax.primitives.mutable_arrays import free_ref as free_ref
 from minijax.primitives.mutable_arrays import freeze as freeze
 from minijax.primitives.mutable_arrays import new_ref as new_ref
 from minijax.replacement import replace as replace
+from minijax.reports import explain_cache_misses as explain_cache_misses
+from minijax.reports import log_compiles as log_compiles
 from minijax.source_info import named_scope as named_scope
 
 Device = _xc.Device

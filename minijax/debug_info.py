@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from minijax.config import state
+
 
 class DebugInfo:
     """Where a program came from: used in messages, never in cache keys.
@@ -54,6 +56,15 @@ class DebugInfo:
     @property
     def func_src_info(self) -> str:
         return f"{self.name} at {self.place}" if self.place else self.name
+
+    def check_tracing_allowed(self) -> None:
+        """RuntimeError while the flag jax_no_tracing is set."""
+        if state.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {self.func_src_info} for `jit`, but 'no_tracing' "
+                "is set: the function was not called before with arguments of these "
+                "types. Call it once outside of `with no_tracing(True):`."
+            )
 
     def with_result_paths(self, paths: tuple[str, ...]) -> DebugInfo:
         return DebugInfo(self.traced_for, self.name, self.place, self.arg_names, paths)

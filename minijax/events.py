@@ -16,7 +16,7 @@ ignore names and fields that they do not know.
 - `trace.end`: a function has been traced. Data: trace, debug_info
 - `jit.hit`: a call found its program. Data: function, key
 - `jit.miss`: a call did not; `known` are the keys it has. Data: function, key, known
-- `lower`: a jaxpr became StableHLO. Data: name, seconds
+- `lower`: a jaxpr became StableHLO. Data: name, seconds, in_avals
 - `lower.module`: the module, before it is printed. Data: name, module
 - `compile`: a program was compiled. Data: name, seconds, from_disk, executable
 - `execute`: a program is started. Data: program

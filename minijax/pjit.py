@@ -332,6 +332,7 @@ def trace_function(
 ) -> Traced:
     """Trace a user's function for one kind of arguments."""
     debug_info = signature.debug_info(bound, "jit")
+    debug_info.check_tracing_allowed()
     flat, result = api_util.flatten_function(signature, bound)
     with source_info.fresh_context():
         jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, debug_info)

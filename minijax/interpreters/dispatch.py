@@ -160,7 +160,8 @@ def _compiled(
         closed, name, lowering_platform(device), donated, keep_unused
     )
     if events.subscribers:
-        events.emit("lower", name=name, seconds=time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        events.emit("lower", name=name, seconds=seconds, in_avals=lowered.in_avals)
     return compile_lowered(lowered, device, committed, options)
 
 
@@ -271,6 +272,7 @@ def eager_program(
         return out if primitive.multiple_results else [out]
 
     debug_info = core.DebugInfo("eager", primitive.name)
+    debug_info.check_tracing_allowed()
     jaxpr, consts = trace_to_jaxpr(fun, avals, debug_info)
     closed = ClosedJaxpr(jaxpr, consts)
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:

@@ -56,6 +56,7 @@ import numpy as np
 from minijax import errors
 from minijax.avals import ShapedArray
 from minijax.backend import hlo, platforms
+from minijax.config import state
 from minijax.effects import Effect, ordered_effects
 
 # ----------------------------------------------------------------------------------
@@ -188,6 +189,17 @@ def _wait_at_exit() -> None:
     runtime_tokens.block_until_ready()
 
 
+def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:
+    def launch(arguments: list[Any]) -> list[Any]:
+        raise RuntimeError(
+            f"JAX tried to execute function jit({name}), but the no_execution config "
+            "option is set. Trace and lower it only (`f.lower(x)`), or leave the "
+            "`with no_execution(True):` block before calling it."
+        )
+
+    return launch
+
+
 def launcher(
     executable: Any,
     lowered: Any,
@@ -198,8 +210,11 @@ def launcher(
     """The function that runs a compiled program: buffers in, buffers out.
 
     It gives and takes the tokens of a program with ordered effects, and keeps what
-    `effects_barrier` waits for when there are callbacks.
+    `effects_barrier` waits for when there are callbacks. While the flag no_execution is
+    set it raises RuntimeError; the flag is a part of the keys of all caches.
     """
+    if state.no_execution:
+        return _refusal(lowered.name)
     kinds = lowered.ordered
     if not kinds and not lowered.host_callbacks:
         return executable.launcher(out_avals, [sharding] * len(out_avals), committed)
