@@ -30,7 +30,6 @@ from minijax.core import (
     Tracer,
     Var,
     escaped_tracer_error,
-    eval_jaxpr,
     get_aval,
     no_debug_info,
     no_effects,
@@ -39,7 +38,7 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.effects import keeps_equation, of_program, with_inputs
-from minijax.interpreters import leaks
+from minijax.interpreters import leaks, unknown_refs
 from minijax.interpreters.rule_tables import *  # noqa: F403
 
 # ----------------------------------------------------------------------------------
@@ -342,8 +341,11 @@ def partial_eval_jaxpr(
         (unknown_trace if unknown else known_trace).new_arg(aval)
         for aval, unknown in zip(closed.in_avals, unknown_in, strict=True)
     ]
+    refs = unknown_refs.unknown_refs(closed.jaxpr, unknown_in)
     with set_current_trace(trace), source_info.reset_name_stack():
-        outputs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        outputs = unknown_refs.eval_making_unknown(
+            closed.jaxpr, closed.consts, refs, unknown_trace, args
+        )
     flags = wanted or (False,) * len(outputs)
     unknown_out = tuple(trace.is_unknown(x) or w for x, w in zip(outputs, flags))
     unknown_jaxpr, residuals = unknown_trace.finish(

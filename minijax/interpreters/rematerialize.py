@@ -37,6 +37,7 @@ from minijax.effects import (
     of_equation,
     of_program,
 )
+from minijax.interpreters import unknown_refs
 from minijax.named_axes import NamedAxisEffect
 from minijax.primitives import mutable_arrays, references
 
@@ -157,13 +158,19 @@ def _partial_eval_jaxpr_custom(
         if isinstance(atom, Var) and not inst:
             residuals[atom] = None
 
+    refs = unknown_refs.unknown_refs(jaxpr, unknown_in)
     known_eqns: list[JaxprEqn] = []
     staged_eqns: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         unknown = [read(v)[0] for v in eqn.invars]
         inst = [read(v)[1] for v in eqn.invars]
         rule = eqn.primitive.partial_eval_custom
-        if rule is not None:
+        if not refs.isdisjoint(eqn.outvars):
+            for atom, flag in zip(eqn.invars, inst):
+                save(atom, flag)
+            staged_eqns.append(eqn)
+            marks.update(dict.fromkeys(eqn.outvars, (True, True)))
+        elif rule is not None:
             known, staged, unknown_out, inst_out, saved = rule(
                 saveable, unknown, inst, eqn
             )

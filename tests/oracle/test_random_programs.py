@@ -42,11 +42,15 @@ def test_random_programs(program: RandomProgram):
 
 
 def _is_mistake_of_jax(error: Exception | None) -> bool:
-    """Whether JAX fell over its own transpose of a write of a constant to a ref.
+    """Whether JAX fell over its own rules for refs.
 
-    It asks the constant to accumulate a cotangent.
+    Its transpose of a write of a constant asks the constant to accumulate a cotangent.
+    Its checkpoint calls a ref of tangents known that is written later with unknown
+    ones, and then looks for these among the known values.
     """
-    return isinstance(error, AttributeError) and "accum" in str(error)
+    if isinstance(error, AttributeError):
+        return "accum" in str(error)
+    return isinstance(error, KeyError) and "Var(id=" in str(error)
 
 
 @pytest.mark.slow
