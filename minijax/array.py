@@ -181,6 +181,8 @@ class Array(metaclass=_ArrayMeta):
             except errors.JaxRuntimeError as error:
                 errors.add_callback_cause(error)
                 raise
+            if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
+                self._host = np.zeros(self.aval.shape, dtypes.float0)
         return self._host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

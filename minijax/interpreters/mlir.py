@@ -144,12 +144,10 @@ class LoweringRuleContext:
         dims: Sequence[int],
     ) -> Any:
         """`operand` with its axis `i` at position `dims[i]` of `shape`."""
-        physical = physical_aval(aval.update(shape=shape, sharding=None))
-        trailing = range(len(shape), physical.ndim)
+        result = aval.update(shape=shape, sharding=None)
+        trailing = range(len(shape), physical_aval(result).ndim)
         return hlo.stablehlo.broadcast_in_dim(
-            hlo.tensor_type(physical.shape, physical.dtype),
-            operand,
-            hlo.int_array([*dims, *trailing]),
+            tensor_type(result), operand, hlo.int_array([*dims, *trailing])
         )
 
     def constant(self, value: Any) -> Any:

@@ -19,8 +19,8 @@ from minijax.primitives import elementwise, shaping
 from minijax.rules import complexes, def_linear, is_linear, nary, scalar_like, unary
 
 
-def _scalar(like: Any, value: Any) -> Any:
-    return scalar_like(get_aval(like), value)
+def _zero(like: Any) -> Any:
+    return scalar_like(get_aval(like).strip_weak_type(), 0)
 
 
 def is_complex(x: Any) -> bool:
@@ -36,10 +36,10 @@ def _complex_dtype(dtype: Any) -> Any:
 
 
 real_p = unary("real", complexes, np.real, "real", _real_dtype)
-def_linear(real_p, lambda ct, x: [complex(ct, _scalar(ct, 0))])
+def_linear(real_p, lambda ct, x: [complex(ct, _zero(ct))])
 
 imag_p = unary("imag", complexes, np.imag, "imag", _real_dtype)
-def_linear(imag_p, lambda ct, x: [complex(_scalar(ct, 0), elementwise.neg(ct))])
+def_linear(imag_p, lambda ct, x: [complex(_zero(ct), elementwise.neg(ct))])
 
 complex_p = nary(
     "complex",

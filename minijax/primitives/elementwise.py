@@ -409,11 +409,12 @@ pow_p = nary(
 
 
 def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
-    if not dtypes.issubdtype(get_aval(y).dtype, np.integer):
+    whole = dtypes.issubdtype(get_aval(y).dtype, np.integer)
+    shape, dtype = get_aval(out).shape, get_aval(out).dtype
+    x, y = (shaping.convert_element_type(z, dtype) for z in (x, y))
+    if not whole:
         return mul(t, mul(y, pow(x, sub(y, shaping.full_like(y, 1)))))
-    dtype = get_aval(x).dtype
-    x = broadcast_like(x, get_aval(out).shape)
-    y = broadcast_like(shaping.convert_element_type(y, dtype), get_aval(out).shape)
+    x, y = broadcast_like(x, shape), broadcast_like(y, shape)
     zero = comparing.eq(y, _scalar(y, 0))
     none = shaping.full_like(y, 0)
     slope = mul(replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
