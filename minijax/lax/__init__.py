@@ -52,8 +52,8 @@ from minijax.primitives.casting import (
 )
 from minijax.primitives.collectives import (
     all_gather, all_gather_p, all_to_all, all_to_all_p, axis_index, axis_index_p,
-    axis_size, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p, pshuffle,
-    psum, psum_p, psum_scatter, pswapaxes,
+    axis_size, pbroadcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
+    pshuffle, psum, psum_p, psum_scatter, pswapaxes,
 )
 from minijax.primitives.comparing import (
     and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, eq, eq_p,

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import dtypes
 from minijax.config import state
 from minijax.core import (
     Primitive,
@@ -24,11 +25,21 @@ from minijax.core import (
     register,
 )
 from minijax.named_axes import NamedAxisEffect
-from minijax.primitives import elementwise, gathering, reductions, shaping
+from minijax.primitives import (
+    casting,
+    comparing,
+    elementwise,
+    gathering,
+    reductions,
+    select,
+    shaping,
+    slicing,
+)
 from minijax.rules import (
     AxisData,
     broadcast_axis,
     def_linear,
+    match_axis,
     moveaxis,
     not_mapped,
     scalar_like,
@@ -51,6 +62,24 @@ def _check_bound(axes: Sequence[Hashable]) -> None:
 
 def _named(axes: Sequence[Hashable]) -> tuple[Hashable, ...]:
     return tuple(axis for axis in axes if not isinstance(axis, int))
+
+
+def _groups(axis_index_groups: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Groups of indices as tuples; ValueError unless each index is in one of them."""
+    if axis_index_groups is None:
+        return None
+    groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
+    indices = [i for group in groups for i in group]
+    if set(indices) != set(range(len(indices))):
+        raise ValueError(
+            f"axis_index_groups must cover all indices exactly once, got {groups}"
+        )
+    return groups
+
+
+def _group_size(axis_name: Axes, groups: tuple | None) -> int:
+    """How many indices exchange data: those of a group, or all of the axes."""
+    return axis_size(axis_name) if groups is None else len(groups[0])
 
 
 def _effects(axes: Sequence[Hashable]) -> frozenset:
@@ -154,28 +183,36 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     """
     names = _names(axis_name)
     _check_bound(names)
-    size = math.prod(
-        state.axis_env.axis_size(name) for name in names if not isinstance(name, int)
-    )
+    groups = _groups(axis_index_groups)
+    size = _group_size(_named(names), groups)
 
     def leaf(value: Any) -> Any:
-        if not isinstance(value, Tracer) and not _named_only_arrays(value):
+        if get_aval(value).dtype == np.bool_:
+            value = casting.convert_element_type(value, np.int32)
+        if not isinstance(value, Tracer) and isinstance(value, _NUMBERS):
             return value * size
-        return psum_p.bind(value, axes=names, axis_index_groups=axis_index_groups)
+        if not isinstance(value, Tracer) and _named(names) == names:
+            return elementwise.mul(scalar_like(get_aval(value), size), value)
+        return psum_p.bind(value, axes=names, axis_index_groups=groups)
 
     return tree_map(leaf, x)
 
 
-def _named_only_arrays(value: Any) -> bool:
-    return not isinstance(value, (bool, int, float, complex, np.generic))
+_NUMBERS = (bool, int, float, complex, np.generic)
 
 
 def pmean(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
-    """The mean over one or several named axes, for each array of a tree."""
+    """The mean over one or several named axes, for each array of a tree.
+
+    The mean of integers is floating.
+    """
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    count = psum(1, axis_name)
+    count = _group_size(axis_name, _groups(axis_index_groups))
 
     def mean(value: Any) -> Any:
+        dtype = get_aval(value).dtype
+        if not dtypes.issubdtype(dtype, np.inexact):
+            value = casting.convert_element_type(value, dtypes.to_inexact_dtype(dtype))
         return elementwise.div(value, scalar_like(get_aval(value), count))
 
     return tree_map(mean, total)
@@ -194,8 +231,9 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
     names = _names(axis_name)
     _check_bound(names)
+    checked = _groups(groups)
     return tree_map(
-        lambda value: primitive.bind(value, axes=names, axis_index_groups=groups), x
+        lambda value: primitive.bind(value, axes=names, axis_index_groups=checked), x
     )
 
 
@@ -263,19 +301,24 @@ def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primiti
     def rule(x: ShapedArray, *, axis_name: Any, **params: Any) -> tuple:
         names = _names(axis_name)
         _check_bound(names)
-        return type_rule(x, axis_size(names), **params), _effects(names)
+        size = _group_size(names, params.get("axis_index_groups"))
+        return type_rule(x, size, **params), _effects(names)
 
     @primitive.def_batch
     def batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any, **params):
         (x,), (dim,) = args, dims
         names = _names(axis_name)
         if axis_data.name not in names:
+            if dim is not_mapped:
+                return primitive.bind(x, axis_name=axis_name, **params), not_mapped
             x = moveaxis(x, dim, 0)
             return primitive.bind(x, axis_name=axis_name, **_shifted(params)), 0
         if len(names) > 1:
             raise NotImplementedError(f"{name} over several axes under vmap")
-        if dim is not_mapped:
-            x, dim = broadcast_axis(x, axis_data.size, 0), 0
+        if params.get("axis_index_groups") is not None:
+            raise NotImplementedError(
+                f"{name} with axis_index_groups is not supported over a vmapped axis"
+            )
         return batch_mapped(x, dim, axis_data, **params)
 
     @primitive.def_lowering
@@ -298,9 +341,15 @@ def _shifted(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v + 1 if k in positions else v for k, v in params.items()}
 
 
-def _ppermute_batch(x: Any, dim: int, axis_data: AxisData, *, perm: tuple) -> tuple:
+def _ppermute_batch(
+    x: Any, dim: int | None, axis_data: AxisData, *, perm: tuple
+) -> tuple:
     """Reorder the slices; those that nobody sends to are zero."""
     size = axis_data.size
+    if dim is not_mapped and len({target for _, target in perm}) == size:
+        return x, not_mapped
+    if dim is not_mapped:
+        x, dim = broadcast_axis(x, size, 0), 0
     sources = [size] * size
     for source, target in perm:
         sources[target] = source
@@ -349,6 +398,41 @@ def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
+def _pbroadcast_batch(
+    x: Any, dim: int | None, axis_data: AxisData, *, source: int
+) -> tuple:
+    """The slice of the source, which is the same for each index."""
+    if not 0 <= source < axis_data.size:
+        raise ValueError(
+            f"pbroadcast has source {source}, which is not an index of an axis of size "
+            f"{axis_data.size}."
+        )
+    if dim is not_mapped:
+        return x, not_mapped
+    return slicing.index_in_dim(x, source, dim, keepdims=False), not_mapped
+
+
+pbroadcast_p = _exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_batch)
+
+
+def _pbroadcast_transpose(ct: Any, x: Any, *, axis_name: Any, source: int) -> list:
+    """All cotangents go to the source."""
+    index = axis_index(axis_name)
+    is_source = comparing.eq(index, scalar_like(get_aval(index), source))
+    total = shaping.broadcast(psum(ct, axis_name), ())
+    return [select.select(is_source, total, shaping.full_like(ct, 0))]
+
+
+def_linear(pbroadcast_p, _pbroadcast_transpose)
+
+
+def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
+    """The value of the index `source` of a named axis, for each array of a tree."""
+    return tree_map(
+        lambda value: pbroadcast_p.bind(value, axis_name=axis_name, source=source), x
+    )
+
+
 def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
     shape = list(x.shape)
     if tiled:
@@ -360,20 +444,15 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
 
 def _all_gather_batch(
     x: Any,
-    dim: int,
+    dim: int | None,
     axis_data: AxisData,
     *,
     all_gather_dimension: int,
     tiled: bool,
     **_,
 ) -> tuple:
-    x = moveaxis(x, dim, all_gather_dimension)
-    if tiled:
-        shape = list(get_aval(x).shape)
-        size = shape.pop(all_gather_dimension)
-        shape[all_gather_dimension] *= size
-        x = shaping.reshape(x, tuple(shape))
-    return x, not_mapped
+    x = match_axis(axis_data.size, x, dim, all_gather_dimension)
+    return _joined(x, all_gather_dimension) if tiled else x, not_mapped
 
 
 all_gather_p = _exchange("all_gather", _all_gather_type, _all_gather_batch)
@@ -411,8 +490,8 @@ def all_gather(
             value,
             axis_name=_names(axis_name),
             all_gather_dimension=axis % rank,
-            axis_index_groups=axis_index_groups,
-            axis_size=axis_size(axis_name),
+            axis_index_groups=_groups(axis_index_groups),
+            axis_size=_group_size(axis_name, _groups(axis_index_groups)),
             tiled=tiled,
         )
 
@@ -434,17 +513,21 @@ def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled,
 
 
 def _reduce_scatter_batch(
-    x: Any, dim: int, axis_data: AxisData, *, scatter_dimension: int, tiled: bool, **_
+    x: Any,
+    dim: int | None,
+    axis_data: AxisData,
+    *,
+    scatter_dimension: int,
+    tiled: bool,
+    **_,
 ) -> tuple:
-    total = reductions.reduce_sum(x, (dim,))
+    if dim is not_mapped:
+        total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
+    else:
+        total = reductions.reduce_sum(x, (dim,))
     if not tiled:
         return total, scatter_dimension
-    shape = list(get_aval(total).shape)
-    shape[scatter_dimension : scatter_dimension + 1] = [
-        axis_data.size,
-        shape[scatter_dimension] // axis_data.size,
-    ]
-    return shaping.reshape(total, tuple(shape)), scatter_dimension
+    return _split(total, scatter_dimension, axis_data.size), scatter_dimension
 
 
 reduce_scatter_p: Primitive = _exchange(
@@ -483,8 +566,8 @@ def psum_scatter(
             value,
             axis_name=_names(axis_name),
             scatter_dimension=scatter_dimension,
-            axis_index_groups=axis_index_groups,
-            axis_size=axis_size(axis_name),
+            axis_index_groups=_groups(axis_index_groups),
+            axis_size=_group_size(axis_name, _groups(axis_index_groups)),
             tiled=tiled,
         ),
         x,
@@ -504,26 +587,41 @@ def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tile
 
 
 def _all_to_all_batch(
-    x: Any, dim: int, axis_data: AxisData, *, split_axis: int, concat_axis: int, **_
+    x: Any,
+    dim: int | None,
+    axis_data: AxisData,
+    *,
+    split_axis: int,
+    concat_axis: int,
+    **_,
 ) -> tuple:
     """Split one axis, exchange the pieces with the batch axis, join them in another."""
     size = axis_data.size
-    x = moveaxis(x, dim, 0)
+    if dim is not_mapped:
+        x, dim = broadcast_axis(x, size, 0), 0
+    if split_axis != concat_axis:
+        x = _joined(moveaxis(x, dim, concat_axis), concat_axis)
+        return _split(x, split_axis, size), split_axis
+    axis = split_axis + (dim <= split_axis)
+    x = _split(x, axis, size)
+    batch = dim + (axis <= dim)
+    order = list(range(get_aval(x).ndim))
+    order[axis], order[batch] = batch, axis
+    return _joined(shaping.transpose(x, tuple(order)), axis), dim
+
+
+def _split(x: Any, axis: int, size: int) -> Any:
+    """One axis as two, the first of them of a given size."""
     shape = get_aval(x).shape
-    split = 1 + split_axis
-    x = shaping.reshape(
-        x, (*shape[:split], size, shape[split] // size, *shape[split + 1 :])
-    )
-    # Pieces become the batch, the old batch is joined in front of concat_axis.
-    rank = len(shape) + 1
-    rest = [d for d in range(rank) if d not in (0, split)]
-    position = concat_axis
-    order = [split, *rest[:position], 0, *rest[position:]]
-    x = shaping.transpose(x, tuple(order))
+    parts = (size, shape[axis] // size)
+    return shaping.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
+
+
+def _joined(x: Any, axis: int) -> Any:
+    """An axis and the next one as one."""
     shape = get_aval(x).shape
-    join = 1 + concat_axis
-    joined = (*shape[:join], shape[join] * shape[join + 1], *shape[join + 2 :])
-    return shaping.reshape(x, joined), 0
+    joined = shape[axis] * shape[axis + 1]
+    return shaping.reshape(x, (*shape[:axis], joined, *shape[axis + 2 :]))
 
 
 all_to_all_p = _exchange("all_to_all", _all_to_all_type, _all_to_all_batch)
@@ -557,11 +655,13 @@ def all_to_all(
     along `concat_axis`. Without `tiled`, `split_axis` must have the size of the named
     axis and disappears, and a new axis appears at `concat_axis`.
     """
-    size = axis_size(axis_name)
+    groups = _groups(axis_index_groups)
+    size = _group_size(axis_name, groups)
 
     def leaf(value: Any) -> Any:
         shape = get_aval(value).shape
-        split, concat = split_axis % len(shape), concat_axis % len(shape)
+        split = split_axis + (split_axis < 0) * len(shape)
+        concat = concat_axis + (concat_axis < 0) * len(shape)
         if not tiled:
             if shape[split] != size:
                 raise ValueError(
@@ -579,10 +679,10 @@ def all_to_all(
                 split += 1
         out = all_to_all_p.bind(
             value,
-            axis_name=_names(axis_name),
+            axis_name=axis_name,
             split_axis=split,
             concat_axis=concat,
-            axis_index_groups=axis_index_groups,
+            axis_index_groups=groups,
             tiled=tiled,
         )
         if not tiled and split != concat:

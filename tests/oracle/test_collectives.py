@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from tests.golden.normalise import plain_numpy_scalars
 from tests.oracle.oracle import assert_same
 
 minijax = pytest.importorskip("minijax")
@@ -96,3 +97,115 @@ def test_unmapped_result():
         return total(jax.numpy.asarray(SQUARE))
 
     assert_same(program, minijax, jax)
+
+
+PRINTED = {
+    "pmean of integers": lambda lax, x: lax.pmean(x.astype("int32"), "i"),
+    "psum of booleans": lambda lax, x: lax.psum(x > 0, "i"),
+    "psum_scatter tiled": lambda lax, x: lax.psum_scatter(x, "i", tiled=True),
+    "all_to_all to the front": lambda lax, x: lax.all_to_all(x[None], "i", 1, 0),
+    "all_to_all tiled": lambda lax, x: lax.all_to_all(x, "i", 0, 0, tiled=True),
+    "several": lambda lax, x: x * lax.psum(x**2, "i") / (1 + lax.pmean(x, "i") ** 2),
+}
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_programs(name):
+    def program(jax):
+        def function(x):
+            return PRINTED[name](jax.lax, x)
+
+        mapped = jax.vmap(function, axis_name="i")
+        return mapped(jax.numpy.asarray(SQUARE)), str(jax.make_jaxpr(mapped)(SQUARE))
+
+    with plain_numpy_scalars():
+        ours, theirs = program(minijax), program(jax)
+    np.testing.assert_allclose(ours[0], theirs[0], 1e-6)
+    assert ours[0].dtype == theirs[0].dtype
+    assert ours[1] == theirs[1]
+
+
+@pytest.mark.parametrize("name", ["all_gather", "psum_scatter", "ppermute", "psum"])
+def test_unmapped_operands(name):
+    def program(jax):
+        def function(i, x):
+            return COLLECTIVES[name](jax.lax, x) + i
+
+        mapped = jax.vmap(function, in_axes=(0, None), axis_name="i")
+        return mapped(jax.numpy.arange(3.0), jax.numpy.asarray(SQUARE[0]))
+
+    assert_same(program, minijax, jax)
+
+
+def test_gradient_inside_of_the_map():
+    def program(jax):
+        def loss(row):
+            return (jax.lax.all_gather(jax.numpy.sin(row), "i") ** 2).sum()
+
+        inner = jax.vmap(jax.grad(loss), axis_name="i")
+        return inner(jax.numpy.asarray(SQUARE)), jax.make_jaxpr(inner)(SQUARE).eqns
+
+    ours, theirs = program(minijax), program(jax)
+    np.testing.assert_allclose(ours[0], theirs[0], 1e-5)
+    assert [str(e.primitive) for e in ours[1]] == [str(e.primitive) for e in theirs[1]]
+
+
+GROUPS = [[0, 1], [2, 3]]
+GROUPED = {
+    "psum": lambda lax, x: lax.psum(x, "i", axis_index_groups=GROUPS),
+    "pmean": lambda lax, x: lax.pmean(x, "i", axis_index_groups=GROUPS),
+    "pmax": lambda lax, x: lax.pmax(x, "i", axis_index_groups=GROUPS),
+    "all_gather": lambda lax, x: lax.all_gather(x, "i", axis_index_groups=GROUPS),
+    "psum_scatter": lambda lax, x: lax.psum_scatter(
+        x, "i", axis_index_groups=GROUPS, tiled=True
+    ),
+    "all_to_all": lambda lax, x: lax.all_to_all(
+        x, "i", 0, 0, axis_index_groups=GROUPS, tiled=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(GROUPED))
+def test_groups(name):
+    """Groups are written down; over a batch axis there are none, in JAX as here."""
+
+    def function(lax):
+        return lambda x: GROUPED[name](lax, x)
+
+    def text(jax):
+        return str(jax.make_jaxpr(function(jax.lax), axis_env=[("i", 4)])(np.ones(4)))
+
+    assert text(minijax) == text(jax)
+    assert_same(
+        lambda jax: jax.vmap(function(jax.lax), axis_name="i")(np.ones((4, 4))),
+        minijax,
+        jax,
+    )
+    with pytest.raises(ValueError, match="cover all indices"):
+        minijax.make_jaxpr(
+            lambda x: minijax.lax.psum(x, "i", axis_index_groups=[[0, 0]]),
+            axis_env=[("i", 2)],
+        )(1.0)
+
+
+def test_pbroadcast():
+    x = minijax.numpy.asarray(SQUARE)
+
+    def broadcast(row):
+        return minijax.lax.pbroadcast(row, "i", 2)
+
+    out = minijax.vmap(broadcast, axis_name="i")(x)
+    np.testing.assert_array_equal(out, np.broadcast_to(SQUARE[2], (3, 3)))
+
+    def loss(x):
+        return (minijax.vmap(broadcast, axis_name="i")(x) * SQUARE).sum()
+
+    expected = np.zeros((3, 3), np.float32)
+    expected[2] = SQUARE.sum(0)
+    np.testing.assert_allclose(minijax.grad(loss)(x), expected, 1e-6)
+    inner = minijax.vmap(
+        minijax.grad(lambda row: (broadcast(row) * row).sum()), axis_name="i"
+    )
+    assert inner(x).shape == (3, 3)
+    with pytest.raises(ValueError, match="source 3"):
+        minijax.vmap(lambda r: minijax.lax.pbroadcast(r, "i", 3), axis_name="i")(x)
