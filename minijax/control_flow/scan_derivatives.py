@@ -393,7 +393,7 @@ def _transposed(
 ) -> ClosedJaxpr:
     num_values, num_const_refs, num_sums, num_row_refs = counts
     num_consts = num_values + num_const_refs + num_sums
-    consts, carry, xs = split_list(jaxpr.in_avals, num_consts, num_carry)
+    consts, _, xs = split_list(jaxpr.in_avals, num_consts, num_carry)
     _, ref_avals, sum_avals = split_list(consts, num_values, num_const_refs)
     row_refs, row_sums, _ = split_list(xs, num_row_refs, num_row_sums)
 
@@ -408,7 +408,7 @@ def _transposed(
             len(zero_ys) - sum(zero_ys),
         )
         of_consts = [Accumulator(a.to_ct_aval(), x) for a, x in zip(sum_avals, sums)]
-        of_carry = [Accumulator(a.to_ct_aval()) for a in carry]
+        of_carry = [Accumulator(get_aval(ct)) for ct in cts]
         of_rows = [Accumulator(a.to_ct_aval()) for a in row_sums]
         inputs = [
             *values,

@@ -105,12 +105,12 @@ def _add_transpose(ct: Any, x: Any, y: Any) -> list:
 
 
 # The sum of cotangents that meet in one variable. It is `add`, but for that its
-# arguments always have one shape and that it is printed under its own name.
+# arguments always have one shape, that its type is that of the first one, and that it
+# is printed under its own name.
 add_any_p = rules.add_any_p
 add_any_p.meaning = np.add
-add_any_p.type_rule = rules.standard_type_rule(
-    "add_any", lambda x, y: x.shape, lambda x, y: x.dtype
-)
+add_any_p.def_abstract_eval(lambda x, y: x)
+add_any_p.def_impl(lambda x, y: add_p.bind(x, y))
 
 
 def _add_any_batch(axis_data: Any, args: Any, dims: Any) -> Any:

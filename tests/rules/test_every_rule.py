@@ -82,7 +82,7 @@ def case_functions(entry):
 
 # Primitives that the cases do not reach, and the tests that exercise them.
 _COLLECTIVES = """
-    all_gather all_to_all axis_index pmax pmin ppermute psum reduce_scatter
+    all_gather all_to_all axis_index pbroadcast pmax pmin ppermute psum reduce_scatter
 """
 REACHED_ELSEWHERE = {
     # vmap computes collectives away, so no jaxpr of a case contains them.
