@@ -5,23 +5,30 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from minijax.core import Primitive
 from minijax.explain.recording import Recording, Source, file_label
+from minijax.explain.references import Reference, counterpart, is_own, references
 
 
 @dataclass(kw_only=True)
 class SourceRecording(Recording):
-    """A source text. `counterpart` is where JAX has the same thing, if that is said."""
+    """A source text. `counterpart` is where JAX has the same thing, if that is said.
+
+    `names` are the names in it that can be looked at in the same way.
+    """
 
     kind = "source"
 
     path: str
     counterpart: str
+    names: list[Reference] = field(default_factory=list)
 
 
 def record_source(target: Any) -> SourceRecording:
@@ -41,22 +48,28 @@ def record_source(target: Any) -> SourceRecording:
             f"Python; it found no source for {type(target).__name__} {target!r}."
         ) from error
     name = getattr(target, "__qualname__", getattr(target, "__name__", "?"))
-    return recorded(name, path, max(first, 1), lines)
+    return recorded(name, path, max(first, 1), lines, target)
 
 
-def recorded(name: str, path: Path, first: int, lines: list[str]) -> SourceRecording:
-    """The recording of lines of a file."""
+def recorded(
+    name: str, path: Path, first: int, lines: list[str], target: Any
+) -> SourceRecording:
+    """The recording of lines of a file; `target` says in which module names stand."""
     code = textwrap.dedent("".join(lines)).rstrip("\n")
     shown = short_path(path)
-    found = re.search(r"In JAX: (.*?)(?:\.\s|\.\"|\"\"\"|\n\n|$)", code, re.DOTALL)
-    counterpart = " ".join(found.group(1).split()) if found else ""
-    text = code.split("\n")
+    said = counterpart(code)
+    if not said and is_own(getattr(inspect.getmodule(target), "__name__", None)):
+        whole = counterpart(inspect.getdoc(inspect.getmodule(target)) or "")
+        said = f"{whole} (the module)" if whole else ""
+    source = Source(0, name, file_label(shown), first, code.split("\n"))
+    sources = [source]
     return SourceRecording(
         call=name,
         headline=f"source of {name}, {shown}",
-        sources=[Source(0, name, file_label(shown), first, text)],
+        names=references(target, source, sources),
+        sources=sources,
         path=shown,
-        counterpart=counterpart.rstrip('."'),
+        counterpart=said,
     )
 
 
@@ -94,7 +107,15 @@ def record_block(primitive: Primitive) -> SourceRecording:
         )
         parts.append("\n".join(lines[body.lineno - 1 : body.end_lineno]))
     code = [f"{line}\n" for line in "\n\n".join(parts).split("\n")]
-    return recorded(f"primitive {primitive}", path, first, code)
+    return recorded(f"primitive {primitive}", path, first, code, module_of(path))
+
+
+def module_of(path: Path) -> ModuleType | None:
+    """The imported module that a file of minijax is."""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(path):
+            return module
+    return None
 
 
 def decorated(function: ast.FunctionDef, names: set[str]) -> bool:
