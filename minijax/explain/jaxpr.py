@@ -293,7 +293,7 @@ class Recorder:
         if len(reused) == 1:
             return f"{found}; one intermediate, {most.name}, is used {times}"
         return (
-            f"{found}; {len(reused)} intermediates are used more than once, "
+            f"{found}; {len(reused):,} intermediates are used more than once, "
             f"{most.name} {times}"
         )
 

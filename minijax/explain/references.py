@@ -62,8 +62,7 @@ def references(
     found: dict[int, Reference | None] = {}
     bound = names_bound(tree)
     for node in sorted(named_nodes(tree), key=lambda n: (n.lineno, n.col_offset)):
-        name = ast.unparse(node)
-        value = resolved(name, module, target, bound)
+        name, value = resolved(ast.unparse(node), module, target, bound)
         if value is None or value is target or value is inspect.unwrap(target):
             continue
         if id(value) not in found:
@@ -115,27 +114,34 @@ def names_bound(tree: ast.AST) -> set[str]:
     return bound
 
 
-def resolved(name: str, module: ModuleType, target: Any, bound: set[str]) -> Any:
-    """What a dotted name of minijax's code stands for; None for anything else."""
+def resolved(
+    name: str, module: ModuleType, target: Any, bound: set[str]
+) -> tuple[str, Any]:
+    """What a dotted name of minijax's code stands for; None for anything else.
+
+    Of `sin_p.bind` that is the primitive, and the name is `sin_p`.
+    """
     first, *rest = name.split(".")
     if first == "self" and len(rest) == 1 and inspect.isclass(target):
         value = inspect.getattr_static(target, rest[0], None)
     elif first in bound:
-        return None
+        return name, None
     else:
         value = vars(module).get(first)
-        for part in rest:
+        for depth, part in enumerate(rest):
+            if isinstance(value, Primitive):
+                return ".".join([first, *rest[:depth]]), value
             value = inspect.getattr_static(value, part, None)
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     if isinstance(value, property):
         value = value.fget
     if isinstance(value, Primitive):
-        return value
+        return name, value
     unwrapped = inspect.unwrap(value) if callable(value) else None
     if not (inspect.isfunction(unwrapped) or inspect.isclass(unwrapped)):
-        return None
-    return unwrapped if is_own(unwrapped.__module__) else None
+        return name, None
+    return name, unwrapped if is_own(unwrapped.__module__) else None
 
 
 def is_own(module: str | None) -> bool:
@@ -202,8 +208,8 @@ def place_of_primitive(primitive: Primitive) -> tuple[ModuleType, str, int] | No
 def first_sentence(text: str) -> str:
     """The first sentence of a docstring, on one line."""
     text = " ".join(text.partition("\n\n")[0].split())
-    end = re.search(r"[.:](?=\s|$)", text)
-    return text[: end.start()] + "." if end else text
+    end = re.search(r"\.(?=\s|$)", text)
+    return text[: end.start() + 1] if end else text
 
 
 def counterpart(text: str) -> str:

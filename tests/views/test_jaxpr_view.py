@@ -1,6 +1,7 @@
 """`see.jaxpr`: the recording, the text twin, the HTML, and the HTML in a browser."""
 
 import html
+import inspect
 import json
 import re
 
@@ -12,8 +13,10 @@ import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import jit, make_jaxpr
 from minijax.explain.jaxpr import record_jaxpr
+from minijax.explain.recording import Recording, span_text
 
 X = np.ones(1024, np.float32)
+PRESSED = "aria-pressed"
 
 
 def softmax(x):
@@ -239,3 +242,125 @@ def test_source_of_a_primitive():
     assert "sin_p.def_jvp(lambda t, x, accuracy: mul(t, cos(x" in view.text(full=True)
     assert "def _mul_lowering" in see.source(mul_p).text(full=True)
     assert "`JVPTrace`" in see.source(minijax.interpreters.ad.JVPTrace).to_html()
+
+
+def test_the_names_in_a_source_lead_further():
+    JVPTrace = minijax.interpreters.ad.JVPTrace
+    record = see.source(JVPTrace).recording
+    names = {name.name: name for name in record.names}
+    trace = names["Trace"]
+    assert (trace.kind, trace.shown) == ("class", "minijax.core.Trace")
+    assert trace.path == "minijax/core.py" and trace.counterpart == "`core.py`, `Trace`"
+    assert inspect.getsourcelines(minijax.core.Trace)[1] == trace.line
+    assert names["self.to_pair"].shown.endswith("ad.JVPTrace.to_pair")
+    assert names["self.to_pair"].kind == "function"
+    for name in record.names:
+        assert {span_text(record.sources, span) for span in name.spans}
+        own = record.sources[name.source]
+        assert own.first_line == name.line and len(own.lines) <= 41
+    texts = [span_text(record.sources, span) for span in trace.spans]
+    assert set(texts) == {"Trace"}
+    # What the code binds itself is no name of the module.
+    assert "value" not in names and "primal" not in names
+    assert Recording.from_dict(record.to_dict()) == record
+    full = see.source(JVPTrace).text(full=True)
+    assert "Trace: class, core.py:" in full and "see.source(minijax.core.Trace)" in full
+
+
+def test_a_primitives_source_leads_to_its_rules():
+    names = see.source(minijax.lax.sin_p).recording.names
+    assert "minijax.primitives.elementwise.cos" in [name.shown for name in names]
+    names = see.source(minijax.lax.sin).recording.names
+    (primitive,) = [name for name in names if name.kind == "primitive"]
+    assert primitive.shown == "minijax.primitives.elementwise.sin_p"
+    lines = inspect.getsource(minijax.primitives.elementwise).splitlines()
+    assert lines[primitive.line - 1].startswith("sin_p")
+
+
+def test_a_source_without_a_counterpart_of_its_own_names_its_modules():
+    record = see.source(minijax.interpreters.ad.JVPTrace.to_pair).recording
+    assert record.counterpart == "`interpreters/ad.py` (the module)"
+    assert see.source(test_source).recording.names == []
+    assert see.source(test_source).recording.counterpart == ""
+
+
+def test_names_in_a_source_are_clicked(show):
+    page = show(see.source(minijax.interpreters.ad.JVPTrace))
+    assert page.inner_text(".mj-where") == "step 1 of 16: JVPTrace"
+    assert "in JAX: `interpreters/ad.py`, `JVPTrace`" in page.inner_text(".mj-detail")
+    name = page.locator(".mj-code .mj-jump", has_text="TraceTag").first
+    name.hover()
+    assert "class, core.py:" in page.inner_text(".mj-detail")
+    name.click()
+    assert page.inner_text(".mj-where").endswith("TraceTag")
+    assert "see.source(minijax.core.TraceTag)" in page.inner_text(".mj-detail")
+    row = page.locator(".mj-listing tr.mj-on")
+    assert row.count() == 1 and row.inner_text().strip().startswith("▸")
+    rows = page.locator(".mj-listing tr").count()
+    row.locator(".mj-fold").click()
+    assert page.locator(".mj-listing tr").count() > rows
+    assert "class TraceTag" in page.inner_text(".mj-listing")
+
+
+def net(x):
+    y = jnp.sin(x) * 2.0
+    return jnp.sin(y) + y
+
+
+def listing(page):
+    return page.locator(".mj-listing tr td:first-child").all_inner_texts()
+
+
+def test_types_on_demand(show):
+    page = show(see.jaxpr(net, X))
+    whole = str(minijax.make_jaxpr(net)(X))
+    assert "\n".join(listing(page)) == whole
+    page.click(".mj-head")
+    page.keyboard.press("y")
+    shown = [text.strip() for text in listing(page)]
+    assert shown[1:4] == ["b = sin a", "c = mul b 2.0", "d = sin c"]
+    assert page.get_attribute("button[aria-label='show or hide types']", PRESSED) == (
+        "false"
+    )
+    page.click("button[aria-label='show or hide types']")
+    assert "\n".join(listing(page)) == whole
+    page.keyboard.press("t")
+    assert page.text_content(".mj-text") == whole
+
+
+def test_only_some_equations(show):
+    page = show(see.jaxpr(net, X))
+    box = "select[aria-label='show only']"
+    offered = page.locator(f"{box} option").all_inner_texts()
+    assert offered[:3] == ["all equations", "those found by search", "sin (2)"]
+    assert any("return jnp.sin(y) + y (2)" in text for text in offered)
+    page.select_option(box, label="sin (2)")
+    assert [text.split(" = ")[1] for text in listing(page)] == ["sin a", "sin c"]
+    assert page.inner_text(".mj-where") == "2 of 4 shown"
+    page.click("button[aria-label='first step']")
+    page.click("button[aria-label='one step on']")
+    assert page.inner_text(".mj-where") == "step 3 of 4: sin", "mul is passed over"
+    page.focus(".mj-live")
+    page.keyboard.press("o")
+    assert [text.split(" = ")[1][:3] for text in listing(page)] == ["sin", "add"]
+    page.keyboard.press("o")
+    assert len(listing(page)) == 6 and page.input_value(box) == ""
+    page.select_option(box, value="found")
+    page.fill(".mj-bar input[type=search]", "MUL")
+    (left,) = listing(page)
+    assert left.strip() == "c:f32[1024] = mul b 2.0:f32[]"
+    page.fill(".mj-bar input[type=search]", "")
+    assert len(listing(page)) == 6
+
+
+def test_only_some_equations_of_a_long_program(show):
+    def long(x):
+        for _ in range(200):
+            x = jnp.cos(jnp.sin(x)) * 2.0
+        return x
+
+    page = show(see.jaxpr(long, X))
+    page.focus(".mj-live")
+    page.keyboard.press("o")
+    assert len(listing(page)) == 200
+    assert len({text.split(" = ")[1].split()[0] for text in listing(page)}) == 1

@@ -29,7 +29,8 @@ UNSEEN = dict.fromkeys(
 class Piece:
     """A part of a cell's text. What shares `key` is lit together.
 
-    `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash".
+    `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash",
+    "jump" for a name whose click goes to its step, "type" for what types on demand are.
     `link` is a page beside the one that shows the view, as "cards/sin.html".
     """
 
@@ -168,7 +169,11 @@ class FrameStep:
 
 @dataclass
 class Frame:
-    """A whole picture. `telling` is the step to show first."""
+    """A whole picture. `telling` is the step to show first.
+
+    `only` says that the steps are equations: some of them may be shown alone, and types
+    hidden.
+    """
 
     kind: str
     call: str
@@ -178,6 +183,7 @@ class Frame:
     telling: int = 0
     text: str = ""
     live: str | None = None
+    only: bool = False
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
@@ -192,6 +198,8 @@ class Frame:
         }
         if self.live is not None:
             page["live"] = self.live
+        if self.only:
+            page["only"] = True
         text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
         return text.translate(UNSEEN)
 

@@ -7,6 +7,7 @@ equation, the user's line and what the primitive does; the source stands beside 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,8 @@ WIDTH = 100
 MANY = 300
 # A group of more than this opens in parts, so that a page never draws them all.
 PART = 200
+# What follows a literal: `2.0:f32[]`.
+TYPE_OF_LITERAL = re.compile(r"(?<=[\w.)]):(?:~?[a-z]+\d+|bool)\w*\[[^\]]*\]")
 
 
 def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View:
@@ -174,6 +177,7 @@ class JaxprView(View):
             steps=steps,
             telling=record.telling,
             text=record.text,
+            only=bool(steps),
         )
 
     def rows(self) -> list[picture.Row]:
@@ -233,7 +237,7 @@ class JaxprView(View):
 
     def line(self, line: Line, depth: int) -> picture.Row:
         """Returns a printed line with its rail."""
-        code = [self.piece(piece) for piece in line.pieces]
+        code = self.pieces(line)
         if line.equation is None:
             return picture.Row([code])
         record = self.recording
@@ -252,6 +256,29 @@ class JaxprView(View):
         if not equation.results:
             return True
         return any(p.defines and p.variable in equation.results for p in line.pieces)
+
+    def pieces(self, line: Line) -> list[picture.Piece]:
+        """Returns a line's parts, the types apart, so that they can be hidden."""
+        found: list[picture.Piece] = []
+        before = ""  # the type of the variable that was just defined
+        for piece in line.pieces:
+            if piece.variable is not None:
+                found.append(self.piece(piece))
+                kind = self.recording.variables[piece.variable].type
+                before = f":{kind}" if piece.defines else ""
+                continue
+            text = piece.text
+            if before and text.startswith(before):
+                found.append(picture.Piece(before, "type"))
+                text = text[len(before) :]
+            before = ""
+            done = 0
+            for literal in TYPE_OF_LITERAL.finditer(text):
+                found.append(picture.Piece(text[done : literal.start()]))
+                found.append(picture.Piece(literal.group(), "type"))
+                done = literal.end()
+            found.append(picture.Piece(text[done:]))
+        return [piece for piece in found if piece.text]
 
     def piece(self, piece: Piece) -> picture.Piece:
         """Returns a part of a line; a variable knows its id."""

@@ -58,7 +58,8 @@ class SourceView(View):
             for number, name in enumerate(record.names):
                 rows += self.rows_of(number, name)
                 steps.append(FrameStep(name.name, told(name), [f"n{number}"]))
-            panes.append(Pane("names that lead further", rows, kind="listing"))
+            title = "names that lead further"
+            panes.append(Pane(title, rows, kind="listing", below=True))
         return Frame(
             kind="source",
             call=record.call,
@@ -97,8 +98,8 @@ class SourceView(View):
         if name.source is not None:
             own = self.recording.sources[name.source]
             for offset, line in enumerate(own.lines):
-                code = [Piece(f"{own.first_line + offset:>4}  ", "constant"), Piece(line)]
-                rows.append(Row([code], depth=1))
+                place_of_line = Piece(f"{own.first_line + offset:>4}  ", "constant")
+                rows.append(Row([[place_of_line, Piece(line)]], depth=1))
         return rows
 
 

@@ -73,6 +73,8 @@ export interface Frame {
   panes: Pane[];
   /** The whole text twin. */
   text: string;
+  /** Whether the steps are equations, of which some may be shown alone. */
+  only?: boolean;
   /** The title of the strip of live names below the panes, if there is one. */
   live?: string;
 }

@@ -3,7 +3,8 @@
 
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { drawGraph } from "./graph";
-import { MANY_ROWS, State, children, columnWidths, naturalWidth, visible, type Hit } from "./state";
+import { choices, linesOfSteps, type Choice, type Only } from "./only";
+import { MANY_ROWS, State, children, columnWidths, naturalWidth, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -18,6 +19,10 @@ const KEYS: [string, string][] = [
   ["t", "as text"],
   ["Esc", "back to the notebook"],
   ["?", "these keys"],
+];
+const KEYS_OF_EQUATIONS: [string, string][] = [
+  ["y", "types: show, hide"],
+  ["o", "only this primitive, only this line, all"],
 ];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
@@ -65,6 +70,8 @@ export class Player {
   private help = element("div", "mj-help");
   private searchBox = element("input");
   private buttons: Record<string, HTMLButtonElement> = {};
+  private onlyBox = element("select");
+  private choices: Choice[] = [];
   private timer: ReturnType<typeof setInterval> | null = null;
   private speed = 1;
   private rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
@@ -97,7 +104,7 @@ export class Player {
     this.textBox.tabIndex = 0;
     this.textBox.textContent = frame.text;
     this.help.hidden = true;
-    for (const [keys, what] of KEYS) {
+    for (const [keys, what] of frame.only ? [...KEYS, ...KEYS_OF_EQUATIONS] : KEYS) {
       const line = element("div");
       for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
       line.append(what);
@@ -116,7 +123,7 @@ export class Player {
     root.addEventListener("mouseover", (event) => this.hover(event));
     root.addEventListener("mouseleave", () => {
       this.hoverKeys([]);
-      if (this.frame.panes.some((pane) => pane.kind === "tiles")) {
+      if (this.frame.panes.some((pane) => pane.kind === "tiles") || this.frame.kind === "source") {
         this.detail.textContent = this.frame.steps[this.state.step]?.detail ?? "";
       }
     });
@@ -160,7 +167,10 @@ export class Player {
     this.searchBox.placeholder = "search";
     this.searchBox.setAttribute("aria-label", "search");
     this.searchBox.hidden = true;
-    this.searchBox.addEventListener("input", () => this.found(state.find(this.searchBox.value)));
+    this.searchBox.addEventListener("input", () => {
+      if (state.only?.kind === "found") this.filter({ kind: "found", key: this.searchBox.value });
+      else this.found(state.find(this.searchBox.value));
+    });
     if (this.frame.steps.length > 1) {
       bar.append(
         this.button("first", "|<", "first step", () => this.goTo(0)),
@@ -178,6 +188,12 @@ export class Player {
       this.searchBox,
       this.button("search", "/", "search", () => this.openSearch()),
     );
+    if (this.frame.only) {
+      this.drawChoices();
+      const types = this.button("types", "types", "show or hide types", () => this.toggleTypes());
+      types.setAttribute("aria-pressed", "true");
+      bar.append(this.onlyBox, types);
+    }
     if (this.frame.panes.some((pane) => pane.rows.some((row) => row.d))) {
       bar.append(this.button("fold", "fold", "fold or open all", () => this.foldAll()));
     }
@@ -186,6 +202,35 @@ export class Player {
       this.button("help", "?", "keys", () => this.toggleHelp()),
     );
     return bar;
+  }
+
+  /** The list from which one chooses what alone is to be shown. */
+  private drawChoices(): void {
+    const box = this.onlyBox;
+    box.setAttribute("aria-label", "show only");
+    box.title = "show only";
+    this.choices = choices(this.frame);
+    const add = (parent: HTMLElement, text: string, value: string): void => {
+      const option = element("option", "", text);
+      option.value = value;
+      parent.append(option);
+    };
+    add(box, "all equations", "");
+    add(box, "those found by search", "found");
+    for (const kind of ["label", "line"] as const) {
+      const group = element("optgroup");
+      group.label = kind === "label" ? "only the primitive" : "only the line";
+      this.choices.forEach((choice, index) => {
+        if (choice.kind === kind) add(group, `${choice.text} (${choice.count})`, String(index));
+      });
+      if (group.childElementCount) box.append(group);
+    }
+    box.addEventListener("change", () => {
+      if (box.value === "found") {
+        this.filter({ kind: "found", key: this.searchBox.value });
+        this.openSearch();
+      } else this.filter(box.value ? this.choices[Number(box.value)]! : null);
+    });
   }
 
   /** Panes side by side, as wide as what they hold; some under the one before. */
@@ -251,7 +296,7 @@ export class Player {
   private showRows(index: number): void {
     const drawn = this.panes[index]!;
     const folded = this.state.folded[index]!;
-    const shown = visible(drawn.pane.rows, folded);
+    const shown = this.state.shown(index);
     const made: HTMLTableRowElement[] = [];
     shown.forEach((isShown, number) => {
       if (!isShown) return;
@@ -403,6 +448,7 @@ export class Player {
   /** Opens the groups that hide the rows of a key. */
   private ensure(key: string): void {
     this.frame.panes.forEach((pane, index) => {
+      if (this.state.left) return;
       if (pane.rows.length <= MANY_ROWS && this.panes[index]!.rows.every(Boolean)) return;
       const row = this.firstRow(index, key);
       if (row >= 0 && this.state.reveal(index, row)) this.showRows(index);
@@ -556,6 +602,10 @@ export class Player {
       t: () => this.toggleText(),
       "?": () => this.toggleHelp(),
     };
+    if (this.frame.only) {
+      actions.o = () => this.filterByStep();
+      actions.y = () => this.toggleTypes();
+    }
     const action = actions[event.key];
     if (!action) return;
     event.preventDefault();
@@ -582,7 +632,7 @@ export class Player {
     if (pane < 0) pane = selected?.pane ?? this.mainPane();
     const drawn = this.panes[pane];
     if (!drawn) return;
-    const shown = visible(drawn.pane.rows, this.state.folded[pane]!);
+    const shown = this.state.shown(pane);
     let row = selected?.pane === pane ? selected.row : this.currentRow(pane);
     const start = row;
     do row += by;
@@ -649,6 +699,42 @@ export class Player {
     this.searchBox.select();
   }
 
+  /** Shows only some equations; null: all of them. */
+  private filter(only: Only | null): void {
+    const { state, frame } = this;
+    // An empty search finds nothing, and hides nothing.
+    const empty = only?.kind === "found" && !only.key.trim();
+    state.filter(empty ? null : only);
+    if (empty) state.only = only;
+    frame.panes.forEach((pane, index) => {
+      if (pane.kind === "listing") this.showRows(index);
+    });
+    const at = this.choices.findIndex((one) => one.kind === only?.kind && one.key === only.key);
+    this.onlyBox.value = only?.kind === "found" ? "found" : at < 0 ? "" : String(at);
+    this.onlyBox.classList.toggle("mj-filtering", only !== null);
+    this.show();
+    if (state.left) {
+      const [some, all] = [state.countLeft, frame.steps.length].map((n) => n.toLocaleString("en"));
+      this.where.textContent = `${some} of ${all} shown`;
+    }
+    this.tell();
+  }
+
+  /** Filters by what the step is: its primitive, then its source line, then not at all. */
+  private filterByStep(): void {
+    const { state, frame } = this;
+    const label: Only = { kind: "label", key: frame.steps[state.step]!.label };
+    const line: Only = { kind: "line", key: linesOfSteps(frame)[state.step] ?? "" };
+    if (!state.only) this.filter(label);
+    else if (state.only.kind === "label" && line.key) this.filter(line);
+    else this.filter(null);
+  }
+
+  private toggleTypes(): void {
+    const hidden = this.root.classList.toggle("mj-untyped");
+    this.buttons.types!.setAttribute("aria-pressed", String(!hidden));
+  }
+
   private toggleText(): void {
     this.textBox.hidden = !this.textBox.hidden;
     this.panesBox.hidden = !this.textBox.hidden;
@@ -695,15 +781,15 @@ export class Player {
     }
   }
 
-  /** The step that a tile stands for, or -1. */
+  /** The step that a tile, or a name that leads further, stands for, or -1. */
   private stepOf(made: HTMLElement): number {
-    if (!made.classList.contains("mj-tile")) return -1;
+    if (!made.matches(".mj-tile, .mj-jump")) return -1;
     return this.frame.steps.findIndex((step) => step.on?.[0] === made.dataset.key);
   }
 
   private click(event: Event): void {
     const target = event.target as Element;
-    const tile = target.closest<HTMLElement>(".mj-tile");
+    const tile = target.closest<HTMLElement>(".mj-tile, .mj-jump");
     if (tile) {
       const step = this.stepOf(tile);
       if (step >= 0) this.goTo(step);

@@ -1,6 +1,7 @@
 // What the player knows, without a page: stepping, folding, searching. Tested alone.
 
 import type { Frame, Pane, Row } from "./frame";
+import { nearest, rowsLeft, stepsLeft, type Only } from "./only";
 
 /** Above this many rows a pane opens its groups one at a time. */
 export const MANY_ROWS = 300;
@@ -104,6 +105,9 @@ export class State {
   selected: Hit | null = null;
   hits: Hit[] = [];
   hit = -1;
+  /** The filter, and the steps that it leaves. */
+  only: Only | null = null;
+  left: boolean[] | null = null;
 
   constructor(readonly frame: Frame) {
     this.step = clamp(frame.telling, 0, Math.max(0, frame.steps.length - 1));
@@ -115,10 +119,30 @@ export class State {
   }
 
   to(step: number): boolean {
-    const next = clamp(step, 0, this.last);
+    let next = clamp(step, 0, this.last);
+    if (this.left) next = nearest(this.left, next, next < this.step ? -1 : 1);
     if (next === this.step) return false;
     this.step = next;
     return true;
+  }
+
+  /** Shows only some equations (null: all); whether the step changed for it. */
+  filter(only: Only | null): boolean {
+    this.only = only;
+    this.left = only && stepsLeft(this.frame, only);
+    return this.to(this.step);
+  }
+
+  /** How many steps the filter leaves. */
+  get countLeft(): number {
+    return this.left ? this.left.filter(Boolean).length : this.frame.steps.length;
+  }
+
+  /** Which rows of a pane are visible. */
+  shown(pane: number): boolean[] {
+    const { kind, rows } = this.frame.panes[pane]!;
+    if (this.left && kind === "listing") return rowsLeft(this.frame.panes[pane]!, this.left);
+    return visible(rows, this.folded[pane]!);
   }
 
   /** Unfolds whatever hides a row. */

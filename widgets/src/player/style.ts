@@ -109,6 +109,10 @@ width:16px;height:20px;cursor:pointer;text-align:center}
 .mj-live .mj-n.mj-use{background:var(--mj-value-wash);color:var(--mj-text);
 text-decoration:underline 2px var(--mj-value)}
 .mj-live mark{background:var(--mj-value-wash);color:inherit;border-radius:3px;box-shadow:0 0 0 1px var(--mj-value)}
+.mj-live .mj-jump{cursor:pointer;font-weight:400;text-decoration:underline dotted var(--mj-line);text-underline-offset:3px}
+.mj-untyped .mj-type{display:none}
+.mj-bar select{max-width:15em}
+.mj-bar select.mj-filtering{background:var(--mj-value-wash);border-color:var(--mj-value)}
 .mj-pane:has(.mj-tiles){max-height:none}
 .mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
 .mj-live table.mj-tiles tbody{display:flex;flex-wrap:wrap;gap:4px 16px}
@@ -156,6 +160,7 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-pane{max-height:360px}
 .mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
 .mj-live table.mj-listing td:first-child{padding-left:3ch;text-indent:-2ch}
+.mj-live table.mj-listing td:first-child:has(.mj-fold){text-indent:0}
 .mj-live table.mj-code td:first-child{white-space:pre}
 .mj-live table.mj-listing .mj-rail{display:none}
 .mj-live table.mj-code td:nth-child(2){padding-left:calc(8px + 2ch);text-indent:-2ch}

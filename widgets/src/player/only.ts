@@ -1,0 +1,101 @@
+// A filter: which steps and rows are left when only some equations are wanted.
+
+import type { Frame, Pane } from "./frame";
+import { MOST_ROWS, search } from "./state";
+
+/** What is wanted: the equations of a primitive, of a source line, or those found. */
+export interface Only {
+  kind: "label" | "line" | "found";
+  key: string;
+}
+
+export interface Choice extends Only {
+  text: string;
+  count: number;
+}
+
+const MOST_CHOICES = 60;
+const LINE = /^l\d+:\d+$/;
+
+/** The first of a row's keys that names a source line. */
+function lineOf(keys: string[] | undefined): string | undefined {
+  return keys?.find((key) => LINE.test(key));
+}
+
+/** The source line that made each step, as a key; "" where it is not known. */
+export function linesOfSteps(frame: Frame): string[] {
+  const lines = frame.steps.map(() => "");
+  for (const pane of frame.panes) {
+    if (pane.kind !== "listing") continue;
+    for (const row of pane.rows) {
+      const line = lineOf(row.k);
+      if (row.go !== undefined && line && row.s !== "group") lines[row.go] ||= line;
+    }
+  }
+  return lines;
+}
+
+/** The text of each source line, by its key. */
+function textsOfLines(frame: Frame): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const pane of frame.panes) {
+    if (pane.kind !== "code") continue;
+    for (const row of pane.rows) {
+      const line = lineOf(row.k);
+      if (line) texts.set(line, row.c[1]?.map((piece) => piece[0]).join("").trim() ?? "");
+    }
+  }
+  return texts;
+}
+
+function counted(keys: string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const key of keys) if (key) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return counts;
+}
+
+/** What can be chosen: primitives, the most frequent first, and lines in their order. */
+export function choices(frame: Frame): Choice[] {
+  const labels = [...counted(frame.steps.map((step) => step.label))]
+    .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+    .slice(0, MOST_CHOICES)
+    .map(([key, count]): Choice => ({ kind: "label", key, text: key, count }));
+  const texts = textsOfLines(frame);
+  const lines = [...counted(linesOfSteps(frame))]
+    .slice(0, MOST_CHOICES)
+    .map(([key, count]): Choice => {
+      const text = `line ${key.split(":")[1]}  ${texts.get(key) ?? ""}`.trim();
+      return { kind: "line", key, text: text.length > 40 ? `${text.slice(0, 37)}...` : text, count };
+    });
+  return [...labels, ...lines];
+}
+
+/** Which steps a filter leaves. */
+export function stepsLeft(frame: Frame, only: Only): boolean[] {
+  if (only.kind === "label") return frame.steps.map((step) => step.label === only.key);
+  if (only.kind === "line") return linesOfSteps(frame).map((line) => line === only.key);
+  const left = frame.steps.map(() => false);
+  for (const { pane, row } of search(frame, only.key)) {
+    const found = frame.panes[pane]!;
+    const { go, s } = found.rows[row]!;
+    if (found.kind === "listing" && go !== undefined && s !== "group") left[go] = true;
+  }
+  return left;
+}
+
+/** Which rows of a listing a filter leaves: those of its steps, also in folded groups. */
+export function rowsLeft(pane: Pane, left: boolean[]): boolean[] {
+  let shown = 0;
+  return pane.rows.map(({ go, s }) => {
+    if (go === undefined || s === "group" || !left[go]) return false;
+    return ++shown <= MOST_ROWS;
+  });
+}
+
+/** The step that is left and nearest to `step`, first looking the way `by` goes. */
+export function nearest(left: boolean[], step: number, by: number): number {
+  for (const way of [by, -by]) {
+    for (let at = step; at >= 0 && at < left.length; at += way) if (left[at]) return at;
+  }
+  return step;
+}
