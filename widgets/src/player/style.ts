@@ -111,7 +111,7 @@ text-decoration:underline 2px var(--mj-value)}
 .mj-live mark{background:var(--mj-value-wash);color:inherit;border-radius:3px;box-shadow:0 0 0 1px var(--mj-value)}
 .mj-live .mj-jump{cursor:pointer;font-weight:400;text-decoration:underline dotted var(--mj-line);text-underline-offset:3px}
 .mj-untyped .mj-type{display:none}
-.mj-bar select{max-width:15em}
+.mj-bar select{max-width:15em;text-overflow:ellipsis}
 .mj-bar select.mj-filtering{background:var(--mj-value-wash);border-color:var(--mj-value)}
 .mj-pane:has(.mj-tiles){max-height:none}
 .mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
@@ -179,7 +179,8 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-sides td:nth-child(n+2){grid-column:2/-1}
 .mj-live table.mj-table thead{display:none}
 .mj-where{flex:1 1 9em;min-width:0}
-.mj-gap{display:none}}
+.mj-gap{display:none}
+.mj-bar select[title="show only"]{max-width:9em}}
 `;
 
 /** The style sheet, scoped to the views. */
