@@ -84,6 +84,7 @@ OF_ONE_JAX = {
         "test_texts_of_values"
     ),
     "programs/test_debug_print.py": "test_text",
+    "programs/test_random_callbacks.py": "test_texts",
     "programs/test_checkpoint.py": (
         "test_checkpoint_name test_errors test_policies test_refs_inside "
         "test_saved_residuals test_texts"

@@ -262,6 +262,44 @@ def test_texts_of_batches():
     same_text(lambda lib: lib.vmap(pure_in_loops(lib)), BATCH)
 
 
+# What JAX 0.10.2 does otherwise, by accident.
+
+
+def test_io_callbacks_in_differentiated_scans_are_not_lost():
+    """JAX leaves them out of the forward pass of a scan, and of nothing else."""
+
+    def calls(lib):
+        seen = []
+
+        def step(carry, row):
+            lib.experimental.io_callback(
+                lambda v: seen.append(float(v)), None, lib.lax.stop_gradient(row)
+            )
+            return carry * lib.numpy.sin(row), None
+
+        f = lambda x: lib.lax.scan(step, np.float32(1.0), x)[0]
+        lib.block_until_ready(lib.grad(f)(X))
+        lib.effects_barrier()
+        return sorted(seen)
+
+    assert calls(minijax) == sorted(X.tolist())
+    assert calls(jax) in ([], sorted(X.tolist()))
+
+
+def test_examples_stop_where_their_ordered_condition_says():
+    """With a print in the condition, JAX goes on for examples that have stopped."""
+
+    def run(lib):
+        def going_on(x):
+            lib.debug.print("{}", x, ordered=True)
+            return x < 3.0
+
+        f = lambda x: lib.lax.while_loop(going_on, lambda v: v + 1.0, x)
+        return np.asarray(lib.vmap(f)(X))
+
+    np.testing.assert_array_equal(run(minijax), [3.5, 3.0, 3.0])
+
+
 def io_under_cond(lib):
     return lambda p, x: lib.lax.cond(
         p > 0,
