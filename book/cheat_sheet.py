@@ -283,15 +283,15 @@ def page(notebooks: list[Path]) -> str:
     for mistake in MISTAKES:
         lines += show(mistake, chapters)
     lines += ["::::", ""]
-    lines += ["## Transformations", "", "| write | to get | |", "|---|---|---|"]
+    lines += ["## Transformations", "", "| write | to get | what for |", "|---|---|---|"]
     for call, gets, what in TRANSFORMATIONS:
         getattr(minijax, call.partition("(")[0])
         lines.append(f"| `{call}` | {gets} | {what} |")
     lines += ["", "## Views", "", "`import minijax_widgets as see`", ""]
-    lines += ["| view | |", "|---|---|"]
+    lines += ["| view | what it shows |", "|---|---|"]
     for name in view_names():
         lines.append(f"| `see.{name}` | {first_sentence(getattr(see, name))} |")
-    lines += ["", "Inside a view:", "", "| keys | |", "|---|---|"]
+    lines += ["", "Inside a view:", "", "| keys | what they do |", "|---|---|"]
     lines += [f"| `{pressed}` | {does} |" for pressed, does in keys()]
     lines += ["", "## Chapter by chapter", ""]
     for path in notebooks:

@@ -271,6 +271,7 @@ def test_axe_finds_nothing(show, dark, width):
         see.trace(softmax, X),
         see.tree({"w": X, "name": "tanh"}),
         see.card("sin"),
+        see.primitives(),
     ):
         page = show(view, width=width, dark=dark)
         page.evaluate(AXE.read_text())
