@@ -129,6 +129,15 @@ def name_of(state: str, width: int, theme: str, where: float | None) -> str:
 # ---- taking -------------------------------------------------------------------------
 
 
+# All views lie at the corner of the page, one of them to be seen: what one needs does
+# not move another by a part of a pixel.
+PLACES = (
+    "body{margin:0!important}h1,h2{display:none}"
+    "main>section{position:absolute;left:0;top:0;width:100%;visibility:hidden}"
+    "main>section.seen{visibility:visible}"
+)
+
+
 def fonts() -> str:
     """Returns the style that makes every view use the fonts beside the pictures."""
     rules = []
@@ -143,7 +152,7 @@ def fonts() -> str:
         ".minijax-view{--jp-code-font-family:mj-code,mj-text;"
         "--jp-ui-font-family:mj-text}"
     )
-    return f"<style>{''.join(rules)}body{{margin:0!important}}</style>"
+    return f"<style>{''.join(rules)}{PLACES}</style>"
 
 
 def page() -> str:
@@ -202,6 +211,10 @@ def take(
         # Telling steps first: the slider does not come back to them by itself.
         for shot in sorted(wanted, key=lambda shot: shot[3] is not None):
             view = views[states.index(shot[0])]
+            view.evaluate(
+                "made => {document.querySelector('.seen')?.classList.remove('seen');"
+                "made.closest('main>section').classList.add('seen')}"
+            )
             if shot[3] is not None:
                 slider = view.locator("input[type=range]")
                 slider.evaluate(

@@ -98,12 +98,14 @@ class CacheView(View):
         """Returns the picture: the calls, and the lines that made them."""
         record = self.recording
         if not record.watched:
-            rows = [Row([key]) for key in record.keys]
+            kept = Pane("keys", [Row([key]) for key in record.keys])
+            told = "The next call of any kind is traced and compiled."
             return Frame(
                 "cache",
                 record.call,
                 record.headline,
-                [Pane("keys", rows)],
+                [kept] if record.keys else [],
+                [] if record.keys else [FrameStep("", told)],
                 text=self.text(full=True),
             )
         spans = [call.span for call in record.calls if call.span is not None]
@@ -130,10 +132,7 @@ class CacheView(View):
                     mark_of(sources, call.span, first_pane=1),
                 )
             )
-        if not steps:
-            told = f"{record.call} was not called inside of the `with` block."
-            steps.append(FrameStep("", told))
-        columns = ["call", "what decided", "write instead"] if rows else None
+        columns = ["call", "what decided", "write instead"]
         return Frame(
             kind="cache",
             call=record.call,
