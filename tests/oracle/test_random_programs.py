@@ -18,6 +18,7 @@ from tests.oracle.random_programs import RandomProgram, random_programs
 minijax = pytest.importorskip("minijax")
 
 COUNT = int(os.environ.get("MINIJAX_RANDOM_PROGRAMS", "200"))
+pytestmark = pytest.mark.timeout(600 + 2 * COUNT)
 
 
 COMMON = settings(
