@@ -65,7 +65,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api_util, dtypes, errors, rules
+from minijax import api_util, dtypes, errors, rules, source_info
 from minijax.array import Array, first_device, put
 from minijax.backend import hlo, platforms
 from minijax.config import state
@@ -114,7 +114,15 @@ class HostFunction:
     but arrays of exactly the expected types.
     """
 
-    __slots__ = ("function", "in_avals", "out_avals", "takes_token", "x64", "purpose")
+    __slots__ = (
+        "function",
+        "in_avals",
+        "out_avals",
+        "takes_token",
+        "x64",
+        "purpose",
+        "source",
+    )
 
     def __init__(
         self,
@@ -123,6 +131,7 @@ class HostFunction:
         out_avals: Sequence[Any],
         takes_token: bool,
         purpose: str,
+        source: Any,
     ):
         self.function = function
         self.in_avals = [_host_type(aval) for aval in in_avals]
@@ -131,6 +140,7 @@ class HostFunction:
         # Flags belong to a thread, and XLA's threads have never heard of the user's.
         self.x64 = state.enable_x64
         self.purpose = purpose
+        self.source = source
 
     def __call__(self, *operands: Any) -> tuple:
         leading = operands[:1] if self.takes_token else ()
@@ -154,6 +164,11 @@ class HostFunction:
                     for operand, aval in zip(operands, self.in_avals, strict=True)
                 ]
                 return self.checked(self.function(*args))
+        except Exception as error:
+            line = source_info.format_line(self.source)
+            if line:
+                error.add_note(f"In a callback of {self.purpose}, called at\n  {line}")
+            raise
         finally:
             state.enable_x64, state.default_device = outer
 
@@ -279,7 +294,14 @@ def emit_python_callback(
         )
     kinds = tokens.ordered(() if effect is None else (effect,))
     module_context.host_callbacks.append(
-        HostFunction(function, ctx.avals_in, ctx.avals_out, bool(kinds), purpose)
+        HostFunction(
+            function,
+            ctx.avals_in,
+            ctx.avals_out,
+            bool(kinds),
+            purpose,
+            module_context.source,
+        )
     )
     index = len(module_context.host_callbacks) - 1
     results = [mlir.tensor_type(aval) for aval in ctx.avals_out]
@@ -320,11 +342,13 @@ def call_now(
     operands = [platforms.to_numpy(buffer_on(arg, device)) for arg in args]
     for kind in tokens.ordered(() if effect is None else (effect,)):
         tokens.runtime_tokens.wait_for(kind)
-    host = HostFunction(function, avals, result_avals, False, purpose)
+    source = source_info.current()
+    host = HostFunction(function, avals, result_avals, False, purpose, source)
     try:
         results = host.run(operands)
     except Exception as error:
-        text = "".join(traceback.format_exception(error)).strip()
+        errors.start_at_users_frame(error)
+        text = "".join(traceback.format_exception_only(error)).strip()
         raise errors.JaxRuntimeError(
             f"INTERNAL: {purpose}: error calling callback: {text}"
         ) from error

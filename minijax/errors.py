@@ -20,6 +20,7 @@ from minijax.source_info import (
     Frame,
     format_frame,
     format_line,
+    is_user_filename,
     source_text,
     summarize,
     user_frame_now,
@@ -81,8 +82,17 @@ def add_callback_cause(error: BaseException) -> None:
     for raised in reversed(_raised_in_callbacks):
         if "callback" in text and type(raised).__name__ in text and str(raised) in text:
             _raised_in_callbacks.remove(raised)
+            start_at_users_frame(raised)
             error.__cause__ = raised
             return
+
+
+def start_at_users_frame(error: BaseException) -> None:
+    """Leave the library's own frames out at the start of an exception's traceback."""
+    rest = error.__traceback__
+    while rest is not None and not is_user_filename(rest.tb_frame.f_code.co_filename):
+        rest = rest.tb_next
+    error.__traceback__ = rest
 
 
 def type_error(message: str, **facts: Any) -> TypeError:

@@ -70,6 +70,7 @@ class ModuleContext:
         self.host_callbacks: list[Callable] = []
         # Of each ordered effect the last token, in the function being written.
         self.tokens: dict[effects.Effect, Any] = {}
+        self.source: Any = None  # of the equation being lowered
 
 
 class LoweringRuleContext:
@@ -308,6 +309,7 @@ def lower_eqns(
                 constants,
             )
             inputs = [read(v) for v in eqn.invars]
+            module_context.source = eqn.source_info
             results = rule(ctx, *inputs, **eqn.params)
         if not isinstance(results, (list, tuple)):
             results = _results_of(results, len(eqn.outvars))
