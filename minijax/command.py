@@ -119,11 +119,19 @@ def start_lab(folder: Path, port: int, browser: bool) -> int:
 
 
 def quiet_environment(configuration: str) -> dict[str, str]:
-    """Returns an environment in which JupyterLab asks no question about its news."""
-    page = Path(configuration) / "labconfig" / "page_config.json"
-    page.parent.mkdir(parents=True)
+    """Returns an environment in which JupyterLab asks no question about its news.
+
+    It also saves the state of widgets with a notebook. Without it, a view with sliders
+    would be gone, with an error in its place, when the notebook is opened again.
+    """
+    settings = Path(configuration) / "labconfig"
+    settings.mkdir(parents=True)
     announcements = "@jupyterlab/apputils-extension:announcements"
-    page.write_text(json.dumps({"disabledExtensions": {announcements: True}}))
+    disabled = {"disabledExtensions": {announcements: True}}
+    (settings / "page_config.json").write_text(json.dumps(disabled))
+    widgets = {"@jupyter-widgets/jupyterlab-manager:plugin": {"saveState": True}}
+    overrides = settings / "default_setting_overrides.json"
+    overrides.write_text(json.dumps(widgets))
     known = os.environ.get("JUPYTER_CONFIG_PATH")
     paths = [configuration, known] if known else [configuration]
     return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}

@@ -1,5 +1,7 @@
 """The `minijax` command: help, the learner's copy, refreshing notebooks."""
 
+import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -120,3 +122,13 @@ def test_the_wheel_brings_the_views_and_the_course(tmp_path):
     )
     assert answer.returncode == 0, answer.stderr
     assert (tmp_path / "copy" / "00_start_here.ipynb").is_file()
+
+
+def test_lab_saves_widgets_with_the_notebook(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "elsewhere")
+    environment = command.quiet_environment(str(tmp_path))
+    first, _, rest = environment["JUPYTER_CONFIG_PATH"].partition(os.pathsep)
+    assert rest == "elsewhere"
+    path = Path(first) / "labconfig" / "default_setting_overrides.json"
+    settings = json.loads(path.read_text())
+    assert settings["@jupyter-widgets/jupyterlab-manager:plugin"]["saveState"] is True

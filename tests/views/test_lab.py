@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from minijax.command import quiet_environment
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = """import numpy as np
 import minijax.numpy as jnp
@@ -17,6 +19,10 @@ import minijax_widgets as see
 see.jaxpr(lambda x: jnp.exp(x) / jnp.sum(jnp.exp(x)), np.ones(4, np.float32))"""
 WIDGET = """view = see.jaxpr(lambda x: jnp.sin(x) * x, np.ones(2, np.float32))
 view.widget"""
+LIVE = """from ipywidgets import IntSlider
+def row(n):
+    return jnp.ones(n) + jnp.ones(n if n != 5 else 2)
+see.live(see.jaxpr, row, n=IntSlider(3, 1, 8))"""
 TOKEN = "for-the-tests"
 
 
@@ -45,9 +51,10 @@ def lab(tmp_path_factory):
     nbformat = pytest.importorskip("nbformat")
     folder = tmp_path_factory.mktemp("lab")
     nbformat.write(notebook([CODE, WIDGET, "1 + 1"]), folder / "views.ipynb")
+    nbformat.write(notebook([CODE, LIVE]), folder / "live.ipynb")
     port = free_port()
     environment = {
-        **os.environ,
+        **quiet_environment(str(folder / ".lab")),
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "widgets")]),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "JUPYTER_DATA_DIR": str(folder / ".data"),
@@ -165,6 +172,12 @@ def test_escape_gives_the_focus_back(page):
     assert not inside
 
 
+def trust(folder, name):
+    environment = {**os.environ, "JUPYTER_DATA_DIR": str(folder / ".data")}
+    command = [sys.executable, "-m", "jupyter", "trust", str(folder / name)]
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+
+
 def test_reopened_without_a_kernel(browser, lab, page):
     """Trusted: live again. Not trusted: the static frame, with the whole program."""
     nbformat = pytest.importorskip("nbformat")
@@ -184,11 +197,47 @@ def test_reopened_without_a_kernel(browser, lab, page):
     assert "jaxpr of lambda(f32[4])" in shown and "reduce_sum" in shown
     assert "function(" not in shown and "minijaxPlayer" not in shown
     second.close()
-    environment = {**os.environ, "JUPYTER_DATA_DIR": str(lab[0] / ".data")}
-    path = lab[0] / "trusted.ipynb"
-    nbformat.write(saved, path)
-    command = [sys.executable, "-m", "jupyter", "trust", str(path)]
-    subprocess.run(command, env=environment, check=True, capture_output=True)
+    nbformat.write(saved, lab[0] / "trusted.ipynb")
+    trust(lab[0], "trusted.ipynb")
     third = opened(browser, lab, "trusted.ipynb")
     third.wait_for_selector(".mj-live", timeout=30_000)
     third.close()
+
+
+def test_a_slider_makes_the_view_again_and_is_saved(browser, lab):
+    """`see.live` in Lab: it moves, tells an error, and is there when opened again."""
+    nbformat = pytest.importorskip("nbformat")
+    page = opened(browser, lab, "live.ipynb")
+    run_all(page)
+    output = page.locator(".jp-OutputArea").nth(1)
+    assert "f32[3]" in output.inner_text()
+    page.locator(".noUi-handle").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.body.innerText.includes('f32[4]')")
+    page.locator(".noUi-handle").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.body.innerText.includes('incompatible shapes')")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.body.innerText.includes('f32[6]')")
+    assert "incompatible shapes" not in output.inner_text()
+    page.keyboard.press("Control+s")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        saved = nbformat.read(lab[0] / "live.ipynb", as_version=4)
+        if saved.metadata.get("widgets"):
+            break
+        time.sleep(0.5)
+    page.close()
+    assert saved.cells[1].outputs[0].data["text/plain"].startswith("live: n = 3")
+    saved.metadata.kernelspec = {
+        "display_name": "none",
+        "language": "python",
+        "name": "no-such-kernel",
+    }
+    nbformat.write(saved, lab[0] / "live_again.ipynb")
+    trust(lab[0], "live_again.ipynb")
+    again = opened(browser, lab, "live_again.ipynb")
+    again.wait_for_selector(".noUi-handle", timeout=30_000)
+    again.wait_for_function("document.body.innerText.includes('f32[6]')")
+    assert "model not found" not in again.inner_text("body")
+    again.close()
