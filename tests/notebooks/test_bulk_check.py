@@ -86,8 +86,6 @@ def test_bad_notebooks_do_not_stop_the_run(tmp_path, capsys):
     folder = tmp_path / "bad"
     solved = 'check("00.1", 2)'
     write(folder / "endless.ipynb", START, solved, "while True: pass", solved)
-    stubborn = "import time\nwhile True:\n  try: time.sleep(1)\n  except Exception: 0"
-    write(folder / "stubborn.ipynb", START, solved, stubborn, 'check("00.2", 1)')
     write(folder / "quits.ipynb", START, solved, "import os; os._exit(3)")
     large = "import numpy; numpy.ones(10**9)"
     write(folder / "large.ipynb", START, large, "import sys; sys.exit()", solved)
@@ -95,18 +93,24 @@ def test_bad_notebooks_do_not_stop_the_run(tmp_path, capsys):
     (folder / "list.ipynb").write_text('["cells"]')
     (folder / "bytes.ipynb").write_bytes(b"\xff\xfe\x00")
     write(folder / "last.ipynb", START, solved)
-    limits = ["--seconds=15", "--cell-seconds=2", "--jobs=2"]
+    limits = ["--cell-seconds=6", "--jobs=2"]
     said = run(capsys, str(folder), *limits, f"--csv={tmp_path / 'found.csv'}")
     found = states(tmp_path / "found.csv")
-    for learner in ("endless", "stubborn", "quits", "large", "last"):
+    for learner in ("endless", "quits", "large", "last"):
         assert found[learner, "00.1"] == "passed", learner
-    assert found["stubborn", "00.2"] == "not run"
     assert found["endless", "00.2"] == "not tried"
-    assert "endless.ipynb, cell 3: TookTooLong: the cell ran for more than 2" in said
-    assert "It was ended after 15 seconds. Cell 3 of 4 was running." in said
+    assert "endless.ipynb, cell 3: TookTooLong: the cell ran for more than 6" in said
     assert "Its process ended with status 3. Cell 3 of 3 was running." in said
     assert "large.ipynb, cell 2: MemoryError" in said
     assert said.count("of 0 passed, 0.0 s. It is no notebook") == 3
+
+
+def test_a_notebook_that_resists_is_ended(tmp_path, capsys):
+    stubborn = "import time\nwhile True:\n  try: time.sleep(1)\n  except Exception: 0"
+    write(tmp_path / "stubborn.ipynb", START, stubborn, 'check("00.2", 1)')
+    said = run(capsys, str(tmp_path), "--seconds=12", "--cell-seconds=1")
+    assert "It was ended after 12 seconds." in said
+    assert ["stubborn", *["not", "run"] * 4] in [x.split() for x in said.splitlines()]
 
 
 def test_a_learners_own_tiny_comes_first(tmp_path, capsys):
