@@ -33,7 +33,7 @@ overflow:auto;position:relative}
 background:var(--mj-base)}
 .mj-live table.mj-table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${f};width:100%;
 table-layout:auto;background:var(--mj-base);color:var(--mj-text)}
-.mj-live table.mj-table td,.mj-live table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;
+.mj-live table.mj-table td,.mj-live table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
 vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none;width:1px}
 .mj-live table.mj-table td:last-child,.mj-live table.mj-table th:last-child{width:auto}
 .mj-live table.mj-table th{color:var(--mj-constant);font-family:${j}}
