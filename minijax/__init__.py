@@ -64,6 +64,7 @@ from minijax.config import check_tracer_leaks as check_tracer_leaks
 from minijax.config import checking_leaks as checking_leaks
 from minijax.config import config as config
 from minijax.config import debug_infs as debug_infs
+from minijax.config import debug_key_reuse as debug_key_reuse
 from minijax.config import debug_nans as debug_nans
 from minijax.config import default_device as default_device
 from minijax.config import default_matmul_precision as default_matmul_precision

@@ -133,7 +133,7 @@ class OOBError(JaxException):
 
     @classmethod
     def tree_unflatten(cls, metadata: Any, payload: Any) -> OOBError:
-        return cls(*metadata, payload=payload[0])
+        return cls(*metadata, payload[0])
 
     def __str__(self) -> str:
         index, axis, size = self._payload

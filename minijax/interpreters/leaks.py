@@ -156,7 +156,8 @@ def _closure(cell: types.CellType) -> tuple[Any, str]:
             if getattr(function, "__closure__", None) is not closure:
                 continue
             names = function.__code__.co_freevars
-            index = next(i for i, item in enumerate(closure) if item is cell)
+            cells: tuple = function.__closure__
+            index = next(i for i, item in enumerate(cells) if item is cell)
             name = f"{_name(function)} ({function.__name__})"
             return function, f"{name} closed-over variable {names[index]}"
     return None, ""

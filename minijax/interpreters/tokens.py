@@ -58,6 +58,7 @@ from minijax.avals import ShapedArray
 from minijax.backend import hlo, platforms
 from minijax.config import state
 from minijax.effects import Effect, ordered_effects
+from minijax.interpreters import key_reuse
 
 # ----------------------------------------------------------------------------------
 # Inside a program
@@ -207,14 +208,29 @@ def launcher(
     sharding: Any,
     committed: bool,
 ) -> Callable[[list[Any]], list[Any]]:
-    """The function that runs a compiled program: buffers in, buffers out.
+    """`plain_launcher`, or one that does what a flag of debugging asks for.
 
-    It gives and takes the tokens of a program with ordered effects, and keeps what
-    `effects_barrier` waits for when there are callbacks. While the flag no_execution is
-    set it raises RuntimeError; the flag is a part of the keys of all caches.
+    The flags no_execution (RuntimeError at every launch) and debug_key_reuse are part
+    of the keys of all caches, so that programs without them do not ask.
     """
     if state.no_execution:
         return _refusal(lowered.name)
+    launch = plain_launcher(executable, lowered, out_avals, sharding, committed)
+    return key_reuse.checking(launch, lowered) if state.debug_key_reuse else launch
+
+
+def plain_launcher(
+    executable: Any,
+    lowered: Any,
+    out_avals: Sequence[Any],
+    sharding: Any,
+    committed: bool,
+) -> Callable[[list[Any]], list[Any]]:
+    """The function that runs a compiled program: buffers in, buffers out.
+
+    It gives and takes the tokens of a program with ordered effects, and keeps what
+    `effects_barrier` waits for when there are callbacks.
+    """
     kinds = lowered.ordered
     if not kinds and not lowered.host_callbacks:
         return executable.launcher(out_avals, [sharding] * len(out_avals), committed)

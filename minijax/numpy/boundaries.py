@@ -66,7 +66,7 @@ def inline_jit(
             simplify(error)
             raise
 
-    boundaries.add(call.__code__)
+    boundaries.add(call.__code__)  # type: ignore[attr-defined]
 
     # Ahead-of-time work is asked of the jitted function.
     for name in ("lower", "trace", "eval_shape", "clear_cache"):
