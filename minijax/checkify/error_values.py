@@ -133,7 +133,8 @@ class OOBError(JaxException):
 
     @classmethod
     def tree_unflatten(cls, metadata: Any, payload: Any) -> OOBError:
-        return cls(*metadata, payload[0])
+        traceback_info, name, shape = metadata
+        return cls(traceback_info, name, shape, payload[0])
 
     def __str__(self) -> str:
         index, axis, size = self._payload

@@ -7,13 +7,15 @@ raises, and an equation that carries a program is searched in the same way. The 
 names the primitive and the user's line, which every equation keeps, also those that
 `grad` and `vmap` made.
 
+Branches and loops run as Python then, so that the operation in their bodies is found.
+
 In JAX: `jax/_src/dispatch.py`, `check_special`. There the function itself is called
 again, without `jit`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ import numpy as np
 from minijax import dtypes, errors, source_info
 from minijax.array import Array, wrap_as
 from minijax.config import override, state
-from minijax.core import ClosedJaxpr, Literal, Var, all_primitives
+from minijax.core import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
 
 
 def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
@@ -57,7 +59,7 @@ def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
     )
 
 
-def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """Run a program equation by equation; the first bad one raises.
 
     A function of the library may have been traced for another caller: its equations
@@ -67,14 +69,83 @@ def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
     env.update(zip(closed.jaxpr.invars, args))
     file_name = closed.debug_info.place.rpartition(":")[0]
     is_users = source_info.is_user_filename(file_name)
+
+    def read(atom: Any) -> Any:
+        return atom.val if type(atom) is Literal else env[atom]
+
     for eqn in closed.jaxpr.eqns:
-        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        source = eqn.source_info if is_users else None
-        with source_info.user_context(source):
-            outputs = eqn.primitive.rebind(inputs, eqn.params)
+        inputs = [read(v) for v in eqn.invars]
+        with source_info.user_context(eqn.source_info if is_users else None):
+            steps = _steps.get(eqn.primitive.name)
+            if steps is None:
+                outputs = eqn.primitive.rebind(inputs, eqn.params)
+            else:
+                outputs = _run_control_flow(eqn, inputs, steps)
         if not eqn.primitive.multiple_results:
             outputs = [outputs]
         env.update(zip(eqn.outvars, outputs))
+    return [read(v) for v in closed.jaxpr.outvars]
+
+
+# ----------------------------------------------------------------------------------
+# Branches and loops: run as Python, to find the operation in them that is to blame
+# ----------------------------------------------------------------------------------
+
+
+def _run_control_flow(eqn: JaxprEqn, inputs: list[Any], steps: Callable) -> list[Any]:
+    with override("debug_nans", False), override("debug_infs", False):
+        outputs = eqn.primitive.rebind(inputs, eqn.params)
+    found = forbidden(outputs)
+    if found is not None:
+        steps(inputs, **eqn.params)
+        raise _error(found, eqn.primitive.name)
+    return outputs
+
+
+def _step_cond(inputs: list[Any], *, branches: tuple, **_: Any) -> None:
+    index, *operands = inputs
+    _step_through(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+
+
+def _step_scan(
+    inputs: list[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    length: int,
+    reverse: bool,
+    num_consts: int,
+    num_carry: int,
+    **_: Any,
+) -> None:
+    consts = inputs[:num_consts]
+    carry = inputs[num_consts : num_consts + num_carry]
+    xs = inputs[num_consts + num_carry :]
+    for step in reversed(range(length)) if reverse else range(length):
+        rows = [x[step] for x in xs]
+        carry = _step_through(jaxpr, [*consts, *carry, *rows])[:num_carry]
+
+
+def _step_while(
+    inputs: list[Any],
+    *,
+    cond_jaxpr: ClosedJaxpr,
+    body_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+) -> None:
+    if cond_jaxpr.out_avals[0].shape:
+        return  # a batch of loops: all run until the last one ends
+    cond_consts, rest = inputs[:cond_nconsts], inputs[cond_nconsts:]
+    body_consts, carry = rest[:body_nconsts], rest[body_nconsts:]
+    while bool(_step_through(cond_jaxpr, [*cond_consts, *carry])[0]):
+        carry = _step_through(body_jaxpr, [*body_consts, *carry])
+
+
+_steps: dict[str, Callable] = {
+    "cond": _step_cond,
+    "scan": _step_scan,
+    "while": _step_while,
+}
 
 
 def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:

@@ -120,6 +120,48 @@ def test_line_of_the_user(name):
     assert not getattr(error, "__notes__", [])
 
 
+def scanned(x):
+    def step(carry, row):
+        carry = carry - row
+        return jnp.sqrt(carry), row  # in the loop
+
+    return minijax.lax.scan(step, x, jnp.arange(3.0))[0] + 1
+
+
+def branched(x):
+    return minijax.lax.cond(x > 0, lambda x: x, lambda x: jnp.sqrt(x), x)  # in the loop
+
+
+def looped(x):
+    body = lambda x: jnp.sqrt(x - 2)  # in the loop
+    return minijax.lax.while_loop(lambda x: x > 1, body, x)
+
+
+CONTROL_FLOW = {
+    "scan": (scanned, 2.0),
+    "cond": (branched, -1.0),
+    "while": (looped, 1.5),
+    "vmap of scan": (lambda x: minijax.vmap(scanned)(jnp.stack([x, x])), 2.0),
+    "grad of scan": (minijax.grad(scanned), 2.0),
+}
+
+
+@pytest.mark.parametrize("wrap", [minijax.jit, lambda f: f])
+@pytest.mark.parametrize("name", CONTROL_FLOW)
+def test_in_bodies_of_loops_and_branches(name, wrap):
+    f, x = CONTROL_FLOW[name]
+    with minijax.debug_nans(True), pytest.raises(FloatingPointError) as info:
+        wrap(f)(jnp.float32(x))
+    assert str(info.value).startswith("invalid value (nan) encountered in sqrt.")
+    assert info.value.facts["line"].endswith("# in the loop")
+
+
+def test_loops_without_nans_pass():
+    with minijax.debug_nans(True), minijax.debug_infs(True):
+        assert minijax.jit(scanned)(jnp.float32(100.0)) == 2
+        assert looped(jnp.float32(0.5)) == 0.5
+
+
 def test_a_library_function_is_blamed_where_it_was_called():
     first = minijax.jit(lambda x: jnp.var(x, ddof=1))
     first(jnp.ones(2))
