@@ -189,10 +189,13 @@ export class Player {
       this.button("search", "/", "search", () => this.openSearch()),
     );
     if (this.frame.only) {
-      this.drawChoices();
+      if (state.last) {
+        this.drawChoices();
+        bar.append(this.onlyBox);
+      }
       const types = this.button("types", "types", "show or hide types", () => this.toggleTypes());
       types.setAttribute("aria-pressed", "true");
-      bar.append(this.onlyBox, types);
+      bar.append(types);
     }
     if (this.frame.panes.some((pane) => pane.rows.some((row) => row.d))) {
       bar.append(this.button("fold", "fold", "fold or open all", () => this.foldAll()));

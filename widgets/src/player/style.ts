@@ -37,8 +37,8 @@ background:var(--mj-base);padding:8px 12px;border-radius:4px;outline-offset:2px;
 .mj-live:focus-visible,.mj-live button:focus-visible,.mj-live input:focus-visible,
 .mj-live .mj-pane:focus-visible,.mj-live tr:focus-visible{outline:2px solid var(--mj-value);outline-offset:2px}
 .mj-live .mj-pane:focus-visible{outline-offset:-2px}
-.mj-still{display:flex;gap:4px 12px;align-items:baseline;margin:0 0 8px}
-.mj-still .mj-head{flex:1;margin:0}
+.mj-still{display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline;margin:0 0 8px}
+.mj-still .mj-head{flex:1 1 220px;margin:0}
 .mj-still .mj-bar{margin:0;flex:none}
 .mj-still .mj-gap{display:none}
 .mj-still .mj-where{min-width:0;flex:none}
