@@ -181,6 +181,19 @@ def test_a_tile_opens_its_card(opened):
     page.wait_for_selector("a.mj-tile")
 
 
+def test_the_search_works_in_a_folder(opened):
+    page = opened("index")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("threefry")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search-results li a")
+    page.wait_for_function(
+        "document.querySelector('.search-summary').textContent.includes('finished')"
+    )
+    found = page.locator("#search-results li a").all_inner_texts()
+    assert "05 Random numbers" in found and "threefry2x32" in found
+
+
 def test_mathematics_is_drawn(opened):
     page = opened("cheat_sheet")
     page.wait_for_selector("mjx-container svg")
