@@ -283,7 +283,8 @@ def page(notebooks: list[Path]) -> str:
     for mistake in MISTAKES:
         lines += show(mistake, chapters)
     lines += ["::::", ""]
-    lines += ["## Transformations", "", "| write | to get | what for |", "|---|---|---|"]
+    lines += ["## Transformations", ""]
+    lines += ["| write | to get | what for |", "|---|---|---|"]
     for call, gets, what in TRANSFORMATIONS:
         getattr(minijax, call.partition("(")[0])
         lines.append(f"| `{call}` | {gets} | {what} |")

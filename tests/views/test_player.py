@@ -200,7 +200,7 @@ def test_live_records_again():
     assert "f32[5]" in player.frame and slider.description == "n"
     bundle = box._repr_mimebundle_()
     assert bundle["text/plain"].startswith("live: n = 5\njaxpr of")
-    assert "Run this cell to get the controls" in bundle["text/html"]
+    assert "In a notebook that runs, controls stand here" in bundle["text/html"]
     assert "application/vnd.jupyter.widget-view+json" in bundle
     slider.value = 3
     box = see.live(see.jaxpr, lambda n: jnp.zeros(3) + jnp.zeros(n), n=slider)

@@ -66,7 +66,7 @@ class Live(ipywidgets.VBox):
     def _repr_mimebundle_(self, *args: Any, **options: Any) -> dict[str, Any]:
         bundle = super()._repr_mimebundle_(*args, **options)
         bundle["text/plain"] = f"live: {self.settings()}\n{self.view.text()}"
-        note = f"{self.settings()}. Run this cell to get the controls."
+        note = f"{self.settings()}. In a notebook that runs, controls stand here."
         style = "font:13px/20px system-ui,sans-serif;opacity:0.75"
         bundle["text/html"] = (
             f'<div style="{style}">{escape(note)}</div>{self.view.to_html()}'
