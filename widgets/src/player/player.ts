@@ -495,7 +495,9 @@ export class Player {
   private scrollToLit(first: boolean): void {
     for (const drawn of this.panes) {
       const { section } = drawn;
-      const line = section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use");
+      const line =
+        section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use") ??
+        section.querySelector<HTMLElement>(".mj-use");
       if (!line) continue;
       const box = section.getBoundingClientRect();
       const mark = section.querySelector("mark")?.getBoundingClientRect();

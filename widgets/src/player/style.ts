@@ -178,9 +178,11 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-sides td:nth-child(2):not(:has(+td:empty)){display:none}
 .mj-live table.mj-sides td:nth-child(n+2){grid-column:2/-1}
 .mj-live table.mj-table thead{display:none}
-.mj-where{flex:1 1 9em;min-width:0}
+.mj-where{flex:1 1 8em;min-width:0}
 .mj-gap{display:none}
-.mj-bar select[title="show only"]{max-width:9em}}
+.mj-bar select[title="show only"]{max-width:6.5em}
+.mj-still{flex-wrap:wrap}
+.mj-still .mj-head{flex:1 1 230px}}
 `;
 
 /** The style sheet, scoped to the views. */
