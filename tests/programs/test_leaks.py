@@ -154,7 +154,29 @@ def clean_closure(library):
     return library.jit(f)
 
 
+def clean_loops(library):
+    lax = library.lax
+
+    def f(x):
+        total, _ = lax.scan(lambda c, y: (c + y * x[0], y), x[1], x)
+        power = lax.fori_loop(0, 3, lambda i, c: c * x[0] + total, x[1])
+        limit = lax.while_loop(lambda c: c < x[2], lambda c: c + x[1], x[0])
+        return lax.cond(x[0] > 0, lambda y: y * x[1], lambda y: y, power) + limit
+
+    return library.jit(library.vmap(f, in_axes=None, axis_size=2))
+
+
+def clean_gradient_of_a_loop(library):
+    def f(x):
+        step = library.checkpoint(lambda c, y: (c * y + x[0], y))
+        return library.lax.scan(step, x[1], x)[0]
+
+    return library.jit(library.grad(f))
+
+
 CLEAN = [
+    clean_loops,
+    clean_gradient_of_a_loop,
     clean_jit_in_jit,
     clean_custom_rules,
     clean_custom_vjp,
