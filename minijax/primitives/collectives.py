@@ -189,7 +189,8 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     def leaf(value: Any) -> Any:
         if get_aval(value).dtype == np.bool_:
             value = casting.convert_element_type(value, np.int32)
-        if not isinstance(value, Tracer) and isinstance(value, _NUMBERS):
+        is_number = not isinstance(value, Tracer) and isinstance(value, _NUMBERS)
+        if is_number:
             return value * size
         if not isinstance(value, Tracer) and _named(names) == names:
             return elementwise.mul(scalar_like(get_aval(value), size), value)
