@@ -331,6 +331,7 @@ def test_types_on_demand(show):
 def test_only_some_equations(show):
     page = show(see.jaxpr(net, X))
     box = "select[aria-label='show only']"
+    page.wait_for_selector(f"{box} optgroup", state="attached")
     offered = page.locator(f"{box} option").all_inner_texts()
     assert offered[:3] == ["all equations", "those found by search", "sin (2)"]
     assert any("return jnp.sin(y) + y (2)" in text for text in offered)

@@ -212,7 +212,6 @@ export class Player {
     const box = this.onlyBox;
     box.setAttribute("aria-label", "show only");
     box.title = "show only";
-    this.choices = choices(this.frame);
     const add = (parent: HTMLElement, text: string, value: string): void => {
       const option = element("option", "", text);
       option.value = value;
@@ -220,14 +219,18 @@ export class Player {
     };
     add(box, "all equations", "");
     add(box, "those found by search", "found");
-    for (const kind of ["label", "line"] as const) {
-      const group = element("optgroup");
-      group.label = kind === "label" ? "only the primitive" : "only the line";
-      this.choices.forEach((choice, index) => {
-        if (choice.kind === kind) add(group, `${choice.text} (${choice.count})`, String(index));
-      });
-      if (group.childElementCount) box.append(group);
-    }
+    // Counting takes a moment in a long program: the first picture does not wait for it.
+    setTimeout(() => {
+      this.choices = choices(this.frame);
+      for (const kind of ["label", "line"] as const) {
+        const group = element("optgroup");
+        group.label = kind === "label" ? "only the primitive" : "only the line";
+        this.choices.forEach((choice, index) => {
+          if (choice.kind === kind) add(group, `${choice.text} (${choice.count})`, String(index));
+        });
+        if (group.childElementCount) box.append(group);
+      }
+    });
     box.addEventListener("change", () => {
       if (box.value === "found") {
         this.filter({ kind: "found", key: this.searchBox.value });
