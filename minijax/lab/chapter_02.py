@@ -14,14 +14,17 @@ PREDICTIONS = {
         "once",
         "The same shapes and types come back, so the program that was written down "
         "the first time serves again.",
+        "the function `double` of chapter 00",
     ),
     "02.r2": Prediction(
         "the shape of params",
         "grad returns one number for each number in its first argument.",
+        "what `value_and_grad` is told to return in chapter 00",
     ),
     "02.r3": Prediction(
         0,
         "Axis 0 of the images; scores is written for one image.",
+        "the loss of chapter 00, where in_axes is explained",
     ),
     "02.p1": Prediction(
         7,

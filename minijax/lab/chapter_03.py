@@ -12,9 +12,21 @@ from minijax import events
 from minijax.lab.grading import Exercise, Prediction, same
 
 PREDICTIONS = {
-    "03.r1": Prediction("its shape", "A tracer has a type and no value."),
-    "03.r2": Prediction(3, "The loop runs while tracing, three times."),
-    "03.r3": Prediction("bfloat16", "A Python number takes the width it meets."),
+    "03.r1": Prediction(
+        "its shape",
+        "A tracer has a type and no value.",
+        "the view of `puzzle` in chapter 02",
+    ),
+    "03.r2": Prediction(
+        3,
+        "The loop runs while tracing, three times.",
+        "the view of `puzzle` in chapter 02",
+    ),
+    "03.r3": Prediction(
+        "bfloat16",
+        "A Python number takes the width it meets.",
+        '"Which dtype comes out" in chapter 01',
+    ),
     "03.p1": Prediction(
         "[0. 2. 4.]",
         "2.0 stands in the kept program as a literal; nobody reads factor again.",

@@ -11,9 +11,21 @@ import numpy as np
 from minijax.lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
-    "04.r1": Prediction(1, "Numbers are not part of the key; types are."),
-    "04.r2": Prediction(2, "A static value is part of the key."),
-    "04.r3": Prediction("yes", "`.at` gives a new array."),
+    "04.r1": Prediction(
+        1,
+        "Numbers are not part of the key; types are.",
+        "the view of `f` in chapter 03, its second call",
+    ),
+    "04.r2": Prediction(
+        2,
+        "A static value is part of the key.",
+        "the function `power` in chapter 03",
+    ),
+    "04.r3": Prediction(
+        "yes",
+        "`.at` gives a new array.",
+        '"No assignment" in chapter 01',
+    ),
     "04.p1": Prediction(3, "None and {} are containers without leaves."),
     "04.p2": Prediction(
         2,

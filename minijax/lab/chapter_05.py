@@ -14,10 +14,17 @@ PREDICTIONS = {
         1,
         "NumPy's number is drawn while tracing, once, and stands in the program as a "
         "constant.",
+        "the puzzle of chapter 03",
     ),
-    "05.r2": Prediction(1, "None is a tree without leaves."),
+    "05.r2": Prediction(
+        1,
+        "None is a tree without leaves.",
+        "the puzzle of chapter 04",
+    ),
     "05.r3": Prediction(
-        "float32", "A NumPy scalar has a dtype, and it counts; only 1.0 would be weak."
+        "float32",
+        "A NumPy scalar has a dtype, and it counts; only 1.0 would be weak.",
+        '"Which dtype comes out" in chapter 01',
     ),
     "05.p1": Prediction(1, "normal is a function: the same key gives the same number."),
 }

@@ -29,10 +29,15 @@ PACKAGE = str(solutions.PACKAGE) + os.sep
 
 @dataclass(frozen=True)
 class Prediction:
-    """A question with one right answer. `why` is told once it has been answered."""
+    """A question with one right answer. `why` is told once it has been answered.
+
+    `shown` is the place in an earlier chapter that shows it; without one the answer
+    comes a few cells below the question.
+    """
 
     answer: Any
     why: str
+    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,9 @@ def predict(name: str, answer: Any = ...) -> None:
     elif same(answer, question.answer):
         print(f"{name}: yes. {question.why}")
     else:
-        print(f"{name}: you said {answer!r}; it is not that. Run on and see why.")
+        shown = question.shown
+        where = f"Look at {shown}." if shown else "Run on and see why."
+        print(f"{name}: you said {answer!r}; it is not that. {where}")
 
 
 def same(answer: Any, right: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -86,7 +87,12 @@ def test_predictions(chapter, capsys):
         predict(name, question.answer)
         assert ": yes. " in capsys.readouterr().out
         predict(name, "something else")
-        assert "it is not that" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "it is not that" in said
+        # A question on an earlier chapter says where to look.
+        earlier = re.search(r"chapter (\d\d)", said) if ".r" in name else None
+        assert ("Run on" in said) == (".r" not in name)
+        assert ".r" not in name or (earlier is not None and earlier[1] < chapter)
 
 
 def test_unknown_names(capsys):
