@@ -37,6 +37,7 @@ from minijax.primitives import (
     slicing,
 )
 from minijax.primitives.broadcasting import expand_dims
+from minijax.primitives.scalar_programs import lower_scalars
 from minijax.rules import AxisData, Zero, batch_at_front, no_axis_name, not_mapped
 from minijax.tree_util import tree_flatten, tree_unflatten
 
@@ -215,7 +216,7 @@ def _reduce_lowering(
     scalars = [start.type for start in starts]
     body = reduce.regions[0].blocks.append(*scalars, *scalars)
     with hlo.ir.InsertionPoint(body):
-        hlo.stablehlo.return_(ctx.lower_jaxpr(jaxpr, *body.arguments))
+        hlo.stablehlo.return_(lower_scalars(ctx, jaxpr, *body.arguments))
     return list(reduce.results)
 
 

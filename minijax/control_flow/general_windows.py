@@ -28,6 +28,7 @@ from minijax.core import (
 from minijax.interpreters import ad, partial_eval
 from minijax.primitives import casting, elementwise, reductions, windows
 from minijax.primitives.convolution_shapes import dilated_shape, padtype_to_pads
+from minijax.primitives.scalar_programs import lower_scalars
 from minijax.rules import AxisData, batch_at_front, instantiate
 from minijax.tree_util import tree_flatten, tree_unflatten
 
@@ -128,7 +129,7 @@ def _lowering(ctx: Any, *values: Any, jaxpr: Jaxpr, consts: tuple, **params: Any
         ctx,
         operands,
         starts,
-        lambda *scalars: inner.lower_jaxpr(closed, *scalars),
+        lambda *scalars: lower_scalars(inner, closed, *scalars),
         params,
     )
 

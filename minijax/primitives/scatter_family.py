@@ -43,6 +43,7 @@ from minijax.primitives.index_vectors import (
     check_index_vectors,
     shifted,
 )
+from minijax.primitives.scalar_programs import lower_scalars
 from minijax.rules import batch_at_front, not_mapped
 
 # ----------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ def _scatter_lowering(
             results = [new]
         else:
             program = ClosedJaxpr(update_jaxpr, update_consts)
-            results = ctx.lower_jaxpr(program, old, new)
+            results = lower_scalars(ctx, program, old, new)
         hlo.stablehlo.return_(results)
     return scatter_op.results[0]
 

@@ -638,6 +638,33 @@ def test_error_classes(name):
     same_error(program)
 
 
+def _adds_by_python(a, b):
+    kind = minijax.ShapeDtypeStruct((), np.float32)
+    return minijax.pure_callback(lambda a, b: np.add(a, b), kind, a, b)
+
+
+def _adds_and_prints(a, b):
+    minijax.debug.print("{}", a)
+    return a + b
+
+
+@pytest.mark.parametrize(
+    "add", [_adds_by_python, _adds_and_prints, minijax.jit(_adds_by_python)]
+)
+def test_functions_inside_of_operations_cannot_call(add):
+    """XLA would end the process while it compiles them."""
+    programs = (
+        lambda x: minijax.lax.reduce(x, np.float32(0), add, (0,)),
+        lambda x: minijax.lax.reduce_window(x, np.float32(0), add, (2,), (1,), "VALID"),
+        lambda x: jnp.asarray(x).at[0].apply(lambda v: add(v, v)),
+    )
+    for program in programs:
+        with pytest.raises(NotImplementedError, match="Cannot lower effectful"):
+            program(X)
+        with pytest.raises(NotImplementedError, match="Cannot lower effectful"):
+            minijax.jit(program)(X)
+
+
 @pytest.mark.parametrize("jitted", [False, True])
 def test_debug_nans_looks_at_results(jitted):
     def program(lib):
