@@ -10,6 +10,9 @@ from minijax.random.combined import lognormal as lognormal
 from minijax.random.combined import maxwell as maxwell
 from minijax.random.combined import rademacher as rademacher
 from minijax.random.combined import wald as wald
+from minijax.random.counts import binomial as binomial
+from minijax.random.counts import multinomial as multinomial
+from minijax.random.counts import poisson as poisson
 from minijax.random.distributions import cauchy as cauchy
 from minijax.random.distributions import exponential as exponential
 from minijax.random.distributions import geometric as geometric
@@ -20,6 +23,16 @@ from minijax.random.distributions import pareto as pareto
 from minijax.random.distributions import rayleigh as rayleigh
 from minijax.random.distributions import triangular as triangular
 from minijax.random.distributions import weibull_min as weibull_min
+from minijax.random.gamma_family import ball as ball
+from minijax.random.gamma_family import beta as beta
+from minijax.random.gamma_family import chisquare as chisquare
+from minijax.random.gamma_family import dirichlet as dirichlet
+from minijax.random.gamma_family import f as f
+from minijax.random.gamma_family import gamma as gamma
+from minijax.random.gamma_family import generalized_normal as generalized_normal
+from minijax.random.gamma_family import loggamma as loggamma
+from minijax.random.gamma_family import t as t
+from minijax.random.gamma_sampling import random_gamma_p as random_gamma_p
 from minijax.random.keys import PRNGKey as PRNGKey
 from minijax.random.keys import clone as clone
 from minijax.random.keys import fold_in as fold_in

@@ -123,6 +123,7 @@ REACHED_ELSEWHERE = {
     **dict.fromkeys("remat2 name".split(), "tests/programs/test_checkpoint.py"),
     "custom_vjp_call": "tests/golden/programs/custom_rules.py",
     "custom_lin": "tests/golden/programs/custom_rules.py",
+    "random_gamma": "tests/random/test_gamma_family.py",
     **dict.fromkeys(
         "cond closed_call empty2 platform_index scan while".split(),
         "tests/programs/test_control_flow.py",

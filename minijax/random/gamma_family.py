@@ -1,0 +1,394 @@
+"""Distributions made of gamma draws: gamma, beta, Dirichlet, chi-square, t, F, balls.
+
+In JAX: `random/core.py`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from minijax import core, lax
+from minijax import numpy as jnp
+from minijax.api import jit
+from minijax.array import Array
+from minijax.random.arguments import (
+    Shape,
+    StaticShape,
+    broadcast_shape,
+    canonical_shape,
+    check_safe_to_cast,
+    check_shape,
+    float_dtype,
+    optional_shape,
+    sampler_dtype,
+    scalar_like,
+)
+from minijax.random.combined import rademacher
+from minijax.random.distributions import exponential
+from minijax.random.gamma_sampling import random_gamma_p
+from minijax.random.keys import check_key, split, split_typed
+from minijax.random.placement import placed
+from minijax.random.samplers import normal
+from minijax.typing import ArrayLike, DTypeLike
+
+
+def gamma(
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from the gamma distribution, of density proportional to x^(a-1) e^-x.
+
+    Differentiable in `a`.
+
+    Args:
+        key: one key.
+        a: positive.
+        shape: of the result; by default that of `a`.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("gamma", key)
+    dtype = float_dtype("gamma", dtype)
+    drawn = _gamma(key, a, shape=optional_shape(shape), dtype=dtype)
+    return placed("gamma", drawn, out_sharding)
+
+
+def loggamma(
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """The logarithm of what `gamma` draws with the same key; exact also for small `a`.
+
+    Args:
+        key: one key.
+        a: positive.
+        shape: of the result; by default that of `a`.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("loggamma", key)
+    dtype = float_dtype("gamma", dtype)
+    drawn = _gamma(key, a, shape=optional_shape(shape), dtype=dtype, log_space=True)
+    return placed("loggamma", drawn, out_sharding)
+
+
+@partial(jit, static_argnames=("shape", "dtype", "log_space"))
+def _gamma(
+    key: Array,
+    a: Array,
+    shape: StaticShape | None,
+    dtype: np.dtype,
+    log_space: bool = False,
+) -> Array:
+    if shape is None:
+        shape = np.shape(a)
+    else:
+        check_shape("gamma", shape, np.shape(a))
+    a = lax.convert_element_type(a, dtype)
+    if np.shape(a) != shape:
+        a = jnp.broadcast_to(a, shape)
+    return random_gamma_p.bind(key, a, log_space=log_space)
+
+
+def beta(
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from the beta distribution, of density proportional to x^(a-1) (1-x)^(b-1).
+
+    Args:
+        key: one key.
+        a, b: positive.
+        shape: of the result; by default what `a` and `b` broadcast to.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("beta", key)
+    dtype = float_dtype("beta", dtype)
+    check_safe_to_cast("beta", dtype, a, b)
+    shape = broadcast_shape("beta", shape, a, b)
+    return placed("beta", _beta(key, a, b, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(3, 4))
+def _beta(key: Array, a: Array, b: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+    a = lax.convert_element_type(a, dtype)
+    b = lax.convert_element_type(b, dtype)
+    key_a, key_b = split_typed(key)
+    a = jnp.broadcast_to(a, shape)
+    b = jnp.broadcast_to(b, shape)
+    log_a = loggamma(key_a, a, shape, dtype)
+    log_b = loggamma(key_b, b, shape, dtype)
+    largest = lax.max(log_a, log_b)
+    part_a = jnp.exp(log_a - largest)
+    part_b = jnp.exp(log_b - largest)
+    return part_a / (part_a + part_b)
+
+
+def dirichlet(
+    key: ArrayLike,
+    alpha: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws probabilities from the Dirichlet distribution.
+
+    Args:
+        key: one key.
+        alpha: positive, shape (..., n).
+        shape: of the result without its last axis of size n; by default that of
+            `alpha`.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Returns:
+        shape (*shape, n), which sums to 1 along the last axis.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, `alpha` is a number, or the shapes do
+            not fit.
+    """
+    key, _ = check_key("dirichlet", key)
+    dtype = float_dtype("dirichlet", dtype)
+    drawn = _dirichlet(key, alpha, optional_shape(shape), dtype)
+    return placed("dirichlet", drawn, out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _dirichlet(
+    key: Array, alpha: Array, shape: StaticShape | None, dtype: np.dtype
+) -> Array:
+    from minijax.nn import softmax  # nn's initializers draw random numbers
+
+    if not np.ndim(alpha) >= 1:
+        raise ValueError(
+            f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}"
+        )
+    if shape is None:
+        shape = np.shape(alpha)[:-1]
+    else:
+        check_shape("dirichlet", shape, np.shape(alpha)[:-1])
+    alpha = lax.convert_element_type(alpha, dtype)
+    logs = loggamma(key, alpha, shape + np.shape(alpha)[-1:], dtype)
+    return softmax(logs, -1)
+
+
+def t(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from Student's t distribution.
+
+    Args:
+        key: one key.
+        df: degrees of freedom, positive.
+        shape: of the result; by default that of `df`.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("t", key)
+    dtype = float_dtype("t", dtype)
+    shape = broadcast_shape("t", shape, df)
+    check_safe_to_cast("t", dtype, df)
+    return placed("t", _t(key, df, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _t(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+    df = lax.convert_element_type(df, dtype)
+    key_normal, key_gamma = split_typed(key)
+    numerator = normal(key_normal, shape, dtype)
+    half = lax.div(df, scalar_like(numerator, 2))
+    drawn = gamma(key_gamma, half, shape, dtype)
+    return numerator * jnp.sqrt(half / drawn)
+
+
+def chisquare(
+    key: ArrayLike,
+    df: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from the chi-square distribution.
+
+    Args:
+        key: one key.
+        df: degrees of freedom, positive.
+        shape: of the result; by default that of `df`.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("chisquare", key)
+    dtype = float_dtype("chisquare", dtype)
+    shape = broadcast_shape("chisquare", shape, df)
+    check_safe_to_cast("chisquare", dtype, df)
+    return _chisquare(key, df, shape, dtype, out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3, 4))
+def _chisquare(
+    key: Array, df: Array, shape: StaticShape, dtype: np.dtype, out_sharding: Any
+) -> Array:
+    df = lax.convert_element_type(df, dtype)
+    two = scalar_like(df, 2)
+    half = lax.div(df, two)
+    logs = loggamma(key, a=half, shape=shape, dtype=dtype, out_sharding=out_sharding)
+    return lax.mul(jnp.exp(logs), two)
+
+
+def f(
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from the F distribution, the quotient of two chi-squares by their degrees.
+
+    Args:
+        key: one key.
+        dfnum, dfden: degrees of freedom of numerator and denominator, positive.
+        shape: of the result; by default what the two broadcast to.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+
+    Raises:
+        ValueError: `dtype` is not a float dtype, or the shapes do not fit.
+    """
+    key, _ = check_key("f", key)
+    dtype = float_dtype("f", dtype)
+    shape = broadcast_shape("f", shape, dfnum, dfden)
+    check_safe_to_cast("f", dtype, dfnum, dfden)
+    return _f(key, dfnum, dfden, shape, dtype, out_sharding)
+
+
+@partial(jit, static_argnums=(3, 4, 5))
+def _f(
+    key: Array,
+    dfnum: Array,
+    dfden: Array,
+    shape: StaticShape,
+    dtype: np.dtype,
+    out_sharding: Any,
+) -> Array:
+    dfden = lax.convert_element_type(dfden, dtype)
+    dfnum = lax.convert_element_type(dfnum, dtype)
+    key_den, key_num = split_typed(key)
+    num = chisquare(key_num, dfnum, shape, dtype, out_sharding=out_sharding)
+    den = chisquare(key_den, dfden, shape, dtype, out_sharding=out_sharding)
+    num = lax.div(num, dfnum)
+    den = lax.div(den, dfden)
+    return lax.div(num, den)
+
+
+def generalized_normal(
+    key: ArrayLike,
+    p: float,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws from the density proportional to exp(-|x|^p); p = 2 is nearly normal.
+
+    Args:
+        key: one key.
+        p: the exponent, positive.
+        shape: of the result.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+    """
+    shape = canonical_shape(shape)
+    key, _ = check_key("generalized_normal", key)
+    drawn = _generalized_normal(key, p, shape, sampler_dtype(float, dtype))
+    return placed("generalized_normal", drawn, out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _generalized_normal(
+    key: Array, p: Array, shape: StaticShape, dtype: np.dtype
+) -> Array:
+    keys = split(key)
+    size = gamma(keys[0], 1 / p, shape, dtype)
+    sign = rademacher(keys[1], shape, dtype)
+    return sign * size ** (1 / p)
+
+
+def ball(
+    key: ArrayLike,
+    d: int,
+    p: float = 2,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Draws points of the ball of radius 1 in d dimensions, in the p-norm.
+
+    Barthe, Guédon, Mendelson and Naor, 2005: generalized normals, divided by their norm
+    with an exponential number put into it.
+
+    Args:
+        key: one key.
+        d: the number of dimensions.
+        p: of the norm, at least 1.
+        shape: of the result without its last axis of size d.
+        dtype: a float dtype; the default float.
+        out_sharding: how the result is to be laid out over devices.
+    """
+    shape = canonical_shape(shape)
+    key, _ = check_key("ball", key)
+    dtype = sampler_dtype(float, dtype)
+    d = core.concrete_or_error(index, d, "The error occurred in minijax.random.ball()")
+    return placed("ball", _ball(key, p, d, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3, 4))
+def _ball(key: Array, p: Array, d: int, shape: StaticShape, dtype: np.dtype) -> Array:
+    key_normal, key_exponential = split(key)
+    drawn = generalized_normal(key_normal, p, (*shape, d), dtype)
+    extra = exponential(key_exponential, shape, dtype)
+    norm = ((jnp.abs(drawn) ** p).sum(-1) + extra) ** (1 / p)
+    return drawn / norm[..., None]
