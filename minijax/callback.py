@@ -235,11 +235,11 @@ def local_cpu(purpose: str) -> Any:
 def on_host(operand: np.ndarray, aval: ShapedArray) -> Array:
     """An operand as XLA hands it over, as an Array.
 
-    It is XLA's copy for this call; being the function's own it also serves as the
-    Array's values, so that reading them costs nothing.
+    XLA's copy for this call, being nobody else's, also serves as the Array's values, so
+    that reading them costs nothing.
     """
     array = put(operand, aval)
-    if operand.dtype.isbuiltin == 1:
+    if operand.flags.owndata and operand.dtype.isbuiltin == 1:
         array._host = operand
     return array
 

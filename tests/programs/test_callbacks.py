@@ -228,6 +228,24 @@ def test_text_of_io_under_vmap():
     same_text(lambda lib: lib.vmap(io_sum(lib)), BATCH)
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_arguments_outlive_what_they_were_made_of(jitted):
+    """A kept argument does not change when the array's memory is given away."""
+    kept = []
+
+    def look(x):
+        minijax.experimental.io_callback(kept.append, None, x)
+
+    over = minijax.jit(lambda x: x * 0.0 - 7.0, donate_argnums=0)
+    for shift in range(5):
+        x = jnp.asarray(X) + shift
+        (minijax.jit(look) if jitted else look)(x)
+        minijax.effects_barrier()
+        over(x).block_until_ready()
+    for shift, argument in enumerate(kept):
+        np.testing.assert_array_equal(argument, X + shift)
+
+
 def test_arguments_are_arrays_of_the_callback_itself():
     kept = []
 
