@@ -764,6 +764,36 @@ _LAST_PRINT = """
 """
 
 
+_TWO_DEVICES = """
+    import numpy as np
+    import minijax, minijax.numpy as jnp
+    from minijax.experimental import io_callback
+
+    seen = []
+    slow = minijax.jit(lambda x: x @ x @ x @ x @ x / 300.0**4)
+    note = minijax.jit(
+        lambda x: (io_callback(lambda v: seen.append(round(float(v))), None, x[0, 0],
+                               ordered=True), x)[1]
+    )
+    for step in range(4):
+        for device in minijax.devices()[:2]:
+            x = minijax.device_put(jnp.ones((300, 300)), device)
+            assert note(slow(x) * step).devices() == {device}
+            assert note(x * -step).devices() == {device}
+    kind = minijax.ShapeDtypeStruct((3,), "float32")
+    x = minijax.device_put(jnp.arange(3.0), minijax.devices()[1])
+    out = minijax.pure_callback(np.sin, kind, x)
+    assert out.devices() == {minijax.devices()[1]} and out.committed
+    minijax.effects_barrier()
+    print(seen)
+"""
+
+
+def test_order_from_device_to_device():
+    expected = [v for step in range(4) for _ in range(2) for v in (step, -step)]
+    assert run(_TWO_DEVICES, devices=2).strip() == str(expected)
+
+
 def test_the_interpreter_waits_for_the_last_print():
     lines = run(_LAST_PRINT).splitlines()
     assert sorted(lines) == ["the program ends", "x is 1.0"]

@@ -116,3 +116,28 @@ def test_a_write_to_a_ref_keeps_nothing():
     add = minijax.jit(lambda ref, x: ref.addupdate(x))
     x = minijax.numpy.ones(1000)
     assert growth(lambda: add(ref, x), 20_000, 2000) < 4_000_000
+
+
+def test_callbacks_keep_nothing():
+    """Neither calls that succeed nor calls that fail, in programs and outside."""
+    kind = minijax.ShapeDtypeStruct((1000,), "float32")
+    x = minijax.numpy.arange(1000.0)
+
+    def fails(v):
+        raise ValueError("no")
+
+    pure = minijax.jit(lambda x: minijax.pure_callback(np.asarray, kind, x))
+    ordered = minijax.jit(
+        lambda x: minijax.experimental.io_callback(np.asarray, kind, x, ordered=True)
+    )
+    failing = minijax.jit(lambda x: minijax.pure_callback(fails, kind, x))
+
+    def step():
+        pure(x)
+        ordered(x)
+        minijax.pure_callback(lambda v: np.asarray(v), kind, x)
+        with pytest.raises(minijax.errors.JaxRuntimeError):
+            failing(x).block_until_ready()
+
+    # One leaked argument a step would be 12 MB.
+    assert growth(step, 3000, 500) < 4_000_000
