@@ -4,7 +4,7 @@
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { drawGraph } from "./graph";
 import { choices, linesOfSteps, type Choice, type Only } from "./only";
-import { MANY_ROWS, State, children, columnWidths, naturalWidth, type Hit } from "./state";
+import { MANY_ROWS, State, children, columnWidths, leastWidth, naturalWidth, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -26,6 +26,8 @@ const KEYS_OF_EQUATIONS: [string, string][] = [
 ];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
+/** The width of a letter of code, in pixels. */
+const LETTER = 7.8;
 
 function element<K extends keyof HTMLElementTagNameMap>(
   name: K,
@@ -243,14 +245,17 @@ export class Player {
   private drawPanes(): void {
     let column: HTMLElement | null = null;
     let width = 0;
+    let least = 0;
     this.frame.panes.forEach((pane, index) => {
       if (!column || !pane.below) {
         column = element("div", pane.wide ? "mj-column mj-wide" : "mj-column");
-        width = 0;
+        width = least = 0;
         this.panesBox.append(column);
       }
       width = Math.max(width, naturalWidth(pane));
+      least = Math.max(least, leastWidth(pane));
       if (!pane.wide) column.style.flexGrow = String(width);
+      column.style.setProperty("--mj-least", `${Math.round(least * LETTER)}px`);
       column.append(this.drawPane(pane, index));
     });
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Frame, Row } from "./frame";
-import { State, children, rowText, search, visible } from "./state";
+import type { Frame, Pane, Row } from "./frame";
+import { State, children, columnWidths, leastWidth, naturalWidth, rowText, search, visible } from "./state";
 
 const row = (text: string, d = 0, more: Partial<Row> = {}): Row => ({ c: [[[text]]], d, ...more });
 const rows = [row("a"), row("b", 1), row("c", 2), row("d", 1), row("e")];
@@ -75,5 +75,24 @@ describe("state", () => {
     state.to(6);
     expect(state.group(-1)).toBe(4);
     expect(state.group(1)).toBeNull();
+  });
+});
+
+describe("widths of panes", () => {
+  const pane = (kind: Pane["kind"], ...rows: string[][]): Pane => ({
+    title: "",
+    kind,
+    rows: rows.map((cells) => ({ c: cells.map((text) => [[text]]) })),
+  });
+  it("takes the widest cell of each column", () => {
+    const made = pane("table", ["ab", "x"], ["a", "xyz"]);
+    expect(columnWidths(made)).toEqual([5, 6]);
+  });
+  it("stays within reason, and lets code give way", () => {
+    expect(naturalWidth(pane("table", ["a"]))).toBe(26);
+    expect(naturalWidth(pane("table", ["a".repeat(300)]))).toBe(100);
+    expect(naturalWidth(pane("code", ["1", "a".repeat(300)]))).toBe(64);
+    const wide = pane("table", ["a".repeat(90)]);
+    expect(leastWidth(wide)).toBeLessThan(naturalWidth(wide));
   });
 });

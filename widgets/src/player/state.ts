@@ -78,6 +78,13 @@ export function naturalWidth(pane: Pane): number {
   return clamp(all, Math.min(36, Math.max(26, pane.title.length)), most);
 }
 
+/** Below this many letters a pane stands under the others rather than beside them. */
+export function leastWidth(pane: Pane): number {
+  // Code scrolls and prose wraps; a table that is cut says less.
+  const part = pane.kind === "code" ? 0.6 : pane.kind === "prose" ? 0.75 : 0.85;
+  return part * naturalWidth(pane);
+}
+
 export interface Hit {
   pane: number;
   row: number;

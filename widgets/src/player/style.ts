@@ -53,10 +53,10 @@ height:24px;padding:0 6px;cursor:pointer}
 .mj-bar input[type=range]{flex:1 1 90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
 accent-color:var(--mj-value);background:transparent}
 .mj-bar input[type=search]{width:150px;cursor:text}
-.mj-where{font-variant-numeric:tabular-nums;min-width:11em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.mj-where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .mj-gap{flex:1}
 .mj-panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
-.mj-column{min-width:min(300px,100%);flex:1 1 0;display:flex;flex-direction:column;gap:12px}
+.mj-column{min-width:min(var(--mj-least),100%);flex:1 1 0;display:flex;flex-direction:column;gap:12px}
 .mj-column.mj-wide{flex:1 1 100%}
 .mj-pane{min-width:0;flex:none;background:var(--mj-base);border-radius:4px;max-height:480px;
 overflow:auto;position:relative}
@@ -68,6 +68,7 @@ table-layout:auto;background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-table td,.mj-live table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
 vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none;width:1px}
 .mj-live table.mj-table td:last-child,.mj-live table.mj-table th:last-child{width:auto}
+.mj-live table.mj-table thead{border:0}
 .mj-live table.mj-table th{color:var(--mj-constant);font-family:${TEXT}}
 .mj-live table.mj-table tr,.mj-live table.mj-table tr:nth-child(even),.mj-live table.mj-table tr:hover{
 background:transparent;border:0}
@@ -111,7 +112,7 @@ text-decoration:underline 2px var(--mj-value)}
 .mj-live mark{background:var(--mj-value-wash);color:inherit;border-radius:3px;box-shadow:0 0 0 1px var(--mj-value)}
 .mj-live .mj-jump{cursor:pointer;font-weight:400;text-decoration:underline dotted var(--mj-line);text-underline-offset:3px}
 .mj-untyped .mj-type{display:none}
-.mj-bar select{max-width:15em;text-overflow:ellipsis}
+.mj-bar select{max-width:9.5em;text-overflow:ellipsis}
 .mj-bar select.mj-filtering{background:var(--mj-value-wash);border-color:var(--mj-value)}
 .mj-pane:has(.mj-tiles){max-height:none}
 .mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
