@@ -71,8 +71,7 @@ class Tracing:
         self.kinds: dict[CodeType, int] = {}
         # Bound once: Python would make a new object at each mention.
         self.begin: Callable[..., Any] = self.on_call
-        self.go_on: Callable[..., Any] = self.on_event
-        self.line = watcher.line
+        self.go_on: Callable[..., Any] = self.on_event()
         self.pause = pause_until(functools.partial(sys.settrace, self.begin))
         # Running functions that may handle an exception, or were given a function.
         self.guarded = 0
@@ -124,15 +123,23 @@ class Tracing:
             self.guarded -= 1
         return self.on_end
 
-    def on_event(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """Python begins a line, or ends a function, that is followed."""
-        if event == "line":
-            self.line(frame, frame.f_lineno)
-        elif event == "return":
-            if frame.f_code.co_exceptiontable:
-                self.guarded -= 1
-            self.watcher.leaves(frame)
-        return self.go_on
+    def on_event(self) -> Callable[..., Any]:
+        """What Python calls when it begins a line, or ends a function, of the user.
+
+        A function with all that it needs at hand: it runs for every line.
+        """
+        line, leaves = self.watcher.line, self.watcher.leaves
+
+        def go_on(frame: FrameType, event: str, arg: Any) -> Any:
+            if event == "line":
+                line(frame, frame.f_lineno)
+            elif event == "return":
+                if frame.f_code.co_exceptiontable:
+                    self.guarded -= 1
+                leaves(frame)
+            return go_on
+
+        return go_on
 
     def kind_of(self, code: CodeType) -> int:
         """What is to be done with a function."""

@@ -116,7 +116,7 @@ def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     return watch.run(args, kwargs)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Frame:
     """A running function of the user."""
 
