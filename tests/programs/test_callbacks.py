@@ -11,6 +11,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
+from minijax.config import override
 from minijax.core import all_primitives
 from minijax.interpreters.tokens import runtime_tokens
 from tests.backend.processes import run
@@ -563,6 +564,21 @@ def test_the_executable_keeps_the_callback_alive():
     del compiled
     gc.collect()
     assert alive() is None
+
+
+def test_programs_with_callbacks_are_not_kept_on_disk(tmp_path):
+    """A file cannot hold a function of this process."""
+    with override("compilation_cache_dir", str(tmp_path)):
+        for number in (1.0, 2.0):
+            f = minijax.jit(
+                lambda x, n=number: minijax.pure_callback(
+                    lambda v: np.asarray(v) + np.float32(n), kind(minijax, x), x
+                )
+            )
+            np.testing.assert_array_equal(f(X), X + number)
+        assert list(tmp_path.iterdir()) == []
+        minijax.jit(lambda x: x * 3.0)(X).block_until_ready()
+        assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_nothing_is_compiled_outside_of_programs():
