@@ -71,7 +71,7 @@ class CardView(View):
             if check.difference is not None:
                 near = check.difference
                 by = "within" if check.result == "holds" else "off by"
-                told += f", {by} {near:.1e}" if near else ", exactly"
+                told += f", {by} {near:.2g}" if near else ", exactly"
             rows.append(Row([check.name, told], depth=1, look=look))
         rows.append(Row([[Piece("compiled")], ""], look="head"))
         compiled = ", ".join(record.compiled) or "no example was compiled"

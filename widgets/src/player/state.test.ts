@@ -92,7 +92,9 @@ describe("widths of panes", () => {
     expect(naturalWidth(pane("table", ["a"]))).toBe(26);
     expect(naturalWidth(pane("table", ["a".repeat(300)]))).toBe(100);
     expect(naturalWidth(pane("code", ["1", "a".repeat(300)]))).toBe(64);
-    const wide = pane("table", ["a".repeat(90)]);
+    const wide = pane("code", ["1", "a".repeat(90)]);
     expect(leastWidth(wide)).toBeLessThan(naturalWidth(wide));
+    const cut = pane("table", ["a".repeat(50), "b"]);
+    expect(leastWidth(cut)).toBe(naturalWidth(cut));
   });
 });

@@ -80,8 +80,9 @@ export function naturalWidth(pane: Pane): number {
 
 /** Below this many letters a pane stands under the others rather than beside them. */
 export function leastWidth(pane: Pane): number {
-  // Code scrolls and prose wraps; a table that is cut says less.
-  const part = pane.kind === "code" ? 0.6 : pane.kind === "prose" ? 0.75 : 0.85;
+  // Code scrolls, prose wraps, a listing shortens its rail; a cut table says less.
+  const parts: Partial<Record<Pane["kind"], number>> = { code: 0.6, prose: 0.75, listing: 0.85 };
+  const part = columnWidths(pane).length === 1 ? 0.6 : (parts[pane.kind] ?? 1);
   return part * naturalWidth(pane);
 }
 

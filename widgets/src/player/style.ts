@@ -82,7 +82,7 @@ position:sticky;left:0;background:var(--mj-base)}
 .mj-live table.mj-sides td:nth-child(n+2),.mj-live table.mj-sides th:nth-child(n+2){width:50%}
 .mj-live table.mj-table:not(.mj-code):not(.mj-listing):not(.mj-sides) td.mj-rail:last-child{white-space:normal}
 .mj-live table.mj-table.mj-plain td.mj-rail:last-child{min-width:calc(var(--mj-last) + 20px)}
-.mj-live table.mj-plain td:first-child{max-width:52ch;overflow:hidden;text-overflow:ellipsis}
+.mj-live table.mj-plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
 .mj-live table.mj-listing td.mj-rail:last-child{width:100%;max-width:0;overflow:hidden;
 text-overflow:ellipsis}
 .mj-live table.mj-table td:has(>.mj-size){text-align:right}
