@@ -230,7 +230,10 @@ def rules_of(primitive: Primitive) -> list[list[str]]:
 
 def example_of(name: str) -> tuple[Callable[..., Any], tuple] | None:
     """A function that uses the primitive, and arguments for it; None if unknown."""
-    given = EXAMPLES.get(name)
+    # Made when the first card is: it loads loops, callbacks and custom rules.
+    from minijax.explain.card_examples import EXAMPLES as WITH_PROGRAMS
+
+    given = EXAMPLES.get(name, WITH_PROGRAMS.get(name))
     if given is not None:
         return given if uses(given[0], given[1], name) else None
     function = getattr(lax, name, None)

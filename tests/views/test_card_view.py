@@ -47,7 +47,7 @@ def test_twin_and_block():
 
 def test_most_primitives_run_an_example():
     ran = [name for name in all_primitives if cards.example_of(name) is not None]
-    assert len(ran) >= 110
+    assert len(ran) >= 150
 
 
 def test_unknown_names():
