@@ -200,7 +200,7 @@ PHRASES: dict[str, str] = {
     "axis_index": "own place along {axis_name}",
     "pmax": "largest over {axes}",
     "pmin": "smallest over {axes}",
-    "pbroadcast": "the part of index {source} of {axis_name}, everywhere",
+    "pbroadcast": "the part of index {source}, everywhere",
     "ppermute": "parts sent along {axis_name}",
     "psum": "sum over {axes}",
     # programs inside a program
