@@ -124,7 +124,7 @@ PHRASES: dict[str, str] = {
     "reduce_precision": "rounded as if there were fewer bits",
     # random numbers
     "random_bits": "random bits from a key",
-    "random_gamma": "a draw from the gamma distribution for each parameter",
+    "random_gamma": "a gamma draw for each parameter",
     "random_fold_in": "a new key from a key and a number",
     "random_seed": "a key from a seed",
     "random_split": "new keys from a key",
