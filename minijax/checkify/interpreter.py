@@ -23,6 +23,7 @@ from minijax.checkify.error_values import (
     init_error,
     user_checks,
 )
+from minijax.config import state
 from minijax.core import (
     ClosedJaxpr,
     DebugInfo,
@@ -30,10 +31,12 @@ from minijax.core import (
     Literal,
     Primitive,
     Var,
+    eval_trace,
     get_aval,
     weakref_lru_cache,
 )
 from minijax.interpreters.partial_eval import trace_to_jaxpr
+from minijax.primitives import casting
 from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import tree_flatten, tree_unflatten
 
@@ -164,6 +167,8 @@ def checkify(
         info = api_util.lazy_debug_info(f, in_tree, "checkify")
         jaxpr, consts = trace_to_jaxpr(flat, [], info)
         error, outputs = checkify_jaxpr(jaxpr, consts, errors, init_error)
+        if state.trace is eval_trace:
+            outputs = [casting.asarray(x) for x in outputs]  # not the literals
         return error, tree_unflatten(trees[0], outputs)
 
     return checked_fun
