@@ -50,6 +50,42 @@ def chain(step):
     return repeated
 
 
+def transformer(jax, jnp, layers: int):
+    """(loss, parameters, tokens) of a small transformer, as one writes it by hand."""
+    width, heads, length = 16, 2, 6
+
+    def normalise(x, scale):
+        mean = x.mean(-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return (x - mean) / jnp.sqrt(variance + 1e-5) * scale
+
+    def attend(x, p):
+        q, k, v = (
+            (x @ p[name]).reshape(length, heads, width // heads) for name in "qkv"
+        )
+        scores = jnp.einsum("qhd,khd->hqk", q, k) / jnp.sqrt(width / heads)
+        mask = jnp.tril(jnp.ones((length, length), bool))
+        weights = jax.nn.softmax(jnp.where(mask, scores, -1e9), axis=-1)
+        return jnp.einsum("hqk,khd->qhd", weights, v).reshape(length, width) @ p["o"]
+
+    def loss(params, tokens):
+        x = params["embedding"][tokens]
+        for p in params["layers"]:
+            x = x + attend(normalise(x, p["scale1"]), p)
+            hidden = jax.nn.gelu(normalise(x, p["scale2"]) @ p["up"])
+            x = x + hidden @ p["down"]
+        logits = x @ params["embedding"].T
+        picked = jax.nn.log_softmax(logits)[jnp.arange(length - 1), tokens[1:]]
+        return -picked.mean()
+
+    square = jnp.eye(width)
+    layer = {name: square for name in "qkvo"}
+    layer |= {"scale1": jnp.ones(width), "scale2": jnp.ones(width)}
+    layer |= {"up": jnp.ones((width, 32)) / 8, "down": jnp.ones((32, width)) / 8}
+    params = {"embedding": jnp.ones((10, width)), "layers": [layer] * layers}
+    return loss, params, jnp.arange(length)
+
+
 def measure(jax, jnp) -> dict[str, float]:
     lax = jax.lax
     x = jnp.ones((3,))
@@ -82,6 +118,24 @@ def measure(jax, jnp) -> dict[str, float]:
     )
     times["trace: vmap(grad) of a 20-layer network"] = best(
         trace(jax.vmap(jax.grad(mlp), in_axes=(None, 0)), params, batch), 1, 5
+    )
+
+    deep = [(jnp.ones((4, 4)) / 4, jnp.ones(4)) for _ in range(1000)]
+    times["trace: grad of a 1,000-layer network"] = best(
+        trace(jax.grad(mlp), deep, batch), 1, 2
+    )
+    loss, weights, tokens = transformer(jax, jnp, 6)
+    times["trace: grad of a 6-layer transformer"] = best(
+        trace(jax.grad(loss), weights, tokens), 1, 5
+    )
+    times["trace: vmap(grad) of a 6-layer transformer"] = best(
+        trace(
+            jax.vmap(jax.grad(loss), in_axes=(None, 0)),
+            weights,
+            jnp.stack([tokens] * 3),
+        ),
+        1,
+        5,
     )
 
     def lowering():
