@@ -80,6 +80,9 @@ class custom_jvp:
     In JAX: `jax.custom_jvp`.
     """
 
+    jvp: Callable | None = None
+    symbolic_zeros: bool = False
+
     def __init__(
         self,
         fun: Callable,
@@ -90,8 +93,6 @@ class custom_jvp:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-        self.jvp: Callable | None = None
-        self.symbolic_zeros = False
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule `(primals, tangents) -> (value, tangent of the value)`.

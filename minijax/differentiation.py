@@ -219,7 +219,12 @@ def _apply_linear(
 
 
 @api_boundary
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
+def vjp(
+    fun: Callable,
+    *primals: Any,
+    has_aux: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Any:
     """Value of `fun`, and the function that pulls cotangents back.
 
     The returned function maps a cotangent of the value (same tree, shapes, dtypes) to a
@@ -228,8 +233,15 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
     Returns:
       (value, vjp function), and the aux if `has_aux`.
+
+    Raises:
+      NotImplementedError: for `reduce_axes`, which JAX does not take any longer either.
     """
     check_callable(fun, "vjp")
+    if reduce_axes:
+        raise NotImplementedError(
+            "reduce_axes argument to vjp is deprecated: add up with `lax.psum`."
+        )
     flat_primals, in_tree = tree_flatten(primals)
     flat = _FlatFunction(fun, in_tree, has_aux)
     outs, pullback = _vjp_flat(flat, flat_primals, fun)

@@ -17,6 +17,7 @@ from minijax.core import (
     get_aval,
 )
 from minijax.interpreters import batching
+from minijax.primitives import reductions
 from minijax.rules import AxisData, match_axis, no_axis_name
 from minijax.traceback_filtering import api_boundary
 from minijax.tree_prefix import broadcast_prefix_to_treedef, prefix_errors
@@ -34,6 +35,7 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
+    sum_match: bool = False,
 ) -> Callable:
     """`fun` for one example becomes a function for a batch of them.
 
@@ -46,6 +48,7 @@ def vmap(
       axis_name: a name for the axis, for collectives such as `lax.psum` inside `fun`.
       axis_size: the size of the batch, needed when nothing is batched.
       spmd_axis_name: must be None.
+      sum_match: add the examples up where `out_axes` is None and they differ.
 
     Keyword arguments are batched over their first axis.
 
@@ -101,7 +104,7 @@ def vmap(
         outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
         wanted = _flat_out_axes(out_tree, out_axes)
         moved = [
-            _move_output(size, output, dim, target)
+            _move_output(size, output, dim, target, sum_match)
             for output, dim, target in zip(outputs, out_dims, wanted)
         ]
         return tree_unflatten(out_tree, moved)
@@ -207,8 +210,12 @@ def _batch_size(
     )
 
 
-def _move_output(size: int, output: Any, dim: int | None, target: Any) -> Any:
+def _move_output(
+    size: int, output: Any, dim: int | None, target: Any, sum_match: bool
+) -> Any:
     if target is None:
+        if dim is not None and sum_match:
+            return reductions.reduce_sum(output, (dim,))
         if dim is not None:
             raise errors.value_error(
                 f"at vmap out_axes, got axis spec None but output was batched on axis "

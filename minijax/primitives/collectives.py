@@ -479,11 +479,18 @@ def all_gather(
     axis_index_groups: Any = None,
     axis: int = 0,
     tiled: bool = False,
+    to: str = "varying",
 ) -> Any:
     """The values of all indices along a named axis, stacked along a new axis `axis`.
 
-    With `tiled` they are concatenated along the existing axis instead.
+    With `tiled` they are concatenated along the existing axis instead. `to` says how
+    the type of the result is to vary over a mesh; over a batch axis it is "varying".
+    Raises ValueError for another one.
     """
+    if to != "varying":
+        raise ValueError(
+            f'all_gather got to={to!r}; it takes to="varying" here, the default.'
+        )
 
     def leaf(value: Any) -> Any:
         rank = get_aval(value).ndim + (not tiled)

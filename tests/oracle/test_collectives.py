@@ -209,3 +209,13 @@ def test_pbroadcast():
     assert inner(x).shape == (3, 3)
     with pytest.raises(ValueError, match="source 3"):
         minijax.vmap(lambda r: minijax.lax.pbroadcast(r, "i", 3), axis_name="i")(x)
+
+
+def test_sum_match():
+    def program(jax):
+        mapped = jax.vmap(
+            lambda x: (x, x * 2.0, 3.0), out_axes=(0, None, None), sum_match=True
+        )
+        return mapped(jax.numpy.asarray(SQUARE))
+
+    assert_same(program, minijax, jax)
