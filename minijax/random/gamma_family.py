@@ -386,7 +386,7 @@ def ball(
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _ball(key: Array, p: Array, d: int, shape: StaticShape, dtype: np.dtype) -> Array:
+def _ball(key: Array, p: float, d: int, shape: StaticShape, dtype: np.dtype) -> Array:
     key_normal, key_exponential = split(key)
     drawn = generalized_normal(key_normal, p, (*shape, d), dtype)
     extra = exponential(key_exponential, shape, dtype)
