@@ -149,6 +149,34 @@ MISTAKES = [
         "vmap(lambda x, w: x * w, in_axes=(0, None))(x, jnp.ones(2))",
         "08",
     ),
+    Mistake(
+        "`cond` under `vmap` runs one branch",
+        "Each example has a condition of its own: all branches run, `select_n` picks. "
+        "With one condition for all, one runs.",
+        "f = lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x); "
+        '"cond" in str(make_jaxpr(vmap(f))(x > 0, x))',
+        "False",
+        "f = lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x); "
+        '"cond" in str(make_jaxpr(vmap(f, (None, 0)))(True, x))',
+        "10",
+    ),
+    Mistake(
+        "A Python loop is free",
+        "Each round is written down, and compiled. A `scan` is written down once.",
+        "f = lambda x: sum(x * i for i in range(100)); len(make_jaxpr(f)(1.0).eqns)",
+        "200",
+        "f = lambda x: lax.fori_loop(0, 100, lambda i, s: s + x * i, 0.0); "
+        "len(make_jaxpr(f)(1.0).eqns)",
+        "10",
+    ),
+    Mistake(
+        "A carry may change its type",
+        "One program for all rounds: what comes out must fit into the next one.",
+        "lax.scan(lambda c, x: (c + x, None), jnp.int32(0), x)[0]",
+        "TypeError",
+        "lax.scan(lambda c, x: (c + x, None), jnp.float32(0), x)[0]",
+        "10",
+    ),
 ]
 
 # A transformation, what it computes, and what for.
@@ -179,6 +207,7 @@ def outcome(lines: str) -> str:
 
     names: dict[str, Any] = {
         **{name: getattr(minijax, name) for name in ("jit", "grad", "vmap", "jacrev")},
+        "make_jaxpr": minijax.make_jaxpr,
         "jnp": jnp,
         "lax": lax,
         "np": np,

@@ -402,13 +402,15 @@ def check_carry(
             rule="a loop's carry keeps its tree",
         )
     pairs, _ = tree_flatten_with_path(tree_unflatten(in_tree, in_avals))
-    differences = [
-        f"{component(path)} has type {mine.str_short()} but the corresponding output "
-        f"carry component has type {theirs.str_short()}"
-        f"{_how_types_differ(mine, theirs)}"
-        for (path, mine), theirs in zip(pairs, out_avals, strict=True)
-        if not typecompat(mine, theirs)
-    ]
+    differences, unlike = [], []
+    for (path, mine), theirs in zip(pairs, out_avals, strict=True):
+        if not typecompat(mine, theirs):
+            unlike.append((mine, theirs))
+            differences.append(
+                f"{component(path)} has type {mine.str_short()} but the corresponding "
+                f"output carry component has type {theirs.str_short()}"
+                f"{_how_types_differ(mine, theirs)}"
+            )
     if differences:
         raise errors.type_error(
             f"{name} function carry input and carry output must have equal types, but "
@@ -416,7 +418,23 @@ def check_carry(
             "Revise the function so that all output types match the corresponding "
             "input types.",
             rule="a loop's carry keeps its types",
+            instead=_carry_to_write(
+                any(mine.shape != theirs.shape for mine, theirs in unlike)
+            ),
         )
+
+
+def _carry_to_write(shapes_differ: bool) -> str:
+    """What to write in place of a carry that changes its type."""
+    if shapes_differ:
+        return (
+            "begin with an array of the shape that the step returns; what is to be "
+            "collected, one row a step, is scan's second result and no carry"
+        )
+    return (
+        "begin with the dtype that the step returns, as in `jnp.float32(0)`, or "
+        "convert what it returns with `.astype(carry.dtype)`"
+    )
 
 
 def _first_parameter(fun: Callable) -> str:
