@@ -257,8 +257,12 @@ def _static_pane(
                     f"{escape(whole[start:end])}</span>{escape(whole[end:])}"
                 )
             indent = f";padding-left:{8 + 16 * row.depth}px" if not column else ""
-            wrap = ";white-space:normal" if gap else ""
-            cells.append(f'<td style="{CELL}{ground}{indent}{wrap}">{text}</td>')
+            look = ""
+            if gap or (pane.kind == "prose" and column):
+                look = ";white-space:normal"
+            elif pane.kind == "code" and not column:
+                look = f";text-align:right;color:{PALETTE['constant'][0]}"
+            cells.append(f'<td style="{CELL}{ground}{indent}{look}">{text}</td>')
         rows.append(f'<tr style="border:0">{"".join(cells)}</tr>')
     hidden = len(pane.rows) - (around[1] - around[0])
     title = pane.title + (f" ({hidden:,} more rows)" if hidden else "")
@@ -291,8 +295,9 @@ def _static_piece(piece: Piece, on: set[str]) -> str:
     style = ""
     if role in PALETTE:
         style += f"color:{PALETTE[role][0]}"
-    if piece.key:
+    if piece.key or role == "strong":
         style += ";font-weight:600"
+    if piece.key:
         if piece.key in on:
             style += f";background:{PALETTE['value'][1]}"
     if piece.link:
