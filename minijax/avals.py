@@ -46,14 +46,14 @@ class AbstractValue:
         return self.to_tangent_aval()
 
 
-def max_dim(size: int, other: int) -> int:
+def max_dim(d1: int, d2: int) -> int:
     """The larger of two sizes."""
-    return max(size, other)
+    return max(d1, d2)
 
 
-def min_dim(size: int, other: int) -> int:
+def min_dim(d1: int, d2: int) -> int:
     """The smaller of two sizes."""
-    return min(size, other)
+    return min(d1, d2)
 
 
 def canonicalize_dim(size: Any) -> int:

@@ -79,7 +79,7 @@ axis_primitive_batchers = RuleTable(
 )
 
 
-def defvectorized(primitive: Primitive) -> None:
+def defvectorized(prim: Primitive) -> None:
     """The primitive works element by element on arguments with their axis in one place.
 
     ValueError, when batched, if two arguments have it in different places.
@@ -88,23 +88,23 @@ def defvectorized(primitive: Primitive) -> None:
     def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
         if any(dim != dims[0] for dim in dims):
             raise ValueError(
-                f"the batch rule of {primitive}, made by defvectorized, takes "
+                f"the batch rule of {prim}, made by defvectorized, takes "
                 f"arguments with their axis in one place, but it is at {list(dims)}; "
                 "for a primitive that broadcasts use defbroadcasting."
             )
-        return primitive.bind(*args, **params), dims[0]
+        return prim.bind(*args, **params), dims[0]
 
-    primitive.batch = batch
+    prim.batch = batch
 
 
-def defbroadcasting(primitive: Primitive) -> None:
+def defbroadcasting(prim: Primitive) -> None:
     """The primitive works element by element and repeats dimensions of size 1."""
-    primitive.batch = rules.broadcasting_batch(primitive)
+    prim.batch = rules.broadcasting_batch(prim)
 
 
-def defreducer(primitive: Primitive) -> None:
+def defreducer(prim: Primitive) -> None:
     """The primitive reduces its one argument over the axes in its parameter `axes`."""
-    primitive.batch = rules.reduction_batch(primitive)
+    prim.batch = rules.reduction_batch(prim)
 
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:

@@ -95,24 +95,24 @@ instantiate_zeros = rules.instantiate
 zeros_like_aval = rules.zeros_of
 
 
-def get_primitive_transpose(primitive: Primitive) -> Callable:
+def get_primitive_transpose(p: Primitive) -> Callable:
     """The transpose rule; NotImplementedError when there is none."""
-    if primitive.transpose is None:
+    if p.transpose is None:
         raise NotImplementedError(
             "Transpose rule (for reverse-mode differentiation) for "
-            f"'{primitive}' not implemented"
+            f"'{p}' not implemented"
         )
-    return primitive_transposes[primitive]
+    return primitive_transposes[p]
 
 
-def defjvp(primitive: Primitive, *terms: Callable | None) -> None:
+def defjvp(primitive: Primitive, *jvprules: Callable | None) -> None:
     """One rule for each argument, or None: `(t, *primals, **params) -> tangent`."""
-    primitive_jvps[primitive] = _jvp_of_terms(primitive, terms)
+    primitive_jvps[primitive] = _jvp_of_terms(primitive, jvprules)
 
 
-def defjvp2(primitive: Primitive, *terms: Callable | None) -> None:
+def defjvp2(primitive: Primitive, *jvprules: Callable | None) -> None:
     """Like `defjvp` with the result at hand: `(tangent, out, *primals, **params)`."""
-    rules.def_jvp_with_output(primitive, *terms)
+    rules.def_jvp_with_output(primitive, *jvprules)
 
 
 def deflinear(primitive: Primitive, transpose_rule: Callable) -> None:
@@ -125,9 +125,9 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable) -> None:
     rules.def_linear(primitive, transpose_rule)
 
 
-def defbilinear(primitive: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
+def defbilinear(prim: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
     """The primitive is linear in each of two arguments.
 
     `lhs_rule(ct, x, y, **params)` gives the cotangent of `x`, `rhs_rule` that of `y`.
     """
-    rules.def_bilinear(primitive, lhs_rule, rhs_rule)
+    rules.def_bilinear(prim, lhs_rule, rhs_rule)

@@ -33,11 +33,8 @@ array_types: set[type] = {np.ndarray} | {
 }
 
 
-def gensym(suffix: str = "") -> Callable[[AbstractValue], Var]:
-    """A function that makes a new variable of a given type.
-
-    `suffix` is accepted as in older JAX; the printer gives the names.
-    """
+def gensym() -> Callable[[AbstractValue], Var]:
+    """A function that makes a new variable of a given type; the printer names it."""
     return Var
 
 
