@@ -36,7 +36,7 @@ from minijax.core import (
 )
 from minijax.interpreters import signature, tokens
 from minijax.interpreters.lowering_tables import *  # noqa: F403
-from minijax.interpreters.partial_eval import trace_to_jaxpr
+from minijax.interpreters.partial_eval import dce_closed_jaxpr, trace_to_jaxpr
 
 # Constants larger than this become arguments of the executable: the program stays
 # small, and compiling does not fold or copy them.
@@ -465,22 +465,21 @@ def lower_to_module(
     if bad:
         raise ValueError(f"Effects not supported in lowering: {bad}")
     flags = tuple(donated or (False,) * len(jaxpr.invars))
-    used = _used_vars(jaxpr)
-    kept = tuple(
-        index for index, var in enumerate(jaxpr.invars) if keep_unused or var in used
-    )
-    consts = free_constants(closed)
+    pruned, used = closed, [True] * len(jaxpr.invars)
+    if not keep_unused:  # nor what nobody reads
+        pruned, used = dce_closed_jaxpr(closed, [True] * len(jaxpr.outvars))
+    kept = tuple(index for index, flag in enumerate(used) if flag)
+    consts = free_constants(pruned)
     context = hlo.make_context()
     with new_module(f"jit_{name}", context) as module:
         module_context = ModuleContext(module, platform)
         types_in = [tensor_type(_aval_of(const)) for const in consts]
-        types_in += [tensor_type(jaxpr.invars[index].aval) for index in kept]
+        types_in += [tensor_type(aval) for aval in pruned.in_avals]
         main = _new_function(module_context, "main", types_in, closed, "public")
         ordered = tokens.ordered(closed.effects)
-        pruned = jaxpr.replace(invars=[jaxpr.invars[index] for index in kept])
-        _fill_function(module_context, main, ClosedJaxpr(pruned, closed.consts), consts)
+        _fill_function(module_context, main, pruned, consts)
         kept_flags = [flags[index] for index in kept]
-        signature.annotate(main, len(ordered), len(consts), kept_flags, pruned)
+        signature.annotate(main, len(ordered), len(consts), kept_flags, pruned.jaxpr)
     if events.subscribers:
         events.emit("lower.module", name=name, module=module)
     return Lowered(
@@ -497,9 +496,3 @@ def lower_to_module(
         weakref.ref(closed),
         ordered,
     )
-
-
-def _used_vars(jaxpr: Jaxpr) -> set[Var]:
-    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-    used.update(v for v in jaxpr.outvars if type(v) is not Literal)
-    return used

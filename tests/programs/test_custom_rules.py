@@ -640,3 +640,33 @@ ROOT_ERRORS = {
 @pytest.mark.parametrize("name", ROOT_ERRORS)
 def test_errors_of_custom_root(name):
     same_error(ROOT_ERRORS[name], X)
+
+
+def test_a_derivative_that_nobody_reads_is_not_lowered():
+    """Forward mode through a custom_vjp has no lowering; dead code needs none."""
+
+    def make(lib):
+        @lib.custom_vjp
+        def square(x):
+            return x * x
+
+        square.defvjp(lambda x: (x * x, x), lambda x, ct: (3 * x * ct,))
+
+        @lib.jit
+        def program(x):
+            lib.jvp(square, (x,), (x,))
+            return x + 1
+
+        return program
+
+    same_values(make, 2.0)
+
+
+def test_what_nobody_reads_is_not_in_the_module():
+    def program(x, y):
+        minijax.numpy.sin(y)
+        return x * 2
+
+    assert "sine" not in minijax.jit(program).lower(1.0, 2.0).as_text()
+    kept = minijax.jit(program, keep_unused=True).lower(1.0, 2.0).as_text()
+    assert "sine" in kept
