@@ -13,10 +13,20 @@ from minijax.lab.grading import Exercise, Prediction, TookTooLong, same
 
 PREDICTIONS = {
     "10.r1": Prediction(
-        "TracerBoolConversionError", "A tracer has no value for Python to look at."
+        "TracerBoolConversionError",
+        "A tracer has no value for Python to look at.",
+        "the exception of `relu` in chapter 02",
     ),
-    "10.r2": Prediction(2, "n = 2 and n = 3 get a program each; the third call hits."),
-    "10.r3": Prediction(3, "0.0, 1.0 and 2.0; None is a tree without leaves."),
+    "10.r2": Prediction(
+        2,
+        "n = 2 and n = 3 get a program each; the third call hits.",
+        '"Static arguments" in chapter 03',
+    ),
+    "10.r3": Prediction(
+        3,
+        "0.0, 1.0 and 2.0; None is a tree without leaves.",
+        "the puzzle of chapter 04",
+    ),
     "10.p1": Prediction(
         3,
         "Each example wants its own branch, so both branches run on all of them, and a "
