@@ -48,8 +48,12 @@ def assert_same(program: Callable[..., Any], minijax: Any, jax: Any, *args) -> N
     assert message is None, message
 
 
-def difference(ours: Outcome, theirs: Outcome) -> str | None:
-    """The first difference between two outcomes in words, or None."""
+def difference(ours: Outcome, theirs: Outcome, least: float = 0.0) -> str | None:
+    """The first difference between two outcomes in words, or None.
+
+    `least` is the least tolerance of inexact values: what was computed from float16
+    cannot agree better than float16 does, whatever its dtype is in the end.
+    """
     if ours.error is not None or theirs.error is not None:
         return _error_difference(ours.error, theirs.error)
     tree = ours.library.tree_util
@@ -61,7 +65,7 @@ def difference(ours: Outcome, theirs: Outcome) -> str | None:
             f"jax {theirs.library.tree_util.tree_structure(theirs.value)}"
         )
     for (path, our_leaf), (_, their_leaf) in zip(our_paths, their_paths):
-        message = leaf_difference(our_leaf, their_leaf)
+        message = leaf_difference(our_leaf, their_leaf, least)
         if message is not None:
             return f"result{path}: {message}"
     return None
@@ -85,7 +89,7 @@ def _flatten(library: Any, value: Any) -> list[tuple[str, Any]]:
     return [(library.tree_util.keystr(path), leaf) for path, leaf in leaves]
 
 
-def leaf_difference(ours: Any, theirs: Any) -> str | None:
+def leaf_difference(ours: Any, theirs: Any, least: float = 0.0) -> str | None:
     """The first difference between two leaves in words, or None."""
     if type(theirs).__module__ == "jax._src.literals":
         # A Python scalar that goes through an eager custom rule unchanged comes out of
@@ -95,7 +99,7 @@ def leaf_difference(ours: Any, theirs: Any) -> str | None:
     for fact, our_value in our_facts.items():
         if our_value != their_facts[fact]:
             return f"{fact}: minijax {our_value}, jax {their_facts[fact]}"
-    return value_difference(to_numpy(ours), to_numpy(theirs))
+    return value_difference(to_numpy(ours), to_numpy(theirs), least)
 
 
 def _facts(leaf: Any) -> dict[str, Any]:
@@ -112,9 +116,13 @@ def _facts(leaf: Any) -> dict[str, Any]:
     }
 
 
-def value_difference(ours: np.ndarray, theirs: np.ndarray) -> str | None:
+def value_difference(
+    ours: np.ndarray, theirs: np.ndarray, least: float = 0.0
+) -> str | None:
     """The first difference of values beyond the tolerance of their dtype, or None."""
     tolerance = TOLERANCE.get(str(theirs.dtype), 0.0)
+    if tolerance:
+        tolerance = max(tolerance, least)
     if theirs.dtype.kind == "V":
         # The small floats of ml_dtypes: NumPy's comparisons want its own types.
         ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.golden.make import EXPECTED_JAX
-from tests.oracle.oracle import difference, run
+from tests.oracle.oracle import TOLERANCE, difference, run
 from tests.oracle.random_programs import RandomProgram, random_programs
 
 minijax = pytest.importorskip("minijax")
@@ -38,8 +38,14 @@ def test_random_programs(program: RandomProgram):
     if _is_mistake_of_jax(theirs.error):
         assert ours.error is None, program.script
         return
-    message = difference(ours, theirs)
+    message = difference(ours, theirs, coarsest(program.source))
     assert message is None, f"{message}\n\n{program.script}"
+
+
+def coarsest(source: str) -> float:
+    """The tolerance of the half-precision floats that a program names, or 0."""
+    halves = [name for name in ("float16", "bfloat16") if name in source]
+    return max([TOLERANCE[name] for name in halves], default=0.0)
 
 
 def _is_mistake_of_jax(error: Exception | None) -> bool:

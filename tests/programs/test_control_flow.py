@@ -559,7 +559,9 @@ def row_by_row(lib):
 
 
 @pytest.mark.parametrize(
-    "make", [written_from_zero, in_scan, in_two_loops, row_by_row], ids=str
+    "make",
+    [written_from_zero, in_scan, in_two_loops, row_by_row],
+    ids=lambda make: make.__name__,
 )
 def test_a_checkpoint_differentiates_what_goes_through_refs(make):
     """The gradient is that of the same function without a checkpoint."""
@@ -573,7 +575,9 @@ def test_a_checkpoint_differentiates_what_goes_through_refs(make):
         np.testing.assert_allclose(pushed, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("make", [in_scan, in_two_loops, row_by_row], ids=str)
+@pytest.mark.parametrize(
+    "make", [in_scan, in_two_loops, row_by_row], ids=lambda make: make.__name__
+)
 def test_second_derivatives_through_refs(make):
     """JAX 0.10.2 raises here; differences of first derivatives are the reference."""
     first = minijax.grad(make(minijax))
