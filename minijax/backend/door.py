@@ -25,6 +25,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 os.environ.setdefault("PJRT_NPROC", "32")
 
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # noqa: E402
+from jaxlib import utils as _utils  # type: ignore[attr-defined]  # noqa: E402
 from jaxlib import version as _version  # noqa: E402
 from jaxlib import weakref_lru_cache as _weak  # type: ignore[attr-defined] # noqa: E402
 from jaxlib import xla_client as xc  # noqa: E402, F401
@@ -49,6 +50,7 @@ JaxRuntimeError = _jax.JaxRuntimeError
 Traceback = _jax.Traceback
 get_traceback = Traceback.get_traceback
 batched_device_put = _jax.batched_device_put
+topological_sort = _utils.topological_sort
 
 _process_wide: list[Any] = []
 

@@ -39,6 +39,7 @@ from minijax.core import (
 )
 from minijax.effects import keeps_equation, of_program, with_inputs
 from minijax.interpreters import leaks, unknown_refs
+from minijax.interpreters.residual_order import residual_order
 from minijax.interpreters.rule_tables import *  # noqa: F403
 
 # ----------------------------------------------------------------------------------
@@ -351,6 +352,9 @@ def partial_eval_jaxpr(
     unknown_jaxpr, residuals = unknown_trace.finish(
         [out for out, unknown in zip(outputs, unknown_out) if unknown]
     )
+    order = residual_order(unknown_jaxpr)
+    unknown_jaxpr.constvars = [unknown_jaxpr.constvars[index] for index in order]
+    residuals = [residuals[index] for index in order]
     known_args = [arg for arg, unknown in zip(args, unknown_in) if not unknown]
     sources = allowed_sources(closed.consts, known_args, forwardable)
     forwarded, new_residuals = split_forwarded(residuals, sources)

@@ -48,7 +48,29 @@ def fixed(lib):
     return lambda x: lib.lax.fori_loop(0, 4, lambda i, c: c * x + i, 1.0)
 
 
+def layers(lib):
+    """A network whose layers are the rows of its weights."""
+
+    def loss(w):
+        def layer(c, wl):
+            h = lib.numpy.tanh(wl @ c)
+            return h + c * lib.numpy.cos(h), None
+
+        return (lib.lax.scan(layer, w[0, 0], w)[0] ** 2).sum()
+
+    return loss
+
+
+def one_after_the_other(lib):
+    def loss(x):
+        _, ys = lib.lax.scan(lambda c, r: (c * r, lib.numpy.cos(c)), 1.0, x)
+        return lib.lax.scan(lambda c, r: (c * lib.numpy.sin(r), c), 1.0, ys)[0]
+
+    return loss
+
+
 UNROLLS = [1, 2, 3, 5, True, 0]
+SQUARES = np.arange(27, dtype=np.float32).reshape(3, 3, 3) / 30
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -78,6 +100,17 @@ TRANSFORMED = {
         ROWS,
     ),
     "checkpointed scan": (lambda lib: lib.grad(lib.checkpoint(last(lib))), XS),
+    "checkpointed layers": (lambda lib: lib.grad(lib.checkpoint(layers(lib))), SQUARES),
+    "checkpointed layers, products saved": (
+        lambda lib: lib.grad(
+            lib.checkpoint(layers(lib), policy=lib.checkpoint_policies.dots_saveable)
+        ),
+        SQUARES,
+    ),
+    "two checkpointed scans": (
+        lambda lib: lib.grad(lib.checkpoint(one_after_the_other(lib))),
+        XS,
+    ),
     "cond": (branches, 0.5),
     "cond under jvp": (
         lambda lib: lambda x: lib.jvp(branches(lib), (x,), (x,)),
