@@ -9,6 +9,7 @@ of some states with `tests/views/pictures/` (see `widgets/pictures.py`).
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable
@@ -123,10 +124,23 @@ def page(names: Iterable[str] | None = None, head: str = "") -> str:
     )
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--accept"]:
+def main(arguments: list[str]) -> None:
+    """Writes the page, or renews the reference pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("page", nargs="?", type=Path, help="where to write the page")
+    parser.add_argument(
+        "--accept", action="store_true", help="renew the reference pictures"
+    )
+    options = parser.parse_args(arguments)
+    if options.accept:
         import pictures
 
         pictures.accept()
+    elif options.page is None:
+        parser.error("say where to write the page, or --accept")
     else:
-        Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+        options.page.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
