@@ -68,7 +68,7 @@ import numpy as np
 from minijax import api_util, dtypes, errors, rules, source_info
 from minijax.array import Array, first_device, put
 from minijax.backend import hlo, platforms
-from minijax.config import state
+from minijax.config import override, state
 from minijax.control_flow import scans
 from minijax.core import (
     AbstractRef,
@@ -155,10 +155,12 @@ class HostFunction:
         """Call the function on the CPU, outside of all transformations."""
         cpu = local_cpu(self.purpose)
         device = None if cpu == first_device() else cpu
-        outer = state.enable_x64, state.default_device
-        state.enable_x64, state.default_device = self.x64, device
         try:
-            with set_current_trace(eval_trace):
+            with (
+                override("enable_x64", self.x64),
+                override("default_device", device),
+                set_current_trace(eval_trace),
+            ):
                 args = [
                     on_host(operand, aval)
                     for operand, aval in zip(operands, self.in_avals, strict=True)
@@ -169,8 +171,6 @@ class HostFunction:
             if line:
                 error.add_note(f"In a callback of {self.purpose}, called at\n  {line}")
             raise
-        finally:
-            state.enable_x64, state.default_device = outer
 
     def checked(self, results: Sequence[Any]) -> list[np.ndarray]:
         """The results as dense arrays; RuntimeError unless they are what was said."""

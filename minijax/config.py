@@ -193,9 +193,17 @@ class Config:
         """
         flag = _lookup(name)
         value = flag.checked(value)
-        # Listeners come first: one may refuse (a backend that already runs).
-        for listener in flag.listeners:
-            listener(value)
+        # Listeners come first: one may refuse (a backend that already runs). Those
+        # that were told before it are told the old value again.
+        told = []
+        try:
+            for listener in flag.listeners:
+                listener(value)
+                told.append(listener)
+        except BaseException:
+            for listener in told:
+                listener(self.read(name))
+            raise
         install(flag.name, value)
 
     def read(self, name: str) -> Any:

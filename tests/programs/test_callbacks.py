@@ -11,7 +11,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.config import override
+from minijax.config import override, state
 from minijax.core import all_primitives
 from minijax.interpreters.tokens import runtime_tokens
 from tests.backend.processes import run
@@ -865,3 +865,16 @@ def test_tpu_says_that_it_cannot():
     f = minijax.jit(sine(minijax))
     with pytest.raises(ValueError, match="cannot be compiled for tpu"):
         f.trace(X).lower(lowering_platforms=("tpu",))
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_callback_leaves_no_flag_behind(jitted):
+    """Nothing stays in the thread that it ran in, and tracing is keyed as before."""
+    before = dict(state.__dict__), state.trace_key
+    shape = minijax.ShapeDtypeStruct((), np.float32)
+
+    def program(x):
+        return minijax.pure_callback(lambda x: np.float32(x) + 1, shape, x)
+
+    assert float((minijax.jit(program) if jitted else program)(1.0)) == 2.0
+    assert (dict(state.__dict__), state.trace_key) == before
