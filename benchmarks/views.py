@@ -105,6 +105,12 @@ def network(layers: int) -> Any:
     return f
 
 
+def gradient(layers: int) -> Any:
+    """The derivative of that function: most of its equations are written by rules."""
+    function = network(layers)
+    return minijax.grad(lambda x: jnp.sum(function(x)))
+
+
 def with_causes(function: Any) -> None:
     """Traces, and keeps the cause of each equation."""
     with causes.recording():
@@ -135,7 +141,7 @@ RECORDED = {
     "JAX's text: `str(make_jaxpr(f)(x))`": lambda f: str(minijax.make_jaxpr(f)(X)),
 }
 PROGRAMS = (("500 cheap", program, 500), ("2,000 cheap", program, 2_000))
-PROGRAMS += (("network of 20 layers", network, 20),)
+PROGRAMS += (("network of 20 layers", network, 20), ("its gradient", gradient, 20))
 
 
 def recording_costs() -> list[str]:

@@ -103,68 +103,8 @@ class _Known(threading.local):
 
 
 _known = _Known()
-_of_user: dict[CodeType, bool] = {}
 
-
-def cause_now(frame: FrameType | None) -> Cause:
-    """The cause of what is being written, from the Python stack."""
-    rules: Rules = []
-    inner: FrameType | None = None
-    users: FrameType | None = None
-    inside = 0
-    while frame is not None:
-        code = frame.f_code
-        if frame is _known.frame:
-            return from_rules(rules + _known.rules) if rules else _known.cause
-        if code in CALLERS:
-            if inner is not None and is_rule(inner):
-                kind, transformation = CALLERS[code]
-                rules.append((rule_that_runs(kind, frame, inner), transformation))
-        elif users is None and is_users(code):
-            users, inside = frame, len(rules)
-        if code.co_name not in ("<listcomp>", "<genexpr>"):
-            inner = frame
-        frame = frame.f_back
-    if users is not None:
-        _known.frame, _known.rules = users, rules[inside:]
-        _known.cause = from_rules(_known.rules)
-    return from_rules(rules)
-
-
-def is_users(code: CodeType) -> bool:
-    """Whether a function is the user's and what is around it stays while it runs."""
-    found = _of_user.get(code)
-    if found is None:
-        pauses = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE)
-        found = source_info.is_user_filename(code.co_filename) and not pauses
-        _of_user[code] = found
-    return found
-
-
-def is_rule(frame: FrameType) -> bool:
-    """Whether the function that a caller of rules has called is a rule."""
-    return frame.f_code not in CALLERS and not is_machinery(frame)
-
-
-def rule_that_runs(kind: str, caller: FrameType, frame: FrameType) -> Rule:
-    """The rule that runs in `frame`, called by `caller`."""
-    code = frame.f_code
-    if code.co_name == "accum":
-        kind = "sum of cotangents"
-    primitive = str(caller.f_locals.get("primitive"))
-    file = short_path(Path(code.co_filename))
-    return Rule(kind, primitive, file, code.co_firstlineno)
-
-
-def from_rules(rules: Rules) -> Cause:
-    """The cause that running rules are, the innermost first."""
-    transformations: list[str] = []
-    for _, transformation in rules:
-        if not transformations or transformations[-1] != transformation:
-            transformations.append(transformation)
-    return Cause([rule for rule, _ in rules], transformations[::-1])
-
-
+# Functions that only hand the primitive on, as it was.
 MACHINERY = {
     "process_primitive",
     "bind",
@@ -177,9 +117,86 @@ MACHINERY = {
 }
 
 
-def is_machinery(frame: FrameType) -> bool:
-    """Whether a frame only hands the primitive on, as it was."""
-    return frame.f_code.co_name in MACHINERY
+class _Kind:
+    """What a function is, worked out once: it is asked for each frame of each equation.
+
+    Kept by the id of its code, which stands in it so that the id stays its own: to hash
+    a code object, Python 3.12 and later go through all of its instructions.
+    """
+
+    __slots__ = ("code", "file", "part", "plain", "rule", "serves", "users")
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        # The kind of the rules that it calls, and the transformation that they serve.
+        self.serves = CALLERS.get(code)
+        # Whether, called by a caller of rules, it is the rule.
+        self.rule = self.serves is None and code.co_name not in MACHINERY
+        self.file = short_path(Path(code.co_filename))
+        # The user's, and what is around it stays while it runs.
+        pauses = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE)
+        self.users = source_info.is_user_filename(code.co_filename) and not pauses
+        self.part = code.co_name in ("<listcomp>", "<genexpr>")
+        self.plain = self.serves is None and not self.users and not self.part
+
+
+_kinds: dict[int, _Kind] = {}
+
+
+def kind_of(code: CodeType) -> _Kind:
+    """What a function is that was not seen before."""
+    kind = _kinds[id(code)] = _Kind(code)
+    return kind
+
+
+def cause_now(frame: FrameType | None) -> Cause:
+    """The cause of what is being written, from the Python stack."""
+    rules: Rules = []
+    inner: _Kind | None = None
+    users: FrameType | None = None
+    inside = 0
+    around = _known.frame
+    while frame is not None:
+        if frame is around:
+            return from_rules(rules + _known.rules) if rules else _known.cause
+        code = frame.f_code
+        kind = _kinds.get(id(code)) or kind_of(code)
+        if kind.plain:
+            inner = kind
+        else:
+            if kind.serves is not None:
+                if inner is not None and inner.rule:
+                    rules.append(rule_that_runs(kind.serves, frame, inner))
+            elif users is None and kind.users:
+                users, inside = frame, len(rules)
+            if not kind.part:
+                inner = kind
+        frame = frame.f_back
+    if users is not None:
+        _known.frame, _known.rules = users, rules[inside:]
+        _known.cause = from_rules(_known.rules)
+    return from_rules(rules)
+
+
+def rule_that_runs(
+    serves: tuple[str, str], caller: FrameType, called: _Kind
+) -> tuple[Rule, str]:
+    """The rule that was called in the frame `caller`, and what it serves."""
+    kind, transformation = serves
+    code = called.code
+    if code.co_name == "accum":
+        kind = "sum of cotangents"
+    primitive = str(caller.f_locals.get("primitive"))
+    return Rule(kind, primitive, called.file, code.co_firstlineno), transformation
+
+
+def from_rules(rules: Rules) -> Cause:
+    """The cause that running rules are, the innermost first."""
+    transformations: list[str] = []
+    for _, transformation in rules:
+        if not transformations or transformations[-1] != transformation:
+            transformations.append(transformation)
+    return Cause([rule for rule, _ in rules], transformations[::-1])
 
 
 def in_words(cause: Cause | None) -> str:
