@@ -44,6 +44,8 @@ MOVES = {
     "random_unwrap",
     "unstack",
 }
+# Primitives that make a key of what is none.
+MAKES = {"random_seed": "seed", "random_wrap": "raw key"}
 SPLITS = {"random_split", "random_fold_in"}
 USES = {"random_bits", "threefry2x32", "random_gamma"}
 # Samplers by the name of the jitted function that a jaxpr shows.
@@ -140,6 +142,7 @@ class _Follower:
         self.nodes: list[KeyNode] = []
         self.handles: dict[Var, list[Handle]] = {}
         self.taken: dict[tuple[int, str], int] = {}
+        self.making: dict[Jaxpr, bool] = {}
         self.sources = Sources()
         # Where the user called a sampler: its own program may be an older trace.
         self.site: Span | None = None
@@ -157,25 +160,45 @@ class _Follower:
         for eqn in jaxpr.eqns:
             self.equation(eqn, sampler)
 
+    def makes_keys(self, jaxpr: Jaxpr) -> bool:
+        """Whether a program, or one inside of it, makes a key of what is none."""
+        made = self.making.get(jaxpr)
+        if made is None:
+            made = self.making[jaxpr] = any(
+                eqn.primitive.name in MAKES
+                or any(map(self.makes_keys, jaxprs_in_params(eqn.params)))
+                for eqn in jaxpr.eqns
+            )
+        return made
+
     def held(self, atom: Any) -> list[Handle]:
         return [] if isinstance(atom, Literal) else self.handles.get(atom, [])
 
     def equation(self, eqn: JaxprEqn, sampler: str) -> None:
         name = eqn.primitive.name
-        span = self.span_of(eqn)
-        if name in ("random_seed",):
-            self.handles[eqn.outvars[0]] = [Handle(self.new(None, "seed", span))]
+        handles = self.handles
+        # Most equations have nothing to do with keys, and must cost next to nothing.
+        for atom in eqn.invars:
+            if type(atom) is not Literal and atom in handles:
+                break
+        else:
+            if name in MAKES:
+                self.make(eqn, MAKES[name])
+            elif eqn.params:
+                inner = [p for p in jaxprs_in_params(eqn.params) if self.makes_keys(p)]
+                if inner:
+                    held = [self.held(atom) for atom in eqn.invars]
+                    self.call(eqn, inner, held, sampler)
+            return
+        if name == "random_seed":
+            self.make(eqn, MAKES[name])
             return
         held = [self.held(atom) for atom in eqn.invars]
-        if name == "random_wrap" and not held[0]:
-            self.handles[eqn.outvars[0]] = [Handle(self.new(None, "raw key", span))]
-            return
         inner = list(jaxprs_in_params(eqn.params))
-        if inner and any(held):
-            self.call(eqn, inner, held, sampler, span)
+        if inner:
+            self.call(eqn, inner, held, sampler)
             return
-        if not any(held):
-            return
+        span = self.span_of(eqn)
         if name in SPLITS:
             self.split(eqn, held[0], span)
         elif name in USES:
@@ -183,6 +206,11 @@ class _Follower:
                 self.use(self.node_of(handle), "draw", sampler or "bits", span)
         elif name in MOVES:
             self.move(eqn, [h for one in held for h in one], span)
+
+    def make(self, eqn: JaxprEqn, how: str) -> None:
+        """A key that came from no other key."""
+        number = self.new(None, how, self.span_of(eqn))
+        self.handles[eqn.outvars[0]] = [Handle(number)]
 
     def span_of(self, eqn: JaxprEqn) -> Span | None:
         if self.site is not None:
@@ -195,23 +223,20 @@ class _Follower:
         inner: list[Jaxpr],
         held: list[list[Handle]],
         sampler: str,
-        span: Span | None,
     ) -> None:
         """Goes into a called program with the keys that it is given."""
         name = str(eqn.params.get("name", "")).lstrip("_")
         before = self.site
         if not sampler and name in SAMPLERS:
             sampler = name.removesuffix("_real")
-            self.site = span
+            self.site = self.span_of(eqn)
         for program in inner:
             # A loop's or a branch's operands come last: match from the end.
             count = min(len(program.invars), len(eqn.invars))
-            if not count:
-                continue
-            given = zip(program.invars[-count:], held[-count:])
-            for var, handles in given:
-                if handles:
-                    self.handles[var] = handles
+            if count:
+                for var, handles in zip(program.invars[-count:], held[-count:]):
+                    if handles:
+                        self.handles[var] = handles
             self.follow(program, sampler)
             for outvar, result in zip(eqn.outvars, program.outvars):
                 handles = self.held(result)

@@ -93,6 +93,18 @@ def test_seeds_and_no_keys():
         see.keys(KEY)
 
 
+def test_a_key_that_a_jitted_function_makes():
+    def draws(x):
+        key = random.key(0)
+        return x * random.normal(key) + random.uniform(key)
+
+    by_hand = see.keys(draws, 1.0).recording
+    jitted = see.keys(lambda x: jit(jit(draws))(x), 1.0).recording
+    assert [node.how for node in jitted.keys] == ["seed"]
+    assert [use.what for use in jitted.keys[0].uses] == ["normal", "uniform"]
+    assert jitted.keys[0].uses == by_hand.keys[0].uses and jitted.keys[0].reused
+
+
 def test_the_picture(show):
     view = see.keys(careless, KEY, jnp.ones(4))
     assert Recording.from_dict(view.recording.to_dict()) == view.recording
