@@ -42,6 +42,17 @@ def float_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
     return checked
 
 
+def inexact_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
+    """As `float_dtype`, for samplers that draw complex numbers too."""
+    checked = sampler_dtype(float, dtype)
+    if not dtypes.issubdtype(checked, np.inexact):
+        raise ValueError(
+            f"dtype argument to `{name}` must be a float or complex dtype, got "
+            f"{checked}"
+        )
+    return checked
+
+
 def canonical_shape(shape: Shape | int) -> tuple[int, ...]:
     """Returns `shape` as a tuple of Python integers; a number n is (n,).
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
 from minijax.api import jit
 from minijax.array import Array
@@ -21,21 +21,18 @@ from minijax.random.arguments import (
     canonical_shape,
     check_safe_to_cast,
     float_dtype,
+    inexact_dtype,
     sampler_dtype,
 )
+from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import bernoulli, normal, uniform
 from minijax.typing import ArrayLike, DTypeLike
 
 
-def rademacher(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler(lambda name, dtype: sampler_dtype(int, dtype))
+def rademacher(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws -1 or 1, each with probability 1/2.
 
     Args:
@@ -44,25 +41,12 @@ def rademacher(
         dtype: of the result; the default integer.
         out_sharding: how the result is to be laid out over devices.
     """
-    key, _ = check_key("rademacher", key)
-    dtype = sampler_dtype(int, dtype)
-    shape = canonical_shape(shape)
-    return placed("rademacher", _rademacher(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _rademacher(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     heads = bernoulli(key, 0.5, shape).astype(dtype)
     return (2 * heads - 1).astype(dtype)
 
 
-def maxwell(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def maxwell(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws the length of a vector of three standard normals (Maxwell-Boltzmann).
 
     Args:
@@ -74,14 +58,6 @@ def maxwell(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("maxwell", key)
-    dtype = float_dtype("maxwell", dtype)
-    shape = canonical_shape(shape)
-    return placed("maxwell", _maxwell(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _maxwell(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     velocities = normal(key, (*shape, 3), dtype)
     return jnp.linalg.norm(velocities, axis=-1)
 
@@ -124,14 +100,8 @@ def _double_sided_maxwell(
     return sign * size * scale + loc
 
 
-def wald(
-    key: ArrayLike,
-    mean: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def wald(key: Array, mean: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the Wald (inverse Gaussian) distribution of scale 1.
 
     The two roots of a quadratic in a squared normal, chosen between by a uniform number
@@ -147,15 +117,6 @@ def wald(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("wald", key)
-    dtype = float_dtype("wald", dtype)
-    shape = broadcast_shape("wald", shape, mean)
-    check_safe_to_cast("wald", dtype, mean)
-    return placed("wald", _wald(key, mean, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _wald(key: Array, mean: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     key_normal, key_uniform = split_typed(key, 2)
     mean = jnp.broadcast_to(mean.astype(dtype), shape)
     v = normal(key_normal, shape, dtype)
@@ -189,12 +150,7 @@ def lognormal(
         ValueError: `dtype` is neither float nor complex, or the shapes do not fit.
     """
     key, _ = check_key("lognormal", key)
-    dtype = sampler_dtype(float, dtype)
-    if not dtypes.issubdtype(dtype, np.inexact):
-        raise ValueError(
-            "dtype argument to `lognormal` must be a float or complex dtype, got "
-            f"{dtype}"
-        )
+    dtype = inexact_dtype("lognormal", dtype)
     shape = broadcast_shape("lognormal", shape, sigma)
     check_safe_to_cast("lognormal", dtype, sigma)
     return placed("lognormal", _lognormal(key, sigma, shape, dtype), out_sharding)

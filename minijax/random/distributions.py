@@ -24,26 +24,20 @@ from minijax.primitives.random_bits import random_bits
 from minijax.random.arguments import (
     Shape,
     StaticShape,
-    broadcast_shape,
     canonical_shape,
-    check_safe_to_cast,
     float_dtype,
     sampler_dtype,
     scalar_like,
 )
+from minijax.random.frames import sampler
 from minijax.random.keys import check_key
 from minijax.random.placement import placed
 from minijax.random.samplers import _uniform, uniform
 from minijax.typing import ArrayLike, DTypeLike
 
 
-def exponential(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def exponential(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the exponential distribution of rate 1: `-log(1 - u)`.
 
     Args:
@@ -55,14 +49,6 @@ def exponential(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("exponential", key)
-    dtype = float_dtype("exponential", dtype)
-    shape = canonical_shape(shape)
-    return placed("exponential", _exponential(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _exponential(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     u = uniform(key, shape, dtype)
     # u may be 0 but never 1.
     return lax.neg(lax.log1p(lax.neg(u)))
@@ -159,13 +145,8 @@ def _fraction_of_bits(bits: Array, dtype: np.dtype) -> Array:
     return lax.bitwise_or(exponent, mantissa).view(dtype)
 
 
-def laplace(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def laplace(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the Laplace distribution of scale 1: `sign(u) * log(1 - |u|)`.
 
     Args:
@@ -177,26 +158,13 @@ def laplace(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("laplace", key)
-    dtype = float_dtype("laplace", dtype)
-    shape = canonical_shape(shape)
-    return placed("laplace", _laplace(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _laplace(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     low = -1.0 + dtypes.finfo(dtype).epsneg
     u = uniform(key, shape, dtype, minval=low, maxval=1.0)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
-def logistic(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def logistic(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the logistic distribution of scale 1: `log(u) - log(1 - u)`.
 
     Args:
@@ -208,26 +176,13 @@ def logistic(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("logistic", key)
-    dtype = float_dtype("logistic", dtype)
-    shape = canonical_shape(shape)
-    return placed("logistic", _logistic(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _logistic(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     tiny = dtypes.finfo(dtype).tiny
     u = uniform(key, shape, dtype, minval=tiny, maxval=1.0)
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
-def cauchy(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def cauchy(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the Cauchy distribution: `tan(pi * (u - 1/2))`.
 
     Args:
@@ -239,14 +194,6 @@ def cauchy(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("cauchy", key)
-    dtype = float_dtype("cauchy", dtype)
-    shape = canonical_shape(shape)
-    return placed("cauchy", _cauchy(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _cauchy(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     smallest = dtypes.finfo(dtype).eps
     u = uniform(key, shape, dtype, minval=smallest, maxval=1.0)
     centred = lax.sub(u, scalar_like(u, 0.5))
@@ -290,14 +237,8 @@ def _weibull_min(
     return jnp.power(-jnp.log1p(-u), 1.0 / concentration) * scale
 
 
-def pareto(
-    key: ArrayLike,
-    b: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def pareto(key: Array, b: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the Pareto distribution on [1, inf) with exponent `b`.
 
     Args:
@@ -310,27 +251,12 @@ def pareto(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("pareto", key)
-    dtype = float_dtype("pareto", dtype)
-    shape = broadcast_shape("pareto", shape, b)
-    check_safe_to_cast("pareto", dtype, b)
-    return placed("pareto", _pareto(key, b, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _pareto(key: Array, b: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
     b = lax.convert_element_type(b, dtype)
     return lax.exp(exponential(key, shape, dtype) / b)
 
 
-def rayleigh(
-    key: ArrayLike,
-    scale: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def rayleigh(key: Array, scale: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws the length of a vector of two normals: `scale * sqrt(-2 log(u))`.
 
     Args:
@@ -343,29 +269,23 @@ def rayleigh(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("rayleigh", key)
-    dtype = float_dtype("rayleigh", dtype)
-    shape = broadcast_shape("rayleigh", shape, scale)
-    check_safe_to_cast("rayleigh", dtype, scale)
-    return placed("rayleigh", _rayleigh(key, scale, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _rayleigh(key: Array, scale: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     u = uniform(key, shape, dtype)
     scale = jnp.broadcast_to(scale.astype(dtype), shape)
     logarithm = lax.log(u)
     return lax.mul(scale, lax.sqrt(lax.mul(logarithm, scalar_like(scale, -2))))
 
 
-def geometric(
-    key: ArrayLike,
-    p: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+def _integer_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
+    checked = sampler_dtype(int, dtype)
+    if not dtypes.issubdtype(checked, np.integer):
+        raise ValueError(
+            f"dtype argument to `{name}` must be an int dtype, got {checked}"
+        )
+    return checked
+
+
+@sampler(_integer_dtype, check_casts=False)
+def geometric(key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws how many trials of success probability `p` it takes to succeed once.
 
     Args:
@@ -378,18 +298,6 @@ def geometric(
     Raises:
         ValueError: `dtype` is not an integer dtype, or the shapes do not fit.
     """
-    key, _ = check_key("geometric", key)
-    dtype = sampler_dtype(int, dtype)
-    if not dtypes.issubdtype(dtype, np.integer):
-        raise ValueError(
-            f"dtype argument to `geometric` must be an int dtype, got {dtype}"
-        )
-    shape = broadcast_shape("geometric", shape, p)
-    return placed("geometric", _geometric(key, p, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _geometric(key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
     check_arraylike("geometric", p)
     [p] = promote_dtypes_inexact(p)
     u = uniform(key, shape, p.dtype)
@@ -401,15 +309,14 @@ def _geometric(key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype) ->
     return trials.astype(dtype)
 
 
+@sampler(inline=True)
 def triangular(
-    key: ArrayLike,
+    key: Array,
     left: ArrayLike,
     mode: ArrayLike,
     right: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    shape: StaticShape,
+    dtype: np.dtype,
 ) -> Array:
     """Draws from the distribution whose density is a triangle with its top at `mode`.
 
@@ -425,23 +332,6 @@ def triangular(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("triangular", key)
-    dtype = float_dtype("triangular", dtype)
-    shape = broadcast_shape("triangular", shape, left, mode, right)
-    check_safe_to_cast("triangular", dtype, left, mode, right)
-    drawn = _triangular(key, left, mode, right, shape, dtype)
-    return placed("triangular", drawn, out_sharding)
-
-
-@partial(jit, static_argnums=(4, 5), inline=True)
-def _triangular(
-    key: Array,
-    left: ArrayLike,
-    mode: ArrayLike,
-    right: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
-) -> Array:
     left = jnp.broadcast_to(lax.convert_element_type(left, dtype), shape)
     right = jnp.broadcast_to(lax.convert_element_type(right, dtype), shape)
     mode = jnp.broadcast_to(lax.convert_element_type(mode, dtype), shape)

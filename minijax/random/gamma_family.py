@@ -18,9 +18,7 @@ from minijax.array import Array
 from minijax.random.arguments import (
     Shape,
     StaticShape,
-    broadcast_shape,
     canonical_shape,
-    check_safe_to_cast,
     check_shape,
     float_dtype,
     optional_shape,
@@ -29,6 +27,7 @@ from minijax.random.arguments import (
 )
 from minijax.random.combined import rademacher
 from minijax.random.distributions import exponential
+from minijax.random.frames import sampler
 from minijax.random.gamma_sampling import random_gamma_p
 from minijax.random.keys import check_key, split, split_typed
 from minijax.random.placement import placed
@@ -108,15 +107,8 @@ def _gamma(
     return random_gamma_p.bind(key, a, log_space=log_space)
 
 
-def beta(
-    key: ArrayLike,
-    a: ArrayLike,
-    b: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def beta(key: Array, a: Array, b: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the beta distribution, of density proportional to x^(a-1) (1-x)^(b-1).
 
     Args:
@@ -129,15 +121,6 @@ def beta(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("beta", key)
-    dtype = float_dtype("beta", dtype)
-    check_safe_to_cast("beta", dtype, a, b)
-    shape = broadcast_shape("beta", shape, a, b)
-    return placed("beta", _beta(key, a, b, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(3, 4))
-def _beta(key: Array, a: Array, b: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     a = lax.convert_element_type(a, dtype)
     b = lax.convert_element_type(b, dtype)
     key_a, key_b = split_typed(key)
@@ -201,14 +184,8 @@ def _dirichlet(
     return softmax(logs, -1)
 
 
-def t(
-    key: ArrayLike,
-    df: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def t(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from Student's t distribution.
 
     Args:
@@ -221,15 +198,6 @@ def t(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("t", key)
-    dtype = float_dtype("t", dtype)
-    shape = broadcast_shape("t", shape, df)
-    check_safe_to_cast("t", dtype, df)
-    return placed("t", _t(key, df, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _t(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     df = lax.convert_element_type(df, dtype)
     key_normal, key_gamma = split_typed(key)
     numerator = normal(key_normal, shape, dtype)
@@ -238,14 +206,8 @@ def _t(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     return numerator * jnp.sqrt(half / drawn)
 
 
-def chisquare(
-    key: ArrayLike,
-    df: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler()
+def chisquare(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the chi-square distribution.
 
     Args:
@@ -258,32 +220,16 @@ def chisquare(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("chisquare", key)
-    dtype = float_dtype("chisquare", dtype)
-    shape = broadcast_shape("chisquare", shape, df)
-    check_safe_to_cast("chisquare", dtype, df)
-    return _chisquare(key, df, shape, dtype, out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3, 4))
-def _chisquare(
-    key: Array, df: Array, shape: StaticShape, dtype: np.dtype, out_sharding: Any
-) -> Array:
     df = lax.convert_element_type(df, dtype)
     two = scalar_like(df, 2)
     half = lax.div(df, two)
-    logs = loggamma(key, a=half, shape=shape, dtype=dtype, out_sharding=out_sharding)
+    logs = loggamma(key, a=half, shape=shape, dtype=dtype)
     return lax.mul(jnp.exp(logs), two)
 
 
+@sampler()
 def f(
-    key: ArrayLike,
-    dfnum: ArrayLike,
-    dfden: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    key: Array, dfnum: Array, dfden: Array, shape: StaticShape, dtype: np.dtype
 ) -> Array:
     """Draws from the F distribution, the quotient of two chi-squares by their degrees.
 
@@ -297,27 +243,11 @@ def f(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("f", key)
-    dtype = float_dtype("f", dtype)
-    shape = broadcast_shape("f", shape, dfnum, dfden)
-    check_safe_to_cast("f", dtype, dfnum, dfden)
-    return _f(key, dfnum, dfden, shape, dtype, out_sharding)
-
-
-@partial(jit, static_argnums=(3, 4, 5))
-def _f(
-    key: Array,
-    dfnum: Array,
-    dfden: Array,
-    shape: StaticShape,
-    dtype: np.dtype,
-    out_sharding: Any,
-) -> Array:
     dfden = lax.convert_element_type(dfden, dtype)
     dfnum = lax.convert_element_type(dfnum, dtype)
     key_den, key_num = split_typed(key)
-    num = chisquare(key_num, dfnum, shape, dtype, out_sharding=out_sharding)
-    den = chisquare(key_den, dfden, shape, dtype, out_sharding=out_sharding)
+    num = chisquare(key_num, dfnum, shape, dtype)
+    den = chisquare(key_den, dfden, shape, dtype)
     num = lax.div(num, dfnum)
     den = lax.div(den, dfden)
     return lax.div(num, den)

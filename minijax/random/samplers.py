@@ -23,10 +23,12 @@ from minijax.random.arguments import (
     canonical_shape,
     check_shape,
     float_dtype,
+    inexact_dtype,
     optional_shape,
     sampler_dtype,
     scalar_like,
 )
+from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
 from minijax.typing import ArrayLike, DTypeLike
@@ -221,13 +223,8 @@ def _randint(
     return lax.add(minval, lax.convert_element_type(offset, dtype))
 
 
-def normal(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler(inexact_dtype)
+def normal(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws from the normal distribution of mean 0 and variance 1.
 
     A uniform number u in (-1, 1) becomes `sqrt(2) * erf_inv(u)`. Complex numbers have
@@ -242,18 +239,6 @@ def normal(
     Raises:
         ValueError: `dtype` is neither float nor complex.
     """
-    key, _ = check_key("normal", key)
-    shape = canonical_shape(shape)
-    dtype = sampler_dtype(float, dtype)
-    if not dtypes.issubdtype(dtype, np.inexact):
-        raise ValueError(
-            f"dtype argument to `normal` must be a float or complex dtype, got {dtype}"
-        )
-    return placed("normal", _normal(key, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(1, 2))
-def _normal(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     if not dtypes.issubdtype(dtype, np.complexfloating):
         return _normal_real(key, shape, dtype)
     key_real, key_imag = split_typed(key)
@@ -272,14 +257,13 @@ def _normal_real(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     return lax.mul(np.array(np.sqrt(2), dtype), lax.erf_inv(u))
 
 
+@sampler(check_casts=False)
 def truncated_normal(
-    key: ArrayLike,
+    key: Array,
     lower: ArrayLike,
     upper: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    shape: StaticShape,
+    dtype: np.dtype,
 ) -> Array:
     """Draws from the normal distribution, given that the result is in (lower, upper).
 
@@ -294,25 +278,6 @@ def truncated_normal(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    shape = optional_shape(shape)
-    key, _ = check_key("truncated_normal", key)
-    dtype = float_dtype("truncated_normal", dtype)
-    drawn = _truncated_normal(key, lower, upper, shape, dtype)
-    return placed("truncated_normal", drawn, out_sharding)
-
-
-@partial(jit, static_argnums=(3, 4))
-def _truncated_normal(
-    key: Array,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    shape: StaticShape | None,
-    dtype: np.dtype,
-) -> Array:
-    if shape is None:
-        shape = lax.broadcast_shapes(np.shape(lower), np.shape(upper))
-    else:
-        check_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
     sqrt2 = np.array(np.sqrt(2), dtype)
     lower = lax.convert_element_type(lower, dtype)
     upper = lax.convert_element_type(upper, dtype)

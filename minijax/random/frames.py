@@ -1,0 +1,100 @@
+"""What stands around the arithmetic of a sampler: its public face.
+
+A sampler is written as its arithmetic alone, a function of a checked key, parameters,
+a shape and a dtype. `sampler` compiles that under the name with an underscore, and
+makes the public function, which checks the key and settles dtype and shape before.
+
+In JAX: `random/core.py`, where each sampler has its own copy.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.api import jit
+from minijax.array import Array
+from minijax.random.arguments import (
+    Shape,
+    broadcast_shape,
+    canonical_shape,
+    check_safe_to_cast,
+    float_dtype,
+)
+from minijax.random.keys import check_key
+from minijax.random.placement import placed
+from minijax.typing import ArrayLike, DTypeLike
+
+
+def sampler(
+    dtype_of: Callable[[str, DTypeLike | None], np.dtype] = float_dtype,
+    *,
+    check_casts: bool = True,
+    inline: bool = False,
+) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """Makes a sampler of its arithmetic, `draw(key, *parameters, shape, dtype)`.
+
+    The public function is called as `(key, *parameters, shape, dtype, *,
+    out_sharding)`. Without parameters, `shape` is () by default, else what the
+    parameters broadcast to. `dtype_of` checks the dtype and gives the default one;
+    `check_casts` forbids parameters of wider dtypes.
+    """
+
+    def decorate(draw: Callable[..., Array]) -> Callable[..., Array]:
+        name = draw.__name__
+        signature = _public_signature(draw)
+
+        def sample(
+            key: ArrayLike,
+            shape: Shape = (),
+            dtype: DTypeLike | None = None,
+            *,
+            out_sharding: Any = None,
+        ) -> Array:
+            key, _ = check_key(name, key)
+            dtype = dtype_of(name, dtype)
+            drawn = compiled(key, canonical_shape(shape), dtype)
+            return placed(name, drawn, out_sharding)
+
+        def sample_with_parameters(*args: Any, **keywords: Any) -> Array:
+            try:
+                bound = signature.bind(*args, **keywords)
+            except TypeError as error:
+                raise TypeError(f"{name}() {error}") from None
+            bound.apply_defaults()
+            key, *values, shape, dtype, out_sharding = bound.arguments.values()
+            key, _ = check_key(name, key)
+            dtype = dtype_of(name, dtype)
+            shape = broadcast_shape(name, shape, *values)
+            if check_casts:
+                check_safe_to_cast(name, dtype, *values)
+            return placed(name, compiled(key, *values, shape, dtype), out_sharding)
+
+        settled = len(signature.parameters) - 3
+        public = sample if settled == 1 else sample_with_parameters
+        functools.update_wrapper(public, draw)
+        public.__signature__ = signature  # type: ignore[attr-defined]
+        draw.__name__ = draw.__qualname__ = "_" + name
+        compiled = jit(draw, static_argnums=(settled, settled + 1), inline=inline)
+        return public
+
+    return decorate
+
+
+def _public_signature(draw: Callable[..., Array]) -> inspect.Signature:
+    """The signature of a sampler, from that of its arithmetic."""
+    signature = inspect.signature(draw)
+    *front, shape, dtype = signature.parameters.values()
+    shape_type, default = ("Shape | None", None) if front[1:] else ("Shape", ())
+    by_name = inspect.Parameter.KEYWORD_ONLY
+    public = [each.replace(annotation="ArrayLike") for each in front]
+    public += [
+        shape.replace(annotation=shape_type, default=default),
+        dtype.replace(annotation="DTypeLike | None", default=None),
+        inspect.Parameter("out_sharding", by_name, default=None, annotation="Any"),
+    ]
+    return signature.replace(parameters=public)
