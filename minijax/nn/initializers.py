@@ -16,7 +16,7 @@ In JAX: `nn/initializers.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,6 +72,22 @@ def ones(
     return jnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
+def _initializer(draw: Callable[..., Array], default: DTypeLike | None) -> Initializer:
+    """An initializer that gives `draw(key, shape, dtype, out_sharding)`; its dtype is
+    `default` if it is not told one."""
+
+    def init(
+        key: Array,
+        shape: Sequence[int],
+        dtype: DTypeLike | None = default,
+        out_sharding: Any = None,
+    ) -> Array:
+        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+        return draw(key, shape, dtype, out_sharding)
+
+    return init
+
+
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Returns an initializer that gives `value` everywhere.
 
@@ -80,48 +96,30 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
         dtype: of the result, if the initializer is not told one; the default float.
     """
 
-    def init(
-        key: Array,
-        shape: Sequence[int],
-        dtype: DTypeLike | None = dtype,
-        out_sharding: Any = None,
-    ) -> Array:
-        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         return jnp.full(shape, value, dtype=dtype, device=out_sharding)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Returns an initializer that draws uniformly from [0, `scale`)."""
 
-    def init(
-        key: Array,
-        shape: Sequence[int],
-        dtype: DTypeLike | None = dtype,
-        out_sharding: Any = None,
-    ) -> Array:
-        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         samples = random.uniform(key, shape, dtype, out_sharding=out_sharding)
         return samples * jnp.array(scale, dtype)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Returns an initializer that draws normals of mean 0 and deviation `stddev`."""
 
-    def init(
-        key: Array,
-        shape: Sequence[int],
-        dtype: DTypeLike | None = dtype,
-        out_sharding: Any = None,
-    ) -> Array:
-        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         samples = random.normal(key, shape, dtype, out_sharding=out_sharding)
         return samples * jnp.array(stddev, dtype)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def truncated_normal(
@@ -139,19 +137,13 @@ def truncated_normal(
         upper: the upper end, in units of `stddev`.
     """
 
-    def init(
-        key: Array,
-        shape: Sequence[int],
-        dtype: DTypeLike | None = dtype,
-        out_sharding: Any = None,
-    ) -> Array:
-        dtype = dtypes.default_float_dtype() if dtype is None else dtype
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         samples = random.truncated_normal(
             key, lower, upper, shape, dtype, out_sharding=out_sharding
         )
         return samples * jnp.array(stddev, dtype)
 
-    return init
+    return _initializer(draw, dtype)
 
 
 def _size(shape: Sequence[int], axes: Axes) -> int:
@@ -249,14 +241,8 @@ def variance_scaling(
             of fewer than two axes with the default `in_axis`.
     """
 
-    def init(
-        key: Array,
-        shape: Sequence[int],
-        dtype: DTypeLike | None = dtype,
-        out_sharding: Any = None,
-    ) -> Array:
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         shape = core.canonicalize_shape(shape)
-        dtype = dtypes.default_float_dtype() if dtype is None else dtype
         real = dtypes.issubdtype(dtype, np.floating)
         fan_in, fan_out = _compute_fans(shape, in_axis, out_axis, batch_axis)
         denominator = _denominator(mode, fan_in, fan_out)
@@ -283,94 +269,76 @@ def variance_scaling(
             "write one of 'truncated_normal', 'normal', 'uniform'."
         )
 
-    return init
+    return _initializer(draw, dtype)
 
 
-def glorot_uniform(
-    in_axis: Axes = -2,
-    out_axis: Axes = -1,
-    batch_axis: Axes = (),
-    dtype: DTypeLike | None = None,
-) -> Initializer:
+def _scheme(
+    settings: Callable[[], tuple[float, Mode, Distribution]],
+) -> Callable[..., Initializer]:
+    """A function of axes and dtype: `variance_scaling` with what `settings` returns."""
+
+    def scheme(
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = None,
+    ) -> Initializer:
+        return variance_scaling(*settings(), in_axis, out_axis, batch_axis, dtype)
+
+    scheme.__name__ = scheme.__qualname__ = settings.__name__
+    scheme.__doc__ = settings.__doc__
+    return scheme
+
+
+@_scheme
+def glorot_uniform() -> tuple[float, Mode, Distribution]:
     """Uniform, variance 2 / (inputs + outputs), after Glorot and Bengio (2010).
 
     Also known as Xavier; a compromise that suits activations and gradients alike.
     """
-    return variance_scaling(
-        1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype
-    )
+    return 1.0, "fan_avg", "uniform"
 
 
 xavier_uniform = glorot_uniform
 
 
-def glorot_normal(
-    in_axis: Axes = -2,
-    out_axis: Axes = -1,
-    batch_axis: Axes = (),
-    dtype: DTypeLike | None = None,
-) -> Initializer:
+@_scheme
+def glorot_normal() -> tuple[float, Mode, Distribution]:
     """Truncated normal, variance 2 / (inputs + outputs), Glorot and Bengio (2010)."""
-    return variance_scaling(
-        1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
-    )
+    return 1.0, "fan_avg", "truncated_normal"
 
 
 xavier_normal = glorot_normal
 
 
-def lecun_uniform(
-    in_axis: Axes = -2,
-    out_axis: Axes = -1,
-    batch_axis: Axes = (),
-    dtype: DTypeLike | None = None,
-) -> Initializer:
+@_scheme
+def lecun_uniform() -> tuple[float, Mode, Distribution]:
     """Uniform, variance 1 / inputs, after "Efficient BackProp" (LeCun et al., 1998)."""
-    return variance_scaling(
-        1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype
-    )
+    return 1.0, "fan_in", "uniform"
 
 
-def lecun_normal(
-    in_axis: Axes = -2,
-    out_axis: Axes = -1,
-    batch_axis: Axes = (),
-    dtype: DTypeLike | None = None,
-) -> Initializer:
+@_scheme
+def lecun_normal() -> tuple[float, Mode, Distribution]:
     """Truncated normal, variance 1 / inputs, after LeCun et al. (1998)."""
-    return variance_scaling(
-        1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype
-    )
+    return 1.0, "fan_in", "truncated_normal"
 
 
-def he_uniform(
-    in_axis: Axes = -2,
-    out_axis: Axes = -1,
-    batch_axis: Axes = (),
-    dtype: DTypeLike | None = None,
-) -> Initializer:
+@_scheme
+def he_uniform() -> tuple[float, Mode, Distribution]:
     """Uniform, variance 2 / inputs, after He et al. (2015), also known as Kaiming.
 
     The 2 makes up for the half of its inputs that a `relu` throws away.
     """
-    return variance_scaling(
-        2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype
-    )
+    return 2.0, "fan_in", "uniform"
 
 
 kaiming_uniform = he_uniform
 
 
-def he_normal(
-    in_axis: Axes = -2,
-    out_axis: Axes = -1,
-    batch_axis: Axes = (),
-    dtype: DTypeLike | None = None,
-) -> Initializer:
+@_scheme
+def he_normal() -> tuple[float, Mode, Distribution]:
     """Truncated normal, variance 2 / inputs, after He et al. (2015)."""
-    return variance_scaling(
-        2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype
-    )
+    return 2.0, "fan_in", "truncated_normal"
 
 
 kaiming_normal = he_normal
