@@ -148,30 +148,23 @@ def var(
     `correction`). A known `mean` (with `keepdims=True`) saves computing it. Real for
     complex numbers too. NaN where the divisor is not positive.
     """
-    correction = _correction(ddof, correction)
-    return _var(
-        ensure_arraylike("var", a),
-        axis=static_axes(axis),
-        dtype=dtype,
-        out=out,
-        correction=correction,
-        keepdims=keepdims,
-        where=where,
-        a_mean=mean,
-    )
+    options = {"keepdims": keepdims, "where": where, "a_mean": mean}
+    options["correction"] = _correction(ddof, correction)
+    a = ensure_arraylike("var", a)
+    return _var(a, axis=static_axes(axis), dtype=dtype, out=out, **options)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
 def _var(
     a: Array,
     *,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    correction: Any = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    a_mean: Any = None,
+    axis: Axis,
+    dtype: Any,
+    out: None,
+    correction: Any,
+    keepdims: bool,
+    where: Any,
+    a_mean: Any,
 ) -> Array:
     where = check_where("var", where)
     refuse_out("var", out)
@@ -180,9 +173,8 @@ def _var(
     if a_mean is None:
         a_mean = mean(a, axis, dtype=working_dtype, keepdims=True, where=where)
     else:
-        a_mean = lax.convert_element_type(
-            ensure_arraylike("var", a_mean), working_dtype
-        )
+        a_mean = ensure_arraylike("var", a_mean)
+        a_mean = lax.convert_element_type(a_mean, working_dtype)
     squares = squared_magnitude(lax.sub(a, a_mean))
     count = count_elements(a, axis, keepdims, where, squares.dtype)
     divisor = lax.sub(count, lax.convert_element_type(correction, squares.dtype))
@@ -229,30 +221,20 @@ def std(
     correction: int | float | None = None,
 ) -> Array:
     """The standard deviation along `axis`: the square root of `var`."""
-    correction = _correction(ddof, correction)
-    return _std(
-        ensure_arraylike("std", a),
-        axis=static_axes(axis),
-        dtype=dtype,
-        out=out,
-        correction=correction,
-        keepdims=keepdims,
-        where=where,
-        mean=mean,
-    )
+    options = {"keepdims": keepdims, "where": where, "mean": mean}
+    options["correction"] = _correction(ddof, correction)
+    a = ensure_arraylike("std", a)
+    return _std(a, axis=static_axes(axis), dtype=dtype, out=out, **options)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
 def _std(
     a: Array,
     *,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    correction: Any = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
+    dtype: Any,
+    out: None,
+    where: Any,
+    **options: Any,
 ) -> Array:
     where = check_where("std", where)
     if dtype is not None:
@@ -260,14 +242,4 @@ def _std(
         if not dtypes.issubdtype(dtype, np.inexact):
             raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     refuse_out("std", out)
-    return lax.sqrt(
-        var(
-            a,
-            axis=axis,
-            dtype=dtype,
-            correction=correction,
-            keepdims=keepdims,
-            where=where,
-            mean=mean,
-        )
-    )
+    return lax.sqrt(var(a, dtype=dtype, where=where, **options))

@@ -6,7 +6,6 @@ or maximum sees nothing but NaN, the result is NaN.
 In JAX: `numpy/reductions.py` and `numpy/lax_numpy.py`.
 """
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,16 @@ from minijax.numpy.moments import mean as plain_mean
 from minijax.numpy.moments import squared_magnitude, variance_dtypes
 from minijax.numpy.promotion import constant_like, ensure_arraylike
 from minijax.numpy.reducing import Axis, check_where, neutral_element, refuse_out
-from minijax.numpy.reductions import all, argmax, argmin, max, min, prod, sum
+from minijax.numpy.reductions import (
+    all,
+    argmax,
+    argmin,
+    index_search,
+    max,
+    min,
+    prod,
+    sum,
+)
 from minijax.numpy.running import cumulative
 
 
@@ -33,12 +41,13 @@ def _nan_reduction(
     name: str,
     reduction: Callable[..., Array],
     neutral: Any,
-    nan_if_all_nan: bool,
-    axis: Axis = None,
-    keepdims: bool = False,
-    where: Any = None,
+    axis: Axis,
+    keepdims: bool,
+    where: Any,
     **keywords: Any,
 ) -> Array:
+    """`reduction` of what is not NaN. An extremum without `initial` needs something:
+    of nothing but NaN it is NaN."""
     a = ensure_arraylike(name, a)
     where = check_where(name, where)
     if not dtypes.issubdtype(a.dtype, np.inexact):
@@ -47,7 +56,7 @@ def _nan_reduction(
     result = reduction(
         without_nan, axis=axis, keepdims=keepdims, where=where, **keywords
     )
-    if not nan_if_all_nan:
+    if reduction not in (min, max) or keywords["initial"] is not None:
         return result
     nothing_else = all(_is_nan(a), axis=axis, keepdims=keepdims)
     return _where(nothing_else, constant_like(a, np.nan), result)
@@ -63,18 +72,8 @@ def nanmin(
     where: Any = None,
 ) -> Array:
     """Smallest element that is not NaN; NaN if there is none."""
-    return _nan_reduction(
-        a,
-        "nanmin",
-        min,
-        np.inf,
-        nan_if_all_nan=initial is None,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    options = {"out": out, "initial": initial}
+    return _nan_reduction(a, "nanmin", min, np.inf, axis, keepdims, where, **options)
 
 
 @jit(static_argnames=("axis", "keepdims"))
@@ -87,18 +86,8 @@ def nanmax(
     where: Any = None,
 ) -> Array:
     """Largest element that is not NaN; NaN if there is none."""
-    return _nan_reduction(
-        a,
-        "nanmax",
-        max,
-        -np.inf,
-        nan_if_all_nan=initial is None,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    options = {"out": out, "initial": initial}
+    return _nan_reduction(a, "nanmax", max, -np.inf, axis, keepdims, where, **options)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
@@ -112,19 +101,8 @@ def nansum(
     where: Any = None,
 ) -> Array:
     """Sum in which NaN counts as zero; otherwise as `sum`."""
-    return _nan_reduction(
-        a,
-        "nansum",
-        sum,
-        0,
-        nan_if_all_nan=False,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    options = {"dtype": dtype, "out": out, "initial": initial}
+    return _nan_reduction(a, "nansum", sum, 0, axis, keepdims, where, **options)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
@@ -138,19 +116,8 @@ def nanprod(
     where: Any = None,
 ) -> Array:
     """Product in which NaN counts as one; otherwise as `prod`."""
-    return _nan_reduction(
-        a,
-        "nanprod",
-        prod,
-        1,
-        nan_if_all_nan=False,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    options = {"dtype": dtype, "out": out, "initial": initial}
+    return _nan_reduction(a, "nanprod", prod, 1, axis, keepdims, where, **options)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
@@ -227,37 +194,22 @@ def nanstd(
     a = ensure_arraylike("nanstd", a)
     where = check_where("nanstd", where)
     refuse_out("nanstd", out)
-    return lax.sqrt(
-        nanvar(
-            a,
-            axis=axis,
-            dtype=dtype,
-            ddof=ddof,
-            keepdims=keepdims,
-            where=where,
-            mean=mean,
-        )
-    )
+    options = {"ddof": ddof, "keepdims": keepdims, "where": where, "mean": mean}
+    return lax.sqrt(nanvar(a, axis, dtype, **options))
 
 
 def nanargmax(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Index of the largest element that is not NaN; -1 if there is none."""
-    refuse_out("nanargmax", out)
-    a = ensure_arraylike("nanargmax", a)
-    axis = None if axis is None else operator.index(axis)
-    return _nanargmax(a, axis, keepdims=bool(keepdims))
+    return index_search("nanargmax", _nanargmax, a, axis, out, keepdims)
 
 
 def nanargmin(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Index of the smallest element that is not NaN; -1 if there is none."""
-    refuse_out("nanargmin", out)
-    a = ensure_arraylike("nanargmin", a)
-    axis = None if axis is None else operator.index(axis)
-    return _nanargmin(a, axis, keepdims=bool(keepdims))
+    return index_search("nanargmin", _nanargmin, a, axis, out, keepdims)
 
 
 @jit(static_argnames=("axis", "keepdims"))

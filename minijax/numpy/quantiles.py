@@ -89,16 +89,8 @@ def percentile(
     """`quantile` with `q` from 0 to 100."""
     a, q = ensure_arraylike("percentile", a, q)
     (q,) = promote_dtypes_inexact(q)
-    result = quantile(
-        a,
-        q / 100,
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        method=method,
-        keepdims=keepdims,
-        weights=weights,
-    )
+    settings = (axis, out, overwrite_input, method, keepdims)
+    result = quantile(a, q / 100, *settings, weights=weights)
     if out_sharding is not None:
         return api.device_put(result, out_sharding)
     return result
@@ -119,16 +111,8 @@ def nanpercentile(
     """`nanquantile` with `q` from 0 to 100."""
     a, q = ensure_arraylike("nanpercentile", a, q)
     (q,) = promote_dtypes_inexact(q)
-    return nanquantile(
-        a,
-        q / 100,
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        method=method,
-        keepdims=keepdims,
-        weights=weights,
-    )
+    settings = (axis, out, overwrite_input, method, keepdims)
+    return nanquantile(a, q / 100, *settings, weights=weights)
 
 
 @jit(static_argnames=("axis", "overwrite_input", "keepdims"))
@@ -141,15 +125,7 @@ def median(
 ) -> Array:
     """The middle element, or the mean of the two in the middle."""
     a = ensure_arraylike("median", a)
-    return quantile(
-        a,
-        0.5,
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        keepdims=keepdims,
-        method="midpoint",
-    )
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 @jit(static_argnames=("axis", "overwrite_input", "keepdims"))
@@ -162,15 +138,7 @@ def nanmedian(
 ) -> Array:
     """The median of the elements that are not NaN."""
     a = ensure_arraylike("nanmedian", a)
-    return nanquantile(
-        a,
-        0.5,
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        keepdims=keepdims,
-        method="midpoint",
-    )
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 # --------------------------------------------------------------------------

@@ -31,21 +31,26 @@ Axis = int | str | Sequence[int | str] | None
 class Reducer(NamedTuple):
     """How one kind of reduction is done: the primitive along axes, the same between
     two arrays (for `initial`), the neutral element, and the name of the
-    collective that reduces over named axes, where there is one."""
+    collective that reduces over named axes, where there is one.
+
+    What `is_extremum` has no neutral element that a caller could be given. What has
+    `of_bools`, how bools are reduced, is arithmetic: small floats are upcast."""
 
     along: Callable[..., Array]
     between: Callable[[Any, Any], Array]
     neutral: Any
     over_names: str | None = None
+    is_extremum: bool = False
+    of_bools: Any = None
 
 
-SUM = Reducer(lax.reduce_sum, lax.add, 0, "psum")
-PROD = Reducer(lax.reduce_prod, lax.mul, 1)
-MAX = Reducer(lax.reduce_max, lax.max, -np.inf, "pmax")
-MIN = Reducer(lax.reduce_min, lax.min, np.inf, "pmin")
 AND = Reducer(lax.reduce_and, lax.bitwise_and, True)
 OR = Reducer(lax.reduce_or, lax.bitwise_or, False)
 XOR = Reducer(lax.reduce_xor, lax.bitwise_xor, False)
+MAX = Reducer(lax.reduce_max, lax.max, -np.inf, "pmax", is_extremum=True)
+MIN = Reducer(lax.reduce_min, lax.min, np.inf, "pmin", is_extremum=True)
+SUM = Reducer(lax.reduce_sum, lax.add, 0, "psum", of_bools=OR)
+PROD = Reducer(lax.reduce_prod, lax.mul, 1, of_bools=AND)
 
 
 def refuse_out(name: str, out: Any) -> None:
@@ -147,28 +152,25 @@ def reduction(
     a: Any,
     name: str,
     reducer: Reducer,
-    *,
-    has_identity: bool = True,
-    prepare: Callable[[Array], Array] | None = None,
-    bool_reducer: Reducer | None = None,
-    upcast_small_floats: bool = False,
-    promote_integers: bool = False,
     axis: Axis = None,
     dtype: Any = None,
     out: None = None,
     keepdims: bool = False,
     initial: Any = None,
     where: Any = None,
+    promote_integers: bool = False,
+    *,
+    prepare: Callable[[Array], Array] | None = None,
 ) -> Array:
     """Reduce `a` along `axis` with `reducer`, for the function `name`.
 
-    `prepare` converts the array first; bools are reduced with `bool_reducer` if given.
-    Raises as the functions themselves say.
+    `prepare` converts the array first. Raises as the functions themselves say.
     """
     refuse_out(name, out)
     a = ensure_arraylike(name, a)
     where = check_where(name, where)
-    if initial is None and not has_identity and where is not None:
+    needs_initial = reducer.is_extremum and initial is None
+    if needs_initial and where is not None:
         raise ValueError(
             f"reduction operation {name} does not have an identity, so to use a where "
             "mask one has to specify 'initial'"
@@ -177,7 +179,7 @@ def reduction(
         a = prepare(a)
     shape = np.shape(a)
     axes, names = reduced_axes(len(shape), axis)
-    if initial is None and not has_identity and 0 in [shape[i] for i in axes]:
+    if needs_initial and 0 in [shape[i] for i in axes]:
         raise ValueError(
             f"zero-size array to reduction operation {name} which has no identity"
         )
@@ -188,11 +190,12 @@ def reduction(
     else:
         result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
     working_dtype = result_dtype
-    if upcast_small_floats and dtypes.issubdtype(result_dtype, np.inexact):
+    is_arithmetic = reducer.of_bools is not None
+    if is_arithmetic and dtype is None and dtypes.issubdtype(a.dtype, np.inexact):
         working_dtype = upcast_small_float(result_dtype)
     a = lax.convert_element_type(a, working_dtype)
-    if bool_reducer is not None and working_dtype == _bool:
-        reducer = bool_reducer
+    if is_arithmetic and working_dtype == _bool:
+        reducer = reducer.of_bools
     if where is not None:
         a = _where(where, a, neutral_element(working_dtype, reducer.neutral))
     if names:

@@ -58,21 +58,8 @@ def sum(
     type unless `promote_integers=False`; float16 and bfloat16 are summed in float32.
     `where` masks elements out, `initial` is added. `out` is not supported.
     """
-    return reduction(
-        a,
-        "sum",
-        SUM,
-        prepare=to_number,
-        bool_reducer=OR,
-        upcast_small_floats=dtype is None,
-        promote_integers=promote_integers,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    settings = (axis, dtype, out, keepdims, initial, where, promote_integers)
+    return reduction(a, "sum", SUM, *settings, prepare=to_number)
 
 
 @reduces(lax.reduce_prod)
@@ -87,21 +74,8 @@ def prod(
     promote_integers: bool = True,
 ) -> Array:
     """Product of the elements along `axis`; dtypes as in `sum`."""
-    return reduction(
-        a,
-        "prod",
-        PROD,
-        prepare=to_number,
-        bool_reducer=AND,
-        upcast_small_floats=dtype is None,
-        promote_integers=promote_integers,
-        axis=axis,
-        dtype=dtype,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    settings = (axis, dtype, out, keepdims, initial, where, promote_integers)
+    return reduction(a, "prod", PROD, *settings, prepare=to_number)
 
 
 # --------------------------------------------------------------------------
@@ -119,17 +93,7 @@ def max(
 ) -> Array:
     """Largest element along `axis`; NaN wins. ValueError along an axis of size zero
     and for `where` without `initial`, since there is no neutral element."""
-    return reduction(
-        a,
-        "max",
-        MAX,
-        has_identity=False,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    return reduction(a, "max", MAX, axis, None, out, keepdims, initial, where)
 
 
 @reduces(lax.reduce_min)
@@ -142,17 +106,7 @@ def min(
     where: Any = None,
 ) -> Array:
     """Smallest element along `axis`; NaN wins. Errors as in `max`."""
-    return reduction(
-        a,
-        "min",
-        MIN,
-        has_identity=False,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        initial=initial,
-        where=where,
-    )
+    return reduction(a, "min", MIN, axis, None, out, keepdims, initial, where)
 
 
 def amax(
@@ -201,20 +155,24 @@ def argmax(
     The first one if there are several; a NaN counts as the largest. The result has
     the default integer dtype. ValueError for an axis of size zero.
     """
-    a = ensure_arraylike("argmax", a)
-    refuse_out("argmax", out)
-    axis = None if axis is None else operator.index(axis)
-    return _argmax(a, axis, keepdims=bool(keepdims))
+    return index_search("argmax", _argmax, a, axis, out, keepdims)
 
 
 def argmin(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
     """Index of the smallest element along `axis`; otherwise as `argmax`."""
-    a = ensure_arraylike("argmin", a)
-    refuse_out("argmin", out)
+    return index_search("argmin", _argmin, a, axis, out, keepdims)
+
+
+def index_search(
+    name: str, search: Callable[..., Array], a: Any, axis: Any, out: None, keepdims: Any
+) -> Array:
+    """Check the arguments of `argmax` and its like; let `search` answer."""
+    a = ensure_arraylike(name, a)
+    refuse_out(name, out)
     axis = None if axis is None else operator.index(axis)
-    return _argmin(a, axis, keepdims=bool(keepdims))
+    return search(a, axis, keepdims=bool(keepdims))
 
 
 @inline_jit(static_argnames=("axis", "keepdims"))
@@ -257,16 +215,8 @@ def all(
     where: Any = None,
 ) -> Array:
     """Whether all elements along `axis` are nonzero (True when there are none)."""
-    return reduction(
-        a,
-        "all",
-        AND,
-        prepare=to_bool,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        where=where,
-    )
+    settings = (axis, None, out, keepdims, None, where)
+    return reduction(a, "all", AND, *settings, prepare=to_bool)
 
 
 @reduces()
@@ -279,16 +229,8 @@ def any(
     where: Any = None,
 ) -> Array:
     """Whether some element along `axis` is nonzero (False when there are none)."""
-    return reduction(
-        a,
-        "any",
-        OR,
-        prepare=to_bool,
-        axis=axis,
-        out=out,
-        keepdims=keepdims,
-        where=where,
-    )
+    settings = (axis, None, out, keepdims, None, where)
+    return reduction(a, "any", OR, *settings, prepare=to_bool)
 
 
 @jit(static_argnames=("axis", "keepdims"))
@@ -313,17 +255,8 @@ def _ufunc_reduction(
         if name == "reduce_bitwise_and":
             ones = np.array(-1).astype(dtype_of(a) if dtype is None else dtype)
             chosen = reducer._replace(neutral=ones)  # all bits set
-        identity = reducer not in (MAX, MIN)
-        return reduction(
-            a,
-            name,
-            chosen,
-            has_identity=identity,
-            prepare=prepare,
-            axis=static_axes(axis),
-            dtype=dtype,
-            **options,
-        )
+        axis = static_axes(axis)
+        return reduction(a, name, chosen, axis, dtype, prepare=prepare, **options)
 
     return reduce
 
