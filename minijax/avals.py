@@ -9,6 +9,7 @@ In JAX: `core.py`, `AbstractValue` and `ShapedArray`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import threading
@@ -193,9 +194,7 @@ class ShapedArray(AbstractValue):
 
     def mapped(self, size: int, axis: int) -> ShapedArray:
         """The type of one slice along `axis`, which must have `size` entries."""
-        if self.shape[axis] != size:
-            raise ValueError(f"axis {axis} of {self.str_short()} is not of size {size}")
-        return self.update(shape=self.shape[:axis] + self.shape[axis + 1 :])
+        return _without_axis(self, size, axis)
 
     def unmapped(self, size: int, axis: int) -> ShapedArray:
         """The type of `size` such arrays stacked along a new axis `axis`."""
@@ -214,6 +213,8 @@ class ShapedArray(AbstractValue):
             # A type that is its own tangent type is not stored: that would be a cycle.
             self._tangent = False if tangent is self else tangent
         return self._tangent or self
+
+    to_ct_aval = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
         name = dtypes.short_dtype_name(self.dtype) if short_dtypes else self.dtype.name
@@ -326,6 +327,13 @@ def valid_jaxtype(value: Any) -> bool:
     except (TypeError, OverflowError):
         return False
     return True
+
+
+@functools.lru_cache(maxsize=4096)  # asked for each value under `vmap`
+def _without_axis(aval: ShapedArray, size: int, axis: int) -> ShapedArray:
+    if aval.shape[axis] != size:
+        raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
+    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
 
 
 def mapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractValue:

@@ -271,9 +271,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     outer = source_info.current_name_stack()
     for eqn in jaxpr.eqns:
         inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        inner = eqn.source_info.name_stack
-        stack = outer + inner if inner.stack else outer
-        with source_info.user_context(eqn.source_info, name_stack=stack):
+        with source_info.user_context(eqn.source_info, outer=outer):
             outputs = eqn.primitive.rebind(inputs, eqn.params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, outputs))

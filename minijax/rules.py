@@ -670,7 +670,7 @@ def def_linear(primitive: Primitive, transpose: Callable) -> None:
         return out, primitive.bind(*map(instantiate, tangents), **params)
 
     primitive.jvp = jvp
-    primitive.def_transpose(_zero_in_zero_out(transpose))
+    primitive.def_transpose(transpose)
 
 
 def def_bilinear(primitive: Primitive, left: Callable, right: Callable) -> None:
@@ -695,13 +695,4 @@ def def_bilinear(primitive: Primitive, left: Callable, right: Callable) -> None:
             return [left(ct, x, y, **params), None]
         return [None, right(ct, x, y, **params)]
 
-    primitive.def_transpose(_zero_in_zero_out(transpose))
-
-
-def _zero_in_zero_out(transpose: Callable) -> Callable:
-    def rule(ct: Any, *args: Any, **params: Any) -> list | None:
-        if type(ct) is Zero:
-            return [None] * len(args)
-        return transpose(ct, *args, **params)
-
-    return rule
+    primitive.def_transpose(transpose)

@@ -58,7 +58,7 @@ class Transform(NamedTuple):
             parts.append(f"{self.name}()")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)  # never changed; frozen ones are slow to make
 class NameStack:
     """The scopes and transformations around an operation, outermost first.
 
@@ -80,6 +80,8 @@ class NameStack:
         return NameStack()
 
     def __add__(self, inner: NameStack) -> NameStack:
+        if not inner.stack:
+            return self
         return NameStack(self.stack + inner.stack)
 
     def __getitem__(self, index: slice) -> NameStack:
@@ -335,15 +337,25 @@ class user_context:
 
     A transformation enters it around each rule. An exception that leaves it gets a
     note which names that line, once: the innermost operation is the one to blame.
+    The name stack is that of `source`, inside of `outer`, unless one is given.
     """
 
     __slots__ = ("name_stack", "saved", "traceback")
 
-    def __init__(self, source: Any, *, name_stack: NameStack | None = None) -> None:
-        self.traceback = _traceback_of(source)
+    def __init__(
+        self,
+        source: Any,
+        *,
+        name_stack: NameStack | None = None,
+        outer: NameStack | None = None,
+    ) -> None:
+        self.traceback = source
         self.name_stack = name_stack
-        if name_stack is None and isinstance(source, SourceInfo):
-            self.name_stack = source.name_stack
+        if isinstance(source, SourceInfo):
+            self.traceback = source.traceback
+            if name_stack is None:
+                inner = source.name_stack
+                self.name_stack = inner if outer is None else outer + inner
 
     def __enter__(self) -> None:
         self.saved = (state.user_traceback, state.name_stack)

@@ -27,7 +27,7 @@ import contextlib
 import functools
 import importlib
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -104,6 +104,7 @@ def _make_context_class(mlir: _Mlir) -> type:
             self.enable_multithreading(False)
             self.element_types: dict[Any, Any] = {}
             self.tensor_types: dict[Any, Any] = {}
+            self.attributes: dict[Any, Any] = {}
             self.traceback_locations: Any = None
             self.is_pooled = False
             self.programs = 0
@@ -117,11 +118,12 @@ def _make_context_class(mlir: _Mlir) -> type:
         def forget(self) -> None:
             """Empties the tables.
 
-            A type refers to its context, so a context with a filled table would keep
-            itself alive; Python's garbage collector does not see through C++.
+            Types and attributes refer to their context, so a context with filled tables
+            would keep itself alive; Python's garbage collector does not see through C++.
             """
             self.element_types.clear()
             self.tensor_types.clear()
+            self.attributes.clear()
             self.traceback_locations = None
 
     return Context
@@ -264,9 +266,19 @@ def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
 # Attributes and constants
 
 
+def attribute(key: Hashable, make: Callable[[], Any]) -> Any:
+    """The attribute that `make` gives, made once for each `key` in a context."""
+    table = _mlir().ir.Context.current.attributes
+    found = table.get(key)
+    if found is None:
+        found = table[key] = make()
+    return found
+
+
 def int_array(values: Sequence[int]) -> Any:
     """`array<i64: ...>`: dimensions, permutations, strides."""
-    return _mlir().ir.DenseI64ArrayAttr.get([int(value) for value in values])
+    whole = tuple(map(int, values))
+    return attribute(whole, lambda: _mlir().ir.DenseI64ArrayAttr.get(whole))
 
 
 def bool_array(values: Sequence[bool]) -> Any:

@@ -66,9 +66,8 @@ def checkify_jaxpr(
     outer = source_info.current_name_stack()
     for eqn in jaxpr.eqns:
         inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        stack = outer + eqn.source_info.name_stack
         rule = error_checks.get(eqn.primitive)
-        with source_info.user_context(eqn.source_info, name_stack=stack):
+        with source_info.user_context(eqn.source_info, outer=outer):
             if rule is None:
                 outputs = eqn.primitive.rebind(inputs, eqn.params)
             else:

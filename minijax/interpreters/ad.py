@@ -67,6 +67,10 @@ from minijax.rules import (
 UndefinedPrimal = Accumulator
 
 
+# Whether all of some types are `Zero`.
+_only_zeros = frozenset([Zero]).issuperset
+
+
 def is_undefined_primal(value: Any) -> bool:
     """Whether a transpose rule's argument is linear."""
     return isinstance(value, Accumulator)
@@ -178,9 +182,9 @@ class JVPTrace(Trace):
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        primals, tangents = _unzip(self.to_pair(arg) for arg in args)
+        primals, tangents = _unzip(map(self.to_pair, args))
         with set_current_trace(self.parent):
-            if all(type(t) is Zero for t in tangents) and not primitive.makes_ref:
+            if _only_zeros(map(type, tangents)) and not primitive.makes_ref:
                 return self.parent.process_primitive(primitive, primals, params)
             out, out_tangent = apply_jvp(primitive, primals, tangents, params)
         if primitive.multiple_results:
@@ -190,8 +194,8 @@ class JVPTrace(Trace):
     def process_custom_jvp_call(
         self, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
     ):
-        primals, tangents = _unzip(self.to_pair(arg) for arg in args)
-        if all(type(t) is Zero for t in tangents):
+        primals, tangents = _unzip(map(self.to_pair, args))
+        if _only_zeros(map(type, tangents)):
             with set_current_trace(self.parent):
                 return self.parent.process_custom_jvp_call(
                     primitive,
@@ -206,8 +210,8 @@ class JVPTrace(Trace):
         return [self.tracer(x, self.linear(x, t)) for x, t in zip(outs, out_tangents)]
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        primals, tangents = _unzip(self.to_pair(arg) for arg in args)
-        if all(type(t) is Zero for t in tangents):
+        primals, tangents = _unzip(map(self.to_pair, args))
+        if _only_zeros(map(type, tangents)):
             with set_current_trace(self.parent):
                 return self.parent.process_custom_vjp_call(
                     primitive, fun, fwd, bwd, primals, **params
@@ -263,7 +267,7 @@ def jvp(
     args = [trace.tracer(p, _zero_if_float0(t)) for p, t in zip(primals, tangents)]
     with set_current_trace(trace), source_info.transform_name_stack("jvp"):
         outputs = fun(*args)
-    pairs = _unzip(trace.to_pair(output) for output in outputs)
+    pairs = _unzip(map(trace.to_pair, outputs))
     if aux is not None:
         aux[:] = [trace.to_pair(value)[0] for value in aux]
     trace.alive = False
@@ -352,8 +356,8 @@ class LinearizeTrace(JVPTrace):
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        primals, tangents = _unzip(self.to_pair(arg) for arg in args)
-        if all(type(t) is Zero for t in tangents) and not primitive.makes_ref:
+        primals, tangents = _unzip(map(self.to_pair, args))
+        if _only_zeros(map(type, tangents)) and not primitive.makes_ref:
             with set_current_trace(self.parent):
                 return self.parent.process_primitive(primitive, primals, params)
         if primitive.linearize is not None:
@@ -412,7 +416,7 @@ def linearize(
     try:
         with set_current_trace(trace), source_info.transform_name_stack("jvp"):
             outputs = fun(*args)
-        outs, out_tangents = _unzip(trace.to_pair(output) for output in outputs)
+        outs, out_tangents = _unzip(map(trace.to_pair, outputs))
         nonzeros = [type(t) is not Zero for t in out_tangents]
         jaxpr, residuals = tangent_trace.finish(
             [t for t in out_tangents if type(t) is not Zero]
@@ -464,7 +468,7 @@ def linearize_jaxpr(
         args.append(trace.tracer(primal, tangent))
     with set_current_trace(trace), source_info.reset_name_stack():
         outputs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    outs, out_tangents = _unzip(trace.to_pair(output) for output in outputs)
+    outs, out_tangents = _unzip(map(trace.to_pair, outputs))
     with set_current_trace(tangent_trace):
         out_tangents = instantiate_wanted(out_tangents, wanted)
     nonzeros_out = tuple(type(t) is not Zero for t in out_tangents)
@@ -516,9 +520,7 @@ def backward_pass(
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
             continue
-        with source_info.user_context(
-            eqn.source_info, name_stack=outer + eqn.source_info.name_stack
-        ):
+        with source_info.user_context(eqn.source_info, outer=outer):
             out = eqn.primitive.rebind([read(v) for v in eqn.invars], eqn.params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
     for atom, cotangent in zip(jaxpr.outvars, cotangents):
@@ -527,10 +529,8 @@ def backward_pass(
             target.accum(cotangent)
     for eqn in reversed(linear_eqns):
         cts = [env.pop(var).freeze() for var in eqn.outvars]
-        inputs = [read(v) for v in eqn.invars]
-        with source_info.user_context(
-            eqn.source_info, name_stack=outer + eqn.source_info.name_stack
-        ):
+        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        with source_info.user_context(eqn.source_info, outer=outer):
             transpose_eqn(eqn.primitive, cts, inputs, eqn.params)
 
 
@@ -553,7 +553,7 @@ def transpose_eqn(
     if answers is None:
         return
     for target, answer in zip(inputs, answers, strict=True):
-        if isinstance(target, Accumulator):
+        if answer is not None and isinstance(target, Accumulator):
             target.accum(answer)
 
 

@@ -101,7 +101,7 @@ class BatchTrace(Trace):
         with set_current_trace(self.parent):
             name = self.axis_data.name
             uses_axis = name is not no_axis_name and name in axis_names_in(params)
-            unmapped = all(dim is not_mapped for dim in dims) and not uses_axis
+            unmapped = dims.count(not_mapped) == len(dims) and not uses_axis
             # A write happens once for each example, whatever it writes.
             if unmapped and not getattr(primitive.batch, "even_unmapped", False):
                 return self.parent.process_primitive(primitive, values, params)

@@ -66,6 +66,8 @@ def _read_transpose(primitive: Primitive) -> Callable | None:
         return None
 
     def transpose(ct: Any, *args: Any, **params: Any) -> Sequence[Any]:
+        if type(ct) is Zero:
+            return [None] * len(args)
         fresh = [Accumulator(x.aval) if is_linear(x) else x for x in args]
         answers = rule(ct, *fresh, **params)
         if answers is not None:

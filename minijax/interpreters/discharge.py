@@ -116,8 +116,7 @@ def eval_discharged(
 
     outer = source_info.current_name_stack()
     for eqn in jaxpr.eqns:
-        stack = outer + eqn.source_info.name_stack
-        with source_info.user_context(eqn.source_info, name_stack=stack):
+        with source_info.user_context(eqn.source_info, outer=outer):
             outputs = _eval_eqn(eqn, [read(v) for v in eqn.invars], discharged, env)
         if not eqn.primitive.multiple_results:
             outputs = [outputs]

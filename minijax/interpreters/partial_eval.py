@@ -10,12 +10,14 @@ In JAX: `interpreters/partial_eval.py`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import core, events, source_info
+from minijax.config import state
 from minijax.core import (
     AbstractValue,
     Atom,
@@ -45,6 +47,9 @@ from minijax.interpreters.rule_tables import *  # noqa: F403
 # ----------------------------------------------------------------------------------
 # Python to jaxpr
 # ----------------------------------------------------------------------------------
+
+
+_aval_of = operator.attrgetter("aval")
 
 
 class DynamicJaxprTracer(Tracer):
@@ -140,7 +145,7 @@ class DynamicJaxprTrace(Trace):
                 atoms.append(arg.atom)
             else:
                 atoms.append(self.to_atom(arg))
-        avals = tuple([atom.aval for atom in atoms])
+        avals = tuple(map(_aval_of, atoms))
         out_avals, effects = type_of_application(primitive, avals, params)
         if effects:
             effects = with_inputs(effects, atoms)
@@ -194,14 +199,15 @@ class DynamicJaxprTrace(Trace):
         inputs: list[Any] = [*self.invars]
         inputs += [atom for atom, _ in self.constants.values()]
         effects = of_program(self.eqns, inputs)
+        values = {atom: value for atom, value in self.constants.values()}
         jaxpr = Jaxpr([], self.invars, outvars, self.eqns, effects, self.debug_info)
+        jaxpr.constvars = [atom for atom in values if type(atom) is Var]
         if self.dead_code:
             jaxpr, _ = dce_jaxpr(jaxpr, [True] * len(outvars), instantiate=True)
-        used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
-        used.update(v for v in outvars if type(v) is Var)
-        pairs = [pair for pair in self.constants.values() if pair[0] in used]
-        jaxpr.constvars = [var for var, _ in pairs if type(var) is Var]
-        return jaxpr, [value for _, value in pairs]
+        else:
+            used = set(outvars).union(*[eqn.invars for eqn in self.eqns])
+            jaxpr.constvars = [var for var in jaxpr.constvars if var in used]
+        return jaxpr, [values[var] for var in jaxpr.constvars]
 
     def birth_of(self, atom: Atom) -> str:
         """Where a variable of this program was made, for error messages."""
@@ -287,16 +293,23 @@ class JaxprTrace(Trace):
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
+        current = state.trace  # put back below, as `set_current_trace` does, faster
         for arg in args:
             if type(arg) is DynamicJaxprTracer and arg._trace is self.unknown:
                 break
         else:
-            with set_current_trace(self.known):
+            state.trace = self.known
+            try:
                 return self.known.process_primitive(primitive, args, params)
+            finally:
+                state.trace = current
         if primitive.partial_eval is not None:
             return primitive.partial_eval(self, args, params)
-        with set_current_trace(self.unknown):
+        state.trace = self.unknown
+        try:
             return self.unknown.process_primitive(primitive, args, params)
+        finally:
+            state.trace = current
 
     def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
         if not any(self.is_unknown(arg) for arg in args):
@@ -444,7 +457,7 @@ def dce_jaxpr(
     In JAX: `partial_eval.py`, `dce_jaxpr`.
     """
     outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
-    needed = {v for v in outvars if type(v) is Var}
+    needed = set(outvars)
     kept = []
     for eqn in reversed(jaxpr.eqns):
         used = [v in needed for v in eqn.outvars]
@@ -456,7 +469,7 @@ def dce_jaxpr(
                 continue
             eqn = smaller
         kept.append(eqn)
-        needed.update(v for v in eqn.invars if type(v) is Var)
+        needed.update(eqn.invars)
     kept.reverse()
     if isinstance(instantiate, bool):
         instantiate = [instantiate] * len(jaxpr.invars)

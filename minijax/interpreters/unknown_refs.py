@@ -123,8 +123,7 @@ def eval_making_unknown(
     outer = source_info.current_name_stack()
     for eqn in jaxpr.eqns:
         inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        stack = outer + eqn.source_info.name_stack
-        with source_info.user_context(eqn.source_info, name_stack=stack):
+        with source_info.user_context(eqn.source_info, outer=outer):
             if refs.isdisjoint(eqn.outvars):
                 outputs = eqn.primitive.rebind(inputs, eqn.params)
             else:

@@ -103,7 +103,7 @@ def matmul(
                 "has ndim 0. Use * to multiply by a scalar."
             )
     dtype, weak_type = product_dtype("matmul", preferred_element_type, a, b)
-    plan = _plan_matmul(a, b)
+    plan = _plan_matmul(core.typeof(a), core.typeof(b))
     a = lax.squeeze(a, plan.a_squeezed)
     b_is_matrix = b.ndim > 1
     b = lax.squeeze(b, plan.b_squeezed)
@@ -132,7 +132,8 @@ class _MatmulPlan:
         self.order: Sequence[int] = ()
 
 
-def _plan_matmul(a: Array, b: Array) -> _MatmulPlan:
+@functools.lru_cache(maxsize=256)
+def _plan_matmul(a: core.ShapedArray, b: core.ShapedArray) -> _MatmulPlan:
     plan = _MatmulPlan()
     a_shape = a.shape[:-2]
     b_shape = b.shape[:-2]
@@ -173,8 +174,8 @@ def _plan_matmul(a: Array, b: Array) -> _MatmulPlan:
             shared.append(axis)
         else:
             raise ValueError(
-                f"Incompatible shapes for matmul arguments: {core.typeof(a)} and "
-                f"{core.typeof(b)}: their axes before the last two do not broadcast."
+                f"Incompatible shapes for matmul arguments: {a} and {b}: "
+                f"their axes before the last two do not broadcast."
             )
     a_is_matrix = a.ndim > 1
     if a_is_matrix:

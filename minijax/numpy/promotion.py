@@ -20,6 +20,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.config import state
+from minijax.core import ShapedArray
 from minijax.numpy.arraylike import (
     as_array,
     check_arraylike,
@@ -301,7 +302,9 @@ def _promote(
     return promote_shapes(name, *adjust(*args))
 
 
-def _operands_without_promotion(args: tuple[Any, ...], kinds: Any) -> Any:
+def _operands_without_promotion(
+    name: str, args: tuple[Any, ...], kinds: Any
+) -> list[Any] | None:
     """The arguments, if they need none: arrays of one type, or one beside a number."""
     if len(args) == 2:
         left, right = args
@@ -313,8 +316,15 @@ def _operands_without_promotion(args: tuple[Any, ...], kinds: Any) -> Any:
                     number = number_beside(aval, left)
                     return None if number is None else [number, right]
         elif aval.dtype in kinds:
-            if getattr(right, "aval", None) is aval:
+            other = getattr(right, "aval", None)
+            if other is aval:
                 return [left, right]
+            if (
+                type(other) is ShapedArray
+                and other.dtype == aval.dtype
+                and other.weak_type == aval.weak_type
+            ):
+                return promote_shapes(name, left, right)
             if type(right) is float or type(right) is int:
                 number = number_beside(aval, right)
                 return None if number is None else [left, number]
@@ -327,19 +337,19 @@ def _operands_without_promotion(args: tuple[Any, ...], kinds: Any) -> Any:
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """Check the arguments of function `name` and give them one dtype and rank."""
-    ready = _operands_without_promotion(args, _NUMBER_TYPES)
+    ready = _operands_without_promotion(name, args, _NUMBER_TYPES)
     return _promote(name, promote_dtypes, args) if ready is None else ready
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; integers and bools become floating point."""
-    ready = _operands_without_promotion(args, INEXACT_TYPES)
+    ready = _operands_without_promotion(name, args, INEXACT_TYPES)
     return _promote(name, promote_dtypes_inexact, args) if ready is None else ready
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; bools become integers."""
-    ready = _operands_without_promotion(args, _NUMBER_TYPES)
+    ready = _operands_without_promotion(name, args, _NUMBER_TYPES)
     return _promote(name, promote_dtypes_numeric, args) if ready is None else ready
 
 

@@ -8,6 +8,7 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -125,12 +126,21 @@ def _broadcast_transpose(
     """Add up what was repeated."""
     if not is_linear(x):
         return [None]
-    units = [axis for axis, size in enumerate(x.shape) if size == 1]
-    kept = [d for axis, d in enumerate(broadcast_dimensions) if axis not in units]
-    repeated = tuple(axis for axis in range(len(shape)) if axis not in kept)
+    units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
     from minijax.primitives import reductions  # which needs this file
 
-    return [expand_dims(reductions.reduce_sum(ct, repeated), units)]
+    total = reductions.reduce_sum(ct, repeated)
+    return [expand_dims(total, units) if units else total]
+
+
+@functools.lru_cache(maxsize=1024)
+def _repeated_axes(
+    x_shape: tuple[int, ...], rank: int, dimensions: tuple[int, ...]
+) -> tuple[list[int], tuple[int, ...]]:
+    """(operand's axes of size 1, result's axes along which it was repeated)."""
+    units = [axis for axis, size in enumerate(x_shape) if size == 1]
+    kept = [d for axis, d in enumerate(dimensions) if axis not in units]
+    return units, tuple(axis for axis in range(rank) if axis not in kept)
 
 
 def_linear(broadcast_in_dim_p, _broadcast_transpose)
@@ -257,16 +267,20 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """
     if not shapes:
         raise TypeError("broadcast_shapes: At least one shape is required.")
-    checked = [canonicalize_shape(shape) for shape in shapes]
-    for shape in checked:
+    return _broadcast_shapes(*map(canonicalize_shape, shapes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    for shape in shapes:
         if any(size < 0 for size in shape):
             raise TypeError(
                 "Only non-negative indices are allowed when broadcasting static "
                 f"shapes, but got shape {shape}."
             )
-    rank = max(len(shape) for shape in checked)
+    rank = max(len(shape) for shape in shapes)
     result = []
-    for sizes in zip(*((1,) * (rank - len(shape)) + shape for shape in checked)):
+    for sizes in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes)):
         others = {size for size in sizes if size != 1}
         if len(others) > 1:
             raise ValueError(

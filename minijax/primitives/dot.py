@@ -9,6 +9,7 @@ In JAX: `lax/lax.py`, `dot_general_p`.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -183,6 +184,23 @@ dot_general_p = standard_primitive(
 # ----------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=1024)
+def _transpose_plan(
+    dimension_numbers: Any, x_rank: int, y_rank: int, swapped: bool
+) -> tuple[Any, tuple[int, ...]]:
+    """(dimension numbers of ct times y, order of its axes that is that of x)."""
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    x_kept = remaining(x_rank, x_contract, x_batch)
+    y_kept = remaining(y_rank, y_contract, y_batch)
+    batch = len(x_batch)
+    first = batch if swapped else batch + len(x_kept)
+    contracted = (tuple(range(first, first + len(y_kept))), tuple(y_kept))
+    order = sorted(range(len(y_contract)), key=lambda i: y_contract[i])
+    axes = [*x_batch, *x_kept, *(x_contract[i] for i in order)]
+    permutation = tuple(axes.index(axis) for axis in range(x_rank))
+    return (contracted, (tuple(range(batch)), tuple(y_batch))), permutation
+
+
 def _dot_general_transpose_lhs(
     ct: Any,
     x: Any,
@@ -200,22 +218,17 @@ def _dot_general_transpose_lhs(
     of `y`), and are brought back into the order of `x`. `swapped` says that `x` was the
     right operand, so that in ct the axes of `y` come before those of `x`.
     """
-    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
-    x_kept = remaining(x.ndim, x_contract, x_batch)
-    y_kept = remaining(get_aval(y).ndim, y_contract, y_batch)
-    batch = len(x_batch)
-    first = batch if swapped else batch + len(x_kept)
-    ct_axes_of_y = range(first, first + len(y_kept))
-    product = dot_general(
+    numbers, permutation = _transpose_plan(
+        dimension_numbers, x.ndim, get_aval(y).ndim, swapped
+    )
+    product = dot_general_p.bind(
         ct,
         y,
-        ((ct_axes_of_y, y_kept), (range(batch), y_batch)),
+        dimension_numbers=numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=None,
     )
-    order = sorted(range(len(y_contract)), key=lambda i: y_contract[i])
-    axes = [*x_batch, *x_kept, *(x_contract[i] for i in order)]
-    permutation = tuple(axes.index(axis) for axis in range(x.ndim))
     x_bar = shaping.transpose(product, permutation)
     if get_aval(x_bar).dtype != x.dtype:
         x_bar = casting.convert_element_type_to(
@@ -254,18 +267,20 @@ def _dot_general_batch(
 ) -> Any:
     lhs, rhs = args
     numbers, out_dim = _batched_numbers(
-        (get_aval(lhs).ndim, get_aval(rhs).ndim), dims, dimension_numbers
+        (get_aval(lhs).ndim, get_aval(rhs).ndim), tuple(dims), dimension_numbers
     )
-    out = dot_general(
+    out = dot_general_p.bind(
         lhs,
         rhs,
-        numbers,
+        dimension_numbers=numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=None,
     )
     return out, out_dim
 
 
+@functools.lru_cache(maxsize=1024)
 def _batched_numbers(ranks: Any, dims: Any, dimension_numbers: Any) -> tuple[Any, int]:
     """The dimension numbers with a mapped axis added, and where it is in the result.
 
@@ -371,11 +386,14 @@ def _dot_general_lowering(
     (out_aval,) = ctx.avals_out
     lhs, rhs, dtype, options = prepared_operands(ctx, lhs, rhs, precision)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    numbers = hlo.stablehlo.DotDimensionNumbers.get(
-        lhs_batching_dimensions=list(lhs_batch),
-        rhs_batching_dimensions=list(rhs_batch),
-        lhs_contracting_dimensions=list(lhs_contract),
-        rhs_contracting_dimensions=list(rhs_contract),
+    numbers = hlo.attribute(
+        ("dot", dimension_numbers),
+        lambda: hlo.stablehlo.DotDimensionNumbers.get(
+            lhs_batching_dimensions=list(lhs_batch),
+            rhs_batching_dimensions=list(rhs_batch),
+            lhs_contracting_dimensions=list(lhs_contract),
+            rhs_contracting_dimensions=list(rhs_contract),
+        ),
     )
     out = hlo.stablehlo.dot_general(
         hlo.tensor_type(out_aval.shape, dtype),
@@ -385,6 +403,8 @@ def _dot_general_lowering(
         precision_config=precision_attribute(precision),
         **options,
     )
+    if dtype == out_aval.dtype:
+        return out
     return convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
 
 
@@ -414,7 +434,7 @@ dot_general_p.pretty = _pretty_dot_general
 
 def _axes(axes: Any) -> tuple[int, ...]:
     """One axis or several as a tuple of ints."""
-    if isinstance(axes, Iterable):
+    if isinstance(axes, (tuple, list)) or isinstance(axes, Iterable):
         return tuple(map(operator.index, axes))
     return (operator.index(axes),)
 

@@ -299,5 +299,7 @@ def precision_attribute(precision: Any, dialect: Any = None) -> Any:
     pair = precision
     if precision is None or is_algorithm(precision):
         pair = (Precision.DEFAULT, Precision.DEFAULT)
-    attribute = (dialect or hlo.stablehlo).PrecisionAttr
-    return hlo.ir.ArrayAttr.get([attribute.get(str(one)) for one in pair])
+    kind = (dialect or hlo.stablehlo).PrecisionAttr
+    return hlo.attribute(
+        (kind, *pair), lambda: hlo.ir.ArrayAttr.get([kind.get(str(p)) for p in pair])
+    )
