@@ -14,7 +14,6 @@ import functools
 import linecache
 import os.path
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -146,7 +145,7 @@ def current_name_stack() -> NameStack:
 # ---- which frames are the user's ----------------------------------------------------
 
 _HERE = os.path.dirname(__file__) + os.sep
-_STDLIB = sysconfig.get_path("stdlib") + os.sep
+_STDLIB = os.path.dirname(os.__file__) + os.sep
 # Where packages are installed may lie inside of the standard library's folder.
 _SITE = tuple(
     os.path.join(_STDLIB, folder) + os.sep

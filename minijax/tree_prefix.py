@@ -8,7 +8,6 @@ In JAX: the second half of `jax/_src/tree_util.py`.
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -115,6 +114,8 @@ def _prefix_errors(
         )
         return
     if prefix_meta != full_meta:
+        import difflib  # only for this message
+
         lines = difflib.ndiff(
             str(prefix_meta).splitlines(), str(full_meta).splitlines()
         )

@@ -12,7 +12,6 @@ import hashlib
 import itertools
 import os
 import platform
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -412,6 +411,8 @@ class DiskEntry:
 
     def write(self, loaded: Any) -> None:
         """Keeps a program, all at once: a reader sees the whole file or none."""
+        import tempfile  # here, since it brings half of the standard library along
+
         try:
             payload = loaded.serialize()
         except Exception as error:

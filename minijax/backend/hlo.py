@@ -119,7 +119,7 @@ def _make_context_class(mlir: _Mlir) -> type:
             """Empties the tables.
 
             Types and attributes refer to their context, so a context with filled tables
-            would keep itself alive; Python's garbage collector does not see through C++.
+            would keep itself alive: Python's garbage collector cannot look into C++.
             """
             self.element_types.clear()
             self.tensor_types.clear()
