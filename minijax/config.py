@@ -15,6 +15,7 @@ In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import warnings
@@ -179,6 +180,9 @@ def _flag(
     return flag
 
 
+_traced = functools.partial(_flag, traced=True)
+
+
 class Config:
     """`jax.config`: read a flag as an attribute, set it with `update`.
 
@@ -286,142 +290,100 @@ def make_user_context(default_value: Any = None) -> UserContext:
 # ---- the flags --------------------------------------------------------------------
 
 MATMUL_PRECISIONS = (
-    None,
-    "default",
-    "high",
-    "highest",
-    "bfloat16",
-    "tensorfloat32",
-    "float32",
-    "ANY_F8_ANY_F8_F32",
-    "ANY_F8_ANY_F8_F32_FAST_ACCUM",
-    "ANY_F8_ANY_F8_ANY",
-    "ANY_F8_ANY_F8_ANY_FAST_ACCUM",
-    "F16_F16_F16",
-    "F16_F16_F32",
-    "BF16_BF16_BF16",
-    "BF16_BF16_F32",
-    "BF16_BF16_F32_X3",
-    "BF16_BF16_F32_X6",
-    "BF16_BF16_F32_X9",
-    "TF32_TF32_F32",
-    "TF32_TF32_F32_X3",
-    "F32_F32_F32",
-    "F64_F64_F64",
+    *(None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+    *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM"),
+    *("ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"),
+    *("F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32"),
+    *("BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9"),
+    *("TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
 )
 PRNG_IMPLS = (
-    "threefry2x32",
-    "threefry4x32",
-    "rbg",
-    "unsafe_rbg",
-    "philox2x32",
-    "philox4x32",
+    *("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg"),
+    *("philox2x32", "philox4x32"),
 )
 
 # These decide what a trace or its compiled program looks like: the trace key.
-enable_x64 = _flag(
+enable_x64 = _traced(
     "enable_x64",
     False,
     "Keep 64-bit types; otherwise values and results have at most 32 bits.",
-    traced=True,
 )
-explicit_x64_dtypes = _flag(
+explicit_x64_dtypes = _traced(
     "explicit_x64_dtypes",
     "warn",
     "What an explicitly requested 64-bit dtype means while enable_x64 is off.",
     choices=("warn", "error", "allow"),
-    traced=True,
 )
-numpy_dtype_promotion = _flag(
+numpy_dtype_promotion = _traced(
     "numpy_dtype_promotion",
     "standard",
     "'standard' promotes mixed dtypes implicitly, 'strict' raises.",
     choices=("standard", "strict"),
-    traced=True,
 )
-numpy_rank_promotion = _flag(
+numpy_rank_promotion = _traced(
     "numpy_rank_promotion",
     "allow",
     "Whether broadcasting may add leading axes to an operand.",
     choices=("allow", "warn", "raise"),
-    traced=True,
 )
-default_matmul_precision = _flag(
+default_matmul_precision = _traced(
     "default_matmul_precision",
     None,
     "The precision of matrix products that do not name one.",
     choices=MATMUL_PRECISIONS,
-    traced=True,
 )
-default_device = _flag(
+default_device = _traced(
     "default_device",
     None,
     "The device, or name of a platform, on which uncommitted work runs.",
     convert=_to_device,
-    traced=True,
 )
-disable_jit_flag = _flag(
-    "disable_jit", False, "Run jitted functions as plain Python.", traced=True
+disable_jit_flag = _traced(
+    "disable_jit", False, "Run jitted functions as plain Python."
 )
-threefry_partitionable = _flag(
+threefry_partitionable = _traced(
     "threefry_partitionable",
     True,
     "Random bits that do not depend on how the result is sharded.",
-    traced=True,
 )
-default_prng_impl = _flag(
+default_prng_impl = _traced(
     "default_prng_impl",
     "threefry2x32",
     "The generator of keys that do not name one.",
     choices=PRNG_IMPLS,
-    traced=True,
 )
-random_seed_offset = _flag(
-    "random_seed_offset", 0, "A number added to every seed.", traced=True
+random_seed_offset = _traced("random_seed_offset", 0, "A number added to every seed.")
+debug_key_reuse = _traced(
+    "debug_key_reuse", False, "Raise when a random key is used twice."
 )
-debug_key_reuse = _flag(
-    "debug_key_reuse", False, "Raise when a random key is used twice.", traced=True
-)
-high_dynamic_range_gumbel = _flag(
+high_dynamic_range_gumbel = _traced(
     "high_dynamic_range_gumbel",
     False,
     "Draw Gumbel noise with more bits, so that rare values can occur.",
-    traced=True,
 )
-softmax_custom_jvp = _flag(
-    "softmax_custom_jvp",
-    False,
-    "Give softmax its own, more stable derivative rule.",
-    traced=True,
+softmax_custom_jvp = _traced(
+    "softmax_custom_jvp", False, "Give softmax its own, more stable derivative rule."
 )
-allow_f16_reductions = _flag(
-    "allow_f16_reductions",
-    True,
-    "When off, sums over 16-bit floats raise.",
-    traced=True,
+allow_f16_reductions = _traced(
+    "allow_f16_reductions", True, "When off, sums over 16-bit floats raise."
 )
-check_static_indices = _flag(
+check_static_indices = _traced(
     "check_static_indices",
     False,
     "Check the bounds of indices that are known while tracing.",
-    traced=True,
 )
-mutable_array_checks = _flag(
-    "mutable_array_checks", True, "Check that refs do not alias.", traced=True
+mutable_array_checks = _traced(
+    "mutable_array_checks", True, "Check that refs do not alias."
 )
-eager_constant_folding = _flag(
-    "eager_constant_folding",
-    False,
-    "Evaluate operations on constants while tracing.",
-    traced=True,
+eager_constant_folding = _traced(
+    "eager_constant_folding", False, "Evaluate operations on constants while tracing."
 )
-auto_pcast = _flag(
+auto_pcast = _traced(
     "auto_pcast",
     True,
     "Mark values as varying over a mesh axis where an operation needs it.",
-    traced=True,
 )
-no_execution = _flag("no_execution", False, "Raise when a program runs.", traced=True)
+no_execution = _traced("no_execution", False, "Raise when a program runs.")
 
 # These act outside programs: no cache depends on them.
 no_tracing = _flag("no_tracing", False, "Raise when a function is traced.")

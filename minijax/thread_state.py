@@ -65,6 +65,7 @@ class State(threading.local):
     The core installs its own defaults in the first slots when it is imported, so
     that a new thread starts in eager evaluation. In a trace-relevant slot, write
     with `override` or `install`, never by plain assignment: those keep `trace_key`.
+    The flags, which `config` declares, are slots too.
     """
 
     trace: Any = None
@@ -72,28 +73,6 @@ class State(threading.local):
     axis_env: Any = ()
     mesh: Any = None
     abstract_mesh: Any = None
-
-    enable_x64: bool
-    disable_jit: bool
-    debug_nans: bool
-    debug_infs: bool
-    check_tracer_leaks: bool
-    enable_checks: bool
-    numpy_dtype_promotion: str
-    numpy_rank_promotion: str
-    default_matmul_precision: str | None
-    default_device: Any
-    default_prng_impl: str
-    threefry_partitionable: bool
-    compilation_cache_dir: str | None
-    explain_cache_misses: bool
-    log_compiles: bool
-    debug_key_reuse: bool
-    legacy_prng_key: str
-    softmax_custom_jvp: bool
-    explicit_x64_dtypes: str
-    no_tracing: bool
-    no_execution: bool
 
 
 state = State()
