@@ -34,7 +34,6 @@ from minijax.element_types import (
     custom_floats,
     dtypes_of,
     extended,
-    finfo,
     float0,
     float4_dtypes,
     float6_dtypes,
@@ -203,44 +202,13 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
 check_user_dtype_supported = check_and_canonicalize_user_dtype
 
 
-def jax_dtype(obj: Any, *, align: bool = False, copy: bool = False) -> DType:
-    """`np.dtype(obj)` with JAX's defaults for None, int, float and complex."""
-    if obj is None:
-        return default_float_dtype()
-    if isinstance(obj, type) and obj in _scalar_defaults:
-        return _scalar_defaults[obj][state.enable_x64]
-    if issubdtype(obj, extended):
-        return obj
-    return np.dtype(obj, align=align, copy=copy)
-
-
-def check_valid_dtype(dtype: Any) -> None:
-    """Raise TypeError unless arrays can have this dtype."""
-    if isinstance(dtype, ExtendedDType) or dtype in valid_dtypes:
-        return
-    raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}.")
-
-
 # ---- the type of a value ------------------------------------------------------------
-
-# Types of scalars which, like Python's, are weakly typed.
-_registered_weak_types: set[type] = set()
-
-
-def register_weak_scalar_type(scalar_type: type) -> None:
-    """Treat instances of a class as weakly typed, as Python scalars are."""
-    _registered_weak_types.add(scalar_type)
-
-
-def is_python_scalar(x: Any) -> bool:
-    """Whether x is a bool, int, float or complex of Python (subclasses not)."""
-    return type(x) in python_scalar_dtypes
 
 
 def is_weakly_typed(x: Any) -> bool:
     """Whether x bends to the type of what it is combined with. A bool is not weak."""
     kind = type(x)
-    if kind in _weak_types or kind in _registered_weak_types:
+    if kind in _weak_types:
         return True
     return bool(getattr(getattr(x, "aval", None), "weak_type", False))
 
@@ -484,7 +452,7 @@ def _operand(x: Any) -> tuple[DType, bool]:
     aval = getattr(x, "aval", None)
     if aval is not None and not isinstance(x, type):
         return x.dtype, getattr(aval, "weak_type", False)
-    return dtype(x), _is_weak_node(x) or kind in _registered_weak_types
+    return dtype(x), _is_weak_node(x)
 
 
 def lattice_result_type(*args: Any) -> tuple[DType, bool]:
@@ -547,11 +515,6 @@ def to_inexact_dtype(dtype: DTypeLike) -> np.dtype:
     """The float type for an integer or a bool, else the dtype itself."""
     plain = np.dtype(dtype)
     return _to_inexact.get(plain, plain)
-
-
-def to_floating_dtype(dtype: DTypeLike) -> np.dtype:
-    """The real float type of the same precision."""
-    return finfo(to_inexact_dtype(dtype)).dtype
 
 
 def to_complex_dtype(dtype: DTypeLike) -> np.dtype:

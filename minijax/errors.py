@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 from minijax.backend.door import _jax
 from minijax.source_info import (
     Frame,
-    format_frame,
     format_line,
     is_user_filename,
     source_text,
@@ -285,31 +284,3 @@ class JaxprTypeError(TypeError):
 
 class InconclusiveDimensionOperation(Exception):
     """A symbolic dimension cannot be compared or divided without its value."""
-
-
-def leaked_tracer_error(
-    tracer: Any, born_in: str, detail: str = ""
-) -> UnexpectedTracerError:
-    """The error for a tracer used outside of its trace.
-
-    `born_in` names the function and transformation it was born in; `detail` may say
-    what was being done.
-    """
-    frame = user_frame_now()
-    born = _born(tracer)
-    parts = [
-        f"A traced value left its function: {_describe(tracer)}, made while {born_in}."
-    ]
-    if born:
-        parts.append(f"It was made at\n  {born}")
-    if frame is not None:
-        parts.append(f"It was used at\n  {format_frame(frame)}: {source_text(frame)}")
-    if detail:
-        parts.append(detail)
-    instead = (
-        "Return the value from the function in place of storing it in a global, an "
-        "attribute or a list. `with checking_leaks():` finds where it escapes."
-    )
-    parts.append(instead)
-    facts = {"value": _describe(tracer), "born": born, "instead": instead}
-    return UnexpectedTracerError("\n".join(parts), **facts, **_place(frame))

@@ -32,9 +32,6 @@ class AxisEnv:
             )
         return self.axis_sizes[name]
 
-    def axis_exists(self, name: Hashable) -> bool:
-        return name in self.axis_sizes
-
     def axis_names(self) -> list[Hashable]:
         return list(self.axis_sizes)
 

@@ -234,13 +234,6 @@ class Executable:
             return None
         return [HloSharding.from_proto(sharding) for sharding in found]
 
-    def parameter_shardings(self) -> list[Any] | None:
-        """The shardings the compiler gave the arguments, as `HloSharding`s."""
-        found = self.loaded.get_parameter_shardings()
-        if found is None:
-            return None
-        return [HloSharding.from_proto(sharding) for sharding in found]
-
     def serialize(self) -> bytes:
         """The program as bytes, for the same jaxlib on the same kind of machine."""
         return self.loaded.serialize()

@@ -54,11 +54,6 @@ class Sharding(_jax.Sharding):
         return self._internal_device_list.is_fully_addressable
 
     @property
-    def has_addressable_devices(self) -> bool:
-        """Whether this process owns at least one of the devices."""
-        return len(self._internal_device_list.addressable_device_list) > 0
-
-    @property
     def is_fully_replicated(self) -> bool:
         """Whether each device holds the whole array."""
         return self.num_devices == 1

@@ -68,14 +68,6 @@ def test_concretization_context_is_told():
     assert "The axis must be static." in str(error)
 
 
-def test_leaked_tracers_name_both_lines():
-    born = source_info.current()
-    error = errors.leaked_tracer_error(FakeTracer(born), "tracing f for jit")
-    assert isinstance(error, errors.UnexpectedTracerError)
-    assert str(error).count("test_errors.py") == 2
-    assert source_info.summarize(born) == error.facts["born"]
-
-
 def test_with_facts_keeps_the_exception_and_adds():
     error = TypeError("add got f32[2] and f32[3]")
     assert with_facts(error, rule="add", instead="x[:2]") is error
