@@ -71,14 +71,8 @@ def _gather_shape(
     check_axes("gather", "operand_batching_dims", batching, operand.ndim)
     for field in ("collapsed_slice_dims", "start_index_map"):
         check_disjoint("gather", field, "operand_batching_dims", numbers)
-    check_batching(
-        "gather",
-        "start_indices_batching_dims",
-        operand,
-        indices,
-        batching,
-        numbers.start_indices_batching_dims,
-    )
+    own = "start_indices_batching_dims"
+    check_batching("gather", own, operand, indices, batching, getattr(numbers, own))
     if operand.ndim != len(slice_sizes):
         raise TypeError(
             "Gather op must have one slice size for every input dimension; got: "
@@ -187,31 +181,15 @@ gather_p.def_jvp(_gather_jvp, None)
 
 @gather_p.def_transpose
 def _gather_transpose(
-    ct: Any,
-    operand: Any,
-    indices: Any,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
-    unique_indices: bool,
-    indices_are_sorted: bool,
-    mode: GatherScatterMode,
-    fill_value: Any,
+    ct: Any, operand: Any, indices: Any, *, dimension_numbers: Any, **params: Any
 ) -> list:
     """Add each cotangent up where its entry was read."""
     if type(ct) is Zero or not is_linear(operand):
         return [None, None]
+    del params["slice_sizes"], params["fill_value"]
     zeros = shaping.full(operand.shape, 0, get_aval(ct).dtype)
-    summed = scattering.scatter_add(
-        zeros,
-        indices,
-        ct,
-        ScatterDimensionNumbers(*dimension_numbers),
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        mode=mode,
-    )
-    return [summed, None]
+    numbers = ScatterDimensionNumbers(*dimension_numbers)
+    return [scattering.scatter_add(zeros, indices, ct, numbers, **params), None]
 
 
 # ----------------------------------------------------------------------------------
@@ -227,10 +205,7 @@ def _gather_batch(
     *,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Any,
-    unique_indices: bool,
-    indices_are_sorted: bool,
-    mode: GatherScatterMode,
-    fill_value: Any,
+    **params: Any,
 ) -> Any:
     """The new axis is one more of every block, of the indices, or of both together."""
     (operand, indices), (operand_dim, indices_dim) = args, dims
@@ -253,24 +228,15 @@ def _gather_batch(
         slice_sizes = (axis_data.size, *slice_sizes)
     elif operand_dim is not_mapped:
         # Two examples may read the same entry, and in any order.
-        unique_indices = indices_are_sorted = False
+        params |= {"unique_indices": False, "indices_are_sorted": False}
     else:
         slice_sizes = (min(1, axis_data.size), *slice_sizes)
         numbers = numbers._replace(
             operand_batching_dims=(0, *numbers.operand_batching_dims),
             start_indices_batching_dims=(0, *numbers.start_indices_batching_dims),
         )
-    out = gather(
-        operand,
-        indices,
-        numbers._replace(offset_dims=offset_dims),
-        slice_sizes,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        mode=mode,
-        fill_value=fill_value,
-    )
-    return out, 0
+    numbers = numbers._replace(offset_dims=offset_dims)
+    return gather(operand, indices, numbers, slice_sizes, **params), 0
 
 
 # ----------------------------------------------------------------------------------
@@ -286,10 +252,9 @@ def _gather_lowering(
     *,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Any,
-    unique_indices: bool,
-    indices_are_sorted: bool,
     mode: GatherScatterMode,
     fill_value: Any,
+    **promises: Any,
 ) -> Any:
     operand_aval, indices_aval = ctx.avals_in
     (out_aval,) = ctx.avals_out
@@ -304,15 +269,9 @@ def _gather_lowering(
         ctx = ctx.replace(avals_in=[physical, indices_aval], avals_out=[out_physical])
         out_aval = out_physical
     if mode is GatherScatterMode.FILL_OR_DROP:
-        return ctx.lower_fun(
-            _gather_or_fill,
-            operand,
-            indices,
-            numbers=numbers,
-            slice_sizes=slice_sizes,
-            indices_are_sorted=indices_are_sorted,
-            fill_value=fill_value,
-        )
+        params = {"numbers": numbers, "slice_sizes": slice_sizes, **promises}
+        params["fill_value"] = fill_value
+        return ctx.lower_fun(_gather_or_fill, operand, indices, **params)
     if mode is GatherScatterMode.ONE_HOT:
         raise ValueError(
             'gather has no mode "one_hot": use `x.at[i].get(mode="one_hot")`, which '
@@ -320,19 +279,14 @@ def _gather_lowering(
         )
     if not out_aval.size:
         return ctx.full_like(0, out_aval)
+    attribute = hlo.stablehlo.GatherDimensionNumbers.get(
+        index_vector_dim=indices_aval.ndim - 1,
+        **{name: list(axes) for name, axes in numbers._asdict().items()},
+    )
+    is_sorted = hlo.ir.BoolAttr.get(promises["indices_are_sorted"])
+    sizes = hlo.int_array(slice_sizes)
     return hlo.stablehlo.gather(
-        operand,
-        indices,
-        hlo.stablehlo.GatherDimensionNumbers.get(
-            offset_dims=list(numbers.offset_dims),
-            collapsed_slice_dims=list(numbers.collapsed_slice_dims),
-            operand_batching_dims=list(numbers.operand_batching_dims),
-            start_indices_batching_dims=list(numbers.start_indices_batching_dims),
-            start_index_map=list(numbers.start_index_map),
-            index_vector_dim=indices_aval.ndim - 1,
-        ),
-        hlo.int_array(slice_sizes),
-        indices_are_sorted=hlo.ir.BoolAttr.get(indices_are_sorted),
+        operand, indices, attribute, sizes, indices_are_sorted=is_sorted
     )
 
 
@@ -342,8 +296,9 @@ def _gather_or_fill(
     *,
     numbers: GatherDimensionNumbers,
     slice_sizes: Any,
-    indices_are_sorted: bool,
     fill_value: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
 ) -> Any:
     """Read without checks, then put the fill value where a block did not fit."""
     shape = shaping.shape_of(operand)
@@ -358,12 +313,7 @@ def _gather_or_fill(
     )
     fits = reductions.reduce_and(fits, [batch_rank])
     out = gather(
-        operand,
-        indices,
-        numbers,
-        slice_sizes,
-        indices_are_sorted=indices_are_sorted,
-        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+        operand, indices, numbers, slice_sizes, indices_are_sorted=indices_are_sorted
     )
     out_shape = shaping.shape_of(out)
     batch_axes = [a for a in range(len(out_shape)) if a not in numbers.offset_dims]

@@ -63,13 +63,8 @@ def _scatter_shape(
     window = numbers.update_window_dims
     inserted = numbers.inserted_window_dims
     batching = numbers.operand_batching_dims
-    check_index_vectors(
-        "scatter",
-        "scatter_dims_to_operand_dims",
-        operand,
-        indices,
-        numbers.scatter_dims_to_operand_dims,
-    )
+    own = "scatter_dims_to_operand_dims"
+    check_index_vectors("scatter", own, operand, indices, getattr(numbers, own))
     rank = indices.ndim - 1 + len(window)
     if updates.ndim != rank:
         raise TypeError(
@@ -81,14 +76,8 @@ def _scatter_shape(
     check_axes("scatter", "operand_batching_dims", batching, operand.ndim)
     for field in ("inserted_window_dims", "scatter_dims_to_operand_dims"):
         check_disjoint("scatter", field, "operand_batching_dims", numbers)
-    check_batching(
-        "scatter",
-        "scatter_indices_batching_dims",
-        operand,
-        indices,
-        batching,
-        numbers.scatter_indices_batching_dims,
-    )
+    own = "scatter_indices_batching_dims"
+    check_batching("scatter", own, operand, indices, batching, getattr(numbers, own))
     if operand.ndim != len(window) + len(inserted) + len(batching):
         raise TypeError(
             "Every axis of the operand of a scatter is in exactly one of "

@@ -50,14 +50,16 @@ scatter_sub_p = scatter_primitive("scatter-sub", np.subtract)
 def _read_back(ct: Any, indices: Any, updates: Any, numbers: Any, mode: Any) -> Any:
     """The cotangent's blocks where the updates were written; 0 for dropped ones."""
     shape = updates.shape if is_linear(updates) else shaping.shape_of(updates)
-    return gathering.gather(
-        ct,
-        indices,
-        mirror(numbers),
-        block_shape(get_aval(ct).ndim, shape, numbers),
-        mode=mode,
-        fill_value=0,
-    )
+    block = block_shape(get_aval(ct).ndim, shape, numbers)
+    options = {"mode": mode, "fill_value": 0}
+    return gathering.gather(ct, indices, mirror(numbers), block, **options)
+
+
+def _promises(params: dict[str, Any]) -> dict[str, Any]:
+    """Of the parameters of a primitive, those that its function takes as keywords."""
+    return {
+        key: params[key] for key in ("indices_are_sorted", "unique_indices", "mode")
+    }
 
 
 def _def_linear_scatter(primitive: Primitive) -> None:
@@ -73,20 +75,14 @@ def _def_linear_scatter(primitive: Primitive) -> None:
         return out, tangent
 
     def transpose(
-        ct: Any,
-        operand: Any,
-        indices: Any,
-        updates: Any,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        mode: Any,
-        **_: Any,
+        ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
     ) -> list:
         if type(ct) is Zero:
             return [None, None, None]
         updates_ct = None
         if is_linear(updates):
-            updates_ct = _read_back(ct, indices, updates, dimension_numbers, mode)
+            numbers, mode = params["dimension_numbers"], params["mode"]
+            updates_ct = _read_back(ct, indices, updates, numbers, mode)
             if primitive is scatter_sub_p:
                 updates_ct = elementwise.neg(updates_ct)
         return [ct if is_linear(operand) else None, None, updates_ct]
@@ -115,27 +111,11 @@ def _check_unique(unique_indices: bool) -> None:
 
 
 def _scatter_mul_jvp_updates(
-    t: Any,
-    operand: Any,
-    indices: Any,
-    updates: Any,
-    *,
-    dimension_numbers: Any,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: Any,
-    **_: Any,
+    t: Any, operand: Any, indices: Any, updates: Any, **params: Any
 ) -> Any:
-    _check_unique(unique_indices)
-    spread = scatter_add(
-        shaping.full_like(operand, 0),
-        indices,
-        t,
-        dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=mode,
-    )
+    _check_unique(params["unique_indices"])
+    zeros, numbers = shaping.full_like(operand, 0), params["dimension_numbers"]
+    spread = scatter_add(zeros, indices, t, numbers, **_promises(params))
     return elementwise.mul(operand, spread)
 
 
@@ -150,34 +130,18 @@ scatter_mul_p.def_jvp(
 
 @scatter_mul_p.def_transpose
 def _scatter_mul_transpose(
-    ct: Any,
-    operand: Any,
-    indices: Any,
-    updates: Any,
-    *,
-    dimension_numbers: Any,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: Any,
-    **_: Any,
+    ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
 ) -> list:
     if type(ct) is Zero:
         return [None, None, None]
     operand_ct = updates_ct = None
+    numbers = params["dimension_numbers"]
     if is_linear(operand):
-        operand_ct = scatter_mul(
-            ct,
-            indices,
-            updates,
-            dimension_numbers,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-        )
+        operand_ct = scatter_mul(ct, indices, updates, numbers, **_promises(params))
     if is_linear(updates):
-        _check_unique(unique_indices)
+        _check_unique(params["unique_indices"])
         product = elementwise.mul(ct, operand)
-        updates_ct = _read_back(product, indices, updates, dimension_numbers, mode)
+        updates_ct = _read_back(product, indices, updates, numbers, params["mode"])
     return [operand_ct, None, updates_ct]
 
 
@@ -245,16 +209,8 @@ def _def_extremal_jvp(primitive: Primitive) -> None:
             elementwise.mul(read(operand_tangent), operand_weight),
             elementwise.mul(updates_tangent, updates_weight),
         )
-        tangent = scatter_add(
-            operand_tangent,
-            indices,
-            change,
-            numbers,
-            indices_are_sorted=params["indices_are_sorted"],
-            unique_indices=params["unique_indices"],
-            mode=params["mode"],
-        )
-        return out, tangent
+        promises = _promises(params)
+        return out, scatter_add(operand_tangent, indices, change, numbers, **promises)
 
     primitive.def_jvp_rule(jvp)
     primitive.without("transpose", "its jvp is written with gather and scatter_add")
@@ -279,7 +235,6 @@ def _scatter_jvp(
     *,
     update_jaxpr: Any,
     dimension_numbers: Any,
-    unique_indices: bool,
     **params: Any,
 ) -> Any:
     """Linear when no index is repeated; else the winners are found first."""
@@ -293,31 +248,20 @@ def _scatter_jvp(
     numbers = dimension_numbers
 
     def write(operand: Any, updates: Any) -> Any:
-        return scatter_p.bind(
-            operand,
-            indices,
-            updates,
-            update_jaxpr=None,
-            dimension_numbers=numbers,
-            unique_indices=unique_indices,
-            **params,
-        )
+        options = {"update_jaxpr": None, "dimension_numbers": numbers, **params}
+        return scatter_p.bind(operand, indices, updates, **options)
 
     if type(operand_tangent) is Zero and type(updates_tangent) is Zero:
         out = write(operand, updates)
         return out, zero_tangent_of(out)
     operand_tangent = instantiate(operand_tangent)
     updates_tangent = instantiate(updates_tangent)
-    if unique_indices:
+    if params["unique_indices"]:
         return write(operand, updates), write(operand_tangent, updates_tangent)
 
     # Number the blocks from 1 on, scatter the numbers, and read back whose number
     # stayed. Then only winners write, only unwritten entries stay, and both add up.
-    options = {
-        "indices_are_sorted": params["indices_are_sorted"],
-        "unique_indices": unique_indices,
-        "mode": params["mode"],
-    }
+    options = _promises(params)
     shape = shaping.shape_of(updates)
     numbers_shape = [
         1 if axis in numbers.update_window_dims else size
@@ -334,12 +278,8 @@ def _scatter_jvp(
     stayed = scatter(
         shaping.full(operand_shape, 0, dtype), indices, own, numbers, **options
     )
-    seen = gathering.gather(
-        stayed,
-        indices,
-        mirror(numbers),
-        block_shape(len(operand_shape), shape, numbers),
-    )
+    block = block_shape(len(operand_shape), shape, numbers)
+    seen = gathering.gather(stayed, indices, mirror(numbers), block)
 
     def unwritten(x: Any) -> Any:
         free = comparing.eq(stayed, shaping.full_like(stayed, 0))
@@ -358,37 +298,22 @@ def _scatter_jvp(
 
 @scatter_p.def_transpose
 def _scatter_transpose(
-    ct: Any,
-    operand: Any,
-    indices: Any,
-    updates: Any,
-    *,
-    dimension_numbers: Any,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: Any,
-    **_: Any,
+    ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
 ) -> list:
-    if not unique_indices:
+    if not params["unique_indices"]:
         raise NotImplementedError(
             "scatter transpose is only implemented where unique_indices=True"
         )
     if type(ct) is Zero:
         return [None, None, None]
     operand_ct = updates_ct = None
+    numbers = params["dimension_numbers"]
     if is_linear(operand):
         shape = updates.shape if is_linear(updates) else shaping.shape_of(updates)
-        operand_ct = scatter(
-            ct,
-            indices,
-            shaping.full(shape, 0, get_aval(ct).dtype),
-            dimension_numbers,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=True,
-            mode=mode,
-        )
+        zeros = shaping.full(shape, 0, get_aval(ct).dtype)
+        operand_ct = scatter(ct, indices, zeros, numbers, **_promises(params))
     if is_linear(updates):
-        updates_ct = _read_back(ct, indices, updates, dimension_numbers, mode)
+        updates_ct = _read_back(ct, indices, updates, numbers, params["mode"])
     return [operand_ct, None, updates_ct]
 
 
@@ -400,18 +325,14 @@ def _scatter_transpose(
 def _bind(
     primitive: Primitive,
     program: tuple[Jaxpr | None, tuple],
-    operand: Any,
-    indices: Any,
-    updates: Any,
+    args: tuple[Any, Any, Any],
     dimension_numbers: ScatterDimensionNumbers,
+    mode: Any,
     indices_are_sorted: bool,
     unique_indices: bool,
-    mode: Any,
 ) -> Any:
     return primitive.bind(
-        operand,
-        indices,
-        updates,
+        *args,
         update_jaxpr=program[0],
         update_consts=program[1],
         dimension_numbers=dimension_numbers,
@@ -451,17 +372,9 @@ def scatter(
       TypeError: when shapes, dtypes and dimension numbers do not fit.
       ValueError: when the indices are no integers, or for an unknown mode.
     """
-    return _bind(
-        scatter_p,
-        (None, ()),
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    args = (operand, scatter_indices, updates)
+    promises = (indices_are_sorted, unique_indices)
+    return _bind(scatter_p, (None, ()), args, dimension_numbers, mode, *promises)
 
 
 def _arithmetic(primitive: Primitive, combine: Callable, first_line: str) -> Callable:
@@ -477,18 +390,10 @@ def _arithmetic(primitive: Primitive, combine: Callable, first_line: str) -> Cal
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
     ) -> Any:
-        aval = ShapedArray((), dtypes.dtype(operand))
-        return _bind(
-            primitive,
-            update_program(combine, aval),
-            operand,
-            scatter_indices,
-            updates,
-            dimension_numbers,
-            indices_are_sorted,
-            unique_indices,
-            mode,
-        )
+        program = update_program(combine, ShapedArray((), dtypes.dtype(operand)))
+        args = (operand, scatter_indices, updates)
+        promises = (indices_are_sorted, unique_indices)
+        return _bind(primitive, program, args, dimension_numbers, mode, *promises)
 
     function.__name__ = function.__qualname__ = primitive.name.replace("-", "_")
     function.__doc__ = (
@@ -529,15 +434,9 @@ def _lower_by_parts(primitive: Primitive, function: Callable) -> None:
     """CUDA has no atomic sum of two float64s: sum real and imaginary parts apart."""
     whole = primitive.lowerings[None]
 
-    def apart(
-        operand: Any,
-        indices: Any,
-        updates: Any,
-        *,
-        update_jaxpr: Any,
-        update_consts: Any,
-        **params: Any,
-    ) -> Any:
+    def apart(operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
+        del params["update_jaxpr"], params["update_consts"]
+
         def of(part: Callable) -> Any:
             return function(part(operand), indices, part(updates), **params)
 
@@ -584,14 +483,6 @@ def scatter_apply(
     program = update_program(
         lambda old, _: func(old), aval.update(shape=(), sharding=None), func
     )
-    return _bind(
-        scatter_p,
-        program,
-        operand,
-        scatter_indices,
-        unused,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-    )
+    args = (operand, scatter_indices, unused)
+    promises = (indices_are_sorted, unique_indices)
+    return _bind(scatter_p, program, args, dimension_numbers, mode, *promises)
