@@ -96,13 +96,9 @@ def _conv_shape(
         )
     lhs_shape = [lhs.shape[d] for d in lhs_spec]
     rhs_shape = [rhs.shape[d] for d in rhs_spec]
-    shape = conv_shape_tuple(
-        [*lhs_shape[:2], *dilated_shape(lhs_shape[2:], lhs_dilation)],
-        [*rhs_shape[:2], *dilated_shape(rhs_shape[2:], rhs_dilation)],
-        window_strides,
-        padding,
-        batch_group_count,
-    )
+    image = [*lhs_shape[:2], *dilated_shape(lhs_shape[2:], lhs_dilation)]
+    kernel = [*rhs_shape[:2], *dilated_shape(rhs_shape[2:], rhs_dilation)]
+    shape = conv_shape_tuple(image, kernel, window_strides, padding, batch_group_count)
     return tuple(shape[list(out_spec).index(d)] for d in range(lhs.ndim))
 
 
@@ -214,41 +210,26 @@ def _axis_out_of(source: int, size: int, x: Any) -> Any:
 
 
 def transposed_pads(
-    in_shape: Sequence[int],
-    window: Sequence[int],
-    strides: Sequence[int],
-    out_shape: Sequence[int],
-    padding: Pads,
-    lhs_dilation: Sequence[int],
-    rhs_dilation: Sequence[int],
+    spread: Sequence[int], window: Sequence[int], out: Sequence[int], padding: Pads
 ) -> tuple[tuple[int, int], ...]:
-    """The padding with which a cotangent gives back windows' inputs."""
-    spread = dilated_shape(in_shape, lhs_dilation)
-    kernel = dilated_shape(window, rhs_dilation)
-    out = dilated_shape(out_shape, strides)
+    """The padding with which a cotangent gives back windows' inputs.
+
+    `spread`, `window` and `out` are sizes with their dilations, of `out` the strides.
+    """
     pads = []
-    for size, width, length, (low, _) in zip(spread, kernel, out, padding):
+    for size, width, length, (low, _) in zip(spread, window, out, padding):
         before = width - low - 1
         pads.append((before, size + width - 1 - length - before))
     return tuple(pads)
 
 
 def _kernel_pads(
-    in_shape: Sequence[int],
-    window: Sequence[int],
-    strides: Sequence[int],
-    out_shape: Sequence[int],
-    padding: Pads,
-    lhs_dilation: Sequence[int],
-    rhs_dilation: Sequence[int],
+    spread: Sequence[int], window: Sequence[int], out: Sequence[int], padding: Pads
 ) -> tuple[tuple[int, int], ...]:
     """The padding with which image and cotangent give the kernel's cotangent."""
-    spread = dilated_shape(in_shape, lhs_dilation)
-    kernel = dilated_shape(window, rhs_dilation)
-    out = dilated_shape(out_shape, strides)
     return tuple(
         (low, length - size + width - low - 1)
-        for size, width, length, (low, _) in zip(spread, kernel, out, padding)
+        for size, width, length, (low, _) in zip(spread, window, out, padding)
     )
 
 
@@ -263,79 +244,67 @@ def _sizes(x: Any, spec: Sequence[int]) -> list[int]:
     return [shape[d] for d in _spatial(spec)]
 
 
-def _transpose_image(
-    ct: Any, lhs: Any, rhs: Any, *, window_strides, padding, lhs_dilation, rhs_dilation,
-    dimension_numbers, feature_group_count, batch_group_count, **rest: Any,
-) -> Any:  # fmt: skip
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    pads = transposed_pads(
-        _sizes(lhs, lhs_spec),
-        _sizes(rhs, rhs_spec),
-        window_strides,
-        _sizes(ct, out_spec),
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-    )
-    groups = max(feature_group_count, batch_group_count)
+def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> list[Any]:
+    """The sizes in space of image, kernel and result, with their dilations."""
+    factors = (params["lhs_dilation"], params["rhs_dilation"], params["window_strides"])
+    return [
+        dilated_shape(_sizes(x, spec), factor)
+        for x, spec, factor in zip((lhs, rhs, ct), params["dimension_numbers"], factors)
+    ]
+
+
+def _transpose_image(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    batches = params["batch_group_count"]
+    groups = max(params["feature_group_count"], batches)
+    changed = {
+        "window_strides": params["lhs_dilation"],
+        "padding": transposed_pads(
+            *_spread_sizes(ct, lhs, rhs, params), params["padding"]
+        ),
+        "lhs_dilation": params["window_strides"],
+        "dimension_numbers": ConvDimensionNumbers(
+            out_spec, _swapped(rhs_spec), lhs_spec
+        ),
+        "feature_group_count": groups,
+        "batch_group_count": 1,
+        "out_sharding": None,
+    }
     if groups > 1:
         # The groups move from the kernel's output features to its input features.
         rhs = _axis_into(
             rhs_spec[0], rhs_spec[1], _axis_out_of(rhs_spec[0], groups, rhs)
         )
     reversed_kernel = shaping.rev(rhs, _spatial(rhs_spec))
-    out = conv_general_dilated(
-        ct,
-        _as_dtype(reversed_kernel, get_aval(ct).dtype),
-        window_strides=lhs_dilation,
-        padding=pads,
-        lhs_dilation=window_strides,
-        rhs_dilation=rhs_dilation,
-        dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec),
-        feature_group_count=groups,
-        batch_group_count=1,
-        precision=rest["precision"],
-        preferred_element_type=rest["preferred_element_type"],
-    )
+    kernel = _as_dtype(reversed_kernel, get_aval(ct).dtype)
+    out = conv_general_dilated(ct, kernel, **(params | changed))
     out = _as_dtype(out, lhs.aval.dtype)
-    if batch_group_count > 1:
-        out = _axis_out_of(lhs_spec[1], batch_group_count, out)
+    if batches > 1:
+        out = _axis_out_of(lhs_spec[1], batches, out)
         out = _axis_into(lhs_spec[1], lhs_spec[0], out)
     return out
 
 
-def _transpose_kernel(
-    ct: Any, lhs: Any, rhs: Any, *, window_strides, padding, lhs_dilation, rhs_dilation,
-    dimension_numbers, feature_group_count, batch_group_count, **rest: Any,
-) -> Any:  # fmt: skip
+def _transpose_kernel(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     if get_aval(ct).size == 0:
         return None
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    pads = _kernel_pads(
-        _sizes(lhs, lhs_spec),
-        _sizes(rhs, rhs_spec),
-        window_strides,
-        _sizes(ct, out_spec),
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-    )
-    out = conv_general_dilated(
-        _as_dtype(lhs, get_aval(ct).dtype),
-        ct,
-        window_strides=rhs_dilation,
-        padding=pads,
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=window_strides,
-        dimension_numbers=ConvDimensionNumbers(
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    changed = {
+        "window_strides": params["rhs_dilation"],
+        "padding": _kernel_pads(
+            *_spread_sizes(ct, lhs, rhs, params), params["padding"]
+        ),
+        "rhs_dilation": params["window_strides"],
+        "dimension_numbers": ConvDimensionNumbers(
             _swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec)
         ),
         # Groups of features become groups of the batch, and the other way round.
-        feature_group_count=batch_group_count,
-        batch_group_count=feature_group_count,
-        precision=rest["precision"],
-        preferred_element_type=rest["preferred_element_type"],
-    )
+        "feature_group_count": params["batch_group_count"],
+        "batch_group_count": params["feature_group_count"],
+        "out_sharding": None,
+    }
+    image = _as_dtype(lhs, get_aval(ct).dtype)
+    out = conv_general_dilated(image, ct, **(params | changed))
     return _as_dtype(out, rhs.aval.dtype)
 
 
@@ -533,14 +502,8 @@ def conv(
     preferred_element_type: Any = None,
 ) -> Any:
     """`conv_general_dilated` with a named padding and nothing dilated."""
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return conv_general_dilated(lhs, rhs, window_strides, padding, **types)
 
 
 def conv_with_general_padding(
@@ -554,16 +517,9 @@ def conv_with_general_padding(
     preferred_element_type: Any = None,
 ) -> Any:
     """`conv_general_dilated` with dimensions in the default order."""
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        window_strides,
-        padding,
-        lhs_dilation=lhs_dilation,
-        rhs_dilation=rhs_dilation,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    settings = (window_strides, padding, lhs_dilation, rhs_dilation)
+    return conv_general_dilated(lhs, rhs, *settings, **types)
 
 
 def _transpose_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
@@ -627,17 +583,9 @@ def conv_transpose(
         first, second = numbers.rhs_spec[:2]
         axes[first], axes[second] = axes[second], axes[first]
         rhs = shaping.transpose(rhs, tuple(axes))
-    return conv_general_dilated(
-        lhs,
-        rhs,
-        (1,) * (rank - 2),
-        padding,
-        strides,
-        rhs_dilation,
-        numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    settings = ((1,) * (rank - 2), padding, strides, rhs_dilation, numbers)
+    return conv_general_dilated(lhs, rhs, *settings, **types)
 
 
 def conv_general_dilated_patches(
@@ -672,15 +620,7 @@ def conv_general_dilated_patches(
     filters = np.eye(count, dtype=np.dtype(dtype)).reshape((count, 1, *shape))
     filters = np.tile(filters, (channels, 1) + (1,) * len(shape))
     filters = np.transpose(filters, np.argsort(rhs_spec))
-    return conv_general_dilated(
-        lhs,
-        filters,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        ConvDimensionNumbers(lhs_spec, rhs_spec, out_spec),
-        feature_group_count=channels,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    numbers = ConvDimensionNumbers(lhs_spec, rhs_spec, out_spec)
+    settings = (window_strides, padding, lhs_dilation, rhs_dilation, numbers, channels)
+    return conv_general_dilated(lhs, filters, *settings, **types)

@@ -195,23 +195,20 @@ def _ragged_dtype(
     lhs: ShapedArray,
     rhs: ShapedArray,
     group_sizes: ShapedArray,
-    *,
-    precision: Any,
-    preferred_element_type: Any,
-    **_: Any,
+    **params: Any,
 ) -> Any:
     if not dtypes.issubdtype(group_sizes.dtype, np.integer):
         raise TypeError(
             "ragged_dot_general requires that group_sizes.dtype is subtype of "
             f"np.integer, got {group_sizes.dtype}."
         )
-    return dot_general_dtype(
-        lhs,
-        rhs,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        name="lax.ragged_dot_general",
-    )
+    name = "lax.ragged_dot_general"
+    return dot_general_dtype(lhs, rhs, name=name, **_types_of(params))
+
+
+def _types_of(params: dict[str, Any]) -> dict[str, Any]:
+    """Of the parameters, those that are `dot_general`'s too."""
+    return {name: params[name] for name in ("precision", "preferred_element_type")}
 
 
 # ----------------------------------------------------------------------------------
@@ -254,10 +251,7 @@ def _ragged_meaning(
     group_sizes: np.ndarray,
     *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: Any,
-    group_offset: Any,
-    out_sharding: Any,
+    **params: Any,
 ) -> np.ndarray:
     def expand(x: np.ndarray, ragged: int, prefix: list[int]) -> np.ndarray:
         count = group_sizes.shape[-1]
@@ -279,13 +273,7 @@ def _ragged_meaning(
     lhs, rhs, numbers = _dense_operands(
         expand, lhs, rhs, ragged_dot_dimension_numbers, (lhs.ndim, rhs.ndim)
     )
-    return dot_general_meaning(
-        lhs,
-        rhs,
-        dimension_numbers=numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    return dot_general_meaning(lhs, rhs, dimension_numbers=numbers, **_types_of(params))
 
 
 ragged_dot_general_p = standard_primitive(
@@ -299,9 +287,7 @@ def _dense_product(
     group_sizes: Any,
     *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: Any,
-    **_: Any,
+    **params: Any,
 ) -> Any:
     sizes_aval = get_aval(group_sizes)
     count = sizes_aval.shape[-1]
@@ -325,13 +311,7 @@ def _dense_product(
     lhs, rhs, numbers = _dense_operands(
         expand, lhs, rhs, ragged_dot_dimension_numbers, ranks
     )
-    return dot_general(
-        lhs,
-        rhs,
-        numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    return dot_general(lhs, rhs, numbers, **_types_of(params))
 
 
 @ragged_dot_general_p.def_lowering
@@ -402,10 +382,7 @@ def _ragged_transpose(
     group_sizes: Any,
     *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: Any,
-    group_offset: Any,
-    out_sharding: Any,
+    **params: Any,
 ) -> list:
     """Each cotangent is a ragged product again, of ct and the other operand.
 
@@ -417,13 +394,8 @@ def _ragged_transpose(
     ct_first, numbers, axes = _transposed_numbers(
         is_linear(x), ranks, get_aval(group_sizes).ndim, ragged_dot_dimension_numbers
     )
-    out = ragged_dot_general(
-        *((ct, other) if ct_first else (other, ct)),
-        group_sizes,
-        numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    operands = (ct, other) if ct_first else (other, ct)
+    out = ragged_dot_general(*operands, group_sizes, numbers, **_types_of(params))
     out = shaping.transpose(out, tuple(axes.index(axis) for axis in range(len(axes))))
     if get_aval(out).dtype != target.dtype:
         out = casting.convert_element_type_to(out, target.dtype, target.aval.weak_type)
@@ -491,10 +463,7 @@ def _ragged_batch(
     dims: Any,
     *,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any,
-    preferred_element_type: Any,
-    group_offset: Any,
-    out_sharding: Any,
+    **params: Any,
 ) -> Any:
     """Mapped operands get a batch axis in front, and the sizes one list for each.
 
@@ -504,9 +473,7 @@ def _ragged_batch(
     size = axis_data.size
     lhs_rank = get_aval(args[0]).ndim - (dims[0] is not not_mapped)
     mode = _mode(lhs_rank, numbers)
-    lhs, rhs, group_sizes = (
-        batch_at_front(x, dim, size) for x, dim in zip(args, dims)
-    )
+    lhs, rhs, group_sizes = (batch_at_front(x, dim, size) for x, dim in zip(args, dims))
     (ragged,) = numbers.lhs_ragged_dimensions
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
     sizes_aval = get_aval(group_sizes)
@@ -526,14 +493,7 @@ def _ragged_batch(
         make_room(numbers.lhs_ragged_dimensions, 0),
         make_room(numbers.rhs_group_dimensions, 0),
     )
-    out = ragged_dot_general(
-        lhs,
-        rhs,
-        group_sizes,
-        new,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    out = ragged_dot_general(lhs, rhs, group_sizes, new, **_types_of(params))
     return out, int(mode is RaggedDotMode.RAGGED_CONTRACTING)
 
 
@@ -597,13 +557,5 @@ def ragged_dot(
     `group_sizes` [g] says how many rows each group has; rows after the last group are
     zero in the result [m, n]. Errors as `ragged_dot_general`.
     """
-    return ragged_dot_general(
-        lhs,
-        rhs,
-        group_sizes,
-        _basic_numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        group_offset=group_offset,
-        out_sharding=out_sharding,
-    )
+    settings = (precision, preferred_element_type, group_offset, out_sharding)
+    return ragged_dot_general(lhs, rhs, group_sizes, _basic_numbers, *settings)

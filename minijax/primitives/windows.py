@@ -77,33 +77,14 @@ def check_windows(
 
 
 def window_shape(
-    operand: ShapedArray,
-    *,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any,
-    window_dilation: Any,
-    **_: Any,
+    operand: ShapedArray, *, window_dimensions: Any, window_strides: Any, **params: Any
 ) -> tuple[int, ...]:
     """The shape rule of reductions over windows."""
-    check_windows(
-        "reduce_window",
-        operand,
-        window_dimensions,
-        window_strides,
-        base_dilation=base_dilation,
-        window_dilation=window_dilation,
-        padding=padding,
-    )
-    return reduce_window_shape_tuple(
-        operand.shape,
-        window_dimensions,
-        window_strides,
-        padding,
-        base_dilation,
-        window_dilation,
-    )
+    names = ("base_dilation", "window_dilation", "padding")
+    others = {name: params[name] for name in names}
+    window = (window_dimensions, window_strides)
+    check_windows("reduce_window", operand, *window, **others)
+    return reduce_window_shape_tuple(operand.shape, *window, **others)
 
 
 def windows_of(
@@ -202,26 +183,15 @@ reduce_window_sum_p = _window_reduction(
 def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
     """Each entry gets the cotangents of all windows it was in: a sum of windows."""
     strides, base = params["window_strides"], params["base_dilation"]
-    pads = transposed_pads(
-        x.shape,
-        params["window_dimensions"],
-        strides,
-        get_aval(ct).shape,
-        params["padding"],
-        base,
-        params["window_dilation"],
-    )
+    window = dilated_shape(params["window_dimensions"], params["window_dilation"])
+    out = dilated_shape(get_aval(ct).shape, strides)
+    pads = transposed_pads(dilated_shape(x.shape, base), window, out, params["padding"])
     config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
     spread = shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
-    result = reduce_window_sum_p.bind(
-        spread,
-        window_dimensions=params["window_dimensions"],
-        window_strides=base,
-        padding=((0, 0),) * x.ndim,
-        base_dilation=(1,) * x.ndim,
-        window_dilation=params["window_dilation"],
-    )
-    return [result]
+    params["window_strides"] = base
+    params["padding"] = ((0, 0),) * x.ndim
+    params["base_dilation"] = (1,) * x.ndim
+    return [reduce_window_sum_p.bind(spread, **params)]
 
 
 def_linear(reduce_window_sum_p, _sum_transpose)
@@ -303,14 +273,8 @@ def _gather_transpose(ct: Any, t: Any, x: Any, *, select_prim: Any, **params: An
     if spread:
         edge = scalar_like(get_aval(x), _neutral_of(select_prim, get_aval(x).dtype))
         x = shaping.pad(x, edge, tuple((0, 0, step - 1) for step in base))
-    out = select_and_scatter_add(
-        ct,
-        x,
-        select_prim,
-        params["window_dimensions"],
-        params["window_strides"],
-        params["padding"],
-    )
+    names = ("window_dimensions", "window_strides", "padding")
+    out = select_and_scatter_add(ct, x, select_prim, *(params[n] for n in names))
     if spread:
         out = slicing.slice(out, (0,) * t.ndim, get_aval(out).shape, base)
     return [out, None]
@@ -355,11 +319,8 @@ def _scatter_meaning(
     padding: Any,
 ) -> np.ndarray:
     best = np.argmax if select_prim is comparing.ge_p else np.argmin
-    padded = np.pad(
-        operand,
-        list(padding),
-        constant_values=_neutral_of(select_prim, operand.dtype),
-    )
+    edge = _neutral_of(select_prim, operand.dtype)
+    padded = np.pad(operand, list(padding), constant_values=edge)
     out = np.zeros(padded.shape, source.dtype)
     for place in np.ndindex(*source.shape):
         corner = [p * step for p, step in zip(place, window_strides)]
