@@ -105,15 +105,9 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
         return ShapedArray(shape, x.dtype, x.weak_type), _effects(axes)
 
     @primitive.def_batch
-    def batch(
-        axis_data: AxisData,
-        args: Any,
-        dims: Any,
-        *,
-        axes: tuple,
-        axis_index_groups: Any,
-    ) -> tuple:
+    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
         (x,), (dim,) = args, dims
+        axes, axis_index_groups = params["axes"], params["axis_index_groups"]
         if axis_data.name not in axes:
             moved = tuple(
                 axis + (axis >= dim) if isinstance(axis, int) else axis for axis in axes
@@ -333,12 +327,8 @@ def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primiti
 
 def _shifted(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters for an operand with a new first axis."""
-    positions = (
-        "all_gather_dimension",
-        "scatter_dimension",
-        "split_axis",
-        "concat_axis",
-    )
+    positions = ("all_gather_dimension", "scatter_dimension")
+    positions += ("split_axis", "concat_axis")
     return {k: v + 1 if k in positions else v for k, v in params.items()}
 
 
@@ -444,29 +434,24 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
 
 
 def _all_gather_batch(
-    x: Any,
-    dim: int | None,
-    axis_data: AxisData,
-    *,
-    all_gather_dimension: int,
-    tiled: bool,
-    **_,
+    x: Any, dim: int | None, axis_data: AxisData, **params: Any
 ) -> tuple:
-    x = match_axis(axis_data.size, x, dim, all_gather_dimension)
-    return _joined(x, all_gather_dimension) if tiled else x, not_mapped
+    axis = params["all_gather_dimension"]
+    x = match_axis(axis_data.size, x, dim, axis)
+    return _joined(x, axis) if params["tiled"] else x, not_mapped
+
+
+def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Parameters for the transpose, which calls one of them by another name."""
+    return {new if name == old else name: value for name, value in params.items()}
 
 
 all_gather_p = _exchange("all_gather", _all_gather_type, _all_gather_batch)
 def_linear(
     all_gather_p,
-    lambda ct, x, axis_name, all_gather_dimension, axis_index_groups, axis_size, tiled: [  # noqa: E501
+    lambda ct, x, **params: [
         reduce_scatter_p.bind(
-            ct,
-            axis_name=axis_name,
-            scatter_dimension=all_gather_dimension,
-            axis_index_groups=axis_index_groups,
-            axis_size=axis_size,
-            tiled=tiled,
+            ct, **_renamed(params, "all_gather_dimension", "scatter_dimension")
         )
     ],
 )
@@ -521,21 +506,14 @@ def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled,
 
 
 def _reduce_scatter_batch(
-    x: Any,
-    dim: int | None,
-    axis_data: AxisData,
-    *,
-    scatter_dimension: int,
-    tiled: bool,
-    **_,
+    x: Any, dim: int | None, axis_data: AxisData, **params: Any
 ) -> tuple:
+    axis = params["scatter_dimension"]
     if dim is not_mapped:
         total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
     else:
         total = reductions.reduce_sum(x, (dim,))
-    if not tiled:
-        return total, scatter_dimension
-    return _split(total, scatter_dimension, axis_data.size), scatter_dimension
+    return _split(total, axis, axis_data.size) if params["tiled"] else total, axis
 
 
 reduce_scatter_p: Primitive = _exchange(
@@ -543,14 +521,9 @@ reduce_scatter_p: Primitive = _exchange(
 )
 def_linear(
     reduce_scatter_p,
-    lambda ct, x, axis_name, scatter_dimension, axis_index_groups, axis_size, tiled: [
+    lambda ct, x, **params: [
         all_gather_p.bind(
-            ct,
-            axis_name=axis_name,
-            all_gather_dimension=scatter_dimension,
-            axis_index_groups=axis_index_groups,
-            axis_size=axis_size,
-            tiled=tiled,
+            ct, **_renamed(params, "scatter_dimension", "all_gather_dimension")
         )
     ],
 )
@@ -595,16 +568,11 @@ def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tile
 
 
 def _all_to_all_batch(
-    x: Any,
-    dim: int | None,
-    axis_data: AxisData,
-    *,
-    split_axis: int,
-    concat_axis: int,
-    **_,
+    x: Any, dim: int | None, axis_data: AxisData, **params: Any
 ) -> tuple:
     """Split one axis, exchange the pieces with the batch axis, join them in another."""
     size = axis_data.size
+    split_axis, concat_axis = params["split_axis"], params["concat_axis"]
     if dim is not_mapped:
         x, dim = broadcast_axis(x, size, 0), 0
     if split_axis != concat_axis:
@@ -635,15 +603,8 @@ def _joined(x: Any, axis: int) -> Any:
 all_to_all_p = _exchange("all_to_all", _all_to_all_type, _all_to_all_batch)
 def_linear(
     all_to_all_p,
-    lambda ct, x, axis_name, split_axis, concat_axis, axis_index_groups, tiled: [
-        all_to_all_p.bind(
-            ct,
-            axis_name=axis_name,
-            split_axis=concat_axis,
-            concat_axis=split_axis,
-            axis_index_groups=axis_index_groups,
-            tiled=tiled,
-        )
+    lambda ct, x, split_axis, concat_axis, **params: [
+        all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
     ],
 )
 

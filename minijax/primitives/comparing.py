@@ -211,18 +211,10 @@ def _high_words(x: Any, y: Any) -> Any:
     return np.array(product >> (8 * x.dtype.itemsize)).astype(x.dtype)
 
 
-for _primitive in (
-    not_p,
-    and_p,
-    or_p,
-    xor_p,
-    shift_left_p,
-    shift_right_arithmetic_p,
-    shift_right_logical_p,
-    population_count_p,
-    clz_p,
-    mulhi_p,
-):
+_shifts = (shift_left_p, shift_right_arithmetic_p, shift_right_logical_p)
+for _primitive in (not_p, and_p, or_p, xor_p, *_shifts):
+    def_zero_jvp(_primitive)
+for _primitive in (population_count_p, clz_p, mulhi_p):
     def_zero_jvp(_primitive)
 
 

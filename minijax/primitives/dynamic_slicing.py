@@ -200,17 +200,18 @@ def _dynamic_slice_batch(
     (x, *starts), (dim, *start_dims) = args, dims
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
-    return gathering.gather_p.batch(  # type: ignore[misc]
-        axis_data,
-        [x, indices],
-        [dim, indices_dim],
-        dimension_numbers=GatherDimensionNumbers(axes, (), axes),
-        slice_sizes=slice_sizes,
-        unique_indices=True,
-        indices_are_sorted=True,
-        mode=GatherScatterMode.CLIP,
-        fill_value=None,
-    )
+    params = {**_CLIPPED, "slice_sizes": slice_sizes, "fill_value": None}
+    params["dimension_numbers"] = GatherDimensionNumbers(axes, (), axes)
+    operands, dims = [x, indices], [dim, indices_dim]
+    return gathering.gather_p.batch(axis_data, operands, dims, **params)  # type: ignore
+
+
+# Slices of a batch are gathered and scattered with these.
+_CLIPPED = {
+    "unique_indices": True,
+    "indices_are_sorted": True,
+    "mode": GatherScatterMode.CLIP,
+}
 
 
 def _stacked_starts(axis_data: Any, starts: Any, dims: Any) -> tuple[Any, int | None]:
@@ -292,12 +293,8 @@ def dynamic_slice_in_dim(
     starts, sizes = [_zero_start(start_index)] * len(shape), [*shape]
     starts[axis] = start_index
     sizes[axis] = canonicalize_dim(slice_size)
-    return dynamic_slice(
-        operand,
-        starts,
-        sizes,
-        allow_negative_indices=_only_at(axis, len(shape), allow_negative_indices),
-    )
+    allowed = _only_at(axis, len(shape), allow_negative_indices)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=allowed)
 
 
 def _zero_start(start_index: Any) -> Any:
@@ -411,17 +408,10 @@ def _update_batch(axis_data: Any, args: Any, dims: Any) -> Any:
     (x, update, *starts), (dim, update_dim, *start_dims) = args, dims
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
-    return scattering.scatter_p.batch(  # type: ignore[misc]
-        axis_data,
-        [x, indices, update],
-        [dim, indices_dim, update_dim],
-        update_jaxpr=None,
-        update_consts=(),
-        dimension_numbers=ScatterDimensionNumbers(axes, (), axes),
-        indices_are_sorted=True,
-        unique_indices=True,
-        mode=GatherScatterMode.CLIP,
-    )
+    params = {**_CLIPPED, "update_jaxpr": None, "update_consts": ()}
+    params["dimension_numbers"] = ScatterDimensionNumbers(axes, (), axes)
+    operands, dims = [x, indices, update], [dim, indices_dim, update_dim]
+    return scattering.scatter_p.batch(axis_data, operands, dims, **params)  # type: ignore
 
 
 @dynamic_update_slice_p.def_lowering
@@ -472,12 +462,8 @@ def dynamic_update_slice_in_dim(
     axis = int(axis)
     starts = [_zero_start(start_index)] * rank
     starts[axis] = start_index
-    return dynamic_update_slice(
-        operand,
-        update,
-        starts,
-        allow_negative_indices=_only_at(axis, rank, allow_negative_indices),
-    )
+    allowed = _only_at(axis, rank, allow_negative_indices)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=allowed)
 
 
 def dynamic_update_index_in_dim(

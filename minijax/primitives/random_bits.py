@@ -90,11 +90,8 @@ rbg_prng_impl = PRNGImpl(
     name="rbg",
     tag="rbg",
 )
-unsafe_rbg_prng_impl = PRNGImpl(
-    key_shape=(4,),
-    seed=rbg.rbg_seed,
+unsafe_rbg_prng_impl = rbg_prng_impl._replace(
     split=rbg.unsafe_rbg_split,
-    random_bits=rbg.rbg_random_bits,
     fold_in=rbg.unsafe_rbg_fold_in,
     name="unsafe_rbg",
     tag="urbg",

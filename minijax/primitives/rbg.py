@@ -76,15 +76,8 @@ def rng_bit_generator(
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "rng_bit_generator")
     if dtype not in UINT_DTYPES.values():
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")
-    return tuple(
-        rng_bit_generator_p.bind(
-            key,
-            shape=shape,
-            dtype=dtype,
-            algorithm=algorithm,
-            out_sharding=out_sharding,
-        )
-    )
+    params = {"shape": shape, "dtype": dtype, "algorithm": algorithm}
+    return tuple(rng_bit_generator_p.bind(key, **params, out_sharding=out_sharding))
 
 
 def _generator_type(

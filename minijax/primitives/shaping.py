@@ -103,13 +103,7 @@ def_linear(reshape_p, _reshape_transpose)
 
 @reshape_p.def_batch
 def _reshape_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    new_sizes: Any,
-    dimensions: Any,
-    sharding: Any,
+    axis_data: Any, args: Any, dims: Any, *, new_sizes: Any, dimensions: Any, **_: Any
 ) -> Any:
     x = moveaxis(args[0], dims[0], 0)
     if dimensions is not None:

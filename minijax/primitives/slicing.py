@@ -117,17 +117,10 @@ rules.def_linear(slice_p, _slice_transpose)
 
 
 @slice_p.def_batch
-def _slice_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    start_indices: Any,
-    limit_indices: Any,
-    strides: Any,
-) -> Any:
+def _slice_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> Any:
     (x,), (dim,) = args, dims
-    starts, limits = [*start_indices], [*limit_indices]
+    starts, limits = [*params["start_indices"]], [*params["limit_indices"]]
+    strides = params["strides"]
     starts.insert(dim, 0)
     limits.insert(dim, axis_data.size)
     if strides is not None:

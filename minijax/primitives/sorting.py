@@ -95,13 +95,7 @@ def _take(x: Any, places: Any, axis: int, mode: Any = None) -> Any:
 
 @sort_p.def_batch
 def _sort_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    dimension: int,
-    is_stable: bool,
-    num_keys: int,
+    axis_data: Any, args: Any, dims: Any, *, dimension: int, **params: Any
 ) -> Any:
     mapped, dim = next((x, d) for x, d in zip(args, dims) if d is not None)
     shape = get_aval(mapped).shape
@@ -112,12 +106,7 @@ def _sort_batch(
         else rules.moveaxis(x, d, dim)
         for x, d in zip(args, dims)
     ]
-    out = sort_p.bind(
-        *operands,
-        dimension=dimension + (dim <= dimension),
-        is_stable=is_stable,
-        num_keys=num_keys,
-    )
+    out = sort_p.bind(*operands, dimension=dimension + (dim <= dimension), **params)
     return out, [dim] * len(out)
 
 
