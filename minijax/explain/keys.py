@@ -188,18 +188,17 @@ class _Follower:
                 inner = [p for p in jaxprs_in_params(eqn.params) if self.makes_keys(p)]
                 if inner:
                     held = [self.held(atom) for atom in eqn.invars]
-                    self.call(eqn, inner, held, sampler)
+                    self.call(eqn, inner, held, sampler, self.span_of(eqn))
             return
         if name == "random_seed":
             self.make(eqn, MAKES[name])
             return
+        span = self.span_of(eqn)
         held = [self.held(atom) for atom in eqn.invars]
         inner = list(jaxprs_in_params(eqn.params))
         if inner:
-            self.call(eqn, inner, held, sampler)
-            return
-        span = self.span_of(eqn)
-        if name in SPLITS:
+            self.call(eqn, inner, held, sampler, span)
+        elif name in SPLITS:
             self.split(eqn, held[0], span)
         elif name in USES:
             for handle in {h for one in held for h in one}:
@@ -223,13 +222,14 @@ class _Follower:
         inner: list[Jaxpr],
         held: list[list[Handle]],
         sampler: str,
+        span: Span | None,
     ) -> None:
         """Goes into a called program with the keys that it is given."""
         name = str(eqn.params.get("name", "")).lstrip("_")
         before = self.site
         if not sampler and name in SAMPLERS:
             sampler = name.removesuffix("_real")
-            self.site = self.span_of(eqn)
+            self.site = span
         for program in inner:
             # A loop's or a branch's operands come last: match from the end.
             count = min(len(program.invars), len(eqn.invars))
