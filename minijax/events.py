@@ -48,9 +48,10 @@ _warned: set[int] = set()
 
 def emit(name: str, /, **data: Any) -> None:
     """Tell every subscriber. One that raises is reported once and stays subscribed."""
+    alone = len(subscribers) == 1
     for callback in tuple(subscribers):
         try:
-            callback(name, dict(data))
+            callback(name, data if alone else dict(data))
         except Exception as error:
             if id(callback) not in _warned:
                 _warned.add(id(callback))

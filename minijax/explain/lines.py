@@ -19,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from minijax.config import state
+from minijax.explain.recording import once_a_code
 from minijax.numpy.ufunc_api import ufunc
 from minijax.pjit import JitFunction
 
@@ -68,7 +69,10 @@ class Tracing:
 
     def __init__(self, watcher: Watcher) -> None:
         self.watcher = watcher
-        self.kinds: dict[CodeType, int] = {}
+        # By the id of a function's code, which is kept so that the id stays its own:
+        # to hash a code object takes as long as all the rest.
+        self.kinds: dict[int, int] = {}
+        self.codes: list[CodeType] = []
         # Bound once: Python would make a new object at each mention.
         self.begin: Callable[..., Any] = self.on_call
         self.go_on: Callable[..., Any] = self.on_event()
@@ -86,13 +90,21 @@ class Tracing:
         # Frames that an exception keeps alive may end later.
         self.pause.__del__ = nothing
         sys.settrace(self.before)
+        # In a cycle, all that was recorded would wait for the garbage collector.
+        del self.begin, self.go_on
 
     def on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
         """Python begins a function."""
         code = frame.f_code
-        kind = self.kinds.get(code)
+        kind = self.kinds.get(id(code))
         if kind is None:
-            kind = self.kinds[code] = self.kind_of(code)
+            kind = self.kinds[id(code)] = self.kind_of(code)
+            self.codes.append(code)
+        if kind == OPERATION:
+            if self.guarded:
+                return None
+            sys.settrace(None)
+            return self.pause()
         if kind == OTHER:
             return None
         if kind == FOLLOWED:
@@ -137,7 +149,8 @@ class Tracing:
                 if frame.f_code.co_exceptiontable:
                     self.guarded -= 1
                 leaves(frame)
-            return go_on
+            # Python keeps a frame's function when that returns None. One that named
+            # itself here would be a cycle.
 
         return go_on
 
@@ -178,7 +191,7 @@ def is_own(holder: Any) -> bool:
     return code is not None and is_operation(code)
 
 
-@functools.lru_cache(maxsize=4096)
+@once_a_code
 def is_operation(code: CodeType) -> bool:
     """Whether nothing of the user's can run while a function runs."""
     if code.co_flags & PAUSES:
@@ -214,7 +227,8 @@ class Monitoring:
         self.watcher = watcher
         self.tool = tool
         self.monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
-        self.followed: set[CodeType] = set()
+        # By ids: to hash a code object, Python goes through all of its instructions.
+        self.followed: dict[int, CodeType] = {}
 
     def __enter__(self) -> None:
         monitoring, events = self.monitoring, self.monitoring.events
@@ -242,27 +256,29 @@ class Monitoring:
     def __exit__(self, *exception: Any) -> None:
         monitoring = self.monitoring
         monitoring.set_events(self.tool, 0)
-        for code in self.followed:
+        for code in self.followed.values():
             monitoring.set_local_events(self.tool, code, 0)
         for event in self.calls:
             monitoring.register_callback(self.tool, event, None)
         monitoring.free_tool_id(self.tool)
+        # In a cycle, all that was recorded would wait for the garbage collector.
+        self.calls.clear()
 
     def on_start(self, code: CodeType, offset: int) -> Any:
         """A function begins."""
         if threading.get_ident() != self.thread:
             return None
-        if code not in self.followed:
+        if id(code) not in self.followed:
             if not self.watcher.follows(code):
                 return self.monitoring.DISABLE
-            self.followed.add(code)
+            self.followed[id(code)] = code
             self.monitoring.set_local_events(self.tool, code, self.local)
         self.watcher.enters(sys._getframe(1))
         return None
 
     def on_resume(self, code: CodeType, *where: Any) -> None:
         """A generator goes on."""
-        if code in self.followed and threading.get_ident() == self.thread:
+        if id(code) in self.followed and threading.get_ident() == self.thread:
             frame = sys._getframe(1)
             self.watcher.enters(frame)
             if code.co_name == "<genexpr>":
@@ -276,5 +292,5 @@ class Monitoring:
 
     def on_end(self, code: CodeType, *what: Any) -> None:
         """A function ends or yields."""
-        if code in self.followed and threading.get_ident() == self.thread:
+        if id(code) in self.followed and threading.get_ident() == self.thread:
             self.watcher.leaves(sys._getframe(1))

@@ -12,6 +12,7 @@ texts that it points into, and steps, of which `telling` is the one to show firs
 from __future__ import annotations
 
 import dataclasses
+import functools
 import gzip
 import inspect
 import json
@@ -32,6 +33,7 @@ from minijax.backend import door
 
 SCHEMA = 1
 R = TypeVar("R", bound="Recording")
+T = TypeVar("T")
 
 
 @dataclass
@@ -197,14 +199,36 @@ def _built(kind: Any, value: Any) -> Any:
 
 # ---- sources ------------------------------------------------------------------------
 
+MOST_CODES = 4096
+
+
+def once_a_code(work_out: Callable[[types.CodeType], T]) -> Callable[..., T]:
+    """Decorator: what a function works out about a code object is kept.
+
+    By the identity of the code object. Those of two cells can be equal while their
+    sources are not; and to hash one, Python goes through all that is in it.
+    """
+    kept: dict[int, tuple[T, types.CodeType]] = {}
+
+    @functools.wraps(work_out)
+    def known(code: types.CodeType) -> T:
+        found = kept.get(id(code))
+        if found is None:
+            if len(kept) >= MOST_CODES:
+                kept.clear()
+            found = kept[id(code)] = (work_out(code), code)
+        return found[0]
+
+    return known
+
 
 class Sources:
     """Collects the source texts that a recording points into, each once."""
 
     def __init__(self) -> None:
         self.found: list[Source] = []
-        self.ids: dict[types.CodeType, int | None] = {}
-        self.texts: dict[types.CodeType, tuple[list[str], int]] = {}
+        # By the id of a function's code, which stands beside so that it stays its own.
+        self.ids: dict[int, tuple[int | None, types.CodeType]] = {}
         self.files: dict[str, list[tuple[int, int, int]]] = {}
 
     def add_function(self, function: Callable) -> int | None:
@@ -216,15 +240,16 @@ class Sources:
 
     def add_code(self, code: types.CodeType) -> int | None:
         """The id of the source of a function's code."""
-        if code in self.ids:
-            return self.ids[code]
+        found = self.ids.get(id(code))
+        if found is not None:
+            return found[0]
         number: int | None = None
-        lines, first = self.texts[code] = lines_of(code)
+        lines, first = lines_of(code)
         if lines:
             number = self.covering(code.co_filename, first, first + len(lines) - 1)
             if number is None:
                 number = self.add_lines(code.co_name, code.co_filename, first, lines)
-        self.ids[code] = number
+        self.ids[id(code)] = (number, code)
         return number
 
     def covering(self, file: str, first: int, last: int) -> int | None:
@@ -246,7 +271,7 @@ class Sources:
     def span(self, code: types.CodeType, instruction: int) -> Span | None:
         """The span of the expression that a frame's instruction belongs to."""
         number = self.add_code(code)
-        positions = _positions(code)
+        positions = positions_of(code)
         index = instruction // 2
         if number is None or not 0 <= index < len(positions):
             return None
@@ -288,6 +313,7 @@ class Sources:
         return len(text.encode()[:column].decode(errors="ignore"))
 
 
+@once_a_code
 def lines_of(code: types.CodeType) -> tuple[list[str], int]:
     """The lines of a function, or of a whole file or cell, and the first one's number.
 
@@ -305,14 +331,10 @@ def lines_of(code: types.CodeType) -> tuple[list[str], int]:
     return lines, max(first, 1)
 
 
-_positions_of: dict[types.CodeType, list[tuple]] = {}
-
-
-def _positions(code: types.CodeType) -> list[tuple]:
-    positions = _positions_of.get(code)
-    if positions is None:
-        positions = _positions_of[code] = list(code.co_positions())
-    return positions
+@once_a_code
+def positions_of(code: types.CodeType) -> list[tuple]:
+    """For each instruction: first line, last line, first column, last column."""
+    return list(code.co_positions())
 
 
 def span_text(sources: list[Source], span: Span | None) -> str:

@@ -8,16 +8,14 @@ which equation, and which lines ran in Python only and will not run again.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import inspect
 import io
-import textwrap
-import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -37,6 +35,7 @@ from minijax.explain.recording import (
     later,
     signature,
 )
+from minijax.explain.statements import Statements, is_plain_statement, statements_of
 from minijax.interpreters.partial_eval import DynamicJaxprTracer
 from minijax.pjit import JitFunction
 from minijax.tree_util import tree_leaves
@@ -56,11 +55,6 @@ class Name:
     text: str
     variable: str  # the name of the jaxpr's variable, "" if there is none
     traced: bool
-
-
-# What a name holds, as it is kept while a function is watched: a name that was put into
-# words, or a name with a simple value, or with the variable that a tracer stands for.
-Held = Name | tuple[str, Any]
 
 
 @dataclass
@@ -121,11 +115,11 @@ class _Frame:
     """A running function of the user."""
 
     source: int
-    statements: dict[int, int]
+    statements: Statements
     runs: dict[int, LineRuns]
     place: tuple[int, str]  # how many functions run around it, its name
     statement: int | None = None  # first line of the statement that runs
-    bound: int = 0  # equations written when it began
+    written: int = 0  # equations written when it began
 
 
 class _Watch:
@@ -140,25 +134,28 @@ class _Watch:
             function = function.__wrapped__
         self.function = function
         self.sources = Sources()
-        # Steps, and equations that are to be made steps; where each happened. In two
-        # lists: a pair for each would be one more object for the garbage collector.
+        # Steps, and equations that are to be made steps. What happens often is kept in
+        # flat lists: each object more is one for the garbage collector.
         self.happened: list[TraceStep | JaxprEqn] = []
-        self.places: list[tuple[int, str]] = []
-        self.named: dict[int, list[Held]] = {}  # what names hold since a step
+        self.told = 0  # how many of them are steps
+        # From which on they happened in another function: its depth, and its name.
+        self.places: list[tuple[int, tuple[int, str]]] = []
+        # Names, each with what it holds since the step of that number.
+        self.named: list[tuple[int, str, Any]] = []
         self.frames: dict[types.FrameType, _Frame] = {}
         self.stack: list[types.FrameType] = []
         self.place: tuple[int, str] = (0, "")
         self.lines: list[LineRuns] = []
         self.runs: dict[int, dict[int, LineRuns]] = {}  # by source and line
-        self.bound = 0
         self.outer: Any = None  # the trace that writes the result
+        # What the names of the function held when last asked, and that function.
         self.held: dict[str, Any] = {}
-        self.arguments: list[Held] = []
+        self.holder: types.FrameType | None = None
+        self.arguments: list[tuple[int, str, Any]] = []
         self.printed = io.StringIO()
         self.error: BaseException | None = None
-        self.statements: dict[types.CodeType, dict[int, int]] = {}
         self.followed: dict[str, bool] = {}
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.installed = code is not None and is_installed(code.co_filename)
 
@@ -182,6 +179,7 @@ class _Watch:
         while self.stack:  # those through which an exception went unseen
             self.leaves(self.stack[-1])
         self.held.clear()
+        self.holder = None
         if closed is None:
             return self.recording(None, {})
         # A global may hold something else by the time somebody looks.
@@ -206,44 +204,56 @@ class _Watch:
             followed = source_info.is_user_filename(file)
             followed = followed and (self.installed or not is_installed(file))
             self.followed[file] = followed
-        if not followed or self.sources.add_code(code) is None:
-            return False
-        self.statements[code] = statement_lines(*self.sources.texts[code])
-        return True
+        return followed and self.sources.add_code(code) is not None
 
     def enters(self, frame: types.FrameType) -> None:
         """A function of the user begins."""
         code = frame.f_code
-        number = self.sources.ids[code]
+        number = self.sources.add_code(code)
         assert number is not None
         depth = len(self.frames)
-        self.place = (depth, code.co_name)
-        runs = self.runs.setdefault(number, {})
+        self.moves((depth, code.co_name))
         self.frames[frame] = _Frame(
-            number, self.statements[code], runs, self.place, None, self.bound
+            number,
+            statements_of(code),
+            self.runs.setdefault(number, {}),
+            self.place,
+            None,
+            len(self.happened) - self.told,
         )
         self.stack.append(frame)
         if depth and not code.co_name.startswith("<"):
-            self.held = {}
-            names = self.changed_names(frame)
             span = self.span_at(number, code.co_firstlineno)
-            self.add("call", code.co_name, span, "", names)
+            self.add("call", code.co_name, span, "")
+            self.held = {}
+            self.note_names(frame, len(self.happened) - 1)
         elif not depth:
             self.held = {}
-            self.arguments = self.changed_names(frame)
+            before, self.named = self.named, []
+            self.note_names(frame, 0)
+            self.arguments, self.named = self.named, before
+        # A generator goes on in the middle of a statement, which has not begun here.
+        self.holder = None
+
+    def moves(self, place: tuple[int, str]) -> None:
+        """What happens from now on happens in another function."""
+        self.place = place
+        self.places.append((len(self.happened), place))
 
     def line(self, frame: types.FrameType, line: int) -> None:
         """Python begins a line of the user."""
         state = self.frames.get(frame)
         if state is None:
             return
-        table = state.statements
+        table = state.statements.of_line
         statement = table.get(line) if table else line
         if statement != state.statement:
             if state.statement is not None:
                 self.end_statement(frame, state, state.statement)
+            if statement is None:
+                self.holder = None  # what such a line changes is not known
             state.statement = statement
-            state.bound = self.bound
+            state.written = len(self.happened) - self.told
 
     def leaves(self, frame: types.FrameType) -> None:
         """A function of the user ends."""
@@ -254,7 +264,7 @@ class _Watch:
             self.end_statement(frame, state, state.statement)
         del self.frames[frame]
         self.stack.remove(frame)
-        self.place = self.frames[self.stack[-1]].place if self.stack else (0, "")
+        self.moves(self.frames[self.stack[-1]].place if self.stack else (0, ""))
 
     def end_statement(self, frame: types.FrameType, state: _Frame, line: int) -> None:
         """A statement is over: it wrote equations, or it was Python only."""
@@ -263,18 +273,20 @@ class _Watch:
             runs = state.runs[line] = LineRuns(state.source, line, 0, 0)
             self.lines.append(runs)
         runs.runs += 1
-        written = self.bound - state.bound
-        runs.equations += written
-        names = self.changed_names(frame)
-        if not written and runs.runs == 1 and not self.is_plain(runs):
-            span = self.span_at(state.source, line)
-            self.add("py", "py", span, "", names, state.place)
-        elif names and self.happened:
-            # What a statement assigned is there once its last equation is.
-            last = len(self.happened) - 1
-            before = self.named.get(last)
-            self.named[last] = names if before is None else before + names
-        state.statement = None
+        count = len(self.happened)
+        if count - self.told > state.written:
+            runs.equations += count - self.told - state.written
+        elif runs.runs == 1 and not self.is_plain(runs):
+            self.add("py", "py", self.span_at(state.source, line), "", state.place)
+            count += 1
+        # What a statement assigned is there once its last equation is.
+        if self.holder is frame:
+            names = state.statements.names
+            if names is not None:
+                shared = state.statements.shared
+                self.note_names(frame, count - 1, names.get(line, shared))
+                return
+        self.note_names(frame, count - 1)
 
     def span_at(self, number: int, line: int) -> Span:
         """The whole of a line, without its indentation."""
@@ -284,34 +296,43 @@ class _Watch:
         start = len(text) - len(text.lstrip())
         return Span(number, line, start, line, len(text))
 
-    def changed_names(self, frame: types.FrameType) -> list[Held]:
-        """The local names that hold something else than when last asked."""
-        changed: list[Held] = []
-        held = self.held
-        for name, value in frame.f_locals.items():
-            if held.get(name, NOTHING) is value:
+    def note_names(
+        self, frame: types.FrameType, step: int, names: Iterable[str] | None = None
+    ) -> None:
+        """Notes the local names that hold something else than when last asked.
+
+        `names` are those that can have changed; by default all.
+        """
+        held, named = self.held, self.named
+        now = frame.f_locals
+        if names is None:
+            names = list(now)
+            self.holder = frame
+        before = len(named)
+        for name in names:
+            value = now.get(name, NOTHING)
+            if value is NOTHING or held.get(name, NOTHING) is value:
                 continue
             held[name] = value
             kind = type(value)
             if kind is DynamicJaxprTracer:
-                changed.append((name, value.atom))
+                named.append((step, name, value.atom))
             elif kind in SIMPLE:
-                changed.append((name, value))
+                named.append((step, name, value))
             else:
                 told = described(name, value)
                 if told is not None:
-                    changed.append(told)
-        return changed if len(changed) <= MOST_NAMES else changed[-MOST_NAMES:]
+                    named.append((step, name, told))
+        if len(named) > before + MOST_NAMES:
+            del named[before:-MOST_NAMES]
 
     # ---- the trace -----------------------------------------------------------------
 
     def listen(self, name: str, data: dict[str, Any]) -> None:
         """The trace wrote an equation, or one began."""
         if name == "bind":
-            if threading.get_ident() == self.thread:
-                self.bound += 1
+            if get_ident() == self.thread:
                 self.happened.append(data["eqn"])
-                self.places.append(self.place)
         elif name == "trace.begin" and self.outer is None:
             self.outer = data["trace"]
 
@@ -321,15 +342,12 @@ class _Watch:
         label: str,
         span: Span | None,
         text: str,
-        names: list[Held],
         place: tuple[int, str] | None = None,
     ) -> None:
         """Adds a step that is no equation."""
         depth, function = place or self.place
-        if names:
-            self.named[len(self.happened)] = names
         self.happened.append(TraceStep(kind, label, span, None, depth, function, text))
-        self.places.append(self.place)
+        self.told += 1
 
     def note_printed(self, text: str) -> None:
         """The user's function printed something."""
@@ -341,7 +359,7 @@ class _Watch:
         span = None
         if frame is not None:
             span = self.sources.span(frame.f_code, frame.f_lasti)
-        self.add("print", "print", span, text, [])
+        self.add("print", "print", span, text)
 
     # ---- the result ----------------------------------------------------------------
 
@@ -353,10 +371,9 @@ class _Watch:
         recorder = Recorder(jaxpr)
         printed = recorder.recording()
 
-        def named(held: Held) -> Name:
-            if isinstance(held, Name):
-                return held
-            name, value = held
+        def named(name: str, value: Any) -> Name:
+            if isinstance(value, Name):
+                return value
             if type(value) in SIMPLE:
                 return Name(name, shortened(repr(value)), "", False)
             number = recorder.variable_ids.get(value) if type(value) is Var else None
@@ -364,18 +381,25 @@ class _Watch:
             return Name(name, value.aval.str_short(short_dtypes=True), variable, True)
 
         steps: list[TraceStep] = []
+        depth, function = 0, ""
+        places = iter([*self.places, (len(self.happened), (0, ""))])
+        moved, place = next(places)
         for position, step in enumerate(self.happened):
+            while moved <= position:
+                depth, function = place
+                moved, place = next(places)
             if not isinstance(step, TraceStep):
                 eqn = step
-                depth, function = self.places[position]
                 number = recorder.equation_ids.get(id(eqn))
                 span = self.sources.of_operation(eqn.source_info)
                 label = eqn.primitive.name
                 step = TraceStep(
                     "equation", label, span, number, depth, function, ""
                 )
-            step.names = [named(held) for held in self.named.get(position, ())]
             steps.append(step)
+        for position, name, value in self.named:
+            if position >= 0:  # else it is older than all steps
+                steps[position].names.append(named(name, value))
         message = ""
         if self.error is not None:
             message = self.note_error(steps)
@@ -402,7 +426,7 @@ class _Watch:
             steps=steps,
             lines=self.lines,
             jaxpr=printed,
-            arguments=[named(held) for held in self.arguments],
+            arguments=[named(name, value) for _, name, value in self.arguments],
             constants=constants,
             error=message,
         )
@@ -532,42 +556,3 @@ def shortened(text: str) -> str:
     """A text in at most `LONGEST_TEXT` letters, on one line."""
     text = " ".join(text.split())
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."
-
-
-def is_plain_statement(text: str) -> bool:
-    """Whether a statement hands on names only, or is a docstring."""
-    try:
-        (statement,) = ast.parse(text).body
-    except (SyntaxError, ValueError):
-        return text.startswith(('"""', "'''", "def ", "@"))
-    if isinstance(statement, ast.Expr):
-        return isinstance(statement.value, ast.Constant)
-    if isinstance(statement, ast.Return):
-        value = statement.value
-        parts = value.elts if isinstance(value, ast.Tuple) else [value]
-        return all(part is None or isinstance(part, ast.Name) for part in parts)
-    return isinstance(statement, (ast.FunctionDef, ast.Pass))
-
-
-def statement_lines(lines: list[str], first: int) -> dict[int, int]:
-    """For each line of a function, the first line of the statement it belongs to.
-
-    Empty where the source cannot be parsed alone, as for a lambda inside of a call;
-    then every line counts as its own statement.
-    """
-    try:
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except SyntaxError:
-        return {}
-    table: dict[int, int] = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.stmt):
-            continue
-        body = getattr(node, "body", None)
-        last = node.end_lineno or node.lineno
-        if body and isinstance(body, list) and isinstance(body[0], ast.stmt):
-            last = max(node.lineno, body[0].lineno - 1)
-        for line in range(node.lineno, last + 1):
-            # Inner statements are walked after the outer ones that contain them.
-            table[first + line - 1] = first + node.lineno - 1
-    return table

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.explain.recording import span_text
+from minijax.explain.statements import is_plain_statement
 from minijax.explain.trace import (
     LineRuns,
     Name,
     TraceRecording,
     TraceStep,
-    is_plain_statement,
     record_trace,
 )
 from minijax_widgets.code import CodePanes, code_panes, dedented, mark_of
