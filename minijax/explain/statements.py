@@ -37,6 +37,11 @@ class Statements:
     # Those that inner functions can change, at any time.
     shared: tuple[str, ...]
 
+    def changed_by(self, statement: int) -> tuple[str, ...] | None:
+        """The names that can have changed once a statement has run; None: any."""
+        names = self.names
+        return names.get(statement, self.shared) if names is not None else None
+
 
 @once_a_code
 def statements_of(code: CodeType) -> Statements:

@@ -12,8 +12,9 @@ import contextlib
 import functools
 import inspect
 import io
+import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Any
@@ -35,7 +36,7 @@ from minijax.explain.recording import (
     later,
     signature,
 )
-from minijax.explain.statements import Statements, is_plain_statement, statements_of
+from minijax.explain.statements import is_plain_statement, statements_of
 from minijax.interpreters.partial_eval import DynamicJaxprTracer
 from minijax.pjit import JitFunction
 from minijax.tree_util import tree_leaves
@@ -45,6 +46,10 @@ MOST_NAMES = 12
 NOTHING = object()
 # Values whose text can be made later, since nobody can change them.
 SIMPLE = frozenset((bool, bytes, complex, float, int, str, type(None)))
+
+# Whether a frame's `f_locals` shows what happens later: since Python 3.13 it looks into
+# the frame, before that it is a copy.
+LIVE = sys.version_info >= (3, 13)
 
 
 @dataclass
@@ -111,14 +116,23 @@ def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 
 @dataclass(slots=True)
+class _Statement:
+    """A statement of a function of the user, as its lines lead to it."""
+
+    line: int | None  # the first one; None for lines that belong to no statement
+    names: tuple[str, ...] | None  # what it can change; None: any name
+    runs: LineRuns | None = None  # once it has run
+
+
+@dataclass(slots=True)
 class _Frame:
     """A running function of the user."""
 
     source: int
-    statements: Statements
-    runs: dict[int, LineRuns]
+    lines: dict[int, _Statement]
     place: tuple[int, str]  # how many functions run around it, its name
-    statement: int | None = None  # first line of the statement that runs
+    locals: Mapping[str, Any]
+    statement: _Statement | None = None  # the one that runs
     written: int = 0  # equations written when it began
 
 
@@ -146,7 +160,9 @@ class _Watch:
         self.stack: list[types.FrameType] = []
         self.place: tuple[int, str] = (0, "")
         self.lines: list[LineRuns] = []
-        self.runs: dict[int, dict[int, LineRuns]] = {}  # by source and line
+        self.runs: dict[tuple[int, int], LineRuns] = {}  # by source and line
+        # By the id of a function's code, which `sources` keeps, and by line.
+        self.statements: dict[int, dict[int, _Statement]] = {}
         self.outer: Any = None  # the trace that writes the result
         # What the names of the function held when last asked, and that function.
         self.held: dict[str, Any] = {}
@@ -213,24 +229,18 @@ class _Watch:
         assert number is not None
         depth = len(self.frames)
         self.moves((depth, code.co_name))
-        self.frames[frame] = _Frame(
-            number,
-            statements_of(code),
-            self.runs.setdefault(number, {}),
-            self.place,
-            None,
-            len(self.happened) - self.told,
-        )
+        lines = self.statements.setdefault(id(code), {})
+        self.frames[frame] = _Frame(number, lines, self.place, frame.f_locals)
         self.stack.append(frame)
         if depth and not code.co_name.startswith("<"):
             span = self.span_at(number, code.co_firstlineno)
             self.add("call", code.co_name, span, "")
             self.held = {}
-            self.note_names(frame, len(self.happened) - 1)
+            self.note_names(frame.f_locals, len(self.happened) - 1)
         elif not depth:
             self.held = {}
             before, self.named = self.named, []
-            self.note_names(frame, 0)
+            self.note_names(frame.f_locals, 0)
             self.arguments, self.named = self.named, before
         # A generator goes on in the middle of a statement, which has not begun here.
         self.holder = None
@@ -245,15 +255,32 @@ class _Watch:
         state = self.frames.get(frame)
         if state is None:
             return
-        table = state.statements.of_line
-        statement = table.get(line) if table else line
-        if statement != state.statement:
-            if state.statement is not None:
-                self.end_statement(frame, state, state.statement)
-            if statement is None:
-                self.holder = None  # what such a line changes is not known
+        statement = state.lines.get(line)
+        if statement is None:
+            statement = self.new_statement(frame.f_code, state, line)
+        before = state.statement
+        if statement is not before:
+            if before is not None:
+                self.end_statement(frame, state, before)
             state.statement = statement
             state.written = len(self.happened) - self.told
+
+    def new_statement(
+        self, code: types.CodeType, state: _Frame, line: int
+    ) -> _Statement:
+        """The statement that a line belongs to which has not run before."""
+        known = statements_of(code)
+        first = known.of_line.get(line) if known.of_line else line
+        statement = None
+        if first is not None and first != line:
+            statement = state.lines.get(first)
+        if statement is None:
+            names = known.changed_by(first) if first is not None else None
+            statement = _Statement(first, names)
+            if first is not None:
+                state.lines[first] = statement
+        state.lines[line] = statement
+        return statement
 
     def leaves(self, frame: types.FrameType) -> None:
         """A function of the user ends."""
@@ -266,27 +293,40 @@ class _Watch:
         self.stack.remove(frame)
         self.moves(self.frames[self.stack[-1]].place if self.stack else (0, ""))
 
-    def end_statement(self, frame: types.FrameType, state: _Frame, line: int) -> None:
+    def end_statement(
+        self, frame: types.FrameType, state: _Frame, statement: _Statement
+    ) -> None:
         """A statement is over: it wrote equations, or it was Python only."""
-        runs = state.runs.get(line)
+        line = statement.line
+        if line is None:
+            self.holder = None  # what such a line changed is not known
+            return
+        runs = statement.runs
         if runs is None:
-            runs = state.runs[line] = LineRuns(state.source, line, 0, 0)
-            self.lines.append(runs)
+            runs = statement.runs = self.runs_of(state.source, line)
         runs.runs += 1
         count = len(self.happened)
-        if count - self.told > state.written:
-            runs.equations += count - self.told - state.written
+        written = count - self.told - state.written
+        if written:
+            runs.equations += written
         elif runs.runs == 1 and not self.is_plain(runs):
             self.add("py", "py", self.span_at(state.source, line), "", state.place)
             count += 1
         # What a statement assigned is there once its last equation is.
-        if self.holder is frame:
-            names = state.statements.names
-            if names is not None:
-                shared = state.statements.shared
-                self.note_names(frame, count - 1, names.get(line, shared))
-                return
-        self.note_names(frame, count - 1)
+        if self.holder is not frame:
+            self.holder = frame
+            self.note_names(frame.f_locals, count - 1)
+        elif statement.names != ():
+            now = state.locals if LIVE else frame.f_locals
+            self.note_names(now, count - 1, statement.names)
+
+    def runs_of(self, source: int, line: int) -> LineRuns:
+        """How often a statement ran, also as a part of other functions."""
+        runs = self.runs.get((source, line))
+        if runs is None:
+            runs = self.runs[source, line] = LineRuns(source, line, 0, 0)
+            self.lines.append(runs)
+        return runs
 
     def span_at(self, number: int, line: int) -> Span:
         """The whole of a line, without its indentation."""
@@ -297,17 +337,15 @@ class _Watch:
         return Span(number, line, start, line, len(text))
 
     def note_names(
-        self, frame: types.FrameType, step: int, names: Iterable[str] | None = None
+        self, now: Mapping[str, Any], step: int, names: Iterable[str] | None = None
     ) -> None:
         """Notes the local names that hold something else than when last asked.
 
         `names` are those that can have changed; by default all.
         """
         held, named = self.held, self.named
-        now = frame.f_locals
         if names is None:
             names = list(now)
-            self.holder = frame
         before = len(named)
         for name in names:
             value = now.get(name, NOTHING)
