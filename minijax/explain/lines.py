@@ -69,14 +69,6 @@ class Tracing:
 
     def __init__(self, watcher: Watcher) -> None:
         self.watcher = watcher
-        # By the id of a function's code, which is kept so that the id stays its own:
-        # to hash a code object takes as long as all the rest.
-        self.kinds: dict[int, int] = {}
-        self.codes: list[CodeType] = []
-        # Bound once: Python would make a new object at each mention.
-        self.begin: Callable[..., Any] = self.on_call
-        self.go_on: Callable[..., Any] = self.on_event()
-        self.pause = pause_until(functools.partial(sys.settrace, self.begin))
         # Running functions that may handle an exception, or were given a function.
         self.guarded = 0
 
@@ -84,50 +76,64 @@ class Tracing:
         self.before = sys.gettrace()
         # A trace of the user's own class runs inside of minijax's operations.
         self.guarded = len(state.replaced)
-        sys.settrace(self.begin)
+        begin = self.on_call()
+        self.pause.__del__ = functools.partial(sys.settrace, begin)
+        sys.settrace(begin)
 
     def __exit__(self, *exception: Any) -> None:
         # Frames that an exception keeps alive may end later.
         self.pause.__del__ = nothing
         sys.settrace(self.before)
-        # In a cycle, all that was recorded would wait for the garbage collector.
-        del self.begin, self.go_on
 
-    def on_call(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """Python begins a function."""
-        code = frame.f_code
-        kind = self.kinds.get(id(code))
-        if kind is None:
-            kind = self.kinds[id(code)] = self.kind_of(code)
-            self.codes.append(code)
-        if kind == OPERATION:
-            if self.guarded:
+    def on_call(self) -> Callable[..., Any]:
+        """What Python calls when it begins a function.
+
+        A function with all that it needs at hand: it runs for every operation.
+        """
+        # By the id of a function's code, which is kept so that the id stays its own:
+        # to hash a code object takes as long as all the rest.
+        kinds: dict[int, int] = {}
+        codes: list[CodeType] = []
+        known, settrace = kinds.get, sys.settrace
+        pause = self.pause = new_pause()
+        on_event = self.on_event()
+
+        def begin(frame: FrameType, event: str, arg: Any) -> Any:
+            code = frame.f_code
+            kind = known(id(code))
+            if kind is None:
+                kind = kinds[id(code)] = self.kind_of(code)
+                codes.append(code)
+            if kind == OPERATION and not self.guarded:
+                settrace(None)
+                return pause()
+            if kind == FOLLOWED:
+                # The frame of a function that raised lives on while somebody handles
+                # the exception, and with it the pause that it began.
+                if code.co_exceptiontable:
+                    self.guarded += 1
+                self.watcher.enters(frame)
+                return on_event
+            if kind == OPERATION or kind == OTHER:
                 return None
-            sys.settrace(None)
-            return self.pause()
-        if kind == OTHER:
-            return None
-        if kind == FOLLOWED:
-            # The frame of a function that raised lives on while somebody handles the
-            # exception, and with it the pause that it began.
-            if code.co_exceptiontable:
-                self.guarded += 1
-            self.watcher.enters(frame)
-            return self.go_on
+            return self.on_given(frame, kind)
+
+        return begin
+
+    def on_given(self, frame: FrameType, kind: int) -> Any:
+        """A function begins that may run one that it was given."""
         if kind == HOLDER:
             holder = frame.f_locals.get("self")
-            if not is_own(holder):
-                if isinstance(holder, JitFunction):
-                    return None  # the user's function begins inside, as any other
-                kind = GIVEN_ONE
-        if kind == GIVEN_ONE:
-            self.guarded += 1
-            frame.f_trace_lines = False
-            return self.on_end
-        if self.guarded:
-            return None
-        sys.settrace(None)
-        return self.pause()
+            if is_own(holder):
+                if self.guarded:
+                    return None
+                sys.settrace(None)
+                return self.pause()
+            if isinstance(holder, JitFunction):
+                return None  # the user's function begins inside, as any other
+        self.guarded += 1
+        frame.f_trace_lines = False
+        return self.on_end
 
     def on_end(self, frame: FrameType, event: str, arg: Any) -> Any:
         """An operation that was given a function ends."""
@@ -150,33 +156,41 @@ class Tracing:
                     self.guarded -= 1
                 leaves(frame)
             # Python keeps a frame's function when that returns None. One that named
-            # itself here would be a cycle.
+            # itself would be a cycle, and all that was recorded wait for its collector.
 
         return go_on
 
     def kind_of(self, code: CodeType) -> int:
         """What is to be done with a function."""
-        if code in HOLDERS:
-            return HOLDER
-        if is_operation(code):
-            return OPERATION
-        if room_of(code) in OPERATIONS and not code.co_flags & PAUSES:
-            return GIVEN_ONE
-        return FOLLOWED if self.watcher.follows(code) else OTHER
+        kind = kind_in_minijax(code)
+        return FOLLOWED if kind == OTHER and self.watcher.follows(code) else kind
 
 
-def pause_until(end: Callable[[], Any]) -> Any:
-    """A class whose instances call `end` when they are dropped.
+def new_pause() -> Any:
+    """A class whose instances call its `__del__` when they are dropped.
 
     One stands in an operation's frame as its tracing function, and Python drops it when
-    the operation returns, since nothing else holds the frame. `end` is called without
-    a function of Python around it, which would cost as much as all the rest.
+    the operation returns, since nothing else holds the frame. `__del__` is no function
+    of Python, which would cost as much as all the rest.
     """
-    return type("Pause", (), {"__slots__": (), "__del__": end, "__call__": nothing})
+    methods = {"__slots__": (), "__del__": nothing, "__call__": nothing}
+    return type("Pause", (), methods)
 
 
 def nothing(*args: Any) -> None:
     """Does nothing."""
+
+
+@once_a_code
+def kind_in_minijax(code: CodeType) -> int:
+    """What is to be done with a function of minijax; OTHER for those of others."""
+    if code in HOLDERS:
+        return HOLDER
+    if is_operation(code):
+        return OPERATION
+    if room_of(code) in OPERATIONS and not code.co_flags & PAUSES:
+        return GIVEN_ONE
+    return OTHER
 
 
 # Methods of objects that hold a function, the user's or one of minijax's own.
@@ -191,7 +205,6 @@ def is_own(holder: Any) -> bool:
     return code is not None and is_operation(code)
 
 
-@once_a_code
 def is_operation(code: CodeType) -> bool:
     """Whether nothing of the user's can run while a function runs."""
     if code.co_flags & PAUSES:

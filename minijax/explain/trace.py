@@ -171,7 +171,6 @@ class _Watch:
         self.printed = io.StringIO()
         self.error: BaseException | None = None
         self.followed: dict[str, bool] = {}
-        self.thread = get_ident()
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.installed = code is not None and is_installed(code.co_filename)
 
@@ -206,7 +205,7 @@ class _Watch:
     def watching(self) -> Iterator[None]:
         """Listens to what is printed and to the trace's equations."""
         with contextlib.redirect_stdout(_Printed(self)):
-            with events.subscribe(self.listen):
+            with events.subscribe(self.listener()):
                 yield
 
     # ---- Python --------------------------------------------------------------------
@@ -366,13 +365,18 @@ class _Watch:
 
     # ---- the trace -----------------------------------------------------------------
 
-    def listen(self, name: str, data: dict[str, Any]) -> None:
-        """The trace wrote an equation, or one began."""
-        if name == "bind":
-            if get_ident() == self.thread:
-                self.happened.append(data["eqn"])
-        elif name == "trace.begin" and self.outer is None:
-            self.outer = data["trace"]
+    def listener(self) -> events.Subscriber:
+        """What hears that a trace wrote an equation, or began."""
+        append, thread = self.happened.append, get_ident()
+
+        def listen(name: str, data: dict[str, Any]) -> None:
+            if name == "bind":
+                if get_ident() == thread:
+                    append(data["eqn"])
+            elif name == "trace.begin" and self.outer is None:
+                self.outer = data["trace"]
+
+        return listen
 
     def add(
         self,
