@@ -21,6 +21,7 @@ from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where as where
 from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from minijax.numpy.vectorizing import vectorize
 from minijax.primitives.casting import convert_element_type_to
@@ -37,22 +38,10 @@ def product_dtype(
 
 
 def _dot_general(
-    a: Any,
-    b: Any,
-    dimension_numbers: Any,
-    precision: Any,
-    dtype: Any,
-    out_sharding: Any = None,
+    a: Any, b: Any, numbers: Any, precision: Any, dtype: Any, out_sharding: Any
 ) -> Array:
     sharding = {} if out_sharding is None else {"out_sharding": out_sharding}
-    return lax.dot_general(
-        a,
-        b,
-        dimension_numbers=dimension_numbers,
-        precision=precision,
-        preferred_element_type=dtype,
-        **sharding,
-    )
+    return lax.dot_general(a, b, numbers, precision, dtype, **sharding)
 
 
 @inline_jit(static_argnames=("precision", "preferred_element_type", "out_sharding"))
@@ -208,12 +197,8 @@ def vdot(
     a, b = ensure_arraylike("vdot", a, b)
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         a = ufuncs_more.conj(a)
-    return dot(
-        ravel(a),
-        ravel(b),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return dot(ravel(a), ravel(b), **types)
 
 
 def vecdot(
@@ -307,20 +292,14 @@ def inner(
             a = lax.convert_element_type(a, preferred_element_type)
             b = lax.convert_element_type(b, preferred_element_type)
         return ufuncs.multiply(a, b)
-    return tensordot(
-        a,
-        b,
-        (-1, -1),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return tensordot(a, b, (-1, -1), **types)
 
 
 @inline_jit
 def outer(a: Any, b: Any, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, both flattened: a matrix."""
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
+    refuse_out("outer", out)
     a, b = ensure_arraylike("outer", a, b)
     a, b = promote_dtypes(a, b)
     return ufuncs.multiply(ravel(a)[:, None], ravel(b)[None, :])
@@ -390,8 +369,7 @@ def trace(
     Raises ValueError when both axes are the same.
     """
     array = ensure_arraylike("trace", a)
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.trace is not supported.")
+    refuse_out("trace", out)
     if canonicalize_axis(axis1, array.ndim) == canonicalize_axis(axis2, array.ndim):
         raise ValueError(
             f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}"

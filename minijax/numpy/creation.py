@@ -21,6 +21,7 @@ from minijax.numpy.promotion import (
     check_arraylike_or_none,
     ensure_arraylike,
     unwrap_jax_array,
+    user_dtype,
 )
 from minijax.primitives.casting import convert_element_type_to
 from minijax.primitives.ordering import array_copy
@@ -156,14 +157,8 @@ def asarray(
     out_sharding: Any = None,
 ) -> Array:
     """Like `array`, but an array with the right dtype is returned as it is."""
-    return array(
-        a,
-        dtype=dtype,
-        copy=bool(copy),
-        order=order,
-        device=device,
-        out_sharding=out_sharding,
-    )
+    place = device if device is not None else out_sharding
+    return array(a, dtype, copy=bool(copy), order=order, device=place)
 
 
 def copy(a: Any, order: str | None = None) -> Array:
@@ -179,10 +174,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     to bool it asks whether the number is not zero.
     """
     x = ensure_arraylike("astype", x)
-    if dtype is None:
-        dtype = dtypes.default_float_dtype()
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "astype")
+    dtype = user_dtype(dtype, dtypes.default_float_dtype(), "astype")
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         if dtype == np.bool_:
             x = lax.ne(x, np.zeros((), x.dtype))
@@ -242,13 +234,14 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _check_shape_is_one_argument(name: str, shape: Any, dtype: Any) -> None:
+def _float_unless_given(name: str, shape: Any, dtype: Any) -> Any:
     if isinstance(dtype, int) and isinstance(shape, int):
         raise TypeError(
             f"Cannot interpret '{dtype}' as a data type. The shape is one argument: "
             f"write jnp.{name}(({shape}, {dtype})) instead of "
             f"jnp.{name}({shape}, {dtype})."
         )
+    return float if dtype is None else dtype
 
 
 def _filled(
@@ -262,9 +255,8 @@ def _filled(
     if np.ndim(value) == 0:
         result = lax.full(shape, value, dtype, **keywords)
     else:
-        result = broadcast_to(
-            asarray(value, dtype=dtype), shape, out_sharding=out_sharding
-        )
+        value = asarray(value, dtype=dtype)
+        result = broadcast_to(value, shape, out_sharding=out_sharding)
     return result if device is None else api.device_put(result, device)
 
 
@@ -280,8 +272,7 @@ def zeros(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of zeros, of the default float type unless `dtype` is given."""
-    _check_shape_is_one_argument("zeros", shape, dtype)
-    dtype = float if dtype is None else dtype
+    dtype = _float_unless_given("zeros", shape, dtype)
     return _filled("zeros", shape, 0, dtype, device, out_sharding)
 
 
@@ -289,8 +280,7 @@ def ones(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of ones, of the default float type unless `dtype` is given."""
-    _check_shape_is_one_argument("ones", shape, dtype)
-    dtype = float if dtype is None else dtype
+    dtype = _float_unless_given("ones", shape, dtype)
     return _filled("ones", shape, 1, dtype, device, out_sharding)
 
 
@@ -298,8 +288,7 @@ def empty(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of zeros: XLA has no memory that is left as it was."""
-    _check_shape_is_one_argument("empty", shape, dtype)
-    dtype = float if dtype is None else dtype
+    dtype = _float_unless_given("empty", shape, dtype)
     return _filled("empty", shape, 0, dtype, device, out_sharding)
 
 
@@ -342,9 +331,8 @@ def _filled_like(
     else:
         shape = np.shape(a) if shape is None else shape
         dtype = dtypes.result_type(a) if dtype is None else dtype
-        result = broadcast_to(
-            asarray(value, dtype=dtype), shape, out_sharding=out_sharding
-        )
+        value = asarray(value, dtype=dtype)
+        result = broadcast_to(value, shape, out_sharding=out_sharding)
     return result if device is None else api.device_put(result, device)
 
 

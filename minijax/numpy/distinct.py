@@ -167,16 +167,8 @@ def unique(
     along = 0 if axis is None else canonicalize_axis(axis, array.ndim)
     if axis is None:
         array = ravel(array)
-    result = _unique(
-        array,
-        along,
-        return_index,
-        return_inverse,
-        return_counts,
-        equal_nan=equal_nan,
-        size=size,
-        fill_value=fill_value,
-    )
+    wanted = (return_index, return_inverse, return_counts)
+    result = _unique(array, along, *wanted, equal_nan, size, fill_value)
     if return_inverse and axis is None:
         place = 2 if return_index else 1
         inverse = reshape(result[place], shape)

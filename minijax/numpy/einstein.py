@@ -22,6 +22,7 @@ from minijax.numpy.arraylike import ensure_arraylike_tuple, unwrap_jax_array
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.contraction_paths import find_path
 from minijax.numpy.contractions import product_dtype
+from minijax.numpy.reducing import refuse_out
 from minijax.primitives.casting import convert_element_type_to
 
 
@@ -204,21 +205,14 @@ def einsum(
 
     Raises ValueError for subscripts that do not fit the operands.
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
+    refuse_out("einsum", out)
     operands = tuple(map(unwrap_jax_array, (subscripts, *operands)))
     terms, result, arrays = _parse(operands)
     sizes = _sizes(terms, [np.shape(array) for array in arrays])
     _, steps = _plan(terms, result, sizes, optimize)
     arrays = list(ensure_arraylike_tuple("einsum", arrays))
-    return _einsum(
-        arrays,
-        contractions=steps,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        _dot_general=_dot_general,
-        out_sharding=out_sharding,
-    )
+    types = (precision, preferred_element_type)
+    return _einsum(arrays, steps, *types, _dot_general, out_sharding)
 
 
 def einsum_path(

@@ -40,7 +40,9 @@ from minijax.numpy.arraylike import (
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import broadcast_shapes, broadcast_to
 from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import (
+    along_axis,
     atleast_1d,
     atleast_2d,
     atleast_3d,
@@ -113,8 +115,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     """
     if not len(arrays):
         raise ValueError("Need at least one array to stack.")
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
+    refuse_out("stack", out)
     if is_single_array(arrays):
         axis = canonicalize_axis(axis, arrays.ndim)
         return concatenate(expand_dims(arrays, axis + 1), axis=axis, dtype=dtype)
@@ -384,10 +385,7 @@ def delete(
     indices out of bounds and ConcretizationTypeError for traced ones.
     """
     array = ensure_arraylike("delete", arr)
-    if axis is None:
-        array = ravel(array)
-        axis = 0
-    axis = canonicalize_axis(axis, array.ndim)
+    array, axis = along_axis(array, axis)
     size = array.shape[axis]
     before = (slice(None),) * axis
     try:

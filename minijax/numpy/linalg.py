@@ -278,14 +278,8 @@ def tensordot(
 ) -> Array:
     """`jax.numpy.tensordot`."""
     x1, x2 = ensure_arraylike("jnp.linalg.tensordot", x1, x2)
-    return contractions.tensordot(
-        x1,
-        x2,
-        axes=axes,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return contractions.tensordot(x1, x2, axes, **types, out_sharding=out_sharding)
 
 
 def vecdot(
@@ -299,13 +293,8 @@ def vecdot(
 ) -> Array:
     """`jax.numpy.vecdot`."""
     x1, x2 = ensure_arraylike("jnp.linalg.vecdot", x1, x2)
-    return contractions.vecdot(
-        x1,
-        x2,
-        axis=axis,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return contractions.vecdot(x1, x2, axis=axis, **types)
 
 
 def matrix_transpose(x: Any, /) -> Array:

@@ -17,7 +17,7 @@ from minijax.array import Array
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.moments import mean as plain_mean
 from minijax.numpy.moments import squared_magnitude, variance_dtypes
-from minijax.numpy.promotion import constant_like, ensure_arraylike
+from minijax.numpy.promotion import constant_like, ensure_arraylike, user_dtype
 from minijax.numpy.reducing import Axis, check_where, neutral_element, refuse_out
 from minijax.numpy.reductions import (
     all,
@@ -135,10 +135,7 @@ def nanmean(
     refuse_out("nanmean", out)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return plain_mean(a, axis, dtype, out, keepdims, where=where)
-    if dtype is None:
-        dtype = dtypes.to_inexact_dtype(a.dtype)
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "nanmean")
+    dtype = user_dtype(dtype, dtypes.to_inexact_dtype(a.dtype), "nanmean")
     counts = lax.bitwise_not(_is_nan(a))
     count = sum(counts, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
     total = nansum(a, axis, dtype=dtype, keepdims=keepdims, where=where)

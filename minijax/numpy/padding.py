@@ -101,15 +101,10 @@ def pad(
         raise ValueError(
             f"unsupported keyword arguments for mode '{mode}': {unsupported}"
         )
-    return _pad(
-        array,
-        widths,
-        mode,
-        kwargs.get("constant_values", 0),
-        kwargs.get("stat_length"),
-        kwargs.get("end_values", 0),
-        kwargs.get("reflect_type", "even"),
-    )
+    constants = kwargs.get("constant_values", 0)
+    lengths, ends = kwargs.get("stat_length"), kwargs.get("end_values", 0)
+    kind = kwargs.get("reflect_type", "even")
+    return _pad(array, widths, mode, constants, lengths, ends, kind)
 
 
 @jit(static_argnums=(1, 2, 4, 5, 6))
@@ -270,14 +265,8 @@ def _pad_edge(array: Array, widths: Pairs) -> Array:
 
 def _pad_linear_ramp(array: Array, widths: Pairs, ends: Pairs) -> Array:
     def ramp(end: Any, edge: Array, length: int, axis: int) -> Array:
-        values = sequences.linspace(
-            start=end,
-            stop=squeeze(edge, axis),
-            num=length,
-            endpoint=False,
-            dtype=array.dtype,
-            axis=axis,
-        )
+        options = {"endpoint": False, "dtype": array.dtype, "axis": axis}
+        values = sequences.linspace(end, squeeze(edge, axis), length, **options)
         return _like(values, array)
 
     for axis, (before, after) in enumerate(widths):

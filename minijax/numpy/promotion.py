@@ -124,6 +124,13 @@ def dtype_of(x: Any) -> Any:
         return dtypes.dtype(x)
 
 
+def user_dtype(dtype: Any, default: Any, name: str) -> Any:
+    """The dtype that a user gave to the function `name`, checked, or the default."""
+    if dtype is None:
+        return default
+    return dtypes.check_and_canonicalize_user_dtype(dtype, name)
+
+
 def constant_like(x: Any, value: Any) -> Any:
     """`value` as a rank-0 constant with the dtype of `x`: a literal when printed.
 

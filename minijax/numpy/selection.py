@@ -32,6 +32,7 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.broadcasting import _where, broadcast_arrays
 from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
 
 # --------------------------------------------------------------------------
@@ -126,8 +127,7 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     "raise" needs concrete indices. Raises ValueError for an index out of bounds and for
     indices that are not integers.
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.choose is not supported.")
+    refuse_out("choose", out)
     a, *choices = ensure_arraylike_tuple("choose", (a, *choices))
     if not dtypes.issubdtype(a.dtype, np.integer):
         raise ValueError("`a` array must be integer typed")
@@ -226,10 +226,7 @@ def compress(
     left over is filled with `fill_value`. Raises ValueError for a condition that is not
     one-dimensional, or true out of bounds.
     """
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.compress is not supported."
-        )
+    refuse_out("compress", out)
     condition, array, fill = ensure_arraylike("compress", condition, a, fill_value)
     condition = lax.convert_element_type(condition, np.bool_)
     if condition.ndim != 1:

@@ -20,6 +20,12 @@ from minijax.numpy.ufuncs import power, sign
 from minijax.numpy.ufuncs_more import log10
 
 
+def _static_numbers(name: str, num: Any, axis: Any) -> tuple[int, int]:
+    num = concrete_or_error(operator.index, num, f"'num' argument of jnp.{name}")
+    axis = concrete_or_error(operator.index, axis, f"'axis' argument of jnp.{name}")
+    return num, axis
+
+
 def linspace(
     start: Any,
     stop: Any,
@@ -37,8 +43,7 @@ def linspace(
     pair of the numbers and the step. Floating point, unless `dtype` is given; then
     integers are rounded down. ValueError for negative `num`.
     """
-    num = concrete_or_error(operator.index, num, "'num' argument of jnp.linspace")
-    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.linspace")
+    num, axis = _static_numbers("linspace", num, axis)
     result = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
     return result if device is None else api.device_put(result, device)
 
@@ -47,11 +52,11 @@ def linspace(
 def _linspace(
     start: Any,
     stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
+    num: int,
+    endpoint: bool,
+    retstep: bool,
+    dtype: Any,
+    axis: int,
 ) -> Any:
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
@@ -110,20 +115,13 @@ def logspace(
     axis: int = 0,
 ) -> Array:
     """`base` to the power of `linspace(start, stop)`."""
-    num = concrete_or_error(operator.index, num, "'num' argument of jnp.logspace")
-    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.logspace")
+    num, axis = _static_numbers("logspace", num, axis)
     return _logspace(start, stop, num, endpoint, base, dtype, axis)
 
 
 @jit(static_argnames=("num", "endpoint", "dtype", "axis"))
 def _logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
+    start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: Any, axis: int
 ) -> Array:
     start, stop, dtype = _inexact_ends("logspace", start, stop, dtype)
     exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
@@ -151,31 +149,18 @@ def geomspace(
     axis: int = 0,
 ) -> Array:
     """`num` numbers from `start` to `stop`, each a fixed multiple of the last one."""
-    num = concrete_or_error(operator.index, num, "'num' argument of jnp.geomspace")
-    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.geomspace")
+    num, axis = _static_numbers("geomspace", num, axis)
     return _geomspace(start, stop, num, endpoint, dtype, axis)
 
 
 @jit(static_argnames=("num", "endpoint", "dtype", "axis"))
 def _geomspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
+    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
 ) -> Array:
     start, stop, dtype = _inexact_ends("geomspace", start, stop, dtype)
     direction = sign(start)
-    exponents = logspace(
-        log10(start / direction),
-        log10(stop / direction),
-        num,
-        endpoint=endpoint,
-        base=10.0,
-        dtype=start.dtype,
-        axis=0,
-    )
+    first, last = log10(start / direction), log10(stop / direction)
+    exponents = logspace(first, last, num, endpoint, base=10.0, dtype=start.dtype)
     result = direction * exponents
     axis = canonicalize_axis(axis, result.ndim)
     if axis != 0:

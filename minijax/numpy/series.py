@@ -71,14 +71,7 @@ def _extrapolates(name: str, value: Any) -> bool:
     return True
 
 
-def _interp(
-    x: Any,
-    xp: Any,
-    fp: Any,
-    left: Any = None,
-    right: Any = None,
-    period: Any = None,
-) -> Array:
+def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Array:
     x, xp, fp = ensure_arraylike("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
@@ -105,9 +98,7 @@ def _interp(
     epsilon = np.spacing(np.finfo(xp.dtype).eps)
     coincide = lax.abs(dx) <= epsilon
     start = fp[i - 1]
-    result = where(
-        coincide, start, fp[i - 1] + delta / where(coincide, 1, dx) * df
-    )
+    result = where(coincide, start, fp[i - 1] + delta / where(coincide, 1, dx) * df)
     if not extrapolate_left:
         outside = fp[0] if left is None else left
         if period is None:
@@ -152,14 +143,7 @@ def convolve(
     Raises ValueError for inputs that are empty or not one-dimensional.
     """
     a, v = ensure_arraylike("convolve", a, v)
-    return _conv(
-        a,
-        v,
-        mode=mode,
-        op="convolve",
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    return _conv(a, v, mode, "convolve", precision, preferred_element_type)
 
 
 @jit(static_argnames=("mode", "precision", "preferred_element_type"))
@@ -176,24 +160,12 @@ def correlate(
     Raises ValueError for inputs that are empty or not one-dimensional.
     """
     a, v = ensure_arraylike("correlate", a, v)
-    return _conv(
-        a,
-        v,
-        mode=mode,
-        op="correlate",
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    return _conv(a, v, mode, "correlate", precision, preferred_element_type)
 
 
 @jit(static_argnames=["mode", "op", "precision", "preferred_element_type"])
 def _conv(
-    x: Array,
-    y: Array,
-    mode: str,
-    op: str,
-    precision: Any,
-    preferred_element_type: Any = None,
+    x: Array, y: Array, mode: str, op: str, precision: Any, preferred_element_type: Any
 ) -> Array:
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{op}() only support 1-dimensional inputs.")
@@ -225,14 +197,9 @@ def _conv(
         padding = [(length - 1, length - 1)]
     else:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    result = lax.conv_general_dilated(
-        x[None, None, :],
-        y[None, None, :],
-        (1,),
-        padding,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    image, kernel = x[None, None, :], y[None, None, :]
+    result = lax.conv_general_dilated(image, kernel, (1,), padding, **types)
     return result[0, 0, order]
 
 

@@ -89,13 +89,7 @@ def isin(
     ValueError for another.
     """
     element, test_elements = ensure_arraylike("isin", element, test_elements)
-    result = _in1d(
-        element,
-        test_elements,
-        invert=invert,
-        method=method,
-        assume_unique=assume_unique,
-    )
+    result = _in1d(element, test_elements, invert, method, assume_unique)
     return reshape(result, element.shape)
 
 
@@ -260,12 +254,9 @@ def _intersect1d_size(
         values, order = lax.sort(operands, is_stable=True, num_keys=1)
         valid = creation.ones(both.size, dtype=bool)
     else:
-        arr1, first1, count1 = _unique(
-            arr1, 0, True, size=arr1.size, return_true_size=True, fill_value=0
-        )
-        arr2, first2, count2 = _unique(
-            arr2, 0, True, size=arr2.size, return_true_size=True, fill_value=0
-        )
+        options = {"return_index": True, "return_true_size": True, "fill_value": 0}
+        arr1, first1, count1 = _unique(arr1, 0, size=arr1.size, **options)
+        arr2, first2, count2 = _unique(arr2, 0, size=arr2.size, **options)
         both = creation.zeros(arr1.size + arr2.size, dtypes.result_type(arr1, arr2))
         both = lax.dynamic_update_slice(both, arr1, (0,))
         both = lax.dynamic_update_slice(both, arr2, (count1,))
@@ -317,14 +308,8 @@ def intersect1d(
     arr1, arr2 = promote_dtypes(arr1, arr2)
     arr1, arr2 = ravel(arr1), ravel(arr2)
     if size is not None:
-        return _intersect1d_size(
-            arr1,
-            arr2,
-            return_indices=return_indices,
-            size=size,
-            fill_value=fill_value,
-            assume_unique=assume_unique,
-        )
+        settings = (fill_value, assume_unique, size, return_indices)
+        return _intersect1d_size(arr1, arr2, *settings)
     first1: Any = None
     first2: Any = None
     if not assume_unique:

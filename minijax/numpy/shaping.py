@@ -33,6 +33,15 @@ from minijax.numpy.arraylike import (
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import broadcast_to
 
+
+def along_axis(array: Array, axis: int | None) -> tuple[Array, int]:
+    """The array and the axis, counted from the front; without one, both of the
+    flattened array."""
+    if axis is None:
+        return ravel(array), 0
+    return array, canonicalize_axis(axis, array.ndim)
+
+
 # --------------------------------------------------------------------------
 # Another shape for the same elements
 

@@ -22,8 +22,8 @@ from minijax.numpy.arguments import (
     index_dtype,
 )
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
-from minijax.numpy.promotion import constant_like, promote_dtypes
-from minijax.numpy.shaping import ravel, swapaxes
+from minijax.numpy.promotion import constant_like, promote_dtypes, user_dtype
+from minijax.numpy.shaping import along_axis, ravel, swapaxes
 
 # --------------------------------------------------------------------------
 # Sorting
@@ -56,10 +56,7 @@ def sort(
     """
     array = ensure_arraylike("sort", a)
     _check_sort_arguments("sort", kind, order)
-    if axis is None:
-        array = ravel(array)
-        axis = 0
-    axis = canonicalize_axis(axis, array.ndim)
+    array, axis = along_axis(array, axis)
     result = lax.sort(array, dimension=axis, is_stable=stable)
     return lax.rev(result, dimensions=[axis]) if descending else result
 
@@ -82,14 +79,8 @@ def argsort(
     """
     array = ensure_arraylike("argsort", a)
     _check_sort_arguments("argsort", kind, order)
-    if axis is None:
-        array = ravel(array)
-        axis = 0
-    axis = canonicalize_axis(axis, array.ndim)
-    if dtype is None:
-        dtype = default_index_dtype(array.shape[axis])
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "argsort")
+    array, axis = along_axis(array, axis)
+    dtype = user_dtype(dtype, default_index_dtype(array.shape[axis]), "argsort")
     indices = lax.broadcasted_iota(dtype, array.shape, axis)
     if descending and stable:
         # Reversed before and after, equal elements keep their order.

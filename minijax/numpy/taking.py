@@ -24,12 +24,11 @@ from minijax.numpy import (
     ufuncs,
 )
 from minijax.numpy.arguments import canonicalize_axis, index_dtype
-from minijax.numpy.arraylike import (
-    ensure_arraylike,
-)
+from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import constant_like
-from minijax.numpy.shaping import ravel, reshape
+from minijax.numpy.reducing import refuse_out
+from minijax.numpy.shaping import along_axis, ravel, reshape
 
 
 def take(
@@ -49,44 +48,22 @@ def take(
     the ends, "wrap" counts on from zero. Negative indices count from the end, except
     with "clip". Raises IndexError for an empty axis.
     """
-    return _take(
-        a,
-        indices,
-        None if axis is None else operator.index(axis),
-        out,
-        mode,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        fill_value=fill_value,
-    )
+    axis = None if axis is None else operator.index(axis)
+    options = {"unique_indices": unique_indices, "fill_value": fill_value}
+    options["indices_are_sorted"] = indices_are_sorted
+    return _take(a, indices, axis, out, mode, **options)
 
 
-@jit(
-    static_argnames=(
-        "axis",
-        "mode",
-        "unique_indices",
-        "indices_are_sorted",
-        "fill_value",
-    )
-)
+_promises = ("unique_indices", "indices_are_sorted", "fill_value")
+
+
+@jit(static_argnames=("axis", "mode", *_promises))
 def _take(
-    a: Any,
-    indices: Any,
-    axis: int | None = None,
-    out: None = None,
-    mode: str | None = None,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    a: Any, indices: Any, axis: int | None, out: None, mode: str | None, **options: Any
 ) -> Array:
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
+    refuse_out("take", out)
     a, indices = ensure_arraylike("take", a, indices)
-    if axis is None:
-        a = ravel(a)
-        axis = 0
-    axis = canonicalize_axis(axis, a.ndim)
+    a, axis = along_axis(a, axis)
     if mode is None or mode == "fill":
         gather_mode = lax.GatherScatterMode.FILL_OR_DROP
         indices = _where(indices < 0, indices + a.shape[axis], indices)
@@ -114,16 +91,9 @@ def _take(
         collapsed_slice_dims=(axis,),
         start_index_map=(axis,),
     )
-    return lax.gather(
-        a,
-        indices[..., None],
-        dimension_numbers=dimension_numbers,
-        slice_sizes=(*shape[:axis], 1, *shape[axis + 1 :]),
-        mode=gather_mode,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        fill_value=fill_value,
-    )
+    sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+    options["mode"] = gather_mode
+    return lax.gather(a, indices[..., None], dimension_numbers, sizes, **options)
 
 
 @jit(static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))

@@ -105,15 +105,7 @@ class ufunc:
             raise NotImplementedError(
                 f"The 'out' argument of {self.__name__}.reduce() is not supported."
             )
-        return reduce(
-            self,
-            a,
-            axis=axis,
-            dtype=dtype,
-            keepdims=keepdims,
-            initial=initial,
-            where=where,
-        )
+        return reduce(self, a, axis, dtype, keepdims, initial, where)
 
     def accumulate(
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
@@ -161,13 +153,7 @@ class ufunc:
 
 @jit(static_argnames=("self", "axis", "dtype", "keepdims"))
 def reduce(
-    self: ufunc,
-    a: Any,
-    axis: int | None = 0,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    self: ufunc, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
 ) -> Array:
     name = f"{self.__name__}.reduce"
     check_arraylike(name, a)
@@ -194,13 +180,7 @@ def reduce(
 
 
 def _reduce_in_turn(
-    self: ufunc,
-    a: Any,
-    axis: int | None,
-    dtype: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
+    self: ufunc, a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any
 ) -> Array:
     """A reduction from left to right: one equation for each element along the axis."""
     a = as_array(a)

@@ -51,17 +51,9 @@ def binary_ufunc(
 
     def decorate(function: Callable[[Any, Any], Array]) -> ufunc:
         call = inline_jit(function)
-        return ufunc(
-            call,
-            nin=2,
-            nout=1,
-            call=call,
-            identity=identity,
-            associative=associative,
-            reduce=reduce,
-            accumulate=accumulate,
-            at=at,
-        )
+        own = {"reduce": reduce, "accumulate": accumulate, "at": at}
+        kind = {"identity": identity, "associative": associative}
+        return ufunc(call, nin=2, nout=1, call=call, **kind, **own)
 
     return decorate
 
