@@ -51,21 +51,11 @@ from minijax.core import (
     weakref_lru_cache,
 )
 from minijax.custom_forward import run_eagerly
-from minijax.effects import (
-    of_equation,
-    positional,
-    remat_allowed_effects,
-)
+from minijax.effects import of_equation, positional, remat_allowed_effects
 from minijax.interpreters import ad, batching, discharge, partial_eval, rematerialize
-from minijax.interpreters.rematerialize import (
-    Offloadable as Offloadable,
-)
-from minijax.interpreters.rematerialize import (
-    Recompute as Recompute,
-)
-from minijax.interpreters.rematerialize import (
-    Saveable as Saveable,
-)
+from minijax.interpreters.rematerialize import Offloadable as Offloadable
+from minijax.interpreters.rematerialize import Recompute as Recompute
+from minijax.interpreters.rematerialize import Saveable as Saveable
 from minijax.interpreters.rematerialize import where, where_not
 from minijax.primitives import casting
 from minijax.rules import Accumulator, Zero
@@ -73,11 +63,7 @@ from minijax.saving_policies import checkpoint_name as checkpoint_name
 from minijax.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.saving_policies import name_p, nothing_saveable
 from minijax.traceback_filtering import api_boundary
-from minijax.tree_util import (
-    broadcast_prefix,
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.tree_util import broadcast_prefix, tree_flatten, tree_unflatten
 
 # ----------------------------------------------------------------------------------
 # checkpoint
@@ -341,14 +327,10 @@ def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[A
     if isinstance(prevent_cse, tuple):
         kept = where(used_args, prevent_cse)
         prevent_cse = (True,) * len(residuals) + tuple(kept)
-    new_params = dict(
-        params, jaxpr=rest, differentiated=True, prevent_cse=prevent_cse
-    )
+    new_params = dict(params, jaxpr=rest, differentiated=True, prevent_cse=prevent_cse)
     with set_current_trace(trace.unknown):
         answers = iter(remat_p.bind(*residuals, *staged_args, **new_params))
-    return [
-        next(answers) if flag else next(known_out) for flag in split.unknown_out
-    ]
+    return [next(answers) if flag else next(known_out) for flag in split.unknown_out]
 
 
 remat_p.partial_eval = _remat_partial_eval

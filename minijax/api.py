@@ -18,11 +18,7 @@ import numpy as np
 from minijax import api_util, dtypes, errors, pjit, source_info
 from minijax.api_util import argnums_tuple, check_callable
 from minijax.array import Array
-from minijax.core import (
-    AbstractValue,
-    ClosedJaxpr,
-    ShapeDtypeStruct,
-)
+from minijax.core import AbstractValue, ClosedJaxpr, ShapeDtypeStruct
 from minijax.differentiation import grad as grad
 from minijax.differentiation import jvp as jvp
 from minijax.differentiation import linear_transpose as linear_transpose
@@ -38,11 +34,7 @@ from minijax.jacobians import jacrev as jacrev
 from minijax.named_axes import extend_axis_env
 from minijax.pjit import JitFunction, JitOptions
 from minijax.traceback_filtering import api_boundary
-from minijax.tree_util import (
-    tree_leaves,
-    tree_map,
-    tree_unflatten,
-)
+from minijax.tree_util import tree_leaves, tree_map, tree_unflatten
 from minijax.vectorization import vmap as vmap
 
 # ----------------------------------------------------------------------------------

@@ -421,10 +421,7 @@ def default_device() -> Any:
 
 
 def from_numpy(
-    value: np.ndarray,
-    weak_type: bool = False,
-    device: Any = None,
-    dtype: Any = None,
+    value: np.ndarray, weak_type: bool = False, device: Any = None, dtype: Any = None
 ) -> Array:
     """A NumPy array copied to a device (the default one, uncommitted, unless given).
 

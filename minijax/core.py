@@ -105,14 +105,7 @@ class JaxprEqn:
     `source_info` holds the user's line and the name stack (`jvp`, `vmap`, scopes).
     """
 
-    __slots__ = (
-        "invars",
-        "outvars",
-        "primitive",
-        "params",
-        "effects",
-        "source_info",
-    )
+    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info")
 
     def __init__(
         self,

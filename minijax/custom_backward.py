@@ -51,10 +51,7 @@ from minijax.rules import (
     not_mapped,
 )
 from minijax.traceback_filtering import api_boundary
-from minijax.tree_util import (
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.tree_util import tree_flatten, tree_unflatten
 
 
 class CustomVJPPrimal:
@@ -482,8 +479,7 @@ class _BatchedBwd:
         given = [ct for ct in cotangents if type(ct) is not Zero]
         nonzero = [type(ct) is not Zero for ct in cotangents]
         example_avals = [
-            mapped_aval(size, dim, aval)
-            for aval, dim in zip(in_avals, self.in_dims)
+            mapped_aval(size, dim, aval) for aval, dim in zip(in_avals, self.in_dims)
         ]
         zero_avals: list[Any] = [
             mapped_aval(size, dim, ct.aval) if type(ct) is Zero else None

@@ -20,24 +20,14 @@ from typing import Any
 
 from minijax.api_util import check_callable, fun_name
 from minijax.control_flow import scans
-from minijax.core import (
-    ClosedJaxpr,
-    Primitive,
-    TraceTag,
-    register,
-)
+from minijax.core import ClosedJaxpr, Primitive, TraceTag, register
 from minijax.custom_forward import positional_arguments, run_eagerly
 from minijax.custom_gradients import trace_with_consts
 from minijax.differentiation import jvp
 from minijax.effects import positional
 from minijax.interpreters import ad, batching
 from minijax.rules import AxisData, instantiate, moveaxis, no_axis_name
-from minijax.tree_util import (
-    tree_flatten,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-)
+from minijax.tree_util import tree_flatten, tree_map, tree_structure, tree_unflatten
 
 
 class custom_vmap:

@@ -466,9 +466,7 @@ custom_jvp_call_p.cache_types = False
 
 @custom_jvp_call_p.def_effectful_abstract_eval
 def _custom_jvp_type(*avals: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
-    return call_jaxpr.out_avals, positional(
-        call_jaxpr.effects, call_jaxpr.jaxpr.invars
-    )
+    return call_jaxpr.out_avals, positional(call_jaxpr.effects, call_jaxpr.jaxpr.invars)
 
 
 @custom_jvp_call_p.def_transpose

@@ -112,12 +112,7 @@ def _debug_callback_lowering(
     partitioned: bool,
 ) -> list[Any]:
     return emit_python_callback(
-        ctx,
-        callback,
-        effect,
-        operands,
-        purpose="debug.callback",
-        has_side_effect=True,
+        ctx, callback, effect, operands, purpose="debug.callback", has_side_effect=True
     )
 
 

@@ -16,11 +16,7 @@ import numpy as np
 
 from minijax import api_util, dtypes, errors
 from minijax.api_util import CallSignature, NoOptions, argnums_tuple, check_callable
-from minijax.core import (
-    ShapedArray,
-    eval_jaxpr,
-    get_aval,
-)
+from minijax.core import ShapedArray, eval_jaxpr, get_aval
 from minijax.interpreters import ad, partial_eval
 from minijax.primitives import casting
 from minijax.pullbacks import VJP, Backward
@@ -220,10 +216,7 @@ def _apply_linear(
 
 @api_boundary
 def vjp(
-    fun: Callable,
-    *primals: Any,
-    has_aux: bool = False,
-    reduce_axes: Sequence[Any] = (),
+    fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
     """Value of `fun`, and the function that pulls cotangents back.
 

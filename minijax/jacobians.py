@@ -13,9 +13,7 @@ import numpy as np
 
 from minijax import api_util, dtypes, errors
 from minijax.api_util import argnums_tuple, check_callable
-from minijax.core import (
-    get_aval,
-)
+from minijax.core import get_aval
 from minijax.differentiation import (
     check_grad_input,
     check_grad_output,

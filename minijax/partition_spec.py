@@ -87,10 +87,7 @@ class PartitionSpec:
     reduced: frozenset[AxisName]
 
     def __new__(
-        cls,
-        *partitions: Any,
-        unreduced: Any = frozenset(),
-        reduced: Any = frozenset(),
+        cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
     ) -> PartitionSpec:
         canonical = tuple(map(_canonical_partition, partitions))
         if unreduced or reduced:

@@ -22,11 +22,7 @@ from minijax.core import AbstractRef, Jaxpr, get_aval
 from minijax.interpreters import ad
 from minijax.primitives.mutable_arrays import Ref, RefAccumulator
 from minijax.rules import Accumulator, NullAccumulator, instantiate
-from minijax.tree_util import (
-    register_pytree_node,
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.tree_util import register_pytree_node, tree_flatten, tree_unflatten
 
 
 @dataclass(frozen=True)

@@ -255,9 +255,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     return found
 
 
-def flatten_one_level_with_keys(
-    tree: Any,
-) -> tuple[Iterable[KeyLeafPair], Hashable]:
+def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hashable]:
     """The (key, item) pairs of the root node and its metadata; as above otherwise."""
     found = default_registry.flatten_one_level_with_keys(tree)
     if found is None:

@@ -13,19 +13,13 @@ import numpy as np
 
 from minijax import api_util, errors
 from minijax.api_util import CallSignature, NoOptions, check_callable
-from minijax.core import (
-    get_aval,
-)
+from minijax.core import get_aval
 from minijax.interpreters import batching
 from minijax.primitives import reductions
 from minijax.rules import AxisData, match_axis, no_axis_name
 from minijax.traceback_filtering import api_boundary
 from minijax.tree_prefix import broadcast_prefix_to_treedef, prefix_errors
-from minijax.tree_util import (
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
+from minijax.tree_util import tree_flatten, tree_leaves, tree_unflatten
 
 
 def vmap(

@@ -230,5 +230,3 @@ def _check_rule(
             code, payload = raised._code[kind], raised._payload[kind]
             error = update_error(error, pred, code, {}, payload, kind)
     return error.with_metadata({**raised._metadata, **error._metadata}), []
-
-

@@ -104,9 +104,7 @@ def _closed_call_rule(
     *args: Any,
     call_jaxpr: ClosedJaxpr,
 ) -> tuple[Error, list[Any]]:
-    return checkify_jaxpr(
-        call_jaxpr.jaxpr, call_jaxpr.consts, enabled, error, *args
-    )
+    return checkify_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, enabled, error, *args)
 
 
 # ----------------------------------------------------------------------------------
@@ -126,9 +124,7 @@ def _cond_rule(
 ) -> tuple[Error, list[Any]]:
     avals = _avals(args)
     for branch in branches:
-        error = error.with_places(
-            checked_program(branch, enabled, error, avals).kinds
-        )
+        error = error.with_places(checked_program(branch, enabled, error, avals).kinds)
     programs = [checked_program(x, enabled, error, avals) for x in branches]
     outputs = primitive.bind(
         index,

@@ -164,10 +164,7 @@ def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> An
 
 @_curried
 def transformation_with_aux2(
-    gen: Callable,
-    fun: WrappedFun,
-    *gen_static_args: Any,
-    use_eq_store: bool = False,
+    gen: Callable, fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False
 ) -> tuple[WrappedFun, Callable[[], Any]]:
     """Add a transformation `gen(f, store, *static, *args)` that also fills the store.
 

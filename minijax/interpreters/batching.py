@@ -33,12 +33,7 @@ from minijax.interpreters import leaks
 from minijax.interpreters.batch_tables import *  # noqa: F403
 from minijax.interpreters.partial_eval import trace_to_jaxpr
 from minijax.named_axes import NamedAxisEffect, extend_axis_env
-from minijax.rules import (
-    AxisData,
-    match_axis,
-    no_axis_name,
-    not_mapped,
-)
+from minijax.rules import AxisData, match_axis, no_axis_name, not_mapped
 
 
 class BatchTracer(Tracer):

@@ -18,13 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import core, events
-from minijax.array import (
-    Array,
-    default_device,
-    deleted_error,
-    first_device,
-    wrap_as,
-)
+from minijax.array import Array, default_device, deleted_error, first_device, wrap_as
 from minijax.backend import compiler, platforms
 from minijax.config import state
 from minijax.core import (

@@ -22,14 +22,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, errors, source_info
-from minijax.core import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    weakref_lru_cache,
-)
+from minijax.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, weakref_lru_cache
 
 Mask = Any  # True for all keys of an array, or a Boolean array
 

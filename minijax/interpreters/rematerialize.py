@@ -32,11 +32,7 @@ from minijax.core import (
     Var,
     weakref_lru_cache,
 )
-from minijax.effects import (
-    InternalMutableArrayEffect,
-    of_equation,
-    of_program,
-)
+from minijax.effects import InternalMutableArrayEffect, of_equation, of_program
 from minijax.interpreters import unknown_refs
 from minijax.named_axes import NamedAxisEffect
 from minijax.primitives import mutable_arrays, references

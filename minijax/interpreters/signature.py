@@ -53,9 +53,7 @@ def _set_aliases(
             out = out_avals[index]
             if out.shape == aval.shape and out.dtype == aval.dtype:
                 free.remove(index)
-                entry["tf.aliasing_output"] = hlo.int_attribute(
-                    num_tokens + index, 32
-                )
+                entry["tf.aliasing_output"] = hlo.int_attribute(num_tokens + index, 32)
                 break
         else:
             entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)

@@ -27,11 +27,7 @@ from minijax.core import (
     Var,
     set_current_trace,
 )
-from minijax.effects import (
-    AccumEffect,
-    InternalMutableArrayEffect,
-    WriteEffect,
-)
+from minijax.effects import AccumEffect, InternalMutableArrayEffect, WriteEffect
 
 
 def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:

@@ -304,11 +304,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 
 def _softmax_formula(
-    x: ArrayLike,
-    axis: Axis,
-    where: ArrayLike | None,
-    initial: ArrayLike,
-    hold: Any,
+    x: ArrayLike, axis: Axis, where: ArrayLike | None, initial: ArrayLike, hold: Any
 ) -> Array:
     peak = jnp.max(x, axis, where=where, initial=initial, keepdims=True)
     kept = x if where is None else jnp.where(where, x, initial)
@@ -444,11 +440,7 @@ def standardize(
 
 
 def one_hot(
-    x: Any,
-    num_classes: int,
-    *,
-    dtype: DTypeLike | None = None,
-    axis: int | str = -1,
+    x: Any, num_classes: int, *, dtype: DTypeLike | None = None, axis: int | str = -1
 ) -> Array:
     """Writes each index as a vector with a 1 at that index and 0 elsewhere.
 

@@ -16,11 +16,7 @@ from minijax import core, dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
 from minijax.numpy.arguments import shape_tuple
-from minijax.numpy.arraylike import (
-    as_array,
-    ensure_arraylike,
-    ensure_arraylike_tuple,
-)
+from minijax.numpy.arraylike import as_array, ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import constant_like, promote_dtypes
 

@@ -27,11 +27,7 @@ from minijax.numpy import (
     sorting,
     ufuncs,
 )
-from minijax.numpy.arguments import (
-    concrete_or_error,
-    default_index_dtype,
-    static_index,
-)
+from minijax.numpy.arguments import concrete_or_error, default_index_dtype, static_index
 from minijax.numpy.arraylike import (
     check_arraylike,
     ensure_arraylike,
@@ -309,8 +305,7 @@ def bincount(
     if array.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     minlength = static_index(
-        minlength,
-        "The error occurred because of argument 'minlength' of jnp.bincount.",
+        minlength, "The error occurred because of argument 'minlength' of jnp.bincount."
     )
     if length is None:
         values = concrete_or_error(

@@ -39,12 +39,7 @@ def _size(value: Any, name: str) -> int:
 
 
 def eye(
-    N: int,
-    M: int | None = None,
-    k: Any = 0,
-    dtype: Any = None,
-    *,
-    device: Any = None,
+    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
 ) -> Array:
     """N rows and M (default: N) columns, with ones on the k-th diagonal.
 

@@ -15,11 +15,7 @@ from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
 from minijax.numpy import creation, reductions, running, ufuncs_floats
-from minijax.numpy.arguments import (
-    canonicalize_axis,
-    concrete_or_error,
-    static_index,
-)
+from minijax.numpy.arguments import canonicalize_axis, concrete_or_error, static_index
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.broadcasting import _where as where
 from minijax.numpy.counting import nonzero

@@ -29,20 +29,11 @@ from minijax.array import Array
 from minijax.numpy import creation
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
-from minijax.numpy.index_items import (
-    Item,
-    Kind,
-    expand_ellipsis,
-    expand_masks,
-    parse,
-)
+from minijax.numpy.index_items import Item, Kind, expand_ellipsis, expand_masks, parse
 from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.primitives.casting import convert_element_type_to
 
-_STATIC_MODES = (
-    lax.GatherScatterMode.PROMISE_IN_BOUNDS,
-    lax.GatherScatterMode.CLIP,
-)
+_STATIC_MODES = (lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP)
 
 
 # --------------------------------------------------------------------------

@@ -64,9 +64,7 @@ def _add_in_logarithm(
     undefined = lax.ne(difference, difference)
     plain = lax.add(x1, x2)
     return lax.select(
-        undefined,
-        plain,
-        lax.add(larger, from_rest(lax.neg(lax.abs(difference)))),
+        undefined, plain, lax.add(larger, from_rest(lax.neg(lax.abs(difference))))
     )
 
 

@@ -228,14 +228,7 @@ def std(
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
-def _std(
-    a: Array,
-    *,
-    dtype: Any,
-    out: None,
-    where: Any,
-    **options: Any,
-) -> Array:
+def _std(a: Array, *, dtype: Any, out: None, where: Any, **options: Any) -> Array:
     where = check_where("std", where)
     if dtype is not None:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "std")

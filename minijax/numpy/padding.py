@@ -279,10 +279,7 @@ def _pad_linear_ramp(array: Array, widths: Pairs, ends: Pairs) -> Array:
 
 
 def _pad_statistic(
-    array: Array,
-    widths: Pairs,
-    lengths: Pairs | None,
-    statistic: Callable[..., Array],
+    array: Array, widths: Pairs, lengths: Pairs | None, statistic: Callable[..., Array]
 ) -> Array:
     for axis, (before, after) in enumerate(widths):
         if lengths is None:

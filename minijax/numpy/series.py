@@ -38,12 +38,7 @@ from minijax.numpy.shaping import atleast_2d, flip, reshape, squeeze, transpose
 
 
 def interp(
-    x: Any,
-    xp: Any,
-    fp: Any,
-    left: Any = None,
-    right: Any = None,
-    period: Any = None,
+    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Array:
     """The piecewise linear function through the points (`xp`, `fp`), at `x`.
 

@@ -13,11 +13,7 @@ from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
 from minijax.numpy import creation, reductions
-from minijax.numpy.arguments import (
-    concrete_or_error,
-    index_dtype,
-    static_index,
-)
+from minijax.numpy.arguments import concrete_or_error, index_dtype, static_index
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.broadcasting import _where as where
 from minijax.numpy.counting import nonzero

@@ -174,12 +174,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
 
 @jit(static_argnames=("side", "method"))
 def searchsorted(
-    a: Any,
-    v: Any,
-    side: str = "left",
-    sorter: Any = None,
-    *,
-    method: str = "scan",
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Array:
     """Where each element of `v` has to be put into the sorted `a` to keep it sorted.
 

@@ -80,10 +80,7 @@ def _subtract_at(a: Array, indices: Any, b: Any) -> Array:
 
 
 @binary_ufunc(
-    0,
-    reduce=reductions.sum,
-    accumulate=running.cumsum,
-    at=_at_as_integers("add"),
+    0, reduce=reductions.sum, accumulate=running.cumsum, at=_at_as_integers("add")
 )
 def add(x: Any, y: Any, /) -> Array:
     """`x + y` elementwise; `or` for bools."""
@@ -98,10 +95,7 @@ def subtract(x: Any, y: Any, /) -> Array:
 
 
 @binary_ufunc(
-    1,
-    reduce=reductions.prod,
-    accumulate=running.cumprod,
-    at=_at_as_integers("mul"),
+    1, reduce=reductions.prod, accumulate=running.cumprod, at=_at_as_integers("mul")
 )
 def multiply(x: Any, y: Any, /) -> Array:
     """`x * y` elementwise; `and` for bools."""
@@ -130,10 +124,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
     if dtypes.issubdtype(dtype, np.integer):
         # XLA rounds towards zero: one less where the signs differ and a rest is left.
         quotient = lax.div(x1, x2)
-        round_down = logical_and(
-            lax.sign(x1) != lax.sign(x2),
-            lax.rem(x1, x2) != 0,
-        )
+        round_down = logical_and(lax.sign(x1) != lax.sign(x2), lax.rem(x1, x2) != 0)
         return _where(round_down, quotient - 1, quotient)
     if dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError("floor_divide does not support complex-valued inputs")

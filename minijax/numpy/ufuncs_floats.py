@@ -197,11 +197,7 @@ def _is_equal_to_infinity(name: str, x: Any, infinity: float, out: None) -> Arra
 
 @jit
 def nan_to_num(
-    x: Any,
-    copy: bool = True,
-    nan: Any = 0.0,
-    posinf: Any = None,
-    neginf: Any = None,
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Array:
     """NaN replaced by `nan`, infinities by `posinf` and `neginf`.
 
@@ -228,11 +224,7 @@ def nan_to_num(
 
 @jit(static_argnames=("equal_nan",))
 def isclose(
-    a: Any,
-    b: Any,
-    rtol: Any = 1e-05,
-    atol: Any = 1e-08,
-    equal_nan: bool = False,
+    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
 ) -> Array:
     """Whether |a - b| <= atol + rtol |b|, elementwise. Infinities equal themselves,
     and NaN equals NaN if `equal_nan`."""
@@ -408,7 +400,5 @@ def lcm(x1: Any, x2: Any) -> Array:
         raise ValueError("Arguments to jax.numpy.lcm must be integers.")
     divisor = gcd(x1, x2)
     return _where(
-        divisor == 0,
-        constant_like(divisor, 0),
-        multiply(x1, floor_divide(x2, divisor)),
+        divisor == 0, constant_like(divisor, 0), multiply(x1, floor_divide(x2, divisor))
     )

@@ -17,13 +17,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.config import state
-from minijax.core import (
-    Primitive,
-    ShapedArray,
-    Tracer,
-    get_aval,
-    register,
-)
+from minijax.core import Primitive, ShapedArray, Tracer, get_aval, register
 from minijax.named_axes import NamedAxisEffect
 from minijax.primitives import (
     casting,

@@ -198,12 +198,7 @@ def _leading_zeros(x: Any) -> Any:
     return (bits - lengths).reshape(x.shape).astype(x.dtype)
 
 
-mulhi_p = nary(
-    "mulhi",
-    [ints, ints],
-    lambda x, y: _high_words(x, y),
-    "chlo.mulhi",
-)
+mulhi_p = nary("mulhi", [ints, ints], lambda x, y: _high_words(x, y), "chlo.mulhi")
 
 
 def _high_words(x: Any, y: Any) -> Any:

@@ -136,8 +136,7 @@ cumsum_p = _cumulative(
     lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype),
 )
 rules.def_linear(
-    cumsum_p,
-    lambda ct, x, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
+    cumsum_p, lambda ct, x, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)]
 )
 
 cumprod_p = _cumulative(

@@ -193,8 +193,7 @@ div_p = nary(
     "divide",
 )
 div_p.def_jvp(  # d(x / y) = dx / y - dy x / y^2
-    lambda t, x, y: div(t, y),
-    lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+    lambda t, x, y: div(t, y), lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2))
 )
 
 
@@ -560,8 +559,7 @@ def_jvp_with_output(
 
 tanh_p = _accurate("tanh", inexact, np.tanh, "tanh")
 def_jvp_with_output(  # 1 - tanh^2 = (1 + tanh)(1 - tanh)
-    tanh_p,
-    lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(_scalar(x, 1), out)),
+    tanh_p, lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(_scalar(x, 1), out))
 )
 
 

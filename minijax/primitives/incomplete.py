@@ -21,17 +21,7 @@ from minijax import dtypes
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
 from minijax.primitives import comparing, reductions, rounding, select, shaping, special
-from minijax.primitives.elementwise import (
-    add,
-    div,
-    exp,
-    log,
-    log1p,
-    max,
-    mul,
-    neg,
-    sub,
-)
+from minijax.primitives.elementwise import add, div, exp, log, log1p, max, mul, neg, sub
 from minijax.rules import floats, nary, scalar_like
 
 _MAX_STEPS = 2000

@@ -46,13 +46,7 @@ from minijax.core import (
 )
 from minijax.effects import internal_mutable_array_effect
 from minijax.primitives import ordering
-from minijax.rules import (
-    Accumulator,
-    Zero,
-    batch_at_front,
-    instantiate,
-    zeros_of,
-)
+from minijax.rules import Accumulator, Zero, batch_at_front, instantiate, zeros_of
 
 # ----------------------------------------------------------------------------------
 # What a ref is

@@ -192,10 +192,7 @@ def _ragged_shape(
 
 
 def _ragged_dtype(
-    lhs: ShapedArray,
-    rhs: ShapedArray,
-    group_sizes: ShapedArray,
-    **params: Any,
+    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, **params: Any
 ) -> Any:
     if not dtypes.issubdtype(group_sizes.dtype, np.integer):
         raise TypeError(

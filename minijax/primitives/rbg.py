@@ -116,10 +116,7 @@ def _generator_lowering(
         )
     name = algorithm.name.removeprefix("RNG_")
     results = hlo.stablehlo.RngBitGeneratorOp(
-        key.type,
-        ctx.result_type(1),
-        hlo.stablehlo.RngAlgorithmAttr.get(name),
-        key,
+        key.type, ctx.result_type(1), hlo.stablehlo.RngAlgorithmAttr.get(name), key
     ).results
     new_key, bits = results
     if narrow:

@@ -20,12 +20,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, rules, tree_util
-from minijax.core import (
-    AbstractRef,
-    JaxprEqn,
-    ShapedArray,
-    get_aval,
-)
+from minijax.core import AbstractRef, JaxprEqn, ShapedArray, get_aval
 from minijax.effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.pretty import prints_equation
 from minijax.primitives import casting, ref_blocks, shaping

@@ -247,8 +247,7 @@ bessel_i0e_p = unary(
     lambda ctx, x: ctx.lower_fun(_bessel_i0e, x),
 )
 def_jvp_with_output(  # I_0' = I_1, and d exp(-|x|) = -sign(x) exp(-|x|) dx
-    bessel_i0e_p,
-    lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(rounding.sign(x), y))),
+    bessel_i0e_p, lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(rounding.sign(x), y)))
 )
 
 bessel_i1e_p = unary("bessel_i1e", floats, scipy_meaning("i1e"), "chlo.bessel_i1e")

@@ -211,10 +211,7 @@ def _positions_lowering(ctx: Any, *, shape: Shape) -> list[Any]:
         total = coordinate if total is None else hlo.stablehlo.add(total, coordinate)
     high = hlo.stablehlo.shift_right_logical(total, ctx.full_like(32, wide))
     narrow = ctx.result_type()
-    return [
-        hlo.stablehlo.convert(narrow, high),
-        hlo.stablehlo.convert(narrow, total),
-    ]
+    return [hlo.stablehlo.convert(narrow, high), hlo.stablehlo.convert(narrow, total)]
 
 
 # The row-major position of every element of an array, as two 32-bit words.

@@ -19,12 +19,7 @@ from minijax.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random_bits import random_bits
-from minijax.random.arguments import (
-    Shape,
-    StaticShape,
-    canonical_shape,
-    check_shape,
-)
+from minijax.random.arguments import Shape, StaticShape, canonical_shape, check_shape
 from minijax.random.distributions import gumbel
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed

@@ -259,11 +259,7 @@ def _normal_real(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 @sampler(check_casts=False)
 def truncated_normal(
-    key: Array,
-    lower: ArrayLike,
-    upper: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
+    key: Array, lower: ArrayLike, upper: ArrayLike, shape: StaticShape, dtype: np.dtype
 ) -> Array:
     """Draws from the normal distribution, given that the result is in (lower, upper).
 
