@@ -129,14 +129,8 @@ def checkpoint(
             full = (tuple(dynamic), kwargs) if kwargs else tuple(dynamic)
             flags = broadcast_prefix(prevent_cse, full)
             prevented = (False,) * len(consts) + tuple(flags)
-        outputs = remat_p.bind(
-            *consts,
-            *leaves,
-            jaxpr=jaxpr,
-            prevent_cse=prevented,
-            differentiated=False,
-            policy=policy,
-        )
+        params = {"jaxpr": jaxpr, "prevent_cse": prevented, "policy": policy}
+        outputs = remat_p.bind(*consts, *leaves, **params, differentiated=False)
         return tree_unflatten(out_tree, outputs)
 
     return fun_remat
@@ -151,13 +145,8 @@ def remat(
     concrete: Any = _not_given,
 ) -> Callable:
     """Another name of `checkpoint`."""
-    return checkpoint(
-        fun,
-        prevent_cse=prevent_cse,
-        policy=policy,
-        static_argnums=static_argnums,
-        concrete=concrete,
-    )
+    options = {"policy": policy, "static_argnums": static_argnums}
+    return checkpoint(fun, prevent_cse=prevent_cse, concrete=concrete, **options)
 
 
 def _static_positions(static_argnums: Any, count: int) -> frozenset[int]:
@@ -274,12 +263,7 @@ def _remat_impl(*args: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
 
 @remat_p.def_jvp_rule
 def _remat_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    jaxpr: Jaxpr,
-    prevent_cse: bool | tuple[bool, ...],
-    **params: Any,
+    primals: Any, tangents: Any, *, jaxpr: Jaxpr, prevent_cse: Any, **params: Any
 ) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents]
     forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(jaxpr), nonzeros)
@@ -351,14 +335,9 @@ def _insert_reduce_precision(jaxpr: Jaxpr, num_res: int) -> Jaxpr:
         info = dtypes.finfo(aval.dtype)
         bits = {"exponent_bits": info.nexp, "mantissa_bits": info.nmant}
         exact = Var(aval)
-        rounding = JaxprEqn(
-            [exact],
-            [var],
-            casting.reduce_precision_p,
-            bits,
-            frozenset(),
-            source_info.current(),
-        )
+        where_now = source_info.current()
+        round_p = casting.reduce_precision_p
+        rounding = JaxprEqn([exact], [var], round_p, bits, frozenset(), where_now)
         if var in invars:
             invars[invars.index(var)] = exact
             eqns.insert(0, rounding)
@@ -413,11 +392,7 @@ remat_p.partial_eval_custom = _remat_custom_rule
 
 @remat_p.def_transpose
 def _remat_transpose(
-    cts: Sequence[Any],
-    *args: Any,
-    jaxpr: Jaxpr,
-    prevent_cse: bool | tuple[bool, ...],
-    **params: Any,
+    cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, prevent_cse: Any, **params: Any
 ) -> None:
     linear = tuple(isinstance(arg, Accumulator) for arg in args)
     zero_cts = tuple(type(ct) is Zero for ct in cts)
@@ -531,20 +506,13 @@ remat_p.discharge = _remat_discharge
 
 
 @remat_p.def_lowering
-def _remat_lowering(
-    ctx: Any,
-    *operands: Any,
-    jaxpr: Jaxpr,
-    prevent_cse: bool | tuple[bool, ...],
-    differentiated: bool,
-    policy: Any,
-) -> list[Any]:
+def _remat_lowering(ctx: Any, *operands: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
     """The program in place; behind a barrier if XLA must not find it twice."""
-    flags = prevent_cse
+    flags = params["prevent_cse"]
     if isinstance(flags, bool):
         flags = (flags,) * len(operands)
     values = list(operands)
-    if differentiated and any(flags):
+    if params["differentiated"] and any(flags):
         behind = hlo.stablehlo.OptimizationBarrierOp(where(flags, operands))
         results = iter(behind.results)
         values = [

@@ -400,26 +400,15 @@ def _pure_callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
 
 @pure_callback_p.def_batch
 def _pure_callback_batch(
-    axis_data: Any,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    vmap_method: str | None,
-    result_avals: tuple,
-    **params: Any,
+    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple:
     """Call once for each example, or once for all: `vmap_method` says which."""
-    size = axis_data.size
-    fronted = [
-        arg if dim is None else rules.moveaxis(arg, dim, 0)
-        for arg, dim in zip(args, dims)
-    ]
+    size, vmap_method = axis_data.size, params["vmap_method"]
+    fronted = _fronted(args, dims)
     if vmap_method in ("sequential", "sequential_unrolled"):
 
         def one(*example: Any) -> list[Any]:
-            return pure_callback_p.bind(
-                *example, result_avals=result_avals, vmap_method=vmap_method, **params
-            )
+            return pure_callback_p.bind(*example, **params)
 
         unroll = vmap_method == "sequential_unrolled"
         outs = for_each_example(one, fronted, dims, unroll)
@@ -437,13 +426,18 @@ def _pure_callback_batch(
             broadcasting.broadcast(arg, (times,)) if dim is None else arg
             for arg, dim in zip(fronted, dims)
         ]
-    outs = pure_callback_p.bind(
-        *fronted,
-        result_avals=tuple(unmapped_aval(size, 0, aval) for aval in result_avals),
-        vmap_method=vmap_method,
-        **params,
-    )
+    one_result = params["result_avals"]
+    params["result_avals"] = tuple(unmapped_aval(size, 0, aval) for aval in one_result)
+    outs = pure_callback_p.bind(*fronted, **params)
     return outs, [0] * len(outs)
+
+
+def _fronted(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """The arguments with their batch axes first."""
+    return [
+        arg if dim is None else rules.moveaxis(arg, dim, 0)
+        for arg, dim in zip(args, dims)
+    ]
 
 
 @pure_callback_p.def_lowering
@@ -489,14 +483,8 @@ def pure_callback(
       JaxRuntimeError: when the callback raised, or returned something else than
         announced; its `__cause__` is that exception.
     """
-    methods = [
-        "sequential",
-        "sequential_unrolled",
-        "expand_dims",
-        "broadcast_all",
-        "legacy_vectorized",
-        None,
-    ]
+    methods: list[str | None] = ["sequential", "sequential_unrolled", "expand_dims"]
+    methods += ["broadcast_all", "legacy_vectorized", None]
     if vmap_method not in methods:
         raise errors.value_error(
             f"vmap_method must be one of the allowed methods {methods}, but got: "
@@ -504,13 +492,9 @@ def pure_callback(
         )
     leaves, in_tree = tree_flatten((args, kwargs))
     result_avals, out_tree = result_types(result_shape_dtypes)
-    outs = pure_callback_p.bind(
-        *leaves,
-        callback=_FlatCallback(callback, in_tree),
-        result_avals=result_avals,
-        sharding=sharding,
-        vmap_method=vmap_method,
-    )
+    params = {"callback": _FlatCallback(callback, in_tree), "sharding": sharding}
+    params |= {"result_avals": result_avals, "vmap_method": vmap_method}
+    outs = pure_callback_p.bind(*leaves, **params)
     return tree_unflatten(out_tree, outs)
 
 
@@ -572,19 +556,18 @@ io_callback_p.without("meaning", "it means what the user's function does")
 def _io_callback_type(
     *avals: Any, result_avals: Sequence[Any], ordered: bool, **_: Any
 ) -> tuple:
-    effect = ordered_io_effect if ordered else io_effect
-    return list(result_avals), frozenset({effect})
+    return list(result_avals), frozenset({_io_effect(ordered)})
+
+
+def _io_effect(ordered: bool) -> Effect:
+    return ordered_io_effect if ordered else io_effect
 
 
 @io_callback_p.def_impl
 def _io_callback_now(
-    *args: Any,
-    callback: Callable,
-    result_avals: Sequence[Any],
-    ordered: bool,
-    **_: Any,
+    *args: Any, callback: Callable, result_avals: Any, ordered: bool, **_: Any
 ) -> list[Array]:
-    effect = ordered_io_effect if ordered else io_effect
+    effect = _io_effect(ordered)
     return call_now(callback, args, result_avals, effect, "io_callback")
 
 
@@ -605,28 +588,19 @@ def _io_callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
 
 @io_callback_p.def_batch
 def _io_callback_batch(
-    axis_data: Any,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    ordered: bool,
-    **params: Any,
+    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple:
     """Call once for each example; of these calls no order is promised."""
-    if ordered:
+    if params["ordered"]:
         raise errors.value_error(
             "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "
             "Write ordered=False, or loop over them with `lax.map`."
         )
-    fronted = [
-        arg if dim is None else rules.moveaxis(arg, dim, 0)
-        for arg, dim in zip(args, dims)
-    ]
 
     def one(*example: Any) -> list[Any]:
-        return io_callback_p.bind(*example, ordered=False, **params)
+        return io_callback_p.bind(*example, **params)
 
-    outs = for_each_example(one, fronted, dims)
+    outs = for_each_example(one, _fronted(args, dims), dims)
     return outs, [0] * len(outs)
 
 
@@ -634,17 +608,13 @@ def _io_callback_batch(
 def _io_callback_lowering(
     ctx: mlir.LoweringRuleContext,
     *operands: Any,
-    callback: Callable,
+    callback: Any,
     ordered: bool,
     **_: Any,
 ) -> list[Any]:
+    effect = _io_effect(ordered)
     return emit_python_callback(
-        ctx,
-        callback,
-        ordered_io_effect if ordered else io_effect,
-        operands,
-        purpose="io_callback",
-        has_side_effect=True,
+        ctx, callback, effect, operands, purpose="io_callback", has_side_effect=True
     )
 
 
@@ -682,11 +652,7 @@ def io_callback(
     """
     leaves, in_tree = tree_flatten((args, kwargs))
     result_avals, out_tree = result_types(result_shape_dtypes)
-    outs = io_callback_p.bind(
-        *leaves,
-        callback=_FlatCallback(callback, in_tree),
-        result_avals=result_avals,
-        sharding=sharding,
-        ordered=ordered,
-    )
+    params = {"callback": _FlatCallback(callback, in_tree), "sharding": sharding}
+    params |= {"result_avals": result_avals, "ordered": ordered}
+    outs = io_callback_p.bind(*leaves, **params)
     return tree_unflatten(out_tree, outs)

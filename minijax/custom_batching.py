@@ -74,14 +74,9 @@ class custom_vmap:
         leaves, in_tree = tree_flatten(args)
         call, consts, out_tree = trace_with_consts(self.fun, args, "custom_vmap fun")
         in_tree = tree_structure((consts, args))
-        outputs = custom_vmap_p.bind(
-            *consts,
-            *leaves,
-            call=call,
-            rule=_ClosedRule(self.vmap_rule),
-            in_tree=in_tree,
-            out_tree=out_tree,
-        )
+        params = {"call": call, "rule": _ClosedRule(self.vmap_rule)}
+        params |= {"in_tree": in_tree, "out_tree": out_tree}
+        outputs = custom_vmap_p.bind(*consts, *leaves, **params)
         return tree_unflatten(out_tree, outputs)
 
 
@@ -145,15 +140,9 @@ def _custom_vmap_impl(*args: Any, call: ClosedJaxpr, **_: Any) -> list[Any]:
 
 @custom_vmap_p.def_batch
 def _custom_vmap_batch(
-    axis_data: AxisData,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    call: ClosedJaxpr,
-    rule: Callable,
-    in_tree: Any,
-    out_tree: Any,
+    axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[list[Any], list[int | None]]:
+    rule, in_tree = params["rule"], params["in_tree"]
     moved = [_at_front(x, dim) for x, dim in zip(args, dims)]
     in_batched = tree_unflatten(in_tree, [dim is not None for dim in dims])
     out, out_batched = _call_rule(
@@ -161,7 +150,7 @@ def _custom_vmap_batch(
     )
     outputs, tree = tree_flatten(out)
     flags, flags_tree = tree_flatten(out_batched)
-    _check_trees(rule, out_tree, tree, flags_tree)
+    _check_trees(rule, params["out_tree"], tree, flags_tree)
     return outputs, [0 if flag else None for flag in flags]
 
 
@@ -180,14 +169,9 @@ def _custom_vmap_jvp(
     out_tree: Any,
 ) -> tuple[list, list]:
     forward, _ = ad.jvp_jaxpr(call, [True] * len(primals), [True] * len(call.out_avals))
-    outputs = custom_vmap_p.bind(
-        *primals,
-        *(instantiate(t) for t in tangents),
-        call=forward,
-        rule=_RuleOfJvp(rule, out_tree),
-        in_tree=_pair_of(in_tree),
-        out_tree=_pair_of(out_tree),
-    )
+    params = {"call": forward, "rule": _RuleOfJvp(rule, out_tree)}
+    params |= {"in_tree": _pair_of(in_tree), "out_tree": _pair_of(out_tree)}
+    outputs = custom_vmap_p.bind(*primals, *map(instantiate, tangents), **params)
     half = len(outputs) // 2
     return outputs[:half], outputs[half:]
 

@@ -105,11 +105,7 @@ def _debug_callback_type(*avals: Any, effect: Effect, **_: Any) -> tuple:
 
 @debug_callback_p.def_lowering
 def _debug_callback_lowering(
-    ctx: mlir.LoweringRuleContext,
-    *operands: Any,
-    callback: Callable,
-    effect: Effect,
-    partitioned: bool,
+    ctx: mlir.LoweringRuleContext, *operands: Any, callback: Any, effect: Any, **_: Any
 ) -> list[Any]:
     return emit_python_callback(
         ctx, callback, effect, operands, purpose="debug.callback", has_side_effect=True
@@ -244,13 +240,10 @@ def _debug_print_type(*avals: Any, ordered: bool, **_: Any) -> tuple:
 def _debug_print_lowering(
     ctx: mlir.LoweringRuleContext, *operands: Any, ordered: bool, **params: Any
 ) -> list[Any]:
+    effect = ordered_debug_effect if ordered else debug_effect
+    show = _printer(**params)
     return emit_python_callback(
-        ctx,
-        _printer(**params),
-        ordered_debug_effect if ordered else debug_effect,
-        operands,
-        purpose="debug.print",
-        has_side_effect=True,
+        ctx, show, effect, operands, purpose="debug.print", has_side_effect=True
     )
 
 
