@@ -145,7 +145,7 @@ def remat(
     concrete: Any = _not_given,
 ) -> Callable:
     """Another name of `checkpoint`."""
-    options = {"policy": policy, "static_argnums": static_argnums}
+    options: dict[str, Any] = {"policy": policy, "static_argnums": static_argnums}
     return checkpoint(fun, prevent_cse=prevent_cse, concrete=concrete, **options)
 
 

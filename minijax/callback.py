@@ -606,11 +606,7 @@ def _io_callback_batch(
 
 @io_callback_p.def_lowering
 def _io_callback_lowering(
-    ctx: mlir.LoweringRuleContext,
-    *operands: Any,
-    callback: Any,
-    ordered: bool,
-    **_: Any,
+    ctx: Any, *operands: Any, callback: Callable, ordered: bool, **_: Any
 ) -> list[Any]:
     effect = _io_effect(ordered)
     return emit_python_callback(

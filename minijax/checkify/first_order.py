@@ -7,7 +7,6 @@ In JAX: `jax/_src/checkify.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -90,12 +89,7 @@ def _div_rule(
 
 
 def _out_of_bounds(
-    primitive: Primitive,
-    error: Error,
-    mask: Any,
-    indices: Any,
-    axes: Sequence[int],
-    shape: tuple[int, ...],
+    primitive: Primitive, error: Error, mask: Any, indices: Any, axes: Any, shape: Any
 ) -> Error:
     """`error`, with the error that an index is out of bounds, where `mask` says so.
 
@@ -114,29 +108,21 @@ def _out_of_bounds(
 
 @rule_for(lax.dynamic_slice_p)
 def _dynamic_slice_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    operand: Any,
-    *starts: Any,
-    slice_sizes: tuple[int, ...],
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, Any]:
-    out = primitive.bind(operand, *starts, slice_sizes=slice_sizes)
+    out = primitive.bind(*args, **params)
+    operand, *starts = args
     if OOBError not in enabled or not starts:
         return error, out
-    return _check_slice(primitive, error, operand, starts, slice_sizes), out
+    return _check_slice(primitive, error, operand, starts, params["slice_sizes"]), out
 
 
 @rule_for(lax.dynamic_update_slice_p)
 def _dynamic_update_slice_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    operand: Any,
-    update: Any,
-    *starts: Any,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any
 ) -> tuple[Error, Any]:
-    out = primitive.bind(operand, update, *starts)
+    out = primitive.bind(*args)
+    operand, update, *starts = args
     if OOBError not in enabled or not starts:
         return error, out
     return _check_slice(primitive, error, operand, starts, update.shape), out
@@ -155,13 +141,9 @@ def _check_slice(
 
 @rule_for(lax.gather_p)
 def _gather_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    operand: Any,
-    indices: Any,
-    **params: Any,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, Any]:
+    operand, indices = args
     out = primitive.bind(operand, indices, **params)
     axes = np.array(params["dimension_numbers"].start_index_map)
     if OOBError not in enabled or not axes.size:
@@ -173,22 +155,12 @@ def _gather_rule(
     return _out_of_bounds(primitive, error, mask, indices, axes, operand.shape), out
 
 
-@rule_for(
-    lax.scatter_p,
-    lax.scatter_add_p,
-    lax.scatter_mul_p,
-    lax.scatter_min_p,
-    lax.scatter_max_p,
-)
+@rule_for(lax.scatter_p, lax.scatter_add_p, lax.scatter_mul_p)
+@rule_for(lax.scatter_min_p, lax.scatter_max_p)
 def _scatter_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    operand: Any,
-    indices: Any,
-    updates: Any,
-    **params: Any,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, Any]:
+    operand, indices, updates = args
     out = primitive.bind(operand, indices, updates, **params)
     numbers = params["dimension_numbers"]
     axes = numbers.scatter_dims_to_operand_dims
@@ -213,18 +185,13 @@ def _scatter_rule(
 
 @rule_for(check_p)
 def _check_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
-    err_tree: Any,
-    debug: bool,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list]:
     """The error of the check, of the enabled kinds, becomes a part of the value.
 
     As in JAX, one that is not enabled is dropped.
     """
-    raised = tree_unflatten(err_tree, args)
+    raised = tree_unflatten(params["err_tree"], args)
     for kind, pred in raised._pred.items():
         if kind.error_type in enabled:
             code, payload = raised._code[kind], raised._payload[kind]

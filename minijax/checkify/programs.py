@@ -32,7 +32,6 @@ from minijax.control_flow.while_loops import while_p
 from minijax.core import (
     ClosedJaxpr,
     DebugInfo,
-    Jaxpr,
     Primitive,
     get_aval,
     jaxpr_as_fun,
@@ -72,39 +71,25 @@ def _jit_rule(
 
 @rule_for(remat_p)
 def _remat_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
-    jaxpr: Jaxpr,
-    prevent_cse: bool | tuple[bool, ...],
-    **params: Any,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list[Any]]:
-    leaves = tree_leaves(error)
-    checked = checked_program(close_jaxpr(jaxpr), enabled, error, _avals(args))
+    leaves, prevent_cse = tree_leaves(error), params["prevent_cse"]
+    program = close_jaxpr(params["jaxpr"])
+    checked = checked_program(program, enabled, error, _avals(args))
     consts = checked.closed.consts
     if isinstance(prevent_cse, tuple):
-        prevent_cse = (False,) * (len(consts) + len(leaves)) + prevent_cse
-    outputs = primitive.bind(
-        *consts,
-        *leaves,
-        *args,
-        jaxpr=convert_constvars_jaxpr(checked.closed.jaxpr),
-        prevent_cse=prevent_cse,
-        **params,
-    )
-    return checked.result(outputs)
+        flags = (False,) * (len(consts) + len(leaves))
+        params["prevent_cse"] = flags + prevent_cse
+    params["jaxpr"] = convert_constvars_jaxpr(checked.closed.jaxpr)
+    return checked.result(primitive.bind(*consts, *leaves, *args, **params))
 
 
 @rule_for(closed_call_p)
 def _closed_call_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
-    call_jaxpr: ClosedJaxpr,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list[Any]]:
-    return checkify_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, enabled, error, *args)
+    call = params["call_jaxpr"]
+    return checkify_jaxpr(call.jaxpr, call.consts, enabled, error, *args)
 
 
 # ----------------------------------------------------------------------------------
@@ -114,25 +99,15 @@ def _closed_call_rule(
 
 @rule_for(cond_p)
 def _cond_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    index: Any,
-    *args: Any,
-    branches: tuple[ClosedJaxpr, ...],
-    **params: Any,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list[Any]]:
-    avals = _avals(args)
+    index, *operands = args
+    avals, branches = _avals(operands), params["branches"]
     for branch in branches:
         error = error.with_places(checked_program(branch, enabled, error, avals).kinds)
     programs = [checked_program(x, enabled, error, avals) for x in branches]
-    outputs = primitive.bind(
-        index,
-        *tree_leaves(error),
-        *args,
-        branches=tuple(program.closed for program in programs),
-        **params,
-    )
+    params["branches"] = tuple(program.closed for program in programs)
+    outputs = primitive.bind(index, *tree_leaves(error), *operands, **params)
     # The values are those of the branch that was run; a code has one meaning in all.
     results = [program.result(outputs) for program in programs]
     meanings: dict[int, Any] = {}
@@ -144,50 +119,30 @@ def _cond_rule(
 
 @rule_for(scan_p)
 def _scan_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    num_consts: int,
-    num_carry: int,
-    **params: Any,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list[Any]]:
+    jaxpr, num_consts = params["jaxpr"], params["num_consts"]
     consts, rest = split_list(args, num_consts)
     avals = jaxpr.in_avals
     error = error.with_places(checked_program(jaxpr, enabled, error, avals).kinds)
     checked = checked_program(jaxpr, enabled, error, avals)
     leaves = tree_leaves(error)
     is_const = [False] * len(leaves) + [True] * num_consts + [False] * len(rest)
-    outputs = primitive.bind(
-        *consts,
-        *leaves,
-        *rest,
-        jaxpr=reordered(checked.closed, to_front(is_const)),
-        length=length,
-        num_consts=num_consts,
-        num_carry=num_carry + len(leaves),
-        **params,
-    )
-    return checked.result(outputs)
+    params["jaxpr"] = reordered(checked.closed, to_front(is_const))
+    params["num_carry"] += len(leaves)
+    return checked.result(primitive.bind(*consts, *leaves, *rest, **params))
 
 
 @rule_for(while_p)
 def _while_rule(
-    primitive: Primitive,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
+    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list[Any]]:
     """What the condition checks is checked before the loop and at the end of steps.
 
     A condition returns a truth value and nothing else, so the body runs it once more.
     """
+    cond_jaxpr, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
+    body_jaxpr, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
     if cond_jaxpr.out_avals[0].shape:
         raise errors.value_error(
             "Checkify does not support batched while-loops (checkify-of-vmap-of-while):"
@@ -211,18 +166,11 @@ def _while_rule(
     def first(num_consts: int) -> list[int]:
         return to_front([False] * count + [True] * num_consts + [False] * len(carry))
 
-    outputs = primitive.bind(
-        *cond_consts,
-        *cond_consts,
-        *body_consts,
-        *leaves,
-        *carry,
-        cond_nconsts=cond_nconsts,
-        cond_jaxpr=reordered(truth, first(cond_nconsts)),
-        body_nconsts=num_steps,
-        body_jaxpr=reordered(body.closed, first(num_steps)),
-    )
-    return body.result(outputs)
+    params["cond_jaxpr"] = reordered(truth, first(cond_nconsts))
+    params["body_jaxpr"] = reordered(body.closed, first(num_steps))
+    params["body_nconsts"] = num_steps
+    inputs = (*cond_consts, *cond_consts, *body_consts, *leaves, *carry)
+    return body.result(primitive.bind(*inputs, **params))
 
 
 @weakref_lru_cache

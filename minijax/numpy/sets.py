@@ -250,7 +250,8 @@ def _intersect1d_size(
         values, order = lax.sort(operands, is_stable=True, num_keys=1)
         valid = creation.ones(both.size, dtype=bool)
     else:
-        options = {"return_index": True, "return_true_size": True, "fill_value": 0}
+        options: dict[str, Any] = {"return_index": True, "return_true_size": True}
+        options["fill_value"] = 0
         arr1, first1, count1 = _unique(arr1, 0, size=arr1.size, **options)
         arr2, first2, count2 = _unique(arr2, 0, size=arr2.size, **options)
         both = creation.zeros(arr1.size + arr2.size, dtypes.result_type(arr1, arr2))

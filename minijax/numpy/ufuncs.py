@@ -51,8 +51,8 @@ def binary_ufunc(
 
     def decorate(function: Callable[[Any, Any], Array]) -> ufunc:
         call = inline_jit(function)
-        own = {"reduce": reduce, "accumulate": accumulate, "at": at}
-        kind = {"identity": identity, "associative": associative}
+        own: dict[str, Any] = {"reduce": reduce, "accumulate": accumulate, "at": at}
+        kind: dict[str, Any] = {"identity": identity, "associative": associative}
         return ufunc(call, nin=2, nout=1, call=call, **kind, **own)
 
     return decorate

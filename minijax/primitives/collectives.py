@@ -321,8 +321,8 @@ def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primiti
 
 def _shifted(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters for an operand with a new first axis."""
-    positions = ("all_gather_dimension", "scatter_dimension")
-    positions += ("split_axis", "concat_axis")
+    positions = ["all_gather_dimension", "scatter_dimension"]
+    positions += ["split_axis", "concat_axis"]
     return {k: v + 1 if k in positions else v for k, v in params.items()}
 
 

@@ -244,7 +244,7 @@ def _sizes(x: Any, spec: Sequence[int]) -> list[int]:
     return [shape[d] for d in _spatial(spec)]
 
 
-def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> list[Any]:
+def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
     """The sizes in space of image, kernel and result, with their dilations."""
     factors = (params["lhs_dilation"], params["rhs_dilation"], params["window_strides"])
     return [

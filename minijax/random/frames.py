@@ -75,9 +75,9 @@ def sampler(
             return placed(name, compiled(key, *values, shape, dtype), out_sharding)
 
         settled = len(signature.parameters) - 3
-        public = sample if settled == 1 else sample_with_parameters
+        public: Any = sample if settled == 1 else sample_with_parameters
         functools.update_wrapper(public, draw)
-        public.__signature__ = signature  # type: ignore[attr-defined]
+        public.__signature__ = signature
         draw.__name__ = draw.__qualname__ = "_" + name
         compiled = jit(draw, static_argnums=(settled, settled + 1), inline=inline)
         return public
