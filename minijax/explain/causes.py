@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from minijax import events, source_info
+from minijax.explain.recording import PARTS
 from minijax.explain.source import short_path
 from minijax.interpreters import ad, batching
 
@@ -136,7 +137,7 @@ class _Kind:
         # The user's, and what is around it stays while it runs.
         pauses = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE)
         self.users = source_info.is_user_filename(code.co_filename) and not pauses
-        self.part = code.co_name in ("<listcomp>", "<genexpr>")
+        self.part = code.co_name in PARTS
         self.plain = self.serves is None and not self.users and not self.part
 
 

@@ -19,6 +19,7 @@ import json
 import linecache
 import os.path
 import platform
+import re
 import sys
 import types
 import typing
@@ -324,11 +325,36 @@ def lines_of(code: types.CodeType) -> tuple[list[str], int]:
         return [], 0  # made by exec or eval: lines of that name would be others
     if code.co_name == "<module>":
         return linecache.getlines(code.co_filename), 1
+    if code.co_name in PARTS:
+        return lines_around(code)
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError):
         return [], 0
     return lines, max(first, 1)
+
+
+# Functions that Python makes of a part of a statement.
+PARTS = {"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"}
+DEFINES = re.compile(r"\s*(async\s+)?def\s")
+
+
+def lines_around(code: types.CodeType) -> tuple[list[str], int]:
+    """The lines of the function that a comprehension stands in, and the first's number.
+
+    Outside of any function, its own lines. Python itself has no good answer: 3.11 takes
+    the nearest `def` above, also that of a function that ends before; 3.13 begins with
+    the comprehension and goes on behind it.
+    """
+    lines = linecache.getlines(code.co_filename)
+    first = code.co_firstlineno
+    last = max(line for _, _, line in code.co_lines() if line is not None)
+    for start in range(min(first, len(lines)) - 1, -1, -1):
+        if DEFINES.match(lines[start]):
+            block = inspect.getblock(lines[start:])
+            if last <= start + len(block):
+                return block, start + 1
+    return lines[first - 1 : last], first
 
 
 @once_a_code

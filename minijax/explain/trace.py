@@ -28,6 +28,7 @@ from minijax.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.explain import lines
 from minijax.explain.jaxpr import JaxprRecording, Recorder
 from minijax.explain.recording import (
+    PARTS,
     Recording,
     Sources,
     Span,
@@ -132,6 +133,7 @@ class _Frame:
     lines: dict[int, _Statement]
     place: tuple[int, str]  # how many functions run around it, its name
     locals: Mapping[str, Any]
+    part: bool  # a comprehension: its statement is one of the function around it
     statement: _Statement | None = None  # the one that runs
     written: int = 0  # equations written when it began
 
@@ -229,7 +231,8 @@ class _Watch:
         depth = len(self.frames)
         self.moves((depth, code.co_name))
         lines = self.statements.setdefault(id(code), {})
-        self.frames[frame] = _Frame(number, lines, self.place, frame.f_locals)
+        part = code.co_name in PARTS
+        self.frames[frame] = _Frame(number, lines, self.place, frame.f_locals, part)
         self.stack.append(frame)
         if depth and not code.co_name.startswith("<"):
             span = self.span_at(number, code.co_firstlineno)
@@ -300,17 +303,18 @@ class _Watch:
         if line is None:
             self.holder = None  # what such a line changed is not known
             return
-        runs = statement.runs
-        if runs is None:
-            runs = statement.runs = self.runs_of(state.source, line)
-        runs.runs += 1
         count = len(self.happened)
-        written = count - self.told - state.written
-        if written:
-            runs.equations += written
-        elif runs.runs == 1 and not self.is_plain(runs):
-            self.add("py", "py", self.span_at(state.source, line), "", state.place)
-            count += 1
+        if not state.part:
+            runs = statement.runs
+            if runs is None:
+                runs = statement.runs = self.runs_of(state.source, line)
+            runs.runs += 1
+            written = count - self.told - state.written
+            if written:
+                runs.equations += written
+            elif runs.runs == 1 and not self.is_plain(runs):
+                self.add("py", "py", self.span_at(state.source, line), "", state.place)
+                count += 1
         # What a statement assigned is there once its last equation is.
         if self.holder is not frame:
             self.holder = frame
@@ -344,7 +348,8 @@ class _Watch:
         """
         held, named = self.held, self.named
         if names is None:
-            names = list(now)
+            # What a comprehension goes through has a name that nobody wrote: ".0".
+            names = [name for name in now if name[0] != "."]
         before = len(named)
         for name in names:
             value = now.get(name, NOTHING)

@@ -12,6 +12,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax, make_jaxpr, nn, random, vmap
 from minijax.explain import lines
+from minijax.explain.jaxpr import record_jaxpr
 from minijax.explain.recording import later, span_text
 from minijax.explain.trace import TraceRecording, record_trace
 
@@ -118,6 +119,75 @@ def test_generators_begin_and_go_on():
 
     found = runs(total, X)
     assert found["y = x * i"] == 3 and found["found = found + number"] == 3
+
+
+def test_a_comprehension_is_a_part_of_its_statement():
+    def f(x):
+        def inner(v):
+            return v * 2
+
+        y = [inner(v) for v in (x, x)]
+        z = sum(jnp.sin(v) for v in y)
+        w = {
+            name: jnp.cos(v)
+            for name, v in zip("ab", y)
+        }
+        return z + w["a"]
+
+    found = runs(f, X)
+    assert found["y = [inner(v) for v in (x, x)]"] == 1
+    assert found["z = sum(jnp.sin(v) for v in y)"] == found["w = {"] == 1
+    record = record_trace(f, X)
+    assert [source.name for source in record.sources] == ["f"]
+    assert sum(line.equations for line in record.lines) == 2 + 2 + 4 + 2 + 1
+    assert not any(name.name == ".0" for s in record.steps for name in s.names)
+    # Also alone, where nothing else of the function was seen before.
+    program = record_jaxpr(make_jaxpr(f)(X))
+    said = {program.span_text(equation) for equation in program.equations}
+    assert said >= {"v * 2", "jnp.sin(v)", "jnp.cos(v)", 'z + w["a"]'}
+
+
+def test_names_are_told_with_the_statement_that_changed_them():
+    def numbers(x):
+        got = yield x * 1.0
+        later = got
+        yield x * later
+
+    def f(x):
+        count = 0
+
+        def bump(v):
+            nonlocal count
+            count += 1
+            return v * 2.0
+
+        y = bump(x)
+        try:
+            raise KeyError("wrong")
+        except KeyError as error:
+            caught = str(error)
+        for i, k in enumerate("ab"):
+            y = y + i
+        pair = (y, y)
+        a, *rest = pair
+        given = numbers(a)
+        first = next(given)
+        second = given.send(3)
+        return second + first + (z := len(caught))
+
+    record = record_trace(f, X)
+    seen = []
+    for step in record.steps:
+        line = record.sources[step.span.source].lines[
+            step.span.line - record.sources[step.span.source].first_line
+        ]
+        seen += [(line.strip(), name.name, name.text) for name in step.names]
+    assert ("count += 1", "count", "1") in seen
+    assert ("caught = str(error)", "caught", "\"'wrong'\"") in seen
+    assert ("y = y + i", "i", "1") in seen
+    assert ("a, *rest = pair", "rest", "list of 1 tracer") in seen
+    assert ("later = got", "got", "3") in seen and ("later = got", "later", "3") in seen
+    assert ("return second + first + (z := len(caught))", "z", "7") in seen
 
 
 class Doubling(minijax.interpreters.partial_eval.DynamicJaxprTrace):

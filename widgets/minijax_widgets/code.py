@@ -15,6 +15,7 @@ class CodePanes:
 
     panes: list[Pane]
     numbers: dict[int, int]  # source id -> position among `panes`
+    depths: dict[int, int]  # source id -> columns that all of its lines leave empty
     sources: list[Source]
 
 
@@ -28,10 +29,12 @@ def code_panes(
     used = None if spans is None else {span.source for span in spans}
     panes: list[Pane] = []
     numbers: dict[int, int] = {}
+    depths: dict[int, int] = {}
     for source in sources:
         if used is not None and source.id not in used:
             continue
         numbers[source.id] = len(panes)
+        depths[source.id] = indentation(source.lines)
         rows = [
             Row(
                 [str(source.first_line + offset), line],
@@ -45,7 +48,7 @@ def code_panes(
         ]
         title = f"{source.name}, {source.file}"
         panes.append(Pane(title, rows, kind="code", below=bool(panes)))
-    return CodePanes(panes, numbers, sources)
+    return CodePanes(panes, numbers, depths, sources)
 
 
 def indentation(lines: list[str]) -> int:
@@ -68,7 +71,7 @@ def mark_of(
         return []
     source = sources.sources[span.source]
     pane = first_pane + sources.numbers[span.source]
-    depth = indentation(source.lines)
+    depth = sources.depths[span.source]
     marks = []
     for line in range(span.line, span.end_line + 1):
         row = line - source.first_line

@@ -6,7 +6,6 @@ equation, the user's line and what the primitive does; the source stands beside 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -217,7 +216,9 @@ class JaxprView(View):
     def group_size(self, first: int, line: int | None) -> int:
         """Returns how many equations in a row one source line made, from `first` on."""
         count = 0
-        for equation in itertools.islice(self.recording.equations, first, None):
+        equations = self.recording.equations
+        for number in range(first, len(equations)):
+            equation = equations[number]
             if equation.parent is not None:
                 continue
             here = equation.span.line if equation.span else None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 from minijax.explain.recording import span_text
 from minijax.explain.statements import is_plain_statement
 from minijax.explain.trace import (
+    MOST_NAMES,
     LineRuns,
     Name,
     TraceRecording,
@@ -137,15 +139,7 @@ class TraceView(View):
         text = span_text(self.recording.sources, step.span)
         if step.kind == "print":
             return "prints"
-        try:
-            tree = ast.parse(text, mode="eval").body
-        except (SyntaxError, ValueError):
-            return cut(text, 24)
-        if isinstance(tree, (ast.BinOp, ast.AugAssign)):
-            return OPERATORS.get(type(tree.op), "operator")
-        if isinstance(tree, ast.Compare):
-            return OPERATORS.get(type(tree.ops[0]), "compare")
-        return cut(text, 24)
+        return operator_of(text) or cut(text, 24)
 
     def what(self, step: TraceStep) -> str:
         """Returns what a step did, in a few words."""
@@ -187,9 +181,10 @@ class TraceView(View):
                 on += [f"v{result}" for result in results]
             if step.span is not None:
                 on.append(f"s{step.span.source}:{step.span.line}")
+            newest = list(itertools.islice(reversed(live.values()), MOST_NAMES))
             shown = [
                 (name.name, value_in_words(name), name.traced)
-                for name in list(live.values())[-12:]
+                for name in reversed(newest)
             ]
             steps.append(
                 FrameStep(
@@ -271,6 +266,20 @@ class TraceView(View):
         equation = self.recording.jaxpr.equations[step.equation]
         told = f"{where}  |  {self.jaxpr.short(equation)}"
         return f"{told}  |  {equation.meaning}" if equation.meaning else told
+
+
+@functools.lru_cache(maxsize=4096)
+def operator_of(text: str) -> str:
+    """Returns the operator of a binary operation, "" for another expression."""
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    if isinstance(tree, (ast.BinOp, ast.AugAssign)):
+        return OPERATORS.get(type(tree.op), "operator")
+    if isinstance(tree, ast.Compare):
+        return OPERATORS.get(type(tree.ops[0]), "compare")
+    return ""
 
 
 def place(step: TraceStep) -> str:
