@@ -234,6 +234,12 @@ def scalar_like(aval: Any, value: Any) -> Any:
     return np.asarray(value, dtype)[()]
 
 
+def constant_like(x: Any, value: Any) -> Any:
+    """`value` as a scalar of the dtype of `x`, weakly typed if `x` is a weak scalar."""
+    aval = get_aval(x)
+    return scalar_like(aval.strip_weak_type() if aval.shape else aval, value)
+
+
 def instantiate(tangent: Any) -> Any:
     """A tangent as an array: `Zero` becomes zeros."""
     if type(tangent) is Zero or type(tangent) is SymbolicZero:

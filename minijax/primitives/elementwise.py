@@ -37,11 +37,14 @@ from minijax.rules import (
     scalar_like,
     unary,
 )
+from minijax.rules import (
+    constant_like as _scalar,
+)
 
 
-def _scalar(like: Any, value: Any) -> Any:
-    """`value` as a scalar of the dtype (and weak type) of an operand."""
-    return scalar_like(get_aval(like), value)
+def one_like(like: Any) -> Any:
+    """The number one as a scalar of the dtype and weak type of an operand."""
+    return scalar_like(get_aval(like), 1)
 
 
 def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
@@ -336,10 +339,10 @@ log_p = _accurate("log", inexact, np.log, "log")
 log_p.def_jvp(lambda t, x, **_: div(t, x))
 
 expm1_p = _accurate("expm1", inexact, np.expm1, "exponential_minus_one")
-def_jvp_with_output(expm1_p, lambda t, out, x, **_: mul(t, add(out, _scalar(out, 1))))
+def_jvp_with_output(expm1_p, lambda t, out, x, **_: mul(t, add(out, one_like(out))))
 
 log1p_p = _accurate("log1p", inexact, np.log1p, "log_plus_one")
-log1p_p.def_jvp(lambda t, x, **_: div(t, add(x, _scalar(x, 1))))
+log1p_p.def_jvp(lambda t, x, **_: div(t, add(x, one_like(x))))
 
 logistic_p = _accurate(
     "logistic",
@@ -348,12 +351,12 @@ logistic_p = _accurate(
     lambda ctx, x, accuracy: ctx.lower_fun(_logistic, x),
 )
 def_jvp_with_output(
-    logistic_p, lambda t, out, x, **_: mul(t, mul(out, sub(_scalar(out, 1), out)))
+    logistic_p, lambda t, out, x, **_: mul(t, mul(out, sub(one_like(out), out)))
 )
 
 
 def _logistic(x: Any) -> Any:
-    one = _scalar(x, 1)
+    one = one_like(x)
     return div(one, add(one, exp(neg(x))))
 
 
@@ -559,7 +562,8 @@ def_jvp_with_output(
 
 tanh_p = _accurate("tanh", inexact, np.tanh, "tanh")
 def_jvp_with_output(  # 1 - tanh^2 = (1 + tanh)(1 - tanh)
-    tanh_p, lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(_scalar(x, 1), out))
+    tanh_p,
+    lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(one_like(x), out)),
 )
 
 

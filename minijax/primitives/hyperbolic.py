@@ -9,24 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import get_aval
 from minijax.primitives.elementwise import (
     add,
     div,
     inexact,
     mul,
     neg,
+    one_like,
     reciprocal,
     rsqrt,
     square,
     sub,
 )
-from minijax.rules import nary, scalar_like, unary
-
-
-def _scalar(like: Any, value: Any) -> Any:
-    return scalar_like(get_aval(like), value)
-
+from minijax.rules import constant_like as _scalar
+from minijax.rules import nary, unary
 
 asin_p = unary("asin", inexact, np.arcsin, "chlo.asin")
 asin_p.def_jvp(lambda t, x: mul(t, rsqrt(sub(_scalar(x, 1), square(x)))))
@@ -50,14 +46,14 @@ cosh_p = unary("cosh", inexact, np.cosh, "chlo.cosh")
 cosh_p.def_jvp(lambda t, x: mul(t, sinh(x)))
 
 asinh_p = unary("asinh", inexact, np.arcsinh, "chlo.asinh")
-asinh_p.def_jvp(lambda t, x: mul(t, rsqrt(add(square(x), _scalar(x, 1)))))
+asinh_p.def_jvp(lambda t, x: mul(t, rsqrt(add(square(x), one_like(x)))))
 
 acosh_p = unary("acosh", inexact, np.arccosh, "chlo.acosh")
-acosh_p.def_jvp(lambda t, x: mul(t, rsqrt(sub(square(x), _scalar(x, 1)))))
+acosh_p.def_jvp(lambda t, x: mul(t, rsqrt(sub(square(x), one_like(x)))))
 
 atanh_p = unary("atanh", inexact, np.arctanh, "chlo.atanh")
 atanh_p.def_jvp(  # 1 / (1 - x^2), in two factors
-    lambda t, x: mul(reciprocal(add(_scalar(x, 1), x)), div(t, sub(_scalar(x, 1), x)))
+    lambda t, x: mul(reciprocal(add(one_like(x), x)), div(t, sub(one_like(x), x)))
 )
 
 

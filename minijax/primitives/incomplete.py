@@ -21,14 +21,21 @@ from minijax import dtypes
 from minijax.backend import hlo
 from minijax.core import ShapedArray, get_aval
 from minijax.primitives import comparing, reductions, rounding, select, shaping, special
-from minijax.primitives.elementwise import add, div, exp, log, log1p, max, mul, neg, sub
-from minijax.rules import floats, nary, scalar_like
+from minijax.primitives.elementwise import (
+    add,
+    div,
+    exp,
+    log,
+    log1p,
+    max,
+    mul,
+    neg,
+    sub,
+)
+from minijax.rules import constant_like as _scalar
+from minijax.rules import floats, nary
 
 _MAX_STEPS = 2000
-
-
-def _scalar(like: Any, value: Any) -> Any:
-    return scalar_like(get_aval(like), value)
 
 
 def _full(like: Any, value: Any) -> Any:

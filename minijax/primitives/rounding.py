@@ -21,14 +21,12 @@ from minijax.rules import (
     floats,
     nary,
     numbers,
-    scalar_like,
     signed_ints,
     unary,
 )
-
-
-def _scalar(like: Any, value: Any) -> Any:
-    return scalar_like(get_aval(like), value)
+from minijax.rules import (
+    constant_like as _scalar,
+)
 
 
 def _sign_lowering(ctx: Any, x: Any) -> Any:

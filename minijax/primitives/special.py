@@ -26,11 +26,8 @@ from minijax.primitives.elementwise import (
     square,
     sub,
 )
-from minijax.rules import def_jvp_with_output, floats, nary, scalar_like, unary
-
-
-def _scalar(like: Any, value: Any) -> Any:
-    return scalar_like(get_aval(like), value)
+from minijax.rules import constant_like as _scalar
+from minijax.rules import def_jvp_with_output, floats, nary, unary
 
 
 def _by_entry(function: Any) -> Any:
