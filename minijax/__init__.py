@@ -8,6 +8,7 @@
 The names are JAX's. The core's reading order stands at the top of `minijax/core.py`.
 """
 
+from minijax import ad as ad
 from minijax import ad_checkpoint as ad_checkpoint
 from minijax import custom_batching as custom_batching
 from minijax import custom_derivatives as custom_derivatives

@@ -19,7 +19,7 @@ from minijax.api_util import CallSignature, NoOptions, argnums_tuple, check_call
 from minijax.core import ShapedArray, eval_jaxpr, get_aval
 from minijax.interpreters import ad, partial_eval
 from minijax.primitives import casting
-from minijax.pullbacks import VJP, Backward
+from minijax.pullbacks import VJP, pullback_of
 from minijax.rules import Accumulator, Zero, instantiate, scalar_like
 from minijax.traceback_filtering import api_boundary
 from minijax.tree_util import (
@@ -255,16 +255,18 @@ def _vjp_flat(
     _check_flat_outputs(outs, flat, "vjp")
     in_avals = [get_aval(primal) for primal in flat_primals]
     out_avals = [get_aval(out) for out in outs]
-    backward = Backward(
-        jaxpr,
-        nonzeros,
-        in_avals,
-        out_avals,
+    pullback = pullback_of(
+        flat_primals,
         flat.in_tree,
-        flat.out_tree,
-        api_util.fun_name(fun),
+        residuals,
+        jaxpr=jaxpr,
+        nonzeros=nonzeros,
+        in_avals=in_avals,
+        out_avals=out_avals,
+        out_tree=flat.out_tree,
+        name=api_util.fun_name(fun),
     )
-    return outs, VJP(backward, residuals)
+    return outs, pullback
 
 
 def value_and_grad(

@@ -45,7 +45,7 @@ from minijax.interpreters import (
     partial_eval,
     rematerialize,
 )
-from minijax.rules import Accumulator, NullAccumulator, Zero
+from minijax.rules import Accumulator, Zero
 from minijax.tree_util import tree_flatten, tree_unflatten
 
 
@@ -537,10 +537,7 @@ jit_p.partial_eval = _jit_partial_eval
 @jit_p.def_transpose
 def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     """Bind the jit of the transposed program and add its answers up."""
-    linear = tuple(isinstance(arg, Accumulator) for arg in args)
-    wanted = tuple(not isinstance(arg, NullAccumulator) for arg in args)
-    zero_cts = tuple(type(ct) is Zero for ct in cts)
-    transposed, answered = ad.transpose_jaxpr(params["jaxpr"], linear, wanted, zero_cts)
+    transposed, answered = ad.transpose_jaxpr(params["jaxpr"], args, cts)
     values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
     answers = iter(jit_p.bind(*values, *given, **changed(params, transposed)))

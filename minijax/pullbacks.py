@@ -22,7 +22,12 @@ from minijax.core import AbstractRef, Jaxpr, get_aval
 from minijax.interpreters import ad
 from minijax.primitives.mutable_arrays import Ref, RefAccumulator
 from minijax.rules import Accumulator, NullAccumulator, instantiate
-from minijax.tree_util import register_pytree_node, tree_flatten, tree_unflatten
+from minijax.tree_util import (
+    register_pytree_node,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
+)
 
 
 @dataclass(frozen=True)
@@ -45,15 +50,25 @@ class DidntWant:
     """A result of `with_refs`: the cotangent was not wanted."""
 
 
-register_pytree_node(GradRef, lambda _: ((), None), lambda *_: GradRef())
-register_pytree_node(DidntWant, lambda _: ((), None), lambda *_: DidntWant())
+@dataclass(frozen=True)
+class NotNeeded:
+    """In `VJP.args_res`: the backward pass does not need this argument."""
+
+
+for _empty in (GradRef, DidntWant, NotNeeded):
+    register_pytree_node(_empty, lambda _: ((), None), lambda *_, kind=_empty: kind())
 
 
 @dataclass(frozen=True, eq=False)
 class Backward:
-    """All of a pullback but its residuals; compared by identity."""
+    """All of a pullback but its residuals; compared by identity.
+
+    `places` says of each residual whether it is an argument of the function, and its
+    number among those or among the other residuals.
+    """
 
     jaxpr: Jaxpr
+    places: Sequence[tuple[bool, int]]
     nonzeros: Sequence[bool]
     in_avals: Sequence[Any]
     out_avals: Sequence[Any]
@@ -65,14 +80,25 @@ class Backward:
 class VJP:
     """The function from a cotangent of the value to cotangents of the arguments.
 
+    `args_res` has the arguments that the backward pass needs as they are, in their
+    places, and `NotNeeded()` in the others; `opaque_residuals` has what was computed.
+
     In JAX: `jax/_src/api.py`, `VJP`.
     """
 
-    __slots__ = ("backward", "residuals", "__weakref__")
+    __slots__ = ("backward", "args_res", "opaque_residuals", "__weakref__")
 
-    def __init__(self, backward: Backward, residuals: Sequence[Any]):
+    def __init__(self, backward: Backward, args_res: Any, opaque_residuals: Any):
         self.backward = backward
-        self.residuals = residuals
+        self.args_res = args_res
+        self.opaque_residuals = opaque_residuals
+
+    @property
+    def residuals(self) -> list[Any]:
+        """What the backward pass takes, in its order."""
+        args = tree_leaves(self.args_res, is_leaf=lambda x: isinstance(x, NotNeeded))
+        kept = (self.opaque_residuals, args)
+        return [kept[is_arg][number] for is_arg, number in self.backward.places]
 
     jaxpr = property(lambda self: self.backward.jaxpr)
     in_tree = property(lambda self: self.backward.in_tree)
@@ -93,7 +119,7 @@ class VJP:
                 "pass a tuple, `f_vjp((a, b))`."
             )
         in_avals = self.backward.in_avals
-        accumulators = [Accumulator(aval.to_ct_aval()) for aval in in_avals]
+        accumulators = [_accumulator(GradValue(), aval) for aval in in_avals]
         self._pull(accumulators, out_ct)
         answers = [instantiate(accumulator.freeze()) for accumulator in accumulators]
         return tree_unflatten(self.backward.in_tree, answers)
@@ -141,17 +167,44 @@ class VJP:
 
 register_pytree_node(
     VJP,
-    lambda pullback: ((pullback.residuals,), pullback.backward),
+    lambda vjp: ((vjp.args_res, vjp.opaque_residuals), vjp.backward),
     lambda backward, children: VJP(backward, *children),
 )
+
+
+def pullback_of(
+    flat_primals: Sequence[Any],
+    in_tree: Any,
+    residuals: Sequence[Any],
+    **backward: Any,
+) -> VJP:
+    """A `VJP` that tells which of its residuals are arguments of the function."""
+    numbers = {id(primal): number for number, primal in enumerate(flat_primals)}
+    opaque = [r for r in residuals if id(r) not in numbers]
+    rest = iter(range(len(opaque)))
+    places = [
+        (True, numbers[id(r)]) if id(r) in numbers else (False, next(rest))
+        for r in residuals
+    ]
+    used = {number for is_arg, number in places if is_arg}
+    leaves = [x if i in used else NotNeeded() for i, x in enumerate(flat_primals)]
+    # in tuples, since the classes of the arguments may refuse `NotNeeded`
+    args_res = list(in_tree.walk(lambda xs, _: tuple(xs), lambda leaf: leaf, leaves))
+    parts = Backward(places=places, in_tree=in_tree, **backward)
+    return VJP(parts, args_res, opaque)
 
 
 def _accumulator(wish: Any, aval: Any) -> Accumulator:
     expected = aval.to_ct_aval()
     if isinstance(wish, DontWant):
         return NullAccumulator(expected)
-    if isinstance(wish, GradValue):
+    if isinstance(wish, GradValue) and type(aval) is not AbstractRef:
         return Accumulator(expected)
+    if isinstance(wish, GradValue):
+        raise errors.value_error(
+            "the gradient with respect to a ref must be accumulated into a ref: pass "
+            f"one of type {aval.str_short()} to `f_vjp.with_refs`."
+        )
     if not isinstance(wish, Ref):
         raise errors.type_error(
             f"with_refs takes refs, GradValue() and DontWant(), but got {wish!r}"
@@ -162,7 +215,7 @@ def _accumulator(wish: Any, aval: Any) -> Accumulator:
             f"with_refs got a ref of type {get_aval(wish).str_short()} for a cotangent "
             f"of type {expected.str_short()}"
         )
-    return RefAccumulator(AbstractRef(expected), wish)
+    return RefAccumulator(expected, wish)
 
 
 def _result(accumulator: Accumulator) -> Any:

@@ -79,7 +79,6 @@ from minijax.interpreters import ad, discharge, partial_eval, rematerialize, tok
 from minijax.primitives import broadcasting, casting, comparing, ordering, select
 from minijax.rules import (
     Accumulator,
-    NullAccumulator,
     Zero,
     batch_at_front,
     moveaxis,
@@ -557,15 +556,10 @@ cond_p.partial_eval = _cond_partial_eval
 def _cond_transpose(
     cts: Sequence[Any], index: Any, *args: Any, branches: tuple, **params: Any
 ) -> None:
-    linear = tuple(isinstance(arg, Accumulator) for arg in args)
-    wanted = tuple(not isinstance(arg, NullAccumulator) for arg in args)
-    zero_cts = tuple(type(ct) is Zero for ct in cts)
-    answered = _any_of(
-        ad.transpose_jaxpr(closed, linear, wanted, zero_cts)[1] for closed in branches
-    )
-    transposed = tuple(
-        _transposed(closed, linear, wanted, zero_cts, answered) for closed in branches
-    )
+    pairs = [ad.transpose_jaxpr(closed, args, cts) for closed in branches]
+    answered = _any_of(own for _, own in pairs)
+    avals = tuple(arg.aval for arg in args if isinstance(arg, Accumulator))
+    transposed = tuple(_answering(*pair, avals, answered) for pair in pairs)
     values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
     answers = iter(
@@ -578,18 +572,15 @@ def _cond_transpose(
 
 
 @weakref_lru_cache
-def _transposed(
-    closed: ClosedJaxpr,
-    linear: tuple[bool, ...],
-    wanted: tuple[bool, ...],
-    zero_cts: tuple[bool, ...],
+def _answering(
+    transposed: ClosedJaxpr,
+    own: tuple[bool, ...],
+    avals: tuple[AbstractValue, ...],
     answers: tuple[bool, ...],
 ) -> ClosedJaxpr:
     """A transposed branch that answers where any branch does."""
-    transposed, own = ad.transpose_jaxpr(closed, linear, wanted, zero_cts)
     if own == answers:
         return transposed
-    avals = [a.to_ct_aval() for a, flag in zip(closed.in_avals, linear) if flag]
 
     def fun(*args: Any) -> list[Any]:
         given = iter(jaxpr_as_fun(transposed)(*args))

@@ -51,10 +51,9 @@ from minijax.interpreters.partial_eval import (
     split_forwarded,
     trace_to_jaxpr,
 )
-from minijax.primitives.mutable_arrays import RefAccumulator
+from minijax.primitives.mutable_arrays import RefAccumulator, is_linear_ref
 from minijax.rules import (
     Accumulator,
-    NullAccumulator,
     SymbolicZero,
     Zero,
     forward_mode,
@@ -547,7 +546,7 @@ def transpose_eqn(
     if events.subscribers:
         events.emit("transpose", primitive=primitive, cotangents=cts)
     ct = list(cts) if primitive.multiple_results else cts[0]
-    if type(ct) is Zero and not any(isinstance(x, RefAccumulator) for x in inputs):
+    if type(ct) is Zero and not any(is_linear_ref(x) for x in inputs):
         return
     answers = primitive.transpose(ct, *inputs, **params)
     if answers is None:
@@ -567,33 +566,27 @@ def transposed_inputs(args: Sequence[Any]) -> list[Any]:
 
 
 def transpose_jaxpr(
-    closed: ClosedJaxpr,
-    linear: tuple[bool, ...],
-    wanted: tuple[bool, ...],
-    zero_cts: tuple[bool, ...],
+    closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The transposed program of a linear one.
+    """The transposed program of one that is linear where `args` are accumulators.
 
-    `linear` says in which inputs `closed` is linear, `wanted` which of those need their
-    cotangent, `zero_cts` which cotangents of outputs are zero. The result takes the
-    nonlinear inputs and all refs (`transposed_inputs`) followed by the nonzero
-    cotangents; the second result says which of the linear inputs have an answer.
+    It takes the other arguments and all refs (`transposed_inputs`) followed by those of
+    the outputs' cotangents `cts` that are not zero; the second result says which of the
+    linear inputs have an answer.
     """
-    return _transpose_jaxpr(closed, linear, wanted, zero_cts)
+    kinds = tuple(type(x) if isinstance(x, Accumulator) else None for x in args)
+    return _transpose_jaxpr(closed, kinds, tuple(type(ct) is Zero for ct in cts))
 
 
 @weakref_lru_cache
 def _transpose_jaxpr(
-    closed: ClosedJaxpr,
-    linear: tuple[bool, ...],
-    wanted: tuple[bool, ...],
-    zero_cts: tuple[bool, ...],
+    closed: ClosedJaxpr, kinds: tuple[type | None, ...], zero_cts: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     answered: list[bool] = []
     in_avals = [
-        aval.to_ct_aval() if flag else aval
-        for aval, flag in zip(closed.in_avals, linear, strict=True)
-        if not flag or type(aval) is AbstractRef
+        RefAccumulator(aval.to_ct_aval()).type_of_ref() if kind else aval
+        for aval, kind in zip(closed.in_avals, kinds, strict=True)
+        if kind in (None, RefAccumulator)
     ]
     num_values = len(in_avals)
     in_avals += [
@@ -603,13 +596,12 @@ def _transpose_jaxpr(
     def transposed(*args: Any) -> list[Any]:
         values, given = iter(args[:num_values]), iter(args[num_values:])
         inputs = []
-        for aval, is_linear, is_wanted in zip(closed.in_avals, linear, wanted):
-            if not is_linear:
+        for aval, kind in zip(closed.in_avals, kinds):
+            if kind is None:
                 inputs.append(next(values))
-            elif type(aval) is AbstractRef:
+            elif kind is RefAccumulator:
                 inputs.append(RefAccumulator(aval.to_ct_aval(), next(values)))
             else:
-                kind = Accumulator if is_wanted else NullAccumulator
                 inputs.append(kind(aval.to_ct_aval()))
         cotangents = [
             Zero(aval.to_ct_aval()) if zero else next(given)

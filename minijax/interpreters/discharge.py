@@ -33,7 +33,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import errors, source_info
-from minijax.array import wrap_as
 from minijax.core import (
     AbstractRef,
     Atom,
@@ -202,7 +201,7 @@ class StatefulProgram:
         inputs = [x._array._buffer if type(x) is Ref else x for x in arguments]
         outputs = self.program(inputs)
         for ref, content in zip(refs, outputs[self.num_outputs :], strict=True):
-            ref._array = wrap_as(content._buffer, ref.aval.inner_aval, content._placed)
+            ref._array = content
         return outputs[: self.num_outputs]
 
 

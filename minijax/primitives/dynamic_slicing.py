@@ -42,6 +42,8 @@ from minijax.primitives.index_vectors import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from minijax.primitives.indexers import ds
+from minijax.primitives.mutable_arrays import RefAccumulator
 from minijax.rules import NullAccumulator, Zero, instantiate, is_linear, scalar_like
 
 # ----------------------------------------------------------------------------------
@@ -188,6 +190,9 @@ def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Any) -> Any:
 def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) -> list:
     """Write the cotangent into zeros, where its entries were read."""
     if type(ct) is Zero or isinstance(x, NullAccumulator):
+        return [None] * (1 + len(starts))
+    if isinstance(x, RefAccumulator):
+        x.accum_at(tuple(map(ds, starts, slice_sizes)), ct)
         return [None] * (1 + len(starts))
     zeros = shaping.full(x.shape, 0, x.dtype)
     return [dynamic_update_slice_p.bind(zeros, ct, *starts), *[None] * len(starts)]

@@ -116,9 +116,10 @@ def _references() -> Any:
 
 
 class RefAccumulator(Accumulator):
-    """The accumulator of a linear variable that is a ref: cotangents add up in `ref`.
+    """An accumulator whose cotangents add up in place, in `ref`.
 
-    The ref is made when the first cotangent comes. `aval` is the type of the ref.
+    That of a linear variable that is a ref: `aval` is its type, and the ref is made
+    when the first cotangent comes. Or that of an array, when the user gave a ref.
 
     In JAX: `interpreters/ad.py`, `RefAccum`.
     """
@@ -141,14 +142,26 @@ class RefAccumulator(Accumulator):
         if self.ref is None:
             self.ref = new_ref(cotangent)
         else:
-            _references().ref_addupdate(self.ref, None, cotangent)
+            self.accum_at(None, cotangent)
+
+    def accum_at(self, index: Any, cotangent: Any) -> None:
+        """Add the cotangent of a part: zeros for the rest are never made."""
+        _references().ref_addupdate(self.inst().ref, index, cotangent)
 
     def freeze(self) -> Any:
         return Zero(self._content()) if self.ref is None else freeze(self.ref)
 
+    def type_of_ref(self) -> AbstractRef:
+        is_ref = isinstance(self.aval, AbstractRef)
+        return self.aval if is_ref else AbstractRef(self.aval)
+
     def _content(self) -> ShapedArray:
-        assert isinstance(self.aval, AbstractRef)
-        return self.aval.inner_aval
+        return self.type_of_ref().inner_aval
+
+
+def is_linear_ref(arg: Any) -> bool:
+    """Whether an argument of a transpose rule stands for a variable that is a ref."""
+    return isinstance(arg, RefAccumulator) and type(arg.aval) is AbstractRef
 
 
 _no_lowering = "a program loses its refs (it is discharged) before it is lowered"

@@ -18,6 +18,7 @@ from minijax.backend import hlo
 from minijax.config import state
 from minijax.core import ShapedArray, canonicalize_dim, get_aval, physical_aval
 from minijax.primitives import dynamic_slicing, shaping
+from minijax.primitives.mutable_arrays import RefAccumulator
 from minijax.rules import NullAccumulator, scalar_like
 
 # ----------------------------------------------------------------------------------
@@ -98,6 +99,9 @@ def _slice_transpose(
     if isinstance(x, NullAccumulator):
         return [None]
     steps = strides or (1,) * x.ndim
+    if isinstance(x, RefAccumulator):
+        x.accum_at(tuple(map(builtins.slice, start_indices, limit_indices, steps)), ct)
+        return [None]
     counts = get_aval(ct).shape
     if all(step == 1 for step in steps):
         ends = limit_indices
