@@ -186,8 +186,8 @@ def pullback_of(
         (True, numbers[id(r)]) if id(r) in numbers else (False, next(rest))
         for r in residuals
     ]
-    used = {number for is_arg, number in places if is_arg}
-    leaves = [x if i in used else NotNeeded() for i, x in enumerate(flat_primals)]
+    used = {id(r) for r in residuals}
+    leaves = [x if id(x) in used else NotNeeded() for x in flat_primals]
     # in tuples, since the classes of the arguments may refuse `NotNeeded`
     args_res = list(in_tree.walk(lambda xs, _: tuple(xs), lambda leaf: leaf, leaves))
     parts = Backward(places=places, in_tree=in_tree, **backward)

@@ -131,7 +131,7 @@ def apply_jvp(
     Raises NotImplementedError when the primitive has none.
     """
     if primitive.jvp is not None:
-        return primitive.jvp(primals, tangents, **params)
+        return primitive.jvp(tuple(primals), tuple(tangents), **params)
     if primitive.jvp_terms is not None:
         out = primitive.bind(*primals, **params)
         parts = [

@@ -106,7 +106,9 @@ class BatchTrace(Trace):
                     f"Batching rule for '{primitive}' not implemented"
                     + (f": {reason}." if reason else ".")
                 )
-            out, out_dims = primitive.batch(self.axis_data, values, dims, **params)
+            out, out_dims = primitive.batch(
+                self.axis_data, tuple(values), tuple(dims), **params
+            )
         if events.subscribers:
             events.emit(
                 "batch", primitive=primitive, trace=self, dims=dims, out_dims=out_dims
