@@ -16,26 +16,13 @@ and how the error passes through primitives that carry programs (`programs.py`).
 In JAX: `jax/_src/checkify.py`, `jax.experimental.checkify`.
 """
 
-from minijax.checkify import first_order as _first_order
-from minijax.checkify import programs as _programs
-from minijax.checkify.checking import check as check
-from minijax.checkify.checking import check_error as check_error
-from minijax.checkify.checking import check_p as check_p
-from minijax.checkify.checking import debug_check as debug_check
-from minijax.checkify.error_values import DivisionByZeroError as DivisionByZeroError
-from minijax.checkify.error_values import Error as Error
-from minijax.checkify.error_values import FailedCheckError as FailedCheckError
-from minijax.checkify.error_values import JaxException as JaxException
-from minijax.checkify.error_values import JaxRuntimeError as JaxRuntimeError
-from minijax.checkify.error_values import NaNError as NaNError
-from minijax.checkify.error_values import OOBError as OOBError
-from minijax.checkify.error_values import all_checks as all_checks
-from minijax.checkify.error_values import automatic_checks as automatic_checks
-from minijax.checkify.error_values import div_checks as div_checks
-from minijax.checkify.error_values import float_checks as float_checks
-from minijax.checkify.error_values import index_checks as index_checks
-from minijax.checkify.error_values import init_error as init_error
-from minijax.checkify.error_values import nan_checks as nan_checks
-from minijax.checkify.error_values import user_checks as user_checks
-from minijax.checkify.interpreter import checkify as checkify
-from minijax.checkify.interpreter import error_checks as error_checks
+# isort: skip_file
+# fmt: off
+from minijax.checkify import first_order as _first_order, programs as _programs
+from minijax.checkify.checking import check, check_error, check_p, debug_check
+from minijax.checkify.error_values import (
+    DivisionByZeroError, Error, FailedCheckError, JaxException, JaxRuntimeError,
+    NaNError, OOBError, all_checks, automatic_checks, div_checks, float_checks,
+    index_checks, init_error, nan_checks, user_checks,
+)
+from minijax.checkify.interpreter import checkify, error_checks

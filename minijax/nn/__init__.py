@@ -1,35 +1,13 @@
 """Functions for neural networks: activations, softmax, one-hot codes, initializers."""
 
-from minijax.nn import initializers as initializers
-from minijax.nn.attention import dot_product_attention as dot_product_attention
-from minijax.nn.functions import celu as celu
-from minijax.nn.functions import elu as elu
-from minijax.nn.functions import gelu as gelu
-from minijax.nn.functions import glu as glu
-from minijax.nn.functions import hard_sigmoid as hard_sigmoid
-from minijax.nn.functions import hard_silu as hard_silu
-from minijax.nn.functions import hard_swish as hard_swish
-from minijax.nn.functions import hard_tanh as hard_tanh
-from minijax.nn.functions import identity as identity
-from minijax.nn.functions import leaky_relu as leaky_relu
-from minijax.nn.functions import log1mexp as log1mexp
-from minijax.nn.functions import log_sigmoid as log_sigmoid
-from minijax.nn.functions import log_softmax as log_softmax
-from minijax.nn.functions import logmeanexp as logmeanexp
-from minijax.nn.functions import logsumexp as logsumexp
-from minijax.nn.functions import mish as mish
-from minijax.nn.functions import one_hot as one_hot
-from minijax.nn.functions import relu as relu
-from minijax.nn.functions import relu6 as relu6
-from minijax.nn.functions import selu as selu
-from minijax.nn.functions import sigmoid as sigmoid
-from minijax.nn.functions import silu as silu
-from minijax.nn.functions import soft_sign as soft_sign
-from minijax.nn.functions import softmax as softmax
-from minijax.nn.functions import softplus as softplus
-from minijax.nn.functions import sparse_plus as sparse_plus
-from minijax.nn.functions import sparse_sigmoid as sparse_sigmoid
-from minijax.nn.functions import squareplus as squareplus
-from minijax.nn.functions import standardize as standardize
-from minijax.nn.functions import swish as swish
-from minijax.numpy import tanh as tanh
+# isort: skip_file
+# fmt: off
+from minijax.nn import initializers
+from minijax.nn.attention import dot_product_attention
+from minijax.nn.functions import (
+    celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish, hard_tanh, identity,
+    leaky_relu, log1mexp, log_sigmoid, log_softmax, logmeanexp, logsumexp, mish,
+    one_hot, relu, relu6, selu, sigmoid, silu, soft_sign, softmax, softplus,
+    sparse_plus, sparse_sigmoid, squareplus, standardize, swish,
+)
+from minijax.numpy import tanh

@@ -210,26 +210,27 @@ def _axis_out_of(source: int, size: int, x: Any) -> Any:
 
 
 def transposed_pads(
-    spread: Sequence[int], window: Sequence[int], out: Sequence[int], padding: Pads
+    sizes: Sequence[Sequence[int]], padding: Pads
 ) -> tuple[tuple[int, int], ...]:
     """The padding with which a cotangent gives back windows' inputs.
 
-    `spread`, `window` and `out` are sizes with their dilations, of `out` the strides.
+    `sizes` are those of input, window and result, with dilations (of the result: the
+    strides).
     """
     pads = []
-    for size, width, length, (low, _) in zip(spread, window, out, padding):
+    for size, width, length, (low, _) in zip(*sizes, padding):
         before = width - low - 1
         pads.append((before, size + width - 1 - length - before))
     return tuple(pads)
 
 
 def _kernel_pads(
-    spread: Sequence[int], window: Sequence[int], out: Sequence[int], padding: Pads
+    sizes: Sequence[Sequence[int]], padding: Pads
 ) -> tuple[tuple[int, int], ...]:
     """The padding with which image and cotangent give the kernel's cotangent."""
     return tuple(
         (low, length - size + width - low - 1)
-        for size, width, length, (low, _) in zip(spread, window, out, padding)
+        for size, width, length, (low, _) in zip(*sizes, padding)
     )
 
 
@@ -244,7 +245,7 @@ def _sizes(x: Any, spec: Sequence[int]) -> list[int]:
     return [shape[d] for d in _spatial(spec)]
 
 
-def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> Any:
+def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> list[Any]:
     """The sizes in space of image, kernel and result, with their dilations."""
     factors = (params["lhs_dilation"], params["rhs_dilation"], params["window_strides"])
     return [
@@ -260,7 +261,7 @@ def _transpose_image(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     changed = {
         "window_strides": params["lhs_dilation"],
         "padding": transposed_pads(
-            *_spread_sizes(ct, lhs, rhs, params), params["padding"]
+            _spread_sizes(ct, lhs, rhs, params), params["padding"]
         ),
         "lhs_dilation": params["window_strides"],
         "dimension_numbers": ConvDimensionNumbers(
@@ -291,9 +292,7 @@ def _transpose_kernel(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     changed = {
         "window_strides": params["rhs_dilation"],
-        "padding": _kernel_pads(
-            *_spread_sizes(ct, lhs, rhs, params), params["padding"]
-        ),
+        "padding": _kernel_pads(_spread_sizes(ct, lhs, rhs, params), params["padding"]),
         "rhs_dilation": params["window_strides"],
         "dimension_numbers": ConvDimensionNumbers(
             _swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec)

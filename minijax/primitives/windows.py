@@ -185,7 +185,8 @@ def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
     strides, base = params["window_strides"], params["base_dilation"]
     window = dilated_shape(params["window_dimensions"], params["window_dilation"])
     out = dilated_shape(get_aval(ct).shape, strides)
-    pads = transposed_pads(dilated_shape(x.shape, base), window, out, params["padding"])
+    sizes = (dilated_shape(x.shape, base), window, out)
+    pads = transposed_pads(sizes, params["padding"])
     config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
     spread = shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
     params["window_strides"] = base
