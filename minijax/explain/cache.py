@@ -271,7 +271,7 @@ class CacheWatch:
 
     def recording(self) -> CacheRecording:
         """What was seen so far."""
-        name = getattr(self.function, "__name__", "function")
+        name = getattr(self.function, "__name__", "function").strip("<>")
         # Copies: the calls go on while somebody looks at them.
         calls = [replace(call) for call in self.calls]
         avoidable = sum(call.avoidable for call in calls)

@@ -298,11 +298,30 @@ class Recorder:
         )
 
 
+def unfinished(
+    consts: list[Var], inputs: list[Var], eqns: list[JaxprEqn], debug_info: Any
+) -> Jaxpr:
+    """A program as far as it was written, with names for results nobody reads yet."""
+    read = {atom for eqn in eqns for atom in eqn.invars if isinstance(atom, Var)}
+    results = [var for eqn in eqns for var in eqn.outvars]
+    unread = [v for v in results if v not in read and not isinstance(v, DropVar)]
+    return Jaxpr(consts, inputs, unread, eqns, debug_info=debug_info)
+
+
+def leave_open(recording: JaxprRecording) -> None:
+    """Takes back what `unfinished` made up: its program returns nothing yet."""
+    for variable in recording.variables:
+        variable.returned = False
+    recording.outputs = []
+    recording.lines[-1] = Line([Piece("    ...")], None)
+
+
 def parameters_as_text(eqn: JaxprEqn) -> dict[str, str]:
     """Returns an equation's parameters as short texts; programs are left out."""
     texts: dict[str, str] = {}
     for name, value in sorted(eqn.params.items()):
-        if isinstance(value, (Jaxpr, ClosedJaxpr)):
+        parts = value if isinstance(value, (tuple, list)) and value else [value]
+        if all(isinstance(part, (Jaxpr, ClosedJaxpr)) for part in parts):
             continue
         text = str(value)
         if len(text) > LONGEST_PARAMETER:

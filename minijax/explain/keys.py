@@ -314,7 +314,7 @@ class _Follower:
         else:
             first = keys[reused[0]]
             uses = ", ".join(use.what for use in first.uses)
-            finding += f"; {first.how} is used {len(first.uses)} times: {uses}"
+            finding += f"; {first.how} is used {times(len(first.uses))}: {uses}"
         used = [i for i, node in enumerate(keys) if node.uses]
         return KeysRecording(
             call=call,
@@ -344,6 +344,11 @@ class _Follower:
         for node in ordered:
             node.id = numbers[node.id]
         return ordered
+
+
+def times(number: int) -> str:
+    """Returns for example "twice" or "3 times"."""
+    return "twice" if number == 2 else f"{number} times"
 
 
 def use_text(record: KeysRecording, use: Use) -> str:

@@ -261,12 +261,19 @@ class Sources:
         return None
 
     def add_lines(self, name: str, file: str, first: int, lines: list[str]) -> int:
-        """Adds a text; returns its id."""
-        number = len(self.found)
+        """Adds a text; returns its id: that of a function inside of it, if there is."""
         text = [line.rstrip("\n") for line in lines]
-        self.found.append(Source(number, name, file_label(file), first, text))
         last = first + len(text) - 1
-        self.files.setdefault(file, []).append((first, last, number))
+        known = self.files.setdefault(file, [])
+        for index, (start, end, number) in enumerate(known):
+            if first <= start and end <= last:
+                # Spans count the file's own lines, so they hold in the longer text too.
+                self.found[number] = Source(number, name, file_label(file), first, text)
+                known[index] = (first, last, number)
+                return number
+        number = len(self.found)
+        self.found.append(Source(number, name, file_label(file), first, text))
+        known.append((first, last, number))
         return number
 
     def span(self, code: types.CodeType, instruction: int) -> Span | None:

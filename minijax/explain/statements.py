@@ -110,6 +110,8 @@ def is_plain_statement(text: str) -> bool:
         return text.startswith(('"""', "'''", "def ", "@"))
     if isinstance(statement, ast.Expr):
         return isinstance(statement.value, ast.Constant)
+    if isinstance(statement, ast.Assign):
+        return isinstance(statement.value, ast.Lambda)  # as a `def` of one line
     if isinstance(statement, ast.Return):
         value = statement.value
         parts = value.elts if isinstance(value, ast.Tuple) else [value]

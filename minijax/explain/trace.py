@@ -12,10 +12,11 @@ import contextlib
 import functools
 import inspect
 import io
+import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import get_ident
 from typing import Any
 
@@ -26,7 +27,7 @@ from minijax.api import make_jaxpr
 from minijax.array import Array
 from minijax.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.explain import lines
-from minijax.explain.jaxpr import JaxprRecording, Recorder
+from minijax.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
 from minijax.explain.recording import (
     PARTS,
     Recording,
@@ -45,6 +46,7 @@ from minijax.tree_util import tree_leaves
 LONGEST_TEXT = 60
 MOST_NAMES = 12
 NOTHING = object()
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Values whose text can be made later, since nobody can change them.
 SIMPLE = frozenset((bool, bytes, complex, float, int, str, type(None)))
 
@@ -61,6 +63,7 @@ class Name:
     text: str
     variable: str  # the name of the jaxpr's variable, "" if there is none
     traced: bool
+    depth: int = 0  # of the function whose name it is: how many run around it
 
 
 @dataclass
@@ -83,7 +86,7 @@ class LineRuns:
 
     source: int
     line: int
-    runs: int
+    runs: int  # of the line itself: lambdas and comprehensions on it do not count
     equations: int
 
 
@@ -132,8 +135,10 @@ class _Frame:
     source: int
     lines: dict[int, _Statement]
     place: tuple[int, str]  # how many functions run around it, its name
+    within: bool  # a lambda or a comprehension: a part of a line of another function
     locals: Mapping[str, Any]
-    part: bool  # a comprehension: its statement is one of the function around it
+    held: dict[str, Any] = field(default_factory=dict)  # by its names, when last asked
+    part: bool = False  # a comprehension: its statement is one of the function around it
     statement: _Statement | None = None  # the one that runs
     written: int = 0  # equations written when it began
 
@@ -156,8 +161,9 @@ class _Watch:
         self.told = 0  # how many of them are steps
         # From which on they happened in another function: its depth, and its name.
         self.places: list[tuple[int, tuple[int, str]]] = []
-        # Names, each with what it holds since the step of that number.
-        self.named: list[tuple[int, str, Any]] = []
+        # Names, each with what it holds since the step of that number, and with the
+        # depth of the function whose name it is.
+        self.named: list[tuple[int, int, str, Any]] = []
         self.frames: dict[types.FrameType, _Frame] = {}
         self.stack: list[types.FrameType] = []
         self.place: tuple[int, str] = (0, "")
@@ -166,10 +172,9 @@ class _Watch:
         # By the id of a function's code, which `sources` keeps, and by line.
         self.statements: dict[int, dict[int, _Statement]] = {}
         self.outer: Any = None  # the trace that writes the result
-        # What the names of the function held when last asked, and that function.
-        self.held: dict[str, Any] = {}
+        # Whose names were asked for last.
         self.holder: types.FrameType | None = None
-        self.arguments: list[tuple[int, str, Any]] = []
+        self.arguments: list[tuple[int, int, str, Any]] = []
         self.printed = io.StringIO()
         self.error: BaseException | None = None
         self.followed: dict[str, bool] = {}
@@ -195,7 +200,6 @@ class _Watch:
                 self.error = error
         while self.stack:  # those through which an exception went unseen
             self.leaves(self.stack[-1])
-        self.held.clear()
         self.holder = None
         if closed is None:
             return self.recording(None, {})
@@ -231,19 +235,19 @@ class _Watch:
         depth = len(self.frames)
         self.moves((depth, code.co_name))
         lines = self.statements.setdefault(id(code), {})
-        part = code.co_name in PARTS
-        self.frames[frame] = _Frame(number, lines, self.place, frame.f_locals, part)
+        within = depth > 0 and code.co_name.startswith("<")
+        state = _Frame(number, lines, self.place, within, frame.f_locals)
+        state.part = code.co_name in PARTS
+        self.frames[frame] = state
         self.stack.append(frame)
-        if depth and not code.co_name.startswith("<"):
+        if not depth:
+            before, self.named = self.named, []
+            self.note_names(state, frame.f_locals, 0)
+            self.arguments, self.named = self.named, before
+        elif not within:
             span = self.span_at(number, code.co_firstlineno)
             self.add("call", code.co_name, span, "")
-            self.held = {}
-            self.note_names(frame.f_locals, len(self.happened) - 1)
-        elif not depth:
-            self.held = {}
-            before, self.named = self.named, []
-            self.note_names(frame.f_locals, 0)
-            self.arguments, self.named = self.named, before
+            self.note_names(state, frame.f_locals, len(self.happened) - 1)
         # A generator goes on in the middle of a statement, which has not begun here.
         self.holder = None
 
@@ -308,20 +312,20 @@ class _Watch:
             runs = statement.runs
             if runs is None:
                 runs = statement.runs = self.runs_of(state.source, line)
-            runs.runs += 1
+            runs.runs += not state.within
             written = count - self.told - state.written
             if written:
                 runs.equations += written
-            elif runs.runs == 1 and not self.is_plain(runs):
+            elif runs.runs == 1 and not state.within and not self.is_plain(runs):
                 self.add("py", "py", self.span_at(state.source, line), "", state.place)
                 count += 1
         # What a statement assigned is there once its last equation is.
         if self.holder is not frame:
             self.holder = frame
-            self.note_names(frame.f_locals, count - 1)
+            self.note_names(state, frame.f_locals, count - 1)
         elif statement.names != ():
             now = state.locals if LIVE else frame.f_locals
-            self.note_names(now, count - 1, statement.names)
+            self.note_names(state, now, count - 1, statement.names)
 
     def runs_of(self, source: int, line: int) -> LineRuns:
         """How often a statement ran, also as a part of other functions."""
@@ -340,13 +344,17 @@ class _Watch:
         return Span(number, line, start, line, len(text))
 
     def note_names(
-        self, now: Mapping[str, Any], step: int, names: Iterable[str] | None = None
+        self,
+        state: _Frame,
+        now: Mapping[str, Any],
+        step: int,
+        names: Iterable[str] | None = None,
     ) -> None:
         """Notes the local names that hold something else than when last asked.
 
         `names` are those that can have changed; by default all.
         """
-        held, named = self.held, self.named
+        held, named, depth = state.held, self.named, state.place[0]
         if names is None:
             # What a comprehension goes through has a name that nobody wrote: ".0".
             names = [name for name in now if name[0] != "."]
@@ -356,15 +364,17 @@ class _Watch:
             if value is NOTHING or held.get(name, NOTHING) is value:
                 continue
             held[name] = value
+            if name == "_":
+                continue  # for nobody
             kind = type(value)
             if kind is DynamicJaxprTracer:
-                named.append((step, name, value.atom))
+                named.append((step, depth, name, value.atom))
             elif kind in SIMPLE:
-                named.append((step, name, value))
+                named.append((step, depth, name, value))
             else:
                 told = described(name, value)
                 if told is not None:
-                    named.append((step, name, told))
+                    named.append((step, depth, name, told))
         if len(named) > before + MOST_NAMES:
             del named[before:-MOST_NAMES]
 
@@ -417,15 +427,18 @@ class _Watch:
         jaxpr = closed.jaxpr if closed is not None else self.unfinished()
         recorder = Recorder(jaxpr)
         printed = recorder.recording()
+        if closed is None:
+            leave_open(printed)
 
-        def named(name: str, value: Any) -> Name:
+        def named(depth: int, name: str, value: Any) -> Name:
             if isinstance(value, Name):
-                return value
+                return replace(value, depth=depth)
             if type(value) in SIMPLE:
-                return Name(name, shortened(repr(value)), "", False)
+                return Name(name, shortened(repr(value)), "", False, depth)
             number = recorder.variable_ids.get(value) if type(value) is Var else None
             variable = printed.variables[number].name if number is not None else ""
-            return Name(name, value.aval.str_short(short_dtypes=True), variable, True)
+            text = value.aval.str_short(short_dtypes=True)
+            return Name(name, text, variable, True, depth)
 
         steps: list[TraceStep] = []
         depth, function = 0, ""
@@ -444,9 +457,9 @@ class _Watch:
                     "equation", label, span, number, depth, function, ""
                 )
             steps.append(step)
-        for position, name, value in self.named:
+        for position, depth, name, value in self.named:
             if position >= 0:  # else it is older than all steps
-                steps[position].names.append(named(name, value))
+                steps[position].names.append(named(depth, name, value))
         message = ""
         if self.error is not None:
             message = self.note_error(steps)
@@ -473,7 +486,7 @@ class _Watch:
             steps=steps,
             lines=self.lines,
             jaxpr=printed,
-            arguments=[named(name, value) for _, name, value in self.arguments],
+            arguments=[named(0, name, value) for *_, name, value in self.arguments],
             constants=constants,
             error=message,
         )
@@ -484,7 +497,7 @@ class _Watch:
             return Jaxpr([], [], [], [])
         consts = [a for a, _ in self.outer.constants.values() if isinstance(a, Var)]
         trace = self.outer
-        return Jaxpr(consts, trace.invars, [], trace.eqns, debug_info=trace.debug_info)
+        return unfinished(consts, trace.invars, trace.eqns, trace.debug_info)
 
     def note_error(self, steps: list[TraceStep]) -> str:
         """Adds the step of the exception; returns its message."""
@@ -600,6 +613,6 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text in at most `LONGEST_TEXT` letters, on one line."""
-    text = " ".join(text.split())
+    """A text in at most `LONGEST_TEXT` letters, on one line, without addresses."""
+    text = ADDRESS.sub("", " ".join(text.split()))
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax import errors, source_info
-from minijax.core import Jaxpr, JaxprEqn, Literal, Tracer, Var
+from minijax.core import JaxprEqn, Literal, Tracer, Var
 from minijax.explain import causes
-from minijax.explain.jaxpr import JaxprRecording, record_jaxpr
+from minijax.explain.jaxpr import (
+    JaxprRecording,
+    leave_open,
+    record_jaxpr,
+    unfinished,
+)
 from minijax.explain.recording import Recording, Sources, Span, file_label
 from minijax.explain.words import meaning
 from minijax.interpreters.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 
 LAST_EQUATIONS = 10
 TRACE_AGAIN = (
-    "with minijax.explain.causes.recording(): make_jaxpr(f)(x), and ask about the "
-    "equations of that one."
+    "`with minijax.explain.causes.recording(): jaxpr = make_jaxpr(f)(x)`, and ask "
+    "about the equations of that one."
 )
 
 
@@ -47,13 +52,16 @@ class WhyRecording(Recording):
 def record_why(subject: Any = None) -> WhyRecording:
     """Records why an exception happened, or why an equation is where it is.
 
-    Without a subject, the last exception that Python showed. Raises TypeError for
-    anything else, and LookupError when there was no exception.
+    Without a subject, the exception that is being handled, or the last one that Python
+    showed. Raises TypeError for anything else, and LookupError when there was none.
     """
     if isinstance(subject, JaxprEqn):
         return why_equation(subject)
     if subject is None:
-        subject = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+        # The one that is being handled comes before the one that was shown.
+        subject = sys.exc_info()[1]
+        subject = subject or getattr(sys, "last_exc", None)
+        subject = subject or getattr(sys, "last_value", None)
         if subject is None:
             raise LookupError(
                 "see.why() tells about the last exception that was shown, and there "
@@ -167,8 +175,8 @@ def program_of(
         for operand in eqn.invars:
             if not isinstance(operand, Literal) and operand not in defined:
                 inputs[operand] = None
-    jaxpr = Jaxpr([], list(inputs), [], shown, debug_info=trace.debug_info)
-    program = record_jaxpr(jaxpr)
+    program = record_jaxpr(unfinished([], list(inputs), shown, trace.debug_info))
+    leave_open(program)
     names = trace.debug_info.arg_names
     function = trace.debug_info.name
     purpose = trace.debug_info.traced_for

@@ -62,7 +62,7 @@ def test_statics_trees_and_settings():
             g({"a": 1.0}, n=2)
         g({"a": 1.0}, n=2.5)
     rows = view.text().splitlines()[2:]
-    assert rows[0].startswith("  2 x leaves: - -> p['b']")
+    assert rows[0].startswith("  2 x new leaves: p['b']")
     assert rows[1].startswith("> 3 x n: 2 -> 2.5")
     assert rows[1].endswith("make n an argument, not static")
     assert "enable_x64 changed" in rows[2]
@@ -94,7 +94,7 @@ def test_calls_are_watched_from_the_first_view_on():
     f(jnp.ones(3))
     f(jnp.ones(3, jnp.int32))
     first = view.text().splitlines()[0]
-    assert first == "cache of <lambda>: 2 calls, 1 hit, 1 miss; 1 avoidable"
+    assert first == "cache of lambda: 2 calls, 1 hit, 1 miss; 1 avoidable"
     early = view.recording
     f(jnp.ones(3, jnp.int32))
     f(jnp.ones(3, jnp.int32))

@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 
+import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax_widgets import graph_view
@@ -58,6 +59,25 @@ def test_svg():
 def test_a_long_program_shows_the_neighbourhood():
     view = see.jaxpr(long, X).graph(around=100)
     assert [equation.id for equation in view.shown] == [98, 99, 100, 101, 102]
+
+
+def test_the_program_of_a_lone_call_is_drawn():
+    def loop(x):
+        return minijax.lax.fori_loop(0, 3, lambda i, h: jnp.sin(h) * 2.0, x)
+
+    graph = see.jaxpr(minijax.jit(loop), jnp.ones(2)).graph()
+    assert graph.inside is not None and graph.inside.primitive == "scan"
+    assert {"sin", "mul"} <= {equation.primitive for equation in graph.shown}
+
+
+def test_a_step_inside_of_a_call_lights_its_box():
+    graph = see.jaxpr(lambda x: minijax.nn.relu(x) + 1.0, jnp.ones(2)).graph()
+    if graph.graph() is None:
+        pytest.skip("no Graphviz engine")
+    frame = graph.frame()
+    inner = [e for e in graph.recording.equations if e.parent is not None]
+    boxes = {f"around e{equation.id}" for equation in graph.shown}
+    assert inner and all(boxes & set(frame.steps[e.id].on) for e in inner)
 
 
 def test_without_the_engine(monkeypatch):

@@ -170,11 +170,56 @@ def test_a_difference():
     before, after = make_jaxpr(loss)(X), make_jaxpr(minijax.grad(loss))(X)
     view = see.jaxpr(before, after)
     assert view.text().splitlines()[0].endswith("0 gone, 6 new, 3 the same")
-    assert sum(line.startswith("+") for line in view.text().splitlines()) == 6
+    assert sum(line[1:2] == "+" for line in view.text().splitlines()[1:]) == 6
     renamed = make_jaxpr(lambda y: jnp.sum(jnp.sin(y) * y))(X)
     assert "no difference in 3 equations" in see.jaxpr(before, renamed).text()
     other = make_jaxpr(lambda y: jnp.sum(jnp.sin(y) * jnp.sin(y)))(X)
     assert "no difference" not in see.jaxpr(before, other).text()
+
+
+def test_a_difference_aligns_what_vmap_changed():
+    def predict(w, b, x):
+        return jnp.tanh(w @ x + b)
+
+    w, b = jnp.ones((4, 3)), jnp.ones(4)
+    before = make_jaxpr(predict)(w, b, jnp.ones(3))
+    many = minijax.vmap(predict, in_axes=(None, None, 0))
+    view = see.jaxpr(before, make_jaxpr(many)(w, b, jnp.ones((16, 3))))
+    headline, *rows = view.text().splitlines()
+    assert headline.endswith("0 gone, 2 new, 3 changed, 0 the same")
+    primitives = ["dot_general", "transpose", "broadcast_in_dim", "add", "tanh"]
+    assert [view.newest(pair)[1].primitive for pair in view.recording.pairs] == (
+        primitives
+    )
+    assert [row[:2] for row in rows] == [" ~", ">+", " +", " ~", " ~"]
+    assert rows[-1].endswith("f32[4] -> f32[16,4]")
+    # What stands in both stands in one row, with the types marked.
+    row = view.frame().panes[0].rows[-1]
+    marked = [[p.text for p in cell if p.role == "changed"] for cell in row.cells[1:]]
+    assert marked == [["f32[4]"], ["f32[16,4]"]]
+
+
+def test_a_difference_goes_into_called_programs():
+    def run(body):
+        return lambda h: minijax.lax.fori_loop(0, 3, body, h)
+
+    one = make_jaxpr(run(lambda i, h: jnp.sin(h) * 2.0))(X)
+    two = make_jaxpr(run(lambda i, h: jnp.cos(jnp.sin(h)) * 2.0))(X)
+    view = see.jaxpr(one, two)
+    changed = {
+        view.newest(pair)[1].primitive: pair.change
+        for pair in view.recording.pairs
+        if pair.change != "same"
+    }
+    assert changed == {"cos": "add", "mul": "changed"}
+    assert Recording.from_dict(view.recording.to_dict()) == view.recording
+
+
+def test_a_difference_says_that_other_values_are_returned():
+    one = make_jaxpr(lambda x: (jnp.sin(x), jnp.cos(x)))(X)
+    two = make_jaxpr(lambda x: (jnp.sin(x), jnp.cos(x))[::-1])(X)
+    assert "no difference" in see.jaxpr(one, one).text()
+    assert "but other values are returned" in see.jaxpr(one, two).text()
 
 
 def test_a_jaxpr_of_jax():

@@ -113,7 +113,7 @@ def test_the_picture(show):
     view = see.keys(careless, KEY, jnp.ones(4))
     assert Recording.from_dict(view.recording.to_dict()) == view.recording
     page = show(view)
-    assert "used 2 times" in page.inner_text("tr.mj-on")
+    assert "used twice" in page.inner_text("tr.mj-on")
     assert page.locator("mark").all_inner_texts() == [
         "random.bernoulli(key, 0.5, x.shape)",
         "random.normal(key, x.shape)",
@@ -130,4 +130,4 @@ def test_keys_at_traced_indices_are_kept_apart():
         return random.normal(taken) + random.uniform(taken)
 
     assert "each key is used once" in see.keys(apart, KEY, 1).text()
-    assert "[...] is used 2 times" in see.keys(same, KEY, 1).text()
+    assert "[...] is used twice" in see.keys(same, KEY, 1).text()

@@ -85,6 +85,21 @@ def test_sources_and_spans():
     assert "x + 2" in texts and "é * (x + 2)" in texts
 
 
+def test_a_function_around_another_takes_its_place():
+    def outer(x):
+        def inner(y):
+            return y + 1
+
+        return inner
+
+    sources = Sources()
+    inner = sources.add_function(outer(0))
+    assert sources.found[inner].name == "inner"
+    assert sources.add_function(outer) == inner
+    (source,) = sources.found
+    assert source.name == "outer" and len(source.lines) == 5
+
+
 def test_without_source():
     sources = Sources()
     assert sources.add_function(eval("lambda x: x")) is None

@@ -107,6 +107,43 @@ def test_names_hold_tracers_and_python_values():
     assert [n.variable for n in view.recording.arguments] == ["b"]
 
 
+def chips(view, step=-1):
+    """The names below the picture at a step, with what they hold."""
+    return {name: value for name, value, _ in view.frame().steps[step].live}
+
+
+def test_what_a_call_returns_has_the_callers_name():
+    def layer(x):
+        x = jnp.sin(x)
+        return x
+
+    def network(x):
+        h = layer(x)
+        x = layer(h)
+        return jnp.sum(x * h)
+
+    # The caller's `x` is what the callee's `x` was: the name was given twice.
+    assert chips(see.trace(network, X)) == {"x": "c:f32[2]", "h": "b:f32[2]"}
+
+
+def test_lambdas_and_comprehensions_are_parts_of_their_lines():
+    def network(xs):
+        norm = lambda v: v / jnp.sum(v)  # noqa: E731
+        ys = [norm(x) for x in xs]
+        total = sum(y[0] for y in ys)
+        return total * 2.0
+
+    view = see.trace(network, [X, X, X])
+    assert not steps(view, "py")
+    source = view.text().splitlines()[1:6]
+    assert not any(" x3 " in line or " x4 " in line for line in source)
+    assert set(chips(view)) == {"xs", "ys", "total"}
+    # Inside of the lambda its own name is there, and those around it.
+    inside = next(i for i, step in enumerate(view.recording.steps) if step.depth > 1)
+    assert set(chips(view, inside + 2)) >= {"v", "xs"}
+    assert " object at 0x" not in view.to_html() and ".0" not in chips(view, inside)
+
+
 def test_printing_is_recorded_where_it_happened():
     shown = io.StringIO()
     with redirect_stdout(shown):
@@ -132,6 +169,18 @@ def test_an_error_is_the_last_step():
     assert "stopped by TracerBoolConversionError" in view.text()
     assert "b:f32[] = sin a" in view.text()
     assert "/test_trace_view.py" not in view.to_html() + last.text
+
+
+def test_results_before_an_error_have_names():
+    def function(x):
+        y = jnp.sin(x)
+        return y + jnp.ones(7)
+
+    view = see.trace(function, X)
+    assert chips(view)["y"] == "b:f32[2]"
+    last = view.frame().panes[-1].rows[-1]
+    assert [piece.text for piece in last.cells[0]] == ["    ..."]
+    assert not any(variable.returned for variable in view.recording.jaxpr.variables)
 
 
 def test_errors_before_the_first_equation():

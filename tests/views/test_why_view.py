@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import grad, jit, make_jaxpr, vmap
@@ -107,6 +108,15 @@ def test_the_last_exception(monkeypatch):
         see.why()
     with pytest.raises(TypeError, match="an exception or an equation"):
         see.why(3)
+
+
+def test_the_exception_that_is_being_handled(monkeypatch):
+    monkeypatch.setattr(sys, "last_exc", ValueError("an older one"), raising=False)
+    try:
+        jit(lambda x: 1 if x > 0 else 2)(1.0)
+    except minijax.errors.TracerBoolConversionError:
+        view = see.why()
+    assert view.recording.call == "TracerBoolConversionError"
 
 
 def test_an_exception_of_another_library():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.cache import CacheRecording, CacheWatch, Call
+from minijax.explain.cache import CacheRecording, CacheWatch, Call, Change
 from minijax.pjit import JitFunction
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
@@ -150,7 +150,9 @@ class CacheView(View):
         if call.first:
             return "The first call of this kind: traced, lowered, compiled, kept."
         told = "; ".join(
-            f"{change.name} was {change.was} and is {change.now}"
+            leaves_in_words(change)
+            if change.kind == "tree"
+            else f"{change.name} was {change.was} and is {change.now}"
             for change in call.changes
         )
         rows = self.recording.calls
@@ -163,6 +165,15 @@ class CacheView(View):
         return text
 
 
+def leaves_in_words(change: Change) -> str:
+    """Returns which leaves came and went with another structure."""
+    if change.was == "-":
+        return f"new leaves: {change.now}"
+    if change.now == "-":
+        return f"missing leaves: {change.was}"
+    return f"leaves: {change.was} -> {change.now}"
+
+
 def said(call: Call) -> str:
     """Returns in a few words what decided a call."""
     if call.hit:
@@ -170,7 +181,9 @@ def said(call: Call) -> str:
     if call.first:
         return "first call"
     return "; ".join(
-        f"{change.name}: {change.was} -> {change.now}".replace(":  ->", "")
+        leaves_in_words(change)
+        if change.kind == "tree"
+        else f"{change.name}: {change.was} -> {change.now}".replace(":  ->", "")
         for change in call.changes
     )
 

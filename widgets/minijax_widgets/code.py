@@ -46,9 +46,15 @@ def code_panes(
             )
             for offset, line in enumerate(dedented(source.lines))
         ]
-        title = f"{source.name}, {source.file}"
+        title = title_of(source)
         panes.append(Pane(title, rows, kind="code", below=bool(panes)))
     return CodePanes(panes, numbers, depths, sources)
+
+
+def title_of(source: Source) -> str:
+    """Returns what stands over a source: `softmax, model.py`, or `cell` for a whole one."""
+    name = source.name.strip("<>")
+    return source.file if name == "module" else f"{name}, {source.file}"
 
 
 def indentation(lines: list[str]) -> int:

@@ -30,7 +30,8 @@ class Piece:
     """A part of a cell's text. What shares `key` is lit together.
 
     `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash",
-    "jump" for a name whose click goes to its step, "type" for what types on demand are.
+    "jump" for a name whose click goes to its step, "type" for what types on demand are,
+    "changed" for what a comparison found different.
     `link` is a page beside the one that shows the view, as "cards/sin.html".
     """
 
@@ -234,6 +235,9 @@ CELL = (
     f"padding:0 16px 0 8px;color:{LIGHT['text']};background:"
 )
 
+# Looks of rows that stand on a role's wash.
+LOOKS = {"add": "batch", "del": "miss"}
+
 
 def _static_pane(
     pane: Pane, number: int, on: set[str], marks: dict[tuple[int, int], tuple[int, int]]
@@ -244,6 +248,8 @@ def _static_pane(
         if not around[0] <= index < around[1]:
             continue
         ground = LIGHT["panel"] if on.intersection(row.keys) else LIGHT["base"]
+        if row.look in LOOKS:
+            ground = PALETTE[LOOKS[row.look]][1]
         cells = []
         for column, pieces in enumerate(row.pieces()):
             gap = " " if pane.kind == "tiles" else ""
@@ -295,6 +301,8 @@ def _static_piece(piece: Piece, on: set[str]) -> str:
     style = ""
     if role in PALETTE:
         style += f"color:{PALETTE[role][0]}"
+    if role == "changed":
+        style += f"background:{PALETTE['residual'][1]}"
     if piece.key or role == "strong":
         style += ";font-weight:600"
     if piece.key:

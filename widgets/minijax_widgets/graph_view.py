@@ -44,13 +44,29 @@ class GraphView(View):
     def __init__(self, recording: JaxprRecording, around: int | None = None) -> None:
         super().__init__(recording)
         self.listing = JaxprView(recording)
-        outer = [e for e in recording.equations if e.parent is None]
-        if len(outer) > MOST_NODES:
+        self.inside: Equation | None = None  # what calls the program that is drawn
+        drawn = [e for e in recording.equations if e.parent is None]
+        while len(drawn) == 1:
+            # One box says nothing: what stands inside of it does.
+            inner = [e for e in recording.equations if e.parent == drawn[0].id]
+            if not inner:
+                break
+            self.inside, drawn = drawn[0], inner
+        self.total = len(drawn)
+        if len(drawn) > MOST_NODES:
             start = recording.telling if around is None else around
-            near = neighbours(recording, start, hops=2)
-            outer = [e for e in outer if e.id in near][:MOST_NODES]
-        self.shown = outer
+            level = {equation.id for equation in drawn}
+            near = neighbours(recording, self.box_of(start, level), hops=2)
+            drawn = [e for e in drawn if e.id in near][:MOST_NODES]
+        self.shown = drawn
         self.placed = layout(self.dot())
+
+    def box_of(self, number: int, boxes: set[int]) -> int:
+        """Returns which of `boxes` an equation is, or stands inside of; else itself."""
+        parent: int | None = number
+        while parent is not None and parent not in boxes:
+            parent = self.recording.equations[parent].parent
+        return number if parent is None else parent
 
     def text(self, full: bool = False) -> str:
         """Returns the headline and an arrow for each value that flows."""
@@ -116,15 +132,21 @@ class GraphView(View):
         frame = self.listing.frame()
         graph = self.graph()
         if graph is not None:
-            total = sum(e.parent is None for e in self.recording.equations)
             title = "graph"
-            if len(self.shown) < total:
-                title += f": {len(self.shown):,} of {total:,} equations"
+            if self.inside is not None:
+                title += f" inside of {self.inside.primitive}"
+            if len(self.shown) < self.total:
+                title += f": {len(self.shown):,} of {self.total:,} equations"
             frame.panes.insert(0, Pane(title, [], kind="graph", graph=graph))
             for pane in frame.panes[2:]:
                 pane.below = True
-            for step in frame.steps:
+            boxes = {equation.id for equation in self.shown}
+            for number, step in enumerate(frame.steps):
                 step.marks = [(p + 1, r, a, b) for p, r, a, b in step.marks]
+                # A step inside of a called program lights the box of the call.
+                box = self.box_of(number, boxes)
+                if box != number and box in boxes:
+                    step.on.append(f"around e{box}")
         frame.text = self.text(full=True)
         return frame
 

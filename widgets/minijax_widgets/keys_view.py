@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.explain.keys import KeyNode, KeysRecording, record_keys, use_text
+from minijax.explain.keys import (
+    KeyNode,
+    KeysRecording,
+    record_keys,
+    times,
+    use_text,
+)
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, shortened, views
@@ -39,7 +45,7 @@ class KeysView(View):
         left = f"{mark} {'  ' * node.depth}{node.how}"
         told = f"{left:34} {self.uses(node)}"
         if node.reused:
-            told = f"{told:70} used {len(node.uses)} times"
+            told = f"{told:70} used {times(len(node.uses))}"
         return cut(told.rstrip(), 100)
 
     def uses(self, node: KeyNode) -> str:
@@ -63,7 +69,7 @@ class KeysView(View):
                 line = f" (line {use.span.line})" if use.span else ""
                 comma = "," if use is not node.uses[-1] else ""
                 chips += [Piece(use.what, role), Piece(f"{line}{comma} ")]
-            note = f"used {len(node.uses)} times" if node.reused else ""
+            note = f"used {times(len(node.uses))}" if node.reused else ""
             links = [link for use in node.uses for link in key_of_line(use.span)]
             rows.append(
                 Row(

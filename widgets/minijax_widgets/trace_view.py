@@ -166,15 +166,18 @@ class TraceView(View):
                 born.setdefault(step.equation, number)
         program = Pane("jaxpr", self.program_rows(born), kind="listing")
         steps = []
-        live: dict[str, Name] = {name.name: name for name in record.arguments}
-        inner: list[dict[str, Name]] = []
+        # The names of each running function, the innermost last.
+        running = [{name.name: name for name in record.arguments}]
         for number, step in enumerate(record.steps):
-            if step.kind == "call":
-                inner.append(live)
-                live = {}
-            while len(inner) > step.depth:
-                live = inner.pop()
-            live.update((name.name, name) for name in step.names)
+            called = step.kind == "call"
+            del running[max(1, step.depth + (not called)) :]
+            while len(running) <= step.depth:
+                # A lambda sees the names around it.
+                running.append({} if called else dict(running[-1]))
+            for name in step.names:
+                if name.depth < len(running):
+                    running[name.depth][name.name] = name
+            live = running[-1]
             on = [] if step.equation is None else [f"e{step.equation}"]
             if step.equation is not None:
                 results = record.jaxpr.equations[step.equation].results

@@ -87,10 +87,10 @@ class WhyView(View):
                 details[-1] = f"{where}{text}  |  {moment.text}"
             told.append(Row([moment.label, story], keys=[f"m{number}"], go=number))
         if not any(moment.label == "rule" for moment in record.moments):
-            told.append(Row(["rule", record.rule]))
+            told.append(Row(["rule", with_code(record.rule)]))
         if record.instead:
             instead = record.instead.removeprefix("Write ")
-            told.append(Row([[Piece("write", "strong")], instead]))
+            told.append(Row([[Piece("write", "strong")], with_code(instead)]))
         panes.append(Pane("", told, kind="prose", wide=True))
         steps = []
         span = None
@@ -114,6 +114,15 @@ class WhyView(View):
             telling=record.telling,
             text=self.text(full=True),
         )
+
+
+def with_code(text: str) -> list[Piece]:
+    """Returns a sentence whose parts between backticks are code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return [Piece(text)]
+    pieces = [Piece(p, "code-text" if i % 2 else "") for i, p in enumerate(parts)]
+    return [piece for piece in pieces if piece.text]
 
 
 def wrapped(label: str, text: str) -> list[str]:

@@ -51,6 +51,7 @@ export function drawGraph(graph: Graph, remember: (key: string, made: Element) =
     text.textContent = node.label;
     group.append(text);
     remember(node.key, group);
+    remember(`around ${node.key}`, group);
     svg.append(group);
   }
   return svg;

@@ -26,6 +26,8 @@ const KEYS_OF_EQUATIONS: [string, string][] = [
 ];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
+/** A text of fewer letters stands on one line also in a narrow page. */
+const SURE_TO_FIT = 24;
 /** The width of a letter of code, in pixels. */
 const LETTER = 7.8;
 
@@ -38,6 +40,15 @@ function element<K extends keyof HTMLElementTagNameMap>(
   if (className) made.className = className;
   if (text) made.textContent = text;
   return made;
+}
+
+/** Makes the lines into which a long text wraps stand right of where it begins. */
+function hang(cell: HTMLElement, pieces: Piece[]): void {
+  const text = pieces.map((piece) => piece[0]).join("");
+  if (text.length < SURE_TO_FIT) return;
+  cell.classList.add("mj-hang");
+  cell.style.removeProperty("padding-left");
+  cell.style.setProperty("--mj-hang", String(text.length - text.trimStart().length + 4));
 }
 
 /** A drawn pane: its rows appear in the document when they are first shown. */
@@ -241,7 +252,8 @@ export class Player {
     });
   }
 
-  /** Panes side by side, as wide as what they hold; some under the one before. */
+  /** Panes side by side; some under the one before. What room is left beyond the least
+   *  that each needs goes to those that would like to have more. */
   private drawPanes(): void {
     let column: HTMLElement | null = null;
     let width = 0;
@@ -254,7 +266,7 @@ export class Player {
       }
       width = Math.max(width, naturalWidth(pane));
       least = Math.max(least, leastWidth(pane));
-      if (!pane.wide) column.style.flexGrow = String(width);
+      if (!pane.wide) column.style.flexGrow = String(Math.max(1, width - least));
       column.style.setProperty("--mj-least", `${Math.round(least * LETTER)}px`);
       column.append(this.drawPane(pane, index));
     });
@@ -271,7 +283,11 @@ export class Player {
     if (!["listing", "code", "tiles"].includes(pane.kind)) table.classList.add("mj-grid");
     const widths = columnWidths(pane);
     table.style.setProperty("--mj-columns", String(Math.max(1, widths.length - 1)));
-    table.style.setProperty("--mj-last", `${Math.min(22, widths[widths.length - 1]! - 3)}ch`);
+    const last = widths[widths.length - 1]! - 3;
+    table.style.setProperty("--mj-last", `${Math.min(pane.kind === "listing" ? 26 : 22, last)}ch`);
+    // Room for the sign that folds.
+    const sign = pane.rows.some((row) => row.d) ? 24 : 4;
+    table.style.setProperty("--mj-first", `calc(${widths[0]}ch + ${sign}px)`);
     table.setAttribute("role", "presentation");
     if (pane.columns) {
       table.removeAttribute("role");
@@ -333,9 +349,10 @@ export class Player {
     if (row.go !== undefined) line.classList.add("mj-go");
     for (const key of row.k ?? []) this.remember(key, line);
     const depth = row.d ?? 0;
+    const { kind } = drawn.pane;
     row.c.forEach((pieces, column) => {
-      const cell = element("td", column > (drawn.pane.kind === "code" ? 1 : 0) ? "mj-rail" : "");
-      const first = column === (drawn.pane.kind === "code" ? 1 : 0);
+      const cell = element("td", column > (kind === "code" ? 1 : 0) ? "mj-rail" : "");
+      const first = column === (kind === "code" ? 1 : 0);
       if (first && drawn.below[number]!.length) {
         const fold = element("button", "mj-fold");
         fold.type = "button";
@@ -343,11 +360,18 @@ export class Player {
         fold.setAttribute("aria-label", "fold");
         cell.append(fold);
       }
-      if (first && drawn.pane.kind !== "code" && (depth || drawn.folds)) {
+      if (first && kind !== "code" && (depth || drawn.folds)) {
         // Rows that do not fold stand where the text of those that do begins.
         const sign = drawn.folds && !drawn.below[number]!.length ? 20 : 0;
-        cell.style.paddingLeft = `${8 + 16 * depth + sign}px`;
+        const at = `${8 + 16 * depth + sign}px`;
+        if (kind === "listing") cell.style.setProperty("--mj-at", at);
+        cell.style.paddingLeft = at;
       }
+      if (kind === "sides" ? column : first && (kind === "listing" || kind === "code")) {
+        hang(cell, pieces);
+      }
+      // A line without remarks has their room.
+      if (kind === "listing" && row.c.length === 1) cell.colSpan = 9;
       for (const piece of pieces) cell.append(this.drawPiece(piece));
       line.append(cell);
     });
@@ -419,7 +443,7 @@ export class Player {
     this.where.textContent =
       count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : "";
     this.where.title = label;
-    this.say(step?.detail ?? "");
+    this.say(step?.detail ?? "", step?.s === "error");
     if (this.buttons.first) {
       this.buttons.first.disabled = this.buttons.back!.disabled = state.step === 0;
       this.buttons.last!.disabled = this.buttons.forward!.disabled = state.step === state.last;
@@ -445,14 +469,17 @@ export class Player {
     this.lit.push(made);
   }
 
-  /** Writes the line below; its parts stand apart, the text stays one. */
-  private say(text: string): void {
+  /** Writes the line below; its parts stand apart, the text stays one. In what we say
+   *  ourselves (`ours`) code stands between backticks. */
+  private say(text: string, ours = false): void {
     this.detail.hidden = !text;
     if (this.detail.textContent === text) return;
     this.detail.replaceChildren();
     text.split(SEPARATOR).forEach((part, index) => {
       if (index) this.detail.append(element("span", "mj-separator", SEPARATOR));
-      this.detail.append(part);
+      const pieces = ours ? part.split("`") : [part];
+      if (pieces.length % 2 === 0) pieces.splice(0, pieces.length, part);
+      pieces.forEach((piece, at) => this.detail.append(at % 2 ? element("span", "mj-code-text", piece) : piece));
     });
   }
 
@@ -504,8 +531,9 @@ export class Player {
     for (const drawn of this.panes) {
       const { section } = drawn;
       const line =
-        section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use") ??
-        section.querySelector<HTMLElement>(".mj-use");
+        section.querySelector<HTMLElement>("tr.mj-on, mark, g.mj-on, .mj-tile.mj-use") ??
+        section.querySelector<HTMLElement>(".mj-use") ??
+        this.newest(drawn);
       if (!line) continue;
       const box = section.getBoundingClientRect();
       const mark = section.querySelector("mark")?.getBoundingClientRect();
@@ -524,6 +552,16 @@ export class Player {
         drawn.section.scrollTop += at.bottom - target;
       }
     }
+  }
+
+  /** The last row of a growing pane that is there at this step; its first if none is. */
+  private newest(drawn: Drawn): HTMLElement | null {
+    if (!drawn.pane.rows.some((row) => row.at !== undefined)) return null;
+    let there = 0;
+    drawn.pane.rows.forEach((row, index) => {
+      if ((row.at ?? Infinity) <= this.state.step) there = index;
+    });
+    return drawn.rows[there] ?? null;
   }
 
   private tell(): void {

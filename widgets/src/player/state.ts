@@ -67,22 +67,34 @@ export function columnWidths(pane: Pane): number[] {
   return widths;
 }
 
+/** A width that nearly all rows of text find enough: a few long ones wrap. */
+function usualWidth(pane: Pane): number {
+  const letters = pane.rows
+    .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + piece[0].length, 3) + 2 * (row.d ?? 0))
+    .sort((a, b) => a - b);
+  return letters[Math.ceil(0.95 * (letters.length - 1))] ?? 0;
+}
+
 /** How many letters wide a pane would like to be, within reason. */
 export function naturalWidth(pane: Pane): number {
   if (pane.graph) return clamp(pane.graph.width / 8, 26, 100);
   if (pane.kind === "prose") return 72;
   if (pane.kind === "tiles") return 100;
-  const all = columnWidths(pane).reduce((sum, width) => sum + width);
-  // Code scrolls to what is marked, so it gives way to tables.
-  const most = pane.kind === "code" ? 64 : 100;
+  const widths = columnWidths(pane);
+  if (pane.kind === "listing") widths[0] = usualWidth(pane);
+  const all = widths.reduce((sum, width) => sum + width);
+  // Code wraps, so it gives way to tables.
+  const most = pane.kind === "code" ? 72 : 100;
   return clamp(all, Math.min(36, Math.max(26, pane.title.length)), most);
 }
 
 /** Below this many letters a pane stands under the others rather than beside them. */
 export function leastWidth(pane: Pane): number {
-  // Code scrolls, prose wraps, a listing shortens its rail; a cut table says less.
-  const parts: Partial<Record<Pane["kind"], number>> = { code: 0.6, prose: 0.75, listing: 0.85 };
-  const part = columnWidths(pane).length === 1 ? 0.6 : (parts[pane.kind] ?? 1);
+  // Code and prose wrap, and long lines of a listing; a cut table says less.
+  if (pane.kind === "listing") return Math.min(naturalWidth(pane), 85);
+  const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75, graph: 0.6 };
+  const bare = pane.kind !== "graph" && columnWidths(pane).length === 1;
+  const part = bare ? 0.6 : (parts[pane.kind] ?? 1);
   return part * naturalWidth(pane);
 }
 

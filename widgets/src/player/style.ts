@@ -56,7 +56,7 @@ accent-color:var(--mj-value);background:transparent}
 .mj-where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .mj-gap{flex:1}
 .mj-panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
-.mj-column{min-width:min(var(--mj-least),100%);flex:1 1 0;display:flex;flex-direction:column;gap:12px}
+.mj-column{min-width:min(var(--mj-least),100%);flex:1 1 var(--mj-least);display:flex;flex-direction:column;gap:12px}
 .mj-column.mj-wide{flex:1 1 100%}
 .mj-pane{min-width:0;flex:none;background:var(--mj-base);border-radius:4px;max-height:480px;
 overflow:auto;position:relative}
@@ -71,7 +71,7 @@ vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-wi
 .mj-live table.mj-table thead{border:0}
 .mj-live table.mj-table th{color:var(--mj-constant);font-family:${TEXT}}
 .mj-live table.mj-table tr,.mj-live table.mj-table tr:nth-child(even),.mj-live table.mj-table tr:hover{
-background:transparent;border:0}
+background:transparent;border:0;padding:0}
 .mj-live tr.mj-r{cursor:default}
 .mj-live tr.mj-r.mj-go{cursor:pointer}
 .mj-live .mj-listing td.mj-rail{color:var(--mj-constant)}
@@ -83,8 +83,14 @@ position:sticky;left:0;background:var(--mj-base)}
 .mj-live table.mj-table:not(.mj-code):not(.mj-listing):not(.mj-sides) td.mj-rail:last-child{white-space:normal}
 .mj-live table.mj-table.mj-plain td.mj-rail:last-child{min-width:calc(var(--mj-last) + 20px)}
 .mj-live table.mj-plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
-.mj-live table.mj-listing td.mj-rail:last-child{width:100%;max-width:0;overflow:hidden;
+.mj-live table.mj-listing td:first-child,.mj-live table.mj-code td:nth-child(2),.mj-live table.mj-sides td:nth-child(n+2){
+white-space:pre-wrap;overflow-wrap:anywhere}
+.mj-live table.mj-listing td:first-child:not(:only-child){width:var(--mj-first)}
+.mj-live table.mj-listing td.mj-rail:last-child{max-width:0;min-width:calc(var(--mj-last) + 20px);overflow:hidden;
 text-overflow:ellipsis}
+.mj-live table.mj-table td.mj-hang{padding-left:calc(var(--mj-at,8px) + var(--mj-hang)*1ch);
+text-indent:calc(var(--mj-hang)*-1ch)}
+.mj-live .mj-changed{background:var(--mj-residual-wash);border-radius:3px;box-shadow:0 0 0 1px var(--mj-residual)}
 .mj-live table.mj-table td:has(>.mj-size){text-align:right}
 .mj-live tr.mj-later{opacity:.38}
 .mj-live tr.mj-on>td{background:var(--mj-panel)}
@@ -160,11 +166,8 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-column{width:100%;flex:none}
 .mj-pane{max-height:360px}
 .mj-live table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
-.mj-live table.mj-listing td:first-child{padding-left:3ch;text-indent:-2ch}
-.mj-live table.mj-listing td:first-child:has(.mj-fold){text-indent:0}
 .mj-live table.mj-code td:first-child{white-space:pre}
 .mj-live table.mj-listing .mj-rail{display:none}
-.mj-live table.mj-code td:nth-child(2){padding-left:calc(8px + 2ch);text-indent:-2ch}
 .mj-live table.mj-grid{display:grid;grid-template-columns:repeat(var(--mj-columns),auto) minmax(0,1fr)}
 .mj-live table.mj-grid tbody{display:contents}
 .mj-live table.mj-grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
@@ -179,9 +182,12 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live table.mj-sides td:nth-child(2):not(:has(+td:empty)){display:none}
 .mj-live table.mj-sides td:nth-child(n+2){grid-column:2/-1}
 .mj-live table.mj-table thead{display:none}
-.mj-where{flex:1 1 8em;min-width:0}
+.mj-bar>:not(button,[type=range],[aria-label="steps per second"]),.mj-bar button[title=search]~*{order:2}
+.mj-bar button[title=search]{order:1}
+.mj-bar input[type=range]{flex-basis:60px}
+.mj-where{flex:1 1 6em;min-width:0}
 .mj-gap{display:none}
-.mj-bar select[title="show only"]{max-width:6.5em}
+.mj-bar select[title="show only"]{max-width:5.5em}
 .mj-still{flex-wrap:wrap}
 .mj-still .mj-head{flex:1 1 230px}}
 `;
