@@ -138,7 +138,7 @@ class _Frame:
     within: bool  # a lambda or a comprehension: a part of a line of another function
     locals: Mapping[str, Any]
     held: dict[str, Any] = field(default_factory=dict)  # by its names, when last asked
-    part: bool = False  # a comprehension: its statement is one of the function around it
+    part: bool = False  # a comprehension: its statement is the one around it
     statement: _Statement | None = None  # the one that runs
     written: int = 0  # equations written when it began
 
