@@ -217,7 +217,8 @@ class ShapedArray(AbstractValue):
     to_ct_aval = to_tangent_aval
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        name = dtypes.short_dtype_name(self.dtype) if short_dtypes else self.dtype.name
+        short = short_dtypes or dtypes.is_float0(self.dtype)
+        name = dtypes.short_dtype_name(self.dtype) if short else self.dtype.name
         sizes = [str(size) for size in self.shape]
         if self.sharding is not None:
             sizes = [

@@ -51,7 +51,12 @@ from minijax.rules import (
     not_mapped,
 )
 from minijax.traceback_filtering import api_boundary
-from minijax.tree_util import tree_flatten, tree_unflatten
+from minijax.tree_util import (
+    broadcast_prefix,
+    tree_flatten,
+    tree_structure,
+    tree_unflatten,
+)
 
 
 class CustomVJPPrimal:
@@ -130,7 +135,7 @@ class custom_vjp:
         for value in static:
             if isinstance(value, Tracer):
                 raise _nondiff_tracer_error(value, name)
-        leaves, in_tree = flatten_arrays(tuple(dynamic))
+        leaves, in_tree = flatten_arrays(tuple(dynamic), name)
         _check_distinct_refs(leaves, name)
         call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
         fwd = _FlatFwd(self.fwd, call, self.symbolic_zeros)
@@ -240,7 +245,10 @@ class _FlatBwd:
         in_avals: Sequence[Any],
     ) -> list[Any]:
         if self.symbolic:
-            cts = [SymbolicZero(c.aval) if type(c) is Zero else c for c in cotangents]
+            cts = [
+                SymbolicZero(ct.aval) if type(ct) is Zero else as_array(ct)
+                for ct in cotangents
+            ]
         else:
             cts = [as_array(instantiate(ct)) for ct in cotangents]
         res = tree_unflatten(self.fwd.res_tree, residuals)
@@ -266,16 +274,14 @@ class _FlatBwd:
             if part is None:
                 flat += [None] * len(leaves)
                 continue
-            found, found_tree = tree_flatten(
-                part, is_leaf=lambda x: x is None or type(x) is SymbolicZero
-            )
-            if found_tree != tree:
+            try:  # a leaf may stand for a tree of such, as in JAX
+                flat += broadcast_prefix(part, argument, is_leaf=_is_no_tree)
+            except ValueError:
                 raise TypeError(
                     f"{where} must produce cotangents of the tree structure of the "
                     f"arguments; argument {position} has {tree}, its cotangent "
-                    f"{found_tree}."
-                )
-            flat += found
+                    f"{tree_structure(part)}."
+                ) from None
         checked = []
         for ct, aval in zip(flat, in_avals):
             expected = aval.to_ct_aval()
@@ -304,6 +310,10 @@ class _FlatBwd:
                 continue
             checked.append(ct)
         return checked
+
+
+def _is_no_tree(x: Any) -> bool:
+    return x is None or type(x) is SymbolicZero
 
 
 class CustomVJPCallPrimitive(Primitive):

@@ -27,6 +27,7 @@ from minijax.core import (
     DebugInfo,
     JaxprEqn,
     Primitive,
+    Tracer,
     all_primitives,
     eval_jaxpr,
     get_aval,
@@ -38,7 +39,7 @@ from minijax.core import (
 from minijax.effects import of_equation, positional
 from minijax.interpreters import ad, batching, discharge, partial_eval
 from minijax.pretty import printed_first
-from minijax.primitives import casting
+from minijax.primitives import casting, ordering
 from minijax.rules import (
     SymbolicZero,
     Zero,
@@ -114,6 +115,11 @@ class custom_jvp:
             )
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+            if len(jvps) != len(primals):
+                raise ValueError(
+                    f"defjvps got {len(jvps)} rules for {len(primals)} arguments of "
+                    f"{fun_name(self.fun)}: give one for each, None for no derivative."
+                )
             out = self(*primals)
             parts = [
                 rule(tangent, out, *primals)
@@ -138,8 +144,10 @@ class custom_jvp:
                 f"`@{name}.defjvp`."
             )
         args = positional_arguments(self.fun, args, kwargs)
+        if self.nondiff_argnums:
+            args = _stopped(args, self.nondiff_argnums)
         static, dynamic = split_static(args, self.nondiff_argnums)
-        leaves, in_tree = flatten_arrays(tuple(dynamic))
+        leaves, in_tree = flatten_arrays(tuple(dynamic), name)
         call = FlatCall(self.fun, args, self.nondiff_argnums, in_tree)
         jvp = functools.partial(self.jvp, *static) if static else self.jvp
         rule = _FlatJvp(jvp, fun_name(self.jvp), name, in_tree, call)
@@ -178,9 +186,21 @@ def positional_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     return bound.args
 
 
-def flatten_arrays(tree: Any) -> tuple[list[Any], Any]:
+def _stopped(args: tuple, nondiff: tuple[int, ...]) -> tuple:
+    """The arguments; those that are not differentiated lose their tangents."""
+
+    def stop(x: Any) -> Any:
+        return ordering.stop_gradient(x) if isinstance(x, Tracer) else x
+
+    positions = static_positions(args, nondiff)
+    return tuple(tree_map(stop, x) if n in positions else x for n, x in enumerate(args))
+
+
+def flatten_arrays(tree: Any, name: str) -> tuple[list[Any], Any]:
     """Leaves and tree; plain numbers become arrays, since rules may ask for a shape."""
     leaves, treedef = tree_flatten(tree)
+    for leaf in leaves:
+        api_util.check_arg(leaf, name)
     return [as_array(leaf) for leaf in leaves], treedef
 
 
@@ -195,8 +215,18 @@ def run_eagerly(closed: ClosedJaxpr, *args: Any) -> list[Any]:
     return [as_array(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]
 
 
+def static_positions(args: tuple, nondiff: tuple[int, ...]) -> set[int]:
+    """Which arguments are not differentiated; IndexError for one that is not there."""
+    for n in nondiff:
+        if not -len(args) <= n < len(args):
+            raise IndexError(
+                f"nondiff_argnums has {n}, but the function got {len(args)} arguments"
+            )
+    return {n % len(args) for n in nondiff}
+
+
 def split_static(args: tuple, nondiff: tuple[int, ...]) -> tuple[list, list]:
-    positions = {n % len(args) for n in nondiff}
+    positions = static_positions(args, nondiff)
     static = [args[position] for position in sorted(positions)]
     dynamic = [arg for position, arg in enumerate(args) if position not in positions]
     return static, dynamic

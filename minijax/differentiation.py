@@ -362,12 +362,17 @@ def split_arguments(
     """(the arguments to differentiate, `fun` as a function of only these)."""
     needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
     if needed > len(args):
-        raise errors.type_error(
+        negative = min(argnums) < -len(args)
+        raise (errors.value_error if negative else errors.type_error)(
             f"differentiating with respect to argnums={_shown(argnums)} requires at "
             f"least {needed} positional arguments to be passed by the caller, but got "
             f"only {len(args)} positional arguments."
         )
     positions = [n % len(args) for n in argnums]
+    if len(set(positions)) < max(len(positions), 1):
+        raise errors.value_error(
+            f"argnums={argnums} must name at least one argument, and none twice"
+        )
 
     @functools.wraps(fun)
     def partial_fun(*dynamic: Any) -> Any:
@@ -417,7 +422,7 @@ def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> N
                 f"got {dtype.name}."
             )
     elif dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, np.inexact):
-        if allow_int and not dtypes.is_extended(dtype):
+        if allow_int:
             return
         raise errors.type_error(
             f"{name} requires real- or complex-valued inputs (input dtype that is a "

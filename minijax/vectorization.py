@@ -41,7 +41,8 @@ def vmap(
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives such as `lax.psum` inside `fun`.
       axis_size: the size of the batch, needed when nothing is batched.
-      spmd_axis_name: must be None.
+      spmd_axis_name: the mesh axis over which the batch lies; what has no sharding does
+        not ask for it.
       sum_match: add the examples up where `out_axes` is None and they differ.
 
     Keyword arguments are batched over their first axis.
@@ -66,8 +67,6 @@ def vmap(
                     f"vmap {name} must be an int, None, or (nested) container with "
                     f"those types as leaves, but got {axes}."
                 )
-    if spmd_axis_name is not None:
-        raise errors.value_error("vmap does not take spmd_axis_name here")
 
     @api_boundary
     @functools.wraps(fun)

@@ -176,6 +176,8 @@ def _as_predicate(pred: Any) -> Any:
         raise errors.type_error(
             f"Pred type must be either boolean or number, got {aval.dtype}."
         )
+    if isinstance(pred, (int, float, np.generic)):
+        return pred != 0
     return comparing.ne(pred, scalar_like(aval, 0))
 
 

@@ -169,6 +169,11 @@ class JVPTrace(Trace):
             return value.primal, value.tangent
         return value, zero_tangent_of(value)
 
+    def primal_of(self, value: Any) -> Any:
+        """A value without its tangent; it may be of any class, as an aux may."""
+        own = isinstance(value, self.tracer_class) and _tag(value) is self.tag
+        return value.primal if own else value
+
     def tracer(self, primal: Any, tangent: Any) -> Any:
         if type(tangent) is Zero:
             return primal
@@ -268,7 +273,7 @@ def jvp(
         outputs = fun(*args)
     pairs = _unzip(map(trace.to_pair, outputs))
     if aux is not None:
-        aux[:] = [trace.to_pair(value)[0] for value in aux]
+        aux[:] = map(trace.primal_of, aux)
     trace.alive = False
     return pairs
 
@@ -421,7 +426,7 @@ def linearize(
             [t for t in out_tangents if type(t) is not Zero]
         )
         if aux is not None:
-            aux[:] = [trace.to_pair(value)[0] for value in aux]
+            aux[:] = map(trace.primal_of, aux)
     finally:
         trace.alive = tangent_trace.alive = False
     del args, outputs  # so that no tracer is left

@@ -86,7 +86,7 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     odd_edges = [(0, 0, 0)] * aval.ndim
     even_edges[axis] = (0, int(equal), 1)
     odd_edges[axis] = (1, int(not equal), 1)
-    nothing = scalar_like(aval, 0)
+    nothing = scalar_like(aval.strip_weak_type(), 0)
     both = comparing.bitwise_or if aval.dtype == np.bool_ else elementwise.add
     return both(
         shaping.pad(even, nothing, even_edges), shaping.pad(odd, nothing, odd_edges)

@@ -7,6 +7,7 @@ import pytest
 from tests.golden.make import EXPECTED_JAX
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.oracle.oracle import assert_same
+from tests.programs.sides import same_error
 
 minijax = pytest.importorskip("minijax")
 
@@ -42,9 +43,72 @@ def number_through_an_eager_custom_vmap(jax):
     return same(0.7)
 
 
+def aux_of_any_class(jax):
+    def f(x):
+        return x * x, {"name": "an aux", "class": object, "x": x}
+
+    x = jax.numpy.float32(2)
+    value, aux = jax.value_and_grad(f, has_aux=True)(x)[0]
+    for _, _, other in (
+        jax.vjp(f, x, has_aux=True),
+        jax.jvp(f, (x,), (x,), has_aux=True),
+        jax.linearize(f, x, has_aux=True),
+    ):
+        assert (other["name"], other["class"]) == (aux["name"], aux["class"])
+    return value, aux["x"], aux["name"] == "an aux"
+
+
+def nondiff_argument_of_custom_jvp_has_no_tangent(jax):
+    f = jax.custom_jvp(lambda x, n: x * n, nondiff_argnums=(1,))
+    f.defjvp(lambda n, primals, tangents: (f(primals[0], n), tangents[0] * n * 7))
+    return jax.grad(f)(2.0, 3.0), jax.grad(lambda x, n: f(x, n), 1)(2.0, 3.0)
+
+
+def cotangent_that_stands_for_a_tree(jax):
+    f = jax.custom_vjp(lambda tree: tree["a"] + tree["b"][0])
+    f.defvjp(lambda tree: (f(tree), None), lambda _, ct: (ct * 3,))
+    return jax.grad(f)({"a": 1.0, "b": (2.0,)})
+
+
+def symbolic_cotangents_have_a_dtype(jax):
+    dtypes = []
+
+    def bwd(_, ct):
+        dtypes.append(ct.dtype == np.float32)
+        return (ct,)
+
+    f = jax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x.value * 2, None), bwd, symbolic_zeros=True)
+    return jax.grad(f)(1.0), dtypes
+
+
+def associative_scan_of_a_weak_array(jax):
+    weak = jax.numpy.stack([0.5, 0.7])
+    scan = jax.lax.associative_scan
+    return scan(jax.numpy.multiply, weak), jax.jacfwd(
+        lambda x: scan(jax.numpy.multiply, jax.numpy.stack([x, x]))
+    )(0.7)
+
+
+def gradient_of_a_typed_key(jax):
+    f = jax.grad(lambda key, x: jax.random.normal(key) * x, allow_int=True)
+    return f(jax.random.key(0), 1.0).dtype == jax.dtypes.float0
+
+
+def vmap_with_a_mesh_axis(jax):
+    return jax.vmap(lambda x: x * 2, spmd_axis_name="rows")(VECTOR)
+
+
 @pytest.mark.parametrize(
     "program",
     [
+        aux_of_any_class,
+        nondiff_argument_of_custom_jvp_has_no_tangent,
+        cotangent_that_stands_for_a_tree,
+        symbolic_cotangents_have_a_dtype,
+        associative_scan_of_a_weak_array,
+        gradient_of_a_typed_key,
+        vmap_with_a_mesh_axis,
         zero_tangent_of_a_scalar_is_an_array,
         scalar_through_an_eager_custom_rule,
         axis_index_in_an_unmapped_jit,
@@ -69,6 +133,11 @@ def constants_of_an_inlined_function_stand_in_order(jax):
     return outer, (VECTOR, np.array(True))
 
 
+def cond_of_a_known_number(jax):
+    cond = jax.lax.cond
+    return lambda x: cond(1, lambda x: x, lambda x: -x, cond(0.0, abs, abs, x)), (2.0,)
+
+
 def zero_cotangents_are_traced(jax):
     def outer(x):
         _, pullback = jax.vjp(lambda a, b: jax.numpy.float32(2), x, x)
@@ -85,6 +154,7 @@ def zero_cotangents_are_traced(jax):
         one_jaxpr_for_calls_of_a_custom_rule,
         constants_of_an_inlined_function_stand_in_order,
         zero_cotangents_are_traced,
+        cond_of_a_known_number,
     ],
     ids=lambda p: p.__name__,
 )
@@ -95,3 +165,50 @@ def test_jaxprs(program):
         with plain_numpy_scalars():
             texts.append(normalise(str(library.make_jaxpr(function)(*arguments))))
     assert texts[0] == texts[1]
+
+
+def text_for_a_custom_rule(jax):
+    f = jax.custom_jvp(lambda x, text: x)
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    f(1.0, "text")
+
+
+def too_few_rules(jax):
+    f = jax.custom_jvp(lambda x, y: x * y)
+    f.defjvps(lambda tangent, answer, x, y: tangent)
+    jax.grad(f)(1.0, 2.0)
+
+
+def position_of_no_argument(jax):
+    f = jax.custom_vjp(lambda x, y: x * y, nondiff_argnums=(3,))
+    f.defvjp(lambda x, y: (x * y, None), lambda _, ct: (ct, ct))
+    jax.grad(f)(1.0, 2.0)
+
+
+def no_argument_to_differentiate(jax):
+    jax.grad(lambda x: x, argnums=())(1.0)
+
+
+def negative_position_of_no_argument(jax):
+    jax.grad(lambda x: x, argnums=-3)(1.0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        text_for_a_custom_rule,
+        too_few_rules,
+        position_of_no_argument,
+        no_argument_to_differentiate,
+        negative_position_of_no_argument,
+    ],
+    ids=lambda p: p.__name__,
+)
+def test_errors(program):
+    same_error(lambda library: lambda: program(library))
+
+
+def test_one_argument_is_differentiated_once():
+    # jax passes None for the second there.
+    with pytest.raises(ValueError, match="none twice"):
+        minijax.grad(lambda x, y: x * y, argnums=(0, 0))(1.0, 2.0)
