@@ -33,6 +33,7 @@ from minijax.explain.recording import (
 from minijax.explain.words import meaning
 
 LONGEST_PARAMETER = 200
+ADDRESS = " at 0x"
 
 
 @dataclass
@@ -317,13 +318,17 @@ def leave_open(recording: JaxprRecording) -> None:
 
 
 def parameters_as_text(eqn: JaxprEqn) -> dict[str, str]:
-    """Returns an equation's parameters as short texts; programs are left out."""
+    """Returns an equation's parameters as short texts; programs are left out, and
+    objects that have no text of their own.
+    """
     texts: dict[str, str] = {}
     for name, value in sorted(eqn.params.items()):
         parts = value if isinstance(value, (tuple, list)) and value else [value]
         if all(isinstance(part, (Jaxpr, ClosedJaxpr)) for part in parts):
             continue
         text = str(value)
+        if ADDRESS in text:
+            continue  # a function or an object of ours: its place in memory says nothing
         if len(text) > LONGEST_PARAMETER:
             text = text[:LONGEST_PARAMETER] + "..."
         texts[name] = text

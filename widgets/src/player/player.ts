@@ -265,7 +265,7 @@ export class Player {
         this.panesBox.append(column);
       }
       width = Math.max(width, naturalWidth(pane));
-      least = Math.max(least, leastWidth(pane));
+      least = Math.max(least, leastWidth(pane, !index));
       if (!pane.wide) column.style.flexGrow = String(Math.max(1, width - least));
       column.style.setProperty("--mj-least", `${Math.round(least * LETTER)}px`);
       column.append(this.drawPane(pane, index));
@@ -367,7 +367,8 @@ export class Player {
         if (kind === "listing") cell.style.setProperty("--mj-at", at);
         cell.style.paddingLeft = at;
       }
-      if (kind === "sides" ? column : first && (kind === "listing" || kind === "code")) {
+      const bare = kind === "table" && row.c.length === 1 && !drawn.folds;
+      if (kind === "sides" ? column : first && (kind === "listing" || kind === "code" || bare)) {
         hang(cell, pieces);
       }
       // A line without remarks has their room.

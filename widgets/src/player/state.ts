@@ -88,10 +88,11 @@ export function naturalWidth(pane: Pane): number {
   return clamp(all, Math.min(36, Math.max(26, pane.title.length)), most);
 }
 
-/** Below this many letters a pane stands under the others rather than beside them. */
-export function leastWidth(pane: Pane): number {
+/** Below this many letters a pane stands under the others rather than beside them.
+ *  Beside a listing that `leads` there is room only where none of its lines need wrap. */
+export function leastWidth(pane: Pane, leads = false): number {
   // Code and prose wrap, and long lines of a listing; a cut table says less.
-  if (pane.kind === "listing") return Math.min(naturalWidth(pane), 85);
+  if (pane.kind === "listing") return Math.min(naturalWidth(pane), leads ? 100 : 85);
   const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75, graph: 0.6 };
   const bare = pane.kind !== "graph" && columnWidths(pane).length === 1;
   const part = bare ? 0.6 : (parts[pane.kind] ?? 1);

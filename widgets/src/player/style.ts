@@ -85,6 +85,7 @@ position:sticky;left:0;background:var(--mj-base)}
 .mj-live table.mj-plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
 .mj-live table.mj-listing td:first-child,.mj-live table.mj-code td:nth-child(2),.mj-live table.mj-sides td:nth-child(n+2){
 white-space:pre-wrap;overflow-wrap:anywhere}
+.mj-live table.mj-plain td:only-child{white-space:pre-wrap;overflow-wrap:anywhere}
 .mj-live table.mj-listing td:first-child:not(:only-child){width:var(--mj-first)}
 .mj-live table.mj-listing td.mj-rail:last-child{max-width:0;min-width:calc(var(--mj-last) + 20px);overflow:hidden;
 text-overflow:ellipsis}
@@ -140,6 +141,7 @@ color:var(--mj-text)}
 .mj-code-text{font-family:${CODE}}
 .mj-separator{color:var(--mj-line)}
 .mj-chip{border-radius:4px;padding:0 3px;background:var(--mj-value-wash);color:var(--mj-text)!important}
+.mj-live td .mj-chip{white-space:nowrap}
 .mj-dash{border:1px dashed var(--mj-constant);border-radius:4px;padding:0 3px;color:var(--mj-text)!important}
 .mj-strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
 .mj-strip b{font:600 13px/20px ${TEXT};color:var(--mj-constant)}
