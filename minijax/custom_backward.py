@@ -344,24 +344,12 @@ class CustomVJPCallPrimitive(Primitive):
         )
 
     def stage(
-        self,
-        trace: Any,
-        fun: Any,
-        fwd: Any,
-        bwd: Any,
-        args: Sequence[Any],
-        *,
-        symbolic_zeros: bool,
+        self, trace: Any, fun: Any, fwd: Any, bwd: Any, args: Any, **options: Any
     ) -> list[Any]:
         """Write the call as an equation that keeps the rules."""
         closed, consts = trace_call(trace, fun, args)
-        params = {
-            "call_jaxpr": closed,
-            "fwd_jaxpr_thunk": fwd,
-            "bwd": bwd,
-            "num_consts": len(consts),
-            "symbolic_zeros": symbolic_zeros,
-        }
+        params = {"call_jaxpr": closed, "fwd_jaxpr_thunk": fwd, "bwd": bwd}
+        params |= {"num_consts": len(consts), **options}
         return write_call(trace, self, closed, [*consts, *args], params)
 
     def run_forward(
@@ -371,40 +359,19 @@ class CustomVJPCallPrimitive(Primitive):
         return fwd(primals, [type(t) is not Zero for t in tangents])
 
     def write_linear(
-        self,
-        bwd: Callable,
-        residuals: Sequence[Any],
-        tangents: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        symbolic_zeros: bool,
+        self, bwd: Callable, residuals: Any, tangents: Any, outs: Any, **options: Any
     ) -> list[Any]:
         """The tangents of the outputs, as one equation that only transposing opens."""
-        in_zeros = [type(t) is Zero for t in tangents]
-        given = [t for t in tangents if type(t) is not Zero]
+        in_avals = [t.aval if type(t) is Zero else get_aval(t) for t in tangents]
         out_avals = [get_aval(out).to_tangent_aval() for out in outs]
-        return custom_lin_p.bind(
-            *residuals,
-            *given,
-            num_res=len(residuals),
-            bwd=bwd,
-            in_avals=tuple(
-                t.aval if type(t) is Zero else get_aval(t) for t in tangents
-            ),
-            out_avals=tuple(out_avals),
-            symbolic_zeros=symbolic_zeros,
-            in_zeros=tuple(in_zeros),
-        )
+        given = [t for t in tangents if type(t) is not Zero]
+        params = {"num_res": len(residuals), "bwd": bwd, "in_avals": tuple(in_avals)}
+        params |= {"out_avals": tuple(out_avals), **options}
+        params["in_zeros"] = tuple(type(t) is Zero for t in tangents)
+        return custom_lin_p.bind(*residuals, *given, **params)
 
     def batch_call(
-        self,
-        trace: Any,
-        fun: Callable,
-        fwd: Callable,
-        bwd: Callable,
-        values: Sequence[Any],
-        dims: tuple[int | None, ...],
-        **params: Any,
+        self, trace: Any, fun: Any, fwd: Any, bwd: Any, values: Any, dims: Any, **params
     ) -> tuple[list[Any], list[int | None]]:
         """The call on batches: function, fwd and bwd, all batched."""
         out_dims: list[int | None] = []

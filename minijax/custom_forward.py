@@ -345,13 +345,7 @@ class CustomJVPCallPrimitive(Primitive):
         )
 
     def batch_call(
-        self,
-        trace: Any,
-        fun: Callable,
-        jvp: Callable,
-        values: Sequence[Any],
-        dims: tuple[int | None, ...],
-        **params: Any,
+        self, trace: Any, fun: Any, jvp: Any, values: Any, dims: Any, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         """The call on batches: the function and its rule, both batched."""
         out_dims: list[int | None] = []
@@ -364,22 +358,12 @@ class CustomJVPCallPrimitive(Primitive):
         return outs, out_dims or batched_jvp.out_dims
 
     def stage(
-        self,
-        trace: Any,
-        fun: Any,
-        jvp: Any,
-        args: Sequence[Any],
-        *,
-        symbolic_zeros: bool,
+        self, trace: Any, fun: Any, jvp: Any, args: Sequence[Any], **options: Any
     ) -> list[Any]:
         """Write the call as an equation that keeps the rule."""
         closed, consts = trace_call(trace, fun, args)
-        params = {
-            "call_jaxpr": closed,
-            "jvp_jaxpr_fun": jvp,
-            "num_consts": len(consts),
-            "symbolic_zeros": symbolic_zeros,
-        }
+        params = {"call_jaxpr": closed, "jvp_jaxpr_fun": jvp}
+        params |= {"num_consts": len(consts), **options}
         return write_call(trace, self, closed, [*consts, *args], params)
 
 
