@@ -80,14 +80,14 @@ def jit(
       TypeError: `fun` is no function, or an argument is no array.
       ValueError: a static argument is not hashable or does not exist.
     """
-    options = _jit_options(
-        static_argnums,
-        static_argnames,
-        donate_argnums,
-        donate_argnames,
-        keep_unused,
-        inline,
-        compiler_options,
+    options = JitOptions(
+        argnums_tuple(static_argnums, "static_argnums"),
+        api_util.argnames_tuple(static_argnames, "static_argnames"),
+        argnums_tuple(donate_argnums, "donate_argnums"),
+        api_util.argnames_tuple(donate_argnames, "donate_argnames"),
+        bool(keep_unused),
+        bool(inline),
+        tuple(sorted((compiler_options or {}).items())),
     )
     for name, value in (
         ("in_shardings", in_shardings),
@@ -103,26 +103,6 @@ def jit(
     if fun is None:
         return functools.partial(_jit_with, options)
     return _jit_with(options, fun)
-
-
-def _jit_options(
-    static_argnums: Any,
-    static_argnames: Any,
-    donate_argnums: Any,
-    donate_argnames: Any,
-    keep_unused: bool,
-    inline: bool,
-    compiler_options: dict[str, Any] | None,
-) -> JitOptions:
-    return JitOptions(
-        argnums_tuple(static_argnums, "static_argnums"),
-        api_util.argnames_tuple(static_argnames, "static_argnames"),
-        argnums_tuple(donate_argnums, "donate_argnums"),
-        api_util.argnames_tuple(donate_argnames, "donate_argnames"),
-        bool(keep_unused),
-        bool(inline),
-        tuple(sorted((compiler_options or {}).items())),
-    )
 
 
 def _jit_with(options: JitOptions, fun: Callable) -> JitFunction:

@@ -127,28 +127,22 @@ def compiled(
     options: tuple = (),
 ) -> Program | discharge.StatefulProgram:
     """The executable of a program on a device, made when it is first asked for."""
+    settings = (keep_unused, device, committed, options)
     with _lock_of(closed):
         if discharge.has_refs(closed):
             return discharge.stateful_program(
                 closed,
                 donated,
-                lambda pure, flags: _compiled(
-                    pure, name, flags, keep_unused, device, committed, options
-                ),
+                lambda pure, flags: _compiled(pure, name, flags, *settings),
             )
-        return _compiled(closed, name, donated, keep_unused, device, committed, options)
+        return _compiled(closed, name, donated, *settings)
 
 
 @weakref_lru_cache
 def _compiled(
-    closed: ClosedJaxpr,
-    name: str,
-    donated: tuple[bool, ...] | None,
-    keep_unused: bool,
-    device: Any,
-    committed: bool,
-    options: tuple,
+    closed: ClosedJaxpr, name: str, donated: Any, keep_unused: bool, *how: Any
 ) -> Program:
+    device, committed, options = how
     start = time.perf_counter()
     lowered = mlir.lower_to_module(
         closed, name, lowering_platform(device), donated, keep_unused

@@ -107,32 +107,21 @@ def _step_cond(inputs: list[Any], *, branches: tuple, **_: Any) -> None:
     _step_through(branches[min(max(int(index), 0), len(branches) - 1)], operands)
 
 
-def _step_scan(
-    inputs: list[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    reverse: bool,
-    num_consts: int,
-    num_carry: int,
-    **_: Any,
-) -> None:
+def _step_scan(inputs: list[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> None:
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
     consts = inputs[:num_consts]
     carry = inputs[num_consts : num_consts + num_carry]
     xs = inputs[num_consts + num_carry :]
-    for step in reversed(range(length)) if reverse else range(length):
+    steps = range(params["length"])
+    for step in reversed(steps) if params["reverse"] else steps:
         rows = [x[step] for x in xs]
         carry = _step_through(jaxpr, [*consts, *carry, *rows])[:num_carry]
 
 
 def _step_while(
-    inputs: list[Any],
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
+    inputs: Any, *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any
 ) -> None:
+    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
     if cond_jaxpr.out_avals[0].shape:
         return  # a batch of loops: all run until the last one ends
     cond_consts, rest = inputs[:cond_nconsts], inputs[cond_nconsts:]
