@@ -140,9 +140,14 @@ def compiled(
 
 @weakref_lru_cache
 def _compiled(
-    closed: ClosedJaxpr, name: str, donated: Any, keep_unused: bool, *how: Any
+    closed: ClosedJaxpr,
+    name: str,
+    donated: tuple[bool, ...] | None,
+    keep_unused: bool,
+    device: Any,
+    committed: bool,
+    options: tuple,
 ) -> Program:
-    device, committed, options = how
     start = time.perf_counter()
     lowered = mlir.lower_to_module(
         closed, name, lowering_platform(device), donated, keep_unused
