@@ -11,9 +11,10 @@ In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from minijax import core
+from minijax import core, errors
 from minijax.array import default_device
 from minijax.core import ShapeDtypeStruct
 from minijax.interpreters import discharge, dispatch, mlir
@@ -28,7 +29,52 @@ def _structs(avals: Any, tree: Any) -> Any:
     return tree_unflatten(tree, structs)
 
 
-class Traced:
+@dataclass(frozen=True)
+class ArgInfo:
+    """What is known of an argument before the call. In JAX: `jax.stages.ArgInfo`."""
+
+    _aval: Any
+    donated: bool
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+
+class _Stage:
+    """What the three stages of a function tell of its arguments and result."""
+
+    _traced: Any
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    out_info = property(lambda self: self._traced.out_info)
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as the arguments stand: `(args, kwargs)`."""
+        return tree_unflatten(self.in_tree, self._closed.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, as the arguments stand: `(args, kwargs)`."""
+        infos = map(ArgInfo, self._closed.in_avals, self._donated)
+        return tree_unflatten(self.in_tree, list(infos))
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The positions of the donated ones among the flat arguments."""
+        return tuple(i for i, donated in enumerate(self._donated) if donated)
+
+    @property
+    def _closed(self) -> core.ClosedJaxpr:
+        return self._traced.jaxpr
+
+    @property
+    def _donated(self) -> tuple[bool, ...]:
+        return self._traced._donated
+
+
+class Traced(_Stage):
     """A function traced for one kind of arguments. In JAX: `jax.stages.Traced`."""
 
     def __init__(self, traced: Any, bound: Any, options: Any):
@@ -49,6 +95,19 @@ class Traced:
     def out_info(self) -> Any:
         """The result's tree of `ShapeDtypeStruct`s."""
         return _structs(self.jaxpr.out_avals, self._traced.out_tree)
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the result, in its tree."""
+        return tree_unflatten(self.out_tree, self.jaxpr.out_avals)
+
+    @property
+    def _closed(self) -> core.ClosedJaxpr:
+        return self._traced.closed
+
+    @property
+    def _donated(self) -> tuple[bool, ...]:
+        return self._traced.params["donated_invars"]
 
     @property
     def in_tree(self) -> Any:
@@ -88,16 +147,12 @@ class Traced:
         return Lowered(self, lowered)
 
 
-class Lowered:
+class Lowered(_Stage):
     """A program as StableHLO. In JAX: `jax.stages.Lowered`."""
 
     def __init__(self, traced: Traced, lowered: mlir.Lowered):
         self._traced = traced
         self._lowered = lowered
-
-    in_tree = property(lambda self: self._traced.in_tree)
-    out_tree = property(lambda self: self._traced.out_tree)
-    out_info = property(lambda self: self._traced.out_info)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The StableHLO text; with `debug_info`, the user's lines in it.
@@ -145,7 +200,7 @@ class Lowered:
         return self.compile().cost_analysis()
 
 
-class Compiled:
+class Compiled(_Stage):
     """A compiled program; call it with arguments of the kind it was compiled for.
 
     In JAX: `jax.stages.Compiled`.
@@ -154,10 +209,6 @@ class Compiled:
     def __init__(self, traced: Traced, program: Any):
         self._traced = traced
         self._program = program
-
-    in_tree = property(lambda self: self._traced.in_tree)
-    out_tree = property(lambda self: self._traced.out_tree)
-    out_info = property(lambda self: self._traced.out_info)
 
     def as_text(self) -> str:
         """The optimised HLO: what the machine runs."""
@@ -182,6 +233,14 @@ class Compiled:
         ones it was compiled for: nothing is compiled again.
         """
         leaves, tree = tree_flatten((args, kwargs))
+        for leaf in leaves:
+            if isinstance(leaf, core.Tracer):
+                raise errors.type_error(
+                    "Cannot apply transformations to a function lowered and compiled "
+                    f"for a particular signature: {self._traced.fun_name} was called "
+                    f"with a {type(leaf).__name__}. Transform the jitted function, and "
+                    "compile what comes out."
+                )
         if tree != self.in_tree:
             raise TypeError(
                 "Function compiled with input pytree does not match the input pytree "

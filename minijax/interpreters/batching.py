@@ -43,6 +43,8 @@ class BatchTracer(Tracer):
 
     _trace: BatchTrace
 
+    val = property(lambda self: self.value)
+
     def __init__(self, trace: BatchTrace, value: Any, batch_dim: int):
         self._trace = trace
         self.aval = get_aval(value).mapped(trace.axis_data.size, batch_dim)

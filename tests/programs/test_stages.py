@@ -1,0 +1,63 @@
+"""What the stages of a jitted function tell, and what a compiled one refuses."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+
+LIBRARIES = (minijax, jax)
+
+
+def stages_of(lib):
+    def f(x, y, scale, *, shift):
+        return {"out": x["a"] * scale + shift, "y": y}
+
+    function = lib.jit(f, donate_argnums=1, static_argnames="scale")
+    x = {"a": np.float32(1)}
+    traced = function.trace(x, lib.numpy.ones(3), 2, shift=0.5)
+    lowered = traced.lower()
+    return traced, lowered, lowered.compile()
+
+
+@pytest.mark.parametrize("stage", range(3))
+def test_what_a_stage_tells(stage):
+    def run(lib):
+        told = stages_of(lib)[stage]
+        infos = lib.tree.leaves(told.args_info)
+        return (
+            str(told.args_info),
+            str(told.in_avals),
+            [(info.shape, info.dtype, info.donated) for info in infos],
+            told.donate_argnums,
+            str(told.in_tree),
+            str(told.out_tree),
+            [(info.shape, info.dtype) for info in lib.tree.leaves(told.out_info)],
+        )
+
+    ours, theirs = (run(lib) for lib in LIBRARIES)
+    assert ours == theirs
+
+
+def test_types_of_the_result():
+    ours, theirs = (str(stages_of(lib)[0].out_avals) for lib in LIBRARIES)
+    assert ours == theirs
+
+
+def test_a_compiled_function_is_not_transformed():
+    compiled = minijax.jit(jnp.sin).lower(np.float32(1)).compile()
+    x = np.ones(3, np.float32)
+    for transformed in (
+        lambda: minijax.vmap(compiled)(x),
+        lambda: minijax.grad(compiled)(x[0]),
+        lambda: minijax.jit(compiled)(x[0]),
+    ):
+        with pytest.raises(TypeError, match="Transform the jitted function"):
+            transformed()
+
+
+def test_a_batch_tracer_tells_its_batch():
+    seen = []
+    minijax.vmap(lambda x: seen.append(x.val))(jnp.arange(3.0))
+    np.testing.assert_array_equal(seen[0], [0, 1, 2])
