@@ -35,6 +35,7 @@ from minijax.custom_forward import (
     flatten_arrays,
     nondiff_positions,
     positional_arguments,
+    setter_of_wrapped,
     split_static,
     trace_call,
     write_call,
@@ -102,6 +103,9 @@ class custom_vjp:
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
         self.symbolic_zeros = False
+
+    def __getattr__(self, name: str) -> Any:
+        return setter_of_wrapped(self, name)
 
     def defvjp(
         self,

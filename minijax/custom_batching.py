@@ -21,7 +21,11 @@ from typing import Any
 from minijax.api_util import check_callable, fun_name
 from minijax.control_flow import scans
 from minijax.core import ClosedJaxpr, Primitive, TraceTag, register
-from minijax.custom_forward import positional_arguments, run_eagerly
+from minijax.custom_forward import (
+    positional_arguments,
+    run_eagerly,
+    setter_of_wrapped,
+)
 from minijax.custom_gradients import trace_with_consts
 from minijax.differentiation import jvp
 from minijax.effects import positional
@@ -52,6 +56,9 @@ class custom_vmap:
         functools.update_wrapper(self, fun)
         self.fun = fun
         self.vmap_rule: Callable | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return setter_of_wrapped(self, name)
 
     def def_vmap(self, vmap_rule: Callable) -> Callable:
         """Set the rule `(axis_size, in_batched, *args) -> (results, out_batched)`."""

@@ -95,6 +95,9 @@ class custom_jvp:
         self.fun = fun
         self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
 
+    def __getattr__(self, name: str) -> Any:
+        return setter_of_wrapped(self, name)
+
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule `(primals, tangents) -> (value, tangent of the value)`.
 
@@ -155,6 +158,13 @@ class custom_jvp:
             call, rule, leaves, symbolic_zeros=self.symbolic_zeros
         )
         return tree_unflatten(call.tree_of_result(rule), outputs)
+
+
+def setter_of_wrapped(outer: Any, name: str) -> Any:
+    """`def_vmap` and the like, of a custom rule inside of another custom rule."""
+    if name.startswith("def"):
+        return getattr(outer.fun, name)
+    raise AttributeError(f"{type(outer).__name__!r} object has no attribute {name!r}")
 
 
 def nondiff_positions(fun: Callable, nums: Any, names: Any) -> tuple[int, ...]:

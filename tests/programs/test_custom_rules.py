@@ -2,6 +2,7 @@
 
 import functools
 
+import jax
 import numpy as np
 import pytest
 
@@ -670,3 +671,44 @@ def test_what_nobody_reads_is_not_in_the_module():
     assert "sine" not in minijax.jit(program).lower(1.0, 2.0).as_text()
     kept = minijax.jit(program, keep_unused=True).lower(1.0, 2.0).as_text()
     assert "sine" in kept
+
+
+def rule_inside_a_rule(lib, outer_first):
+    """A derivative rule around a batching rule, or the other way round."""
+    numpy = lib.numpy
+
+    def wave(x, y):
+        return numpy.cos(x) * y
+
+    if outer_first == "vjp":
+        wave = lib.custom_vjp(lib.custom_batching.custom_vmap(wave))
+    elif outer_first == "jvp":
+        wave = lib.custom_jvp(lib.custom_batching.custom_vmap(wave))
+    else:
+        wave = lib.custom_batching.custom_vmap(lib.custom_jvp(wave))
+    wave.def_vmap(lambda size, batched, x, y: (numpy.sin(x) * y, True))
+    if outer_first == "vjp":
+        wave.defvjp(lambda x, y: (wave(x, y), y), lambda y, ct: (5.0 * ct, y * ct))
+    else:
+        wave.defjvp(lambda primals, ts: (wave(*primals), 7.0 * ts[0]))
+    return wave
+
+
+@pytest.mark.parametrize("outer_first", ["vjp", "jvp", "vmap"])
+def test_setters_reach_the_inner_rule(outer_first):
+    def run(lib):
+        wave = rule_inside_a_rule(lib, outer_first)
+        x = lib.numpy.arange(3.0)
+        results = [wave(x[1], x[2]), lib.vmap(wave)(x, x + 1)]
+        if outer_first != "vmap":
+            results.append(lib.grad(wave)(x[1], x[2]))
+        return [np.asarray(result) for result in results]
+
+    for ours, theirs in zip(run(minijax), run(jax), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_other_names_are_not_forwarded():
+    rule = minijax.custom_jvp(jnp.sin)
+    with pytest.raises(AttributeError, match="no attribute 'undo'"):
+        rule.undo  # noqa: B018
