@@ -152,8 +152,8 @@ class RefAccumulator(Accumulator):
         return Zero(self._content()) if self.ref is None else freeze(self.ref)
 
     def type_of_ref(self) -> AbstractRef:
-        is_ref = isinstance(self.aval, AbstractRef)
-        return self.aval if is_ref else AbstractRef(self.aval)
+        aval: Any = self.aval
+        return aval if type(aval) is AbstractRef else AbstractRef(aval)
 
     def _content(self) -> ShapedArray:
         return self.type_of_ref().inner_aval
