@@ -224,8 +224,8 @@ def weighed(
     found: list[tuple[Equation | None, Equation | None]] = []
     i = j = 0
     while i < len(left) and j < len(right):
-        here = weights[i][j]
-        if here and best[i][j] == best[i + 1][j + 1] + here:
+        common = weights[i][j]
+        if common and best[i][j] == best[i + 1][j + 1] + common:
             found.append((left[i], right[j]))
             i, j = i + 1, j + 1
         elif best[i][j] == best[i + 1][j]:

@@ -328,7 +328,7 @@ def parameters_as_text(eqn: JaxprEqn) -> dict[str, str]:
             continue
         text = str(value)
         if ADDRESS in text:
-            continue  # a function or an object of ours: its place in memory says nothing
+            continue  # a function, an object of ours: its place in memory tells nothing
         if len(text) > LONGEST_PARAMETER:
             text = text[:LONGEST_PARAMETER] + "..."
         texts[name] = text

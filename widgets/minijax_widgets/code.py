@@ -52,7 +52,7 @@ def code_panes(
 
 
 def title_of(source: Source) -> str:
-    """Returns what stands over a source: `softmax, model.py`; `cell` for a whole one."""
+    """Returns what stands over a source: `softmax, model.py`, or `cell` alone."""
     name = source.name.strip("<>")
     return source.file if name == "module" else f"{name}, {source.file}"
 
