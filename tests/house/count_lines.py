@@ -38,8 +38,8 @@ WEEKEND = [
 ]
 # The design's ceilings for the rest, 14,500 and 9,000, were guesses made before there
 # was code, for 200 functions of NumPy; there are 350, and every primitive of lax. These
-# are the numbers that building showed, less what a clean-up found to be said twice; what
-# is left over them is room for repairs, not for copies.
+# are the numbers that building showed, less what was found to be said twice; what is
+# left below them is room for repairs, not for copies.
 CEILINGS = {"weekend core": 3_500, "floors 0-5": 26_600, "floor 6": 13_600}
 LONGEST_FILE = 800
 
