@@ -28,6 +28,7 @@ from minijax.array import Array
 from minijax.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.explain import lines
 from minijax.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
+from minijax.explain.lines import PAUSES
 from minijax.explain.recording import (
     PARTS,
     Recording,
@@ -141,6 +142,7 @@ class _Frame:
     part: bool = False  # a comprehension: its statement is the one around it
     statement: _Statement | None = None  # the one that runs
     written: int = 0  # equations written when it began
+    unsure: bool = False  # whether names may have changed that no statement tells of
 
 
 class _Watch:
@@ -168,12 +170,11 @@ class _Watch:
         self.stack: list[types.FrameType] = []
         self.place: tuple[int, str] = (0, "")
         self.lines: list[LineRuns] = []
+        self.spans: dict[tuple[int, int], Span] = {}  # by source and line
         self.runs: dict[tuple[int, int], LineRuns] = {}  # by source and line
         # By the id of a function's code, which `sources` keeps, and by line.
         self.statements: dict[int, dict[int, _Statement]] = {}
         self.outer: Any = None  # the trace that writes the result
-        # Whose names were asked for last.
-        self.holder: types.FrameType | None = None
         self.arguments: list[tuple[int, int, str, Any]] = []
         self.printed = io.StringIO()
         self.error: BaseException | None = None
@@ -200,7 +201,6 @@ class _Watch:
                 self.error = error
         while self.stack:  # those through which an exception went unseen
             self.leaves(self.stack[-1])
-        self.holder = None
         if closed is None:
             return self.recording(None, {})
         # A global may hold something else by the time somebody looks.
@@ -248,8 +248,8 @@ class _Watch:
             span = self.span_at(number, code.co_firstlineno)
             self.add("call", code.co_name, span, "")
             self.note_names(state, frame.f_locals, len(self.happened) - 1)
-        # A generator goes on in the middle of a statement, which has not begun here.
-        self.holder = None
+        # A generator may go on in the middle of a statement, which did not begin here.
+        state.unsure = bool(code.co_flags & PAUSES)
 
     def moves(self, place: tuple[int, str]) -> None:
         """What happens from now on happens in another function."""
@@ -296,7 +296,10 @@ class _Watch:
         if state.statement is not None:
             self.end_statement(frame, state, state.statement)
         del self.frames[frame]
-        self.stack.remove(frame)
+        if self.stack[-1] is frame:
+            self.stack.pop()
+        else:
+            self.stack.remove(frame)
         self.moves(self.frames[self.stack[-1]].place if self.stack else (0, ""))
 
     def end_statement(
@@ -305,7 +308,7 @@ class _Watch:
         """A statement is over: it wrote equations, or it was Python only."""
         line = statement.line
         if line is None:
-            self.holder = None  # what such a line changed is not known
+            state.unsure = True  # what such a line changed is not known
             return
         count = len(self.happened)
         if not state.part:
@@ -320,8 +323,8 @@ class _Watch:
                 self.add("py", "py", self.span_at(state.source, line), "", state.place)
                 count += 1
         # What a statement assigned is there once its last equation is.
-        if self.holder is not frame:
-            self.holder = frame
+        if state.unsure:
+            state.unsure = False
             self.note_names(state, frame.f_locals, count - 1)
         elif statement.names != ():
             now = state.locals if LIVE else frame.f_locals
@@ -337,11 +340,15 @@ class _Watch:
 
     def span_at(self, number: int, line: int) -> Span:
         """The whole of a line, without its indentation."""
+        found = self.spans.get((number, line))
+        if found is not None:
+            return found
         source = self.sources.found[number]
         index = line - source.first_line
         text = source.lines[index] if 0 <= index < len(source.lines) else ""
         start = len(text) - len(text.lstrip())
-        return Span(number, line, start, line, len(text))
+        span = self.spans[number, line] = Span(number, line, start, line, len(text))
+        return span
 
     def note_names(
         self,
