@@ -9,6 +9,8 @@ when that operation ends: nothing of the user's can run in between.
 
 from __future__ import annotations
 
+import contextlib
+import dis
 import functools
 import inspect
 import os.path
@@ -22,6 +24,7 @@ from minijax.config import state
 from minijax.explain.recording import once_a_code
 from minijax.numpy.ufunc_api import ufunc
 from minijax.pjit import JitFunction
+from minijax.source_info import extend_name_stack, named_scope
 
 PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
@@ -61,7 +64,7 @@ def watching(watcher: Watcher) -> Any:
 
 # ---- sys.settrace -------------------------------------------------------------------
 
-OTHER, FOLLOWED, OPERATION, GIVEN_ONE, HOLDER = range(5)
+OTHER, FOLLOWED, OPERATION, GIVEN_ONE, HOLDER, ENTERS = range(6)
 
 
 class Tracing:
@@ -71,6 +74,8 @@ class Tracing:
         self.watcher = watcher
         # Running functions that may handle an exception, or were given a function.
         self.guarded = 0
+        # Those that count because of a `with` of somebody else's.
+        self.withs: set[FrameType] = set()
 
     def __enter__(self) -> None:
         self.before = sys.gettrace()
@@ -84,6 +89,7 @@ class Tracing:
         # Frames that an exception keeps alive may end later.
         self.pause.__del__ = nothing
         sys.settrace(self.before)
+        self.withs.clear()
 
     def on_call(self) -> Callable[..., Any]:
         """What Python calls when it begins a function.
@@ -110,15 +116,34 @@ class Tracing:
             if kind == FOLLOWED:
                 # The frame of a function that raised lives on while somebody handles
                 # the exception, and with it the pause that it began.
-                if code.co_exceptiontable:
+                if code.co_exceptiontable and handles_exceptions(code):
                     self.guarded += 1
+                elif code.co_name == "__enter__":
+                    self.on_with(frame)
                 self.watcher.enters(frame)
                 return on_event
             if kind == OPERATION or kind == OTHER:
                 return None
+            if kind == ENTERS:
+                self.on_with(frame)
+                return None
             return self.on_given(frame, kind)
 
         return begin
+
+    def on_with(self, frame: FrameType) -> None:
+        """A `with` begins, by somebody who may swallow exceptions and keep them."""
+        holder = frame.f_locals.get("self")
+        generator = getattr(getattr(holder, "gen", None), "gi_code", None)
+        if generator is not None and generator.co_filename.startswith(PACKAGE):
+            return  # a context manager of minijax's, made of a generator
+        caller = frame.f_back
+        if caller is None or caller in self.withs or caller.f_trace is None:
+            return
+        code = caller.f_code
+        if code.co_exceptiontable and not handles_exceptions(code):
+            self.guarded += 1
+            self.withs.add(caller)
 
     def on_given(self, frame: FrameType, kind: int) -> Any:
         """A function begins that may run one that it was given."""
@@ -152,8 +177,13 @@ class Tracing:
             if event == "line":
                 line(frame, frame.f_lineno)
             elif event == "return":
-                if frame.f_code.co_exceptiontable:
-                    self.guarded -= 1
+                code = frame.f_code
+                if code.co_exceptiontable:
+                    if frame in self.withs:
+                        self.withs.discard(frame)
+                        self.guarded -= 1
+                    elif handles_exceptions(code):
+                        self.guarded -= 1
                 leaves(frame)
             # Python keeps a frame's function when that returns None. One that named
             # itself would be a cycle, and all that was recorded wait for its collector.
@@ -163,7 +193,10 @@ class Tracing:
     def kind_of(self, code: CodeType) -> int:
         """What is to be done with a function."""
         kind = kind_in_minijax(code)
-        return FOLLOWED if kind == OTHER and self.watcher.follows(code) else kind
+        if kind == OTHER and self.watcher.follows(code):
+            return FOLLOWED
+        foreign = not code.co_filename.startswith(PACKAGE)
+        return ENTERS if foreign and code.co_name == "__enter__" else kind
 
 
 def new_pause() -> Any:
@@ -186,16 +219,55 @@ def kind_in_minijax(code: CodeType) -> int:
     """What is to be done with a function of minijax; OTHER for those of others."""
     if code in HOLDERS:
         return HOLDER
-    if is_operation(code):
+    if code in SCOPES or is_operation(code):
         return OPERATION
     if room_of(code) in OPERATIONS and not code.co_flags & PAUSES:
         return GIVEN_ONE
     return OTHER
 
 
+@once_a_code
+def handles_exceptions(code: CodeType) -> bool:
+    """Whether a function has an `except` or a `finally`: more than its `with`s need."""
+    raw = code.co_code
+    entries = iter(code.co_exceptiontable)
+
+    def number() -> int:
+        """Six bits in each byte, the highest first; one bit says that more follow."""
+        byte = next(entries)
+        found = byte & 63
+        while byte & 64:
+            byte = next(entries)
+            found = found << 6 | byte & 63
+        return found
+
+    with contextlib.suppress(StopIteration):
+        while True:
+            number(), number()
+            handler = 2 * number()
+            number()
+            begins = raw[handler] == dis.opmap["PUSH_EXC_INFO"]
+            if begins and raw[handler + 2] != dis.opmap["WITH_EXCEPT_START"]:
+                return True
+    return False
+
+
 # Methods of objects that hold a function, the user's or one of minijax's own.
 HOLDERS = {JitFunction.__call__.__code__, JitFunction._call.__code__}
 HOLDERS |= {m.__code__ for m in vars(ufunc).values() if inspect.isfunction(m)}
+
+# What `with named_scope(name):` runs.
+Scope: Any = type(named_scope("any"))
+SCOPES = {
+    function.__code__
+    for function in (
+        named_scope,
+        extend_name_stack,
+        Scope.__init__,
+        Scope.__enter__,
+        Scope.__exit__,
+    )
+}
 
 
 def is_own(holder: Any) -> bool:

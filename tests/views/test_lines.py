@@ -1,5 +1,6 @@
 """Which lines ran: nothing of the user's is missed, and watching stays cheap."""
 
+import contextlib
 import gc
 import inspect
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import lax, make_jaxpr, nn, random, vmap
+from minijax import lax, make_jaxpr, named_scope, nn, random, vmap
 from minijax.explain import lines
 from minijax.explain.jaxpr import record_jaxpr
 from minijax.explain.recording import later, span_text
@@ -63,6 +64,56 @@ def test_lines_after_a_handled_error_are_seen():
     found = runs(outer, X)
     assert found["x = x + 1.0"] == 2 and found["bad = x @ jnp.ones((5, 5))"] == 2
     assert found["after = jnp.sin(x)"] == 1
+
+
+def test_lines_in_with_blocks_are_seen():
+    @contextlib.contextmanager
+    def kept(errors):
+        try:
+            yield
+        except TypeError as error:
+            errors.append(error)
+            errors.reverse()
+
+    def f(x):
+        errors = []
+        for _ in range(2):
+            with named_scope("a"):
+                x = jnp.sin(x)
+                with named_scope("b"), contextlib.nullcontext():
+                    x = x * 2.0
+        with kept(errors):
+            x @ jnp.ones((5, 5))
+        with contextlib.suppress(TypeError):
+            x @ jnp.ones((5, 5))
+        after = x * 3.0
+        scaled = named_scope("c")(double)(after)
+        return scaled
+
+    found = runs(f, X)
+    for text in ("errors.reverse()", "after = x * 3.0", "twice = value * 2.0"):
+        assert found[text] == 1
+    assert found["return scaled"] == 1
+    for text in ("x = jnp.sin(x)", "x = x * 2.0"):
+        assert found[text] == 2
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("with x: y()", False),
+        ("with x, z: return y()", False),
+        ("with x:\n  for i in z: y(i)", False),
+        ("try: y()\n except E: z()", True),
+        ("try: y()\n finally: z()", True),
+        ("with x:\n  try: y()\n  except E as e: z()", True),
+        ("for i in x: y(i)", False),
+    ],
+)
+def test_who_handles_exceptions(text, expected):
+    made = {}
+    exec(f"def f():\n {text}", made)
+    assert lines.handles_exceptions(made["f"].__code__) is expected
 
 
 def double(value):
