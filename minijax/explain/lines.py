@@ -21,7 +21,9 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 from minijax.config import state
+from minijax.core import Primitive, all_primitives
 from minijax.explain.recording import once_a_code
+from minijax.interpreters.partial_eval import DynamicJaxprTrace
 from minijax.numpy.ufunc_api import ufunc
 from minijax.pjit import JitFunction
 from minijax.source_info import extend_name_stack, named_scope
@@ -64,7 +66,7 @@ def watching(watcher: Watcher) -> Any:
 
 # ---- sys.settrace -------------------------------------------------------------------
 
-OTHER, FOLLOWED, OPERATION, GIVEN_ONE, HOLDER, ENTERS = range(6)
+OTHER, FOLLOWED, OPERATION, GIVEN_ONE, HOLDER, ENTERS, BIND = range(7)
 
 
 class Tracing:
@@ -124,6 +126,11 @@ class Tracing:
                 return on_event
             if kind == OPERATION or kind == OTHER:
                 return None
+            if kind == BIND:
+                if self.guarded or not writes_only(frame.f_locals["self"]):
+                    return None
+                settrace(None)
+                return pause()
             if kind == ENTERS:
                 self.on_with(frame)
                 return None
@@ -219,6 +226,8 @@ def kind_in_minijax(code: CodeType) -> int:
     """What is to be done with a function of minijax; OTHER for those of others."""
     if code in HOLDERS:
         return HOLDER
+    if code is Primitive.bind.__code__:
+        return BIND
     if code in SCOPES or is_operation(code):
         return OPERATION
     if room_of(code) in OPERATIONS and not code.co_flags & PAUSES:
@@ -255,6 +264,12 @@ def handles_exceptions(code: CodeType) -> bool:
 # Methods of objects that hold a function, the user's or one of minijax's own.
 HOLDERS = {JitFunction.__call__.__code__, JitFunction._call.__code__}
 HOLDERS |= {m.__code__ for m in vars(ufunc).values() if inspect.isfunction(m)}
+
+def writes_only(primitive: Any) -> bool:
+    """Whether to bind a primitive here is to write an equation, and no rule runs."""
+    own = all_primitives.get(primitive.name) is primitive
+    return own and type(state.trace) is DynamicJaxprTrace
+
 
 # What `with named_scope(name):` runs.
 Scope: Any = type(named_scope("any"))
