@@ -249,7 +249,7 @@ class _Watch:
             self.add("call", code.co_name, span, "")
             self.note_names(state, frame.f_locals, len(self.happened) - 1)
         # A generator may go on in the middle of a statement, which did not begin here.
-        state.unsure = bool(code.co_flags & PAUSES)
+        state.unsure = within or bool(code.co_flags & PAUSES)
 
     def moves(self, place: tuple[int, str]) -> None:
         """What happens from now on happens in another function."""

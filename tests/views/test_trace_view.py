@@ -139,7 +139,8 @@ def test_lambdas_and_comprehensions_are_parts_of_their_lines():
     assert not any(" x3 " in line or " x4 " in line for line in source)
     assert set(chips(view)) == {"xs", "ys", "total"}
     # Inside of the lambda its own name is there, and those around it.
-    inside = next(i for i, step in enumerate(view.recording.steps) if step.depth > 1)
+    kept = view.recording.steps
+    inside = next(i for i, step in enumerate(kept) if step.function == "<lambda>")
     assert set(chips(view, inside + 2)) >= {"v", "xs"}
     assert " object at 0x" not in view.to_html() and ".0" not in chips(view, inside)
 
