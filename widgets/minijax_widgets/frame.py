@@ -266,6 +266,8 @@ def _static_pane(
             look = ""
             if gap or (pane.kind == "prose" and column):
                 look = ";white-space:normal"
+            elif pane.kind == "sides" and column:
+                look = ";white-space:pre-wrap;width:50%"
             elif pane.kind == "code" and not column:
                 look = f";text-align:right;color:{PALETTE['constant'][0]}"
             cells.append(f'<td style="{CELL}{ground}{indent}{look}">{text}</td>')
