@@ -10,6 +10,7 @@ import ast
 import dis
 import functools
 import inspect
+import linecache
 import textwrap
 from dataclasses import dataclass
 from types import CodeType
@@ -19,9 +20,9 @@ from minijax.explain.recording import lines_of, once_a_code
 # Instructions that give a local name a value, and how many names they mention: later
 # versions of Python have some that do the work of two.
 STORES = {
-    number: name.count("FAST")
+    number: name.count("FAST") or 1
     for name, number in dis.opmap.items()
-    if name.startswith("STORE_FAST")
+    if name.startswith(("STORE_FAST", "STORE_DEREF"))
 }
 
 
@@ -49,13 +50,16 @@ def statements_of(code: CodeType) -> Statements:
     of_line = first_lines(*lines_of(code))
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return Statements(of_line, None, ())  # the body of a class, or a module
-    shared = (*code.co_cellvars, *code.co_freevars)
+    every = (*code.co_cellvars, *code.co_freevars)
+    # Other functions change them only where they say so, somewhere in the same file.
+    said = any("nonlocal" in line for line in linecache.getlines(code.co_filename))
+    shared = every if said else ()
     changed: dict[int, set[str]] = {}
     for line, name in stored_names(code):
         statement = of_line.get(line) if of_line else line
         if statement is not None and name != "_":  # that is for nobody
             changed.setdefault(statement, set()).add(name)
-    order = {name: i for i, name in enumerate((*code.co_varnames, *shared))}
+    order = {name: i for i, name in enumerate((*code.co_varnames, *every))}
     names = {
         statement: tuple(sorted(found.union(shared), key=order.__getitem__))
         for statement, found in changed.items()
@@ -66,7 +70,8 @@ def statements_of(code: CodeType) -> Statements:
 def stored_names(code: CodeType) -> list[tuple[int, str]]:
     """The local names that a function's instructions give a value, with their lines."""
     found: list[tuple[int, str]] = []
-    names = code.co_varnames
+    cells = [name for name in code.co_cellvars if name not in code.co_varnames]
+    names = (*code.co_varnames, *cells, *code.co_freevars)
     raw = code.co_code
     extended = 0
     for start, end, line in code.co_lines():

@@ -15,6 +15,7 @@ from minijax import lax, make_jaxpr, named_scope, nn, random, vmap
 from minijax.explain import lines
 from minijax.explain.jaxpr import record_jaxpr
 from minijax.explain.recording import later, span_text
+from minijax.explain.statements import statements_of
 from minijax.explain.trace import TraceRecording, record_trace
 
 X = np.ones(3, np.float32)
@@ -239,6 +240,38 @@ def test_names_are_told_with_the_statement_that_changed_them():
     assert ("a, *rest = pair", "rest", "list of 1 tracer") in seen
     assert ("later = got", "got", "3") in seen and ("later = got", "later", "3") in seen
     assert ("return (z := len(caught)) + second + first + z", "z", "7") in seen
+
+
+@pytest.mark.parametrize("said", ["", "nonlocal b; "])
+def test_what_statements_can_change(said, tmp_path):
+    text = f"""
+def f(x):
+    a = b = x
+    for i, _ in a:
+        a = b
+    def inner():
+        {said}a; b = 2
+    (
+        c
+    ) = (d := 3)
+    return c
+"""
+    path = tmp_path / "written.py"
+    path.write_text(text)
+    made = {}
+    exec(compile(text, str(path), "exec"), made)
+    told = statements_of(made["f"].__code__)
+    cells = ("a", "b") if said else ()
+    changes = {line: set(told.changed_by(line)) for line in (3, 4, 5, 6, 8, 11)}
+    assert changes == {
+        3: {"a", "b"},
+        4: {"i", *cells},
+        5: {"a", *cells},
+        6: {"inner", *cells},
+        8: {"c", "d", *cells},
+        11: set(cells),
+    }
+    assert told.of_line[9] == told.of_line[10] == 8
 
 
 class Doubling(minijax.interpreters.partial_eval.DynamicJaxprTrace):
