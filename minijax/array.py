@@ -168,22 +168,27 @@ class Array(metaclass=_ArrayMeta):
     @property
     def _value(self) -> np.ndarray:
         """The values as a read-only NumPy array; waits for them."""
-        if self._host is None:
-            self._check_alive()
-            if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-                raise TypeError(
-                    "JAX array with PRNGKey dtype cannot be converted to a NumPy "
-                    "array. Use minijax.random.key_data(arr) if you wish to extract "
-                    "the underlying integer array."
-                )
-            try:
-                self._host = platforms.to_numpy(self._buffer)
-            except errors.JaxRuntimeError as error:
-                errors.add_callback_cause(error)
-                raise
-            if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
-                self._host = np.zeros(self.aval.shape, dtypes.float0)
-        return self._host
+        if self._host is not None:
+            return self._host
+        self._check_alive()
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array. "
+                "Use minijax.random.key_data(arr) if you wish to extract the "
+                "underlying integer array."
+            )
+        try:
+            host = platforms.to_numpy(self._buffer)
+        except errors.JaxRuntimeError as error:
+            errors.add_callback_cause(error)
+            raise
+        if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
+            host = np.zeros(self.aval.shape, dtypes.float0)
+        # A view of the buffer is not kept: while there is one, XLA does not reuse the
+        # memory of an argument that is given away.
+        if host.flags.owndata or self._buffer.platform() != "cpu":
+            self._host = host
+        return host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is None:

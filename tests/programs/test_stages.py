@@ -61,3 +61,22 @@ def test_a_batch_tracer_tells_its_batch():
     seen = []
     minijax.vmap(lambda x: seen.append(x.val))(jnp.arange(3.0))
     np.testing.assert_array_equal(seen[0], [0, 1, 2])
+
+
+@pytest.mark.parametrize("look", [np.asarray, str, float, bool, lambda x: None])
+def test_an_array_that_was_looked_at_is_given_away(look):
+    """What was read of an array keeps no view of its memory."""
+    given = {}
+    for lib in LIBRARIES:
+        x = lib.numpy.arange(1.0, 2.0)[0]
+        look(x)
+        lib.jit(lambda x: 2 * x, donate_argnums=0)(x)
+        given[lib] = x.is_deleted()
+    assert given[minijax] and given[jax]
+
+
+def test_memory_that_somebody_sees_is_not_reused():
+    x = jnp.arange(4)
+    seen = np.asarray(x)
+    minijax.jit(lambda x: 2 * x, donate_argnums=0)(x)
+    np.testing.assert_array_equal(seen, [0, 1, 2, 3])
