@@ -720,6 +720,9 @@ class Tracer:
     def __deepcopy__(self, memo: dict) -> Tracer:
         return self
 
+    def __reduce__(self) -> Any:
+        raise errors.ConcretizationTypeError(self, "A traced value cannot be pickled.")
+
 
 def full_lower(value: Any) -> Any:
     """`value` without tracers that add nothing to it."""

@@ -40,6 +40,7 @@ from minijax.custom_forward import (
     trace_call,
     write_call,
 )
+from minijax.custom_remat import optimized_forward
 from minijax.interpreters import batching
 from minijax.pretty import printed_first
 from minijax.primitives.mutable_arrays import Ref
@@ -118,10 +119,16 @@ class custom_vjp:
 
         `bwd` returns a tuple with one cotangent for each differentiable argument, None
         for zero. With `symbolic_zeros`, `fwd` gets `CustomVJPPrimal`s and `bwd` may get
-        `SymbolicZero`s.
+        `SymbolicZero`s. With `optimize_remat`, a checkpoint runs the function itself
+        where it needs no residuals (see `custom_remat.py`).
         """
+        if optimize_remat and symbolic_zeros:
+            raise NotImplementedError(
+                "remat optimization for custom_vjp does not support symbolic zeros"
+            )
         if optimize_remat:
-            raise ValueError("defvjp does not take optimize_remat=True here")
+            flat = functools.partial(_FlatFwd, symbolic=False)
+            fwd = optimized_forward(self.fun, fwd, self.nondiff_argnums, flat)
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros

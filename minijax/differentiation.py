@@ -480,6 +480,14 @@ def linear_transpose(
     )
     in_tree = tree_structure(primals)
     out_avals = jaxpr.out_avals
+    kinds = {dtypes.issubdtype(a.dtype, np.inexact) for a in [*in_avals, *out_avals]}
+    if len(kinds) > 1:
+        raise errors.type_error(
+            "linear_transpose only supports [float or complex] -> [float or complex], "
+            "and integer -> integer functions, but the function takes "
+            f"{[a.str_short() for a in in_avals]} and returns "
+            f"{[a.str_short() for a in out_avals]}."
+        )
 
     def transposed(cotangent: Any) -> Any:
         cotangents, tree = tree_flatten(cotangent)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minijax import dtypes, effects, rules, tree_util
 from minijax.backend import hlo
 from minijax.core import (
@@ -56,8 +58,9 @@ stop_gradient_p.without("transpose", "its tangent is always zero")
 
 @stop_gradient_p.def_impl
 def _stop_gradient_now(x: Any) -> Any:
-    get_aval(x)  # raises TypeError for what is no array
-    return x
+    aval = get_aval(x)  # raises TypeError for what is no array
+    numpy = isinstance(x, (np.ndarray, np.generic))
+    return x.astype(aval.dtype) if numpy and x.dtype != aval.dtype else x
 
 
 @stop_gradient_p.def_jvp_rule

@@ -95,6 +95,10 @@ def gradient_of_a_typed_key(jax):
     return f(jax.random.key(0), 1.0).dtype == jax.dtypes.float0
 
 
+def dtype_of_what_is_stopped(jax):
+    return jax.lax.stop_gradient(np.ones(3)).dtype == np.float32
+
+
 def vmap_with_a_mesh_axis(jax):
     return jax.vmap(lambda x: x * 2, spmd_axis_name="rows")(VECTOR)
 
@@ -109,6 +113,7 @@ def vmap_with_a_mesh_axis(jax):
         associative_scan_of_a_weak_array,
         gradient_of_a_typed_key,
         vmap_with_a_mesh_axis,
+        dtype_of_what_is_stopped,
         zero_tangent_of_a_scalar_is_an_array,
         scalar_through_an_eager_custom_rule,
         axis_index_in_an_unmapped_jit,
@@ -185,6 +190,10 @@ def position_of_no_argument(jax):
     jax.grad(f)(1.0, 2.0)
 
 
+def linear_transpose_from_integers_to_floats(jax):
+    jax.linear_transpose(lambda x: x * 2.0, 1)(1.0)
+
+
 def no_argument_to_differentiate(jax):
     jax.grad(lambda x: x, argnums=())(1.0)
 
@@ -199,6 +208,7 @@ def negative_position_of_no_argument(jax):
         text_for_a_custom_rule,
         too_few_rules,
         position_of_no_argument,
+        linear_transpose_from_integers_to_floats,
         no_argument_to_differentiate,
         negative_position_of_no_argument,
     ],

@@ -1,6 +1,7 @@
 """Custom rules in full: custom_gradient, closures, vmap rules, solves; against JAX."""
 
 import functools
+import pickle
 
 import jax
 import numpy as np
@@ -712,3 +713,61 @@ def test_other_names_are_not_forwarded():
     rule = minijax.custom_jvp(jnp.sin)
     with pytest.raises(AttributeError, match="no attribute 'undo'"):
         rule.undo  # noqa: B018
+
+
+def rule_with_remat(library, count=1, **options):
+    """A function with a forward rule; `count` results, the first is used."""
+    jnp = library.numpy
+
+    def fun(x, y):
+        return (jnp.sin(x) * y, x)[:count]
+
+    f = library.custom_vjp(fun)
+
+    def bwd(residuals, cts):
+        cosine, y = residuals
+        return cts[0] * cosine * y * 3, cts[0] * 5
+
+    f.defvjp(lambda x, y: (fun(x, y), (jnp.cos(x), y)), bwd, **options)
+    return lambda x, y: f(x, y)[0]
+
+
+REMAT_TRANSFORMS = {
+    "grad": lambda library, f: library.grad(f),
+    "checkpoint": lambda library, f: library.jit(library.grad(library.checkpoint(f))),
+    "jit": lambda library, f: library.grad(library.jit(f), 1),
+    "twice": lambda library, f: library.grad(lambda x, y: f(f(x, y), y)),
+    "jvp": lambda library, f: lambda x, y: library.jvp(
+        library.grad(f), (x, y), (y, x)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMAT_TRANSFORMS)
+def test_optimize_remat(name):
+    def make(library):
+        f = rule_with_remat(library, optimize_remat=True)
+        return REMAT_TRANSFORMS[name](library, f)
+
+    same_text(make, 0.3, 0.7)
+    same_values(make, 0.3, 0.7)
+    same_values(lambda library: library.vmap(make(library)), X, X)
+
+
+def test_optimize_remat_when_one_result_is_read():
+    # jax 0.10.2 fails in the partial evaluation of this one.
+    answers = [
+        minijax.grad(minijax.checkpoint(rule_with_remat(minijax, 2, optimize_remat=o)))
+        for o in (True, False)
+    ]
+    assert answers[0](0.3, 0.7) == answers[1](0.3, 0.7)
+
+
+def test_optimize_remat_has_no_symbolic_zeros():
+    both = {"optimize_remat": True, "symbolic_zeros": True}
+    same_error(lambda library: lambda: rule_with_remat(library, **both), match="remat")
+
+
+def test_a_tracer_is_not_pickled():
+    dumps = lambda x: len(pickle.dumps(x))  # noqa: E731
+    same_error(lambda library: lambda: library.jit(dumps)(1.0), match="pickled")

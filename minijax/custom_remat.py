@@ -1,0 +1,236 @@
+"""remat_opt: what `defvjp(..., optimize_remat=True)` makes of a forward rule.
+
+A forward rule computes the function's value and residuals for the backward pass. Under
+`checkpoint` the residuals of the first pass are thrown away; when the rule is one fused
+kernel, nobody can take its residuals out. So the rule becomes one equation that carries
+its program and a thunk that traces the function itself: dead-code elimination writes
+the function in its place where no residual is read.
+
+In JAX: `jax/_src/custom_derivatives.py`, `optimize_remat_of_custom_vjp_fwd`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    all_primitives,
+    get_aval,
+    no_debug_info,
+    register,
+)
+from minijax.custom_forward import FlatCall, as_array, run_eagerly, split_static
+from minijax.effects import of_equation, positional
+from minijax.interpreters import ad, batching
+from minijax.interpreters.partial_eval import (
+    convert_constvars_jaxpr,
+    dce_jaxpr,
+    trace_to_jaxpr,
+)
+from minijax.rules import Zero, instantiate
+from minijax.tree_util import tree_flatten, tree_unflatten
+
+remat_opt_p = register(Primitive("remat_opt", multiple_results=True))
+remat_opt_p.cache_types = False
+remat_opt_p.without("transpose", "JAX has none: it would be a second derivative")
+
+
+def _memoize(fun: Callable) -> Callable:
+    answer = functools.cache(fun)
+
+    def memoized() -> Any:
+        return answer()
+
+    return memoized
+
+
+def optimized_forward(
+    fun: Callable, fwd: Callable, nondiff: tuple[int, ...], flat_fwd: Callable
+) -> Callable:
+    """The rule `fwd` as one equation. `flat_fwd(fwd, call)` runs it on flat lists."""
+
+    @functools.wraps(fwd)
+    def forward(*args: Any) -> tuple[Any, Any]:
+        leaves, in_tree = tree_flatten(tuple(split_static(args, nondiff)[1]))
+        leaves = [as_array(leaf) for leaf in leaves]
+        call = FlatCall(fun, args, nondiff, in_tree)
+        flat = flat_fwd(fwd, call)
+        passed_on: list[int | None] = []
+
+        def program(*values: Any) -> list[Any]:
+            outs, residuals = flat(values, [True] * len(values))
+            given = {id(value): position for position, value in enumerate(values)}
+            passed_on[:] = [given.get(id(residual)) for residual in residuals]
+            kept = [r for r, p in zip(residuals, passed_on) if p is None]
+            return [*kept, *outs]
+
+        in_avals = [get_aval(leaf) for leaf in leaves]
+        jaxpr, consts = trace_to_jaxpr(program, in_avals)
+        num_res = passed_on.count(None)
+        results = remat_opt_p.bind(
+            *consts,
+            *leaves,
+            num_consts=len(consts),
+            num_res=num_res,
+            fwd_jaxpr=ClosedJaxpr(convert_constvars_jaxpr(jaxpr)),
+            fun_jaxpr_thunk=_memoize(lambda: trace_to_jaxpr(call, in_avals)),
+        )
+        kept = iter(results[:num_res])
+        residuals = [next(kept) if p is None else leaves[p] for p in passed_on]
+        outs = tree_unflatten(flat.out_tree, results[num_res:])
+        return outs, tree_unflatten(flat.res_tree, residuals)
+
+    return forward
+
+
+@remat_opt_p.def_effectful_abstract_eval
+def _type(*avals: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
+    return fwd_jaxpr.out_avals, positional(fwd_jaxpr.effects, fwd_jaxpr.jaxpr.invars)
+
+
+@remat_opt_p.def_impl
+def _impl(*args: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return run_eagerly(fwd_jaxpr, *args)
+
+
+@remat_opt_p.def_lowering
+def _lowering(ctx: Any, *operands: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return ctx.lower_jaxpr(fwd_jaxpr, *operands)
+
+
+def _open(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    return ClosedJaxpr(convert_constvars_jaxpr(closed.jaxpr)), closed.consts
+
+
+@remat_opt_p.def_batch
+def _batch(
+    axis_data: Any,
+    args: Any,
+    dims: Any,
+    *,
+    num_consts: int,
+    num_res: int,
+    fwd_jaxpr: ClosedJaxpr,
+    fun_jaxpr_thunk: Callable,
+) -> tuple:
+    _, out_dims = batching.batch_jaxpr(fwd_jaxpr, axis_data, dims)
+    mapped = [dim is not None for dim in out_dims]
+    batched, consts = _open(batching.batch_jaxpr(fwd_jaxpr, axis_data, dims, mapped)[0])
+
+    def thunk() -> tuple[Jaxpr, Sequence[Any]]:
+        own = ClosedJaxpr(*fun_jaxpr_thunk())
+        inputs, wanted = dims[num_consts:], mapped[num_res:]
+        closed, _ = batching.batch_jaxpr(own, axis_data, inputs, wanted)
+        return closed.jaxpr, closed.consts
+
+    outputs = remat_opt_p.bind(
+        *consts,
+        *args,
+        num_consts=len(consts) + num_consts,
+        num_res=num_res,
+        fwd_jaxpr=batched,
+        fun_jaxpr_thunk=_memoize(thunk),
+    )
+    return outputs, [0 if flag else None for flag in mapped]
+
+
+@remat_opt_p.def_jvp_rule
+def _jvp(
+    primals: Any,
+    tangents: Any,
+    *,
+    num_consts: int,
+    num_res: int,
+    fwd_jaxpr: ClosedJaxpr,
+    fun_jaxpr_thunk: Callable,
+) -> tuple[list, list]:
+    """The rule of values and tangents; its residuals are those and their tangents."""
+    nonzeros = [type(t) is not Zero for t in tangents[:num_consts]]
+    of_consts = [t for t in tangents[:num_consts] if type(t) is not Zero]
+    # Arguments' tangents are all there, since the function may be written instead.
+    of_args = [instantiate(t) for t in tangents[num_consts:]]
+    num_args, num_out = len(of_args), len(fwd_jaxpr.out_avals) - num_res
+    wanted = [True] * len(fwd_jaxpr.out_avals)
+    forward, _ = ad.jvp_jaxpr(fwd_jaxpr, [*nonzeros, *[True] * num_args], wanted)
+    program, consts = _open(forward)
+    jaxpr = program.jaxpr
+    # (consts, args, their tangents) -> (res, out, their tangents), in another order:
+    # what the function gets and gives stands last.
+    start = len(consts) + num_consts
+    middle = start + num_args
+    end = middle + len(of_consts)
+    invars = [*jaxpr.invars[:start], *jaxpr.invars[middle:end]]
+    invars += [*jaxpr.invars[start:middle], *jaxpr.invars[end:]]
+    outs, rest = jaxpr.outvars[: num_res + num_out], jaxpr.outvars[num_res + num_out :]
+    outvars = [*outs[:num_res], *rest[:num_res], *outs[num_res:], *rest[num_res:]]
+
+    def thunk() -> tuple[Jaxpr, Sequence[Any]]:
+        own = ClosedJaxpr(*fun_jaxpr_thunk())
+        both, _ = ad.jvp_jaxpr(own, [True] * num_args, [True] * num_out)
+        return both.jaxpr, both.consts
+
+    results = remat_opt_p.bind(
+        *consts,
+        *primals[:num_consts],
+        *of_consts,
+        *primals[num_consts:],
+        *of_args,
+        num_consts=start + len(of_consts),
+        num_res=2 * num_res,
+        fwd_jaxpr=ClosedJaxpr(
+            jaxpr.replace(invars=invars, outvars=outvars, debug_info=no_debug_info)
+        ),
+        fun_jaxpr_thunk=_memoize(thunk),
+    )
+    residuals, outputs = results[: 2 * num_res], results[2 * num_res :]
+    return (
+        [*residuals[:num_res], *outputs[:num_out]],
+        [*residuals[num_res:], *outputs[num_out:]],
+    )
+
+
+def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+    """Without residuals that are read, the function stands in the rule's place."""
+    params = eqn.params
+    num_consts, num_res = params["num_consts"], params["num_res"]
+    outvars = [v for v, flag in zip(eqn.outvars, used) if flag]
+    if any(used[:num_res]):
+        thunk = params["fun_jaxpr_thunk"]
+
+        def smaller() -> tuple[Jaxpr, Sequence[Any]]:
+            own, consts = thunk()
+            jaxpr, _ = dce_jaxpr(own, used[num_res:], instantiate=True)
+            values = dict(zip(own.constvars, consts))
+            return jaxpr, [values[var] for var in jaxpr.constvars]
+
+        keep = [position >= num_consts for position in range(len(eqn.invars))]
+        jaxpr, used_in = dce_jaxpr(params["fwd_jaxpr"].jaxpr, used, keep)
+        params = {
+            **params,
+            "num_consts": sum(used_in[:num_consts]),
+            "num_res": sum(used[:num_res]),
+            "fwd_jaxpr": ClosedJaxpr(jaxpr),
+            "fun_jaxpr_thunk": _memoize(smaller),
+        }
+        primitive, invars = remat_opt_p, eqn.invars
+    else:
+        own, consts = params["fun_jaxpr_thunk"]()
+        values = dict(zip(own.constvars, consts))
+        jaxpr, used_in = dce_jaxpr(own, used[num_res:])
+        closed = ClosedJaxpr(jaxpr, [values[var] for var in jaxpr.constvars])
+        params = {"call_jaxpr": closed}
+        primitive = all_primitives["closed_call"]  # of a room above this one
+        invars = eqn.invars[num_consts:]
+    invars = [v for v, flag in zip(invars, used_in) if flag]
+    effects = of_equation(jaxpr, invars)
+    changed = {"primitive": primitive, "params": params, "effects": effects}
+    return eqn.replace(invars=invars, outvars=outvars, **changed)
+
+
+remat_opt_p.dce = _dce
