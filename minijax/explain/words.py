@@ -211,6 +211,7 @@ PHRASES: dict[str, str] = {
     "custom_vmap_call": "call, own batching rule",
     "linear_call": "call, own transpose",
     "remat2": "runs again on the way back",
+    "remat_opt": "a rule that may give way",
     "custom_jvp_call": "call, own derivative rule",
     "custom_vjp_call": "call, own backward rule",
     "jit": "calls {name}",

@@ -117,7 +117,7 @@ REACHED_ELSEWHERE = {
     # Used by reads through mixed indices of references.
     "broadcast_to": "tests/primitives/test_references.py",
     **dict.fromkeys(
-        "custom_linear_solve custom_vmap_call linear_call".split(),
+        "custom_linear_solve custom_vmap_call linear_call remat_opt".split(),
         "tests/programs/test_custom_rules.py",
     ),
     **dict.fromkeys("remat2 name".split(), "tests/programs/test_checkpoint.py"),
