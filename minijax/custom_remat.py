@@ -12,42 +12,20 @@ In JAX: `jax/_src/custom_derivatives.py`, `optimize_remat_of_custom_vjp_fwd`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from minijax.core import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    all_primitives,
-    get_aval,
-    no_debug_info,
-    register,
-)
+from minijax import core
+from minijax.core import ClosedJaxpr, JaxprEqn, Primitive, get_aval
 from minijax.custom_forward import FlatCall, as_array, run_eagerly, split_static
 from minijax.effects import of_equation, positional
-from minijax.interpreters import ad, batching
-from minijax.interpreters.partial_eval import (
-    convert_constvars_jaxpr,
-    dce_jaxpr,
-    trace_to_jaxpr,
-)
+from minijax.interpreters import ad, batching, partial_eval
 from minijax.rules import Zero, instantiate
 from minijax.tree_util import tree_flatten, tree_unflatten
 
-remat_opt_p = register(Primitive("remat_opt", multiple_results=True))
+remat_opt_p = core.register(Primitive("remat_opt", multiple_results=True))
 remat_opt_p.cache_types = False
 remat_opt_p.without("transpose", "JAX has none: it would be a second derivative")
-
-
-def _memoize(fun: Callable) -> Callable:
-    answer = functools.cache(fun)
-
-    def memoized() -> Any:
-        return answer()
-
-    return memoized
 
 
 def optimized_forward(
@@ -70,16 +48,17 @@ def optimized_forward(
             kept = [r for r, p in zip(residuals, passed_on) if p is None]
             return [*kept, *outs]
 
-        in_avals = [get_aval(leaf) for leaf in leaves]
-        jaxpr, consts = trace_to_jaxpr(program, in_avals)
+        avals = [get_aval(leaf) for leaf in leaves]
+        trace = partial_eval.trace_to_jaxpr
+        jaxpr, consts = trace(program, avals)
         num_res = passed_on.count(None)
         results = remat_opt_p.bind(
             *consts,
             *leaves,
             num_consts=len(consts),
             num_res=num_res,
-            fwd_jaxpr=ClosedJaxpr(convert_constvars_jaxpr(jaxpr)),
-            fun_jaxpr_thunk=_memoize(lambda: trace_to_jaxpr(call, in_avals)),
+            fwd_jaxpr=ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr)),
+            fun_jaxpr_thunk=lambda: ClosedJaxpr(*trace(call, avals)),
         )
         kept = iter(results[:num_res])
         residuals = [next(kept) if p is None else leaves[p] for p in passed_on]
@@ -104,30 +83,22 @@ def _lowering(ctx: Any, *operands: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> lis
     return ctx.lower_jaxpr(fwd_jaxpr, *operands)
 
 
-def _open(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    return ClosedJaxpr(convert_constvars_jaxpr(closed.jaxpr)), closed.consts
+def _open(both: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    return ClosedJaxpr(partial_eval.convert_constvars_jaxpr(both.jaxpr)), both.consts
 
 
 @remat_opt_p.def_batch
 def _batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    num_consts: int,
-    num_res: int,
-    fwd_jaxpr: ClosedJaxpr,
-    fun_jaxpr_thunk: Callable,
+    axis: Any, args: Any, dims: Any, *, num_consts: int, num_res: int, **params: Any
 ) -> tuple:
-    _, out_dims = batching.batch_jaxpr(fwd_jaxpr, axis_data, dims)
+    fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
+    _, out_dims = batching.batch_jaxpr(fwd_jaxpr, axis, dims)
     mapped = [dim is not None for dim in out_dims]
-    batched, consts = _open(batching.batch_jaxpr(fwd_jaxpr, axis_data, dims, mapped)[0])
+    batched, consts = _open(batching.batch_jaxpr(fwd_jaxpr, axis, dims, mapped)[0])
 
-    def thunk() -> tuple[Jaxpr, Sequence[Any]]:
-        own = ClosedJaxpr(*fun_jaxpr_thunk())
+    def thunk() -> ClosedJaxpr:
         inputs, wanted = dims[num_consts:], mapped[num_res:]
-        closed, _ = batching.batch_jaxpr(own, axis_data, inputs, wanted)
-        return closed.jaxpr, closed.consts
+        return batching.batch_jaxpr(fun_jaxpr_thunk(), axis, inputs, wanted)[0]
 
     outputs = remat_opt_p.bind(
         *consts,
@@ -135,22 +106,17 @@ def _batch(
         num_consts=len(consts) + num_consts,
         num_res=num_res,
         fwd_jaxpr=batched,
-        fun_jaxpr_thunk=_memoize(thunk),
+        fun_jaxpr_thunk=thunk,
     )
     return outputs, [0 if flag else None for flag in mapped]
 
 
 @remat_opt_p.def_jvp_rule
 def _jvp(
-    primals: Any,
-    tangents: Any,
-    *,
-    num_consts: int,
-    num_res: int,
-    fwd_jaxpr: ClosedJaxpr,
-    fun_jaxpr_thunk: Callable,
+    primals: Any, tangents: Any, *, num_consts: int, num_res: int, **params: Any
 ) -> tuple[list, list]:
     """The rule of values and tangents; its residuals are those and their tangents."""
+    fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
     nonzeros = [type(t) is not Zero for t in tangents[:num_consts]]
     of_consts = [t for t in tangents[:num_consts] if type(t) is not Zero]
     # Arguments' tangents are all there, since the function may be written instead.
@@ -170,10 +136,9 @@ def _jvp(
     outs, rest = jaxpr.outvars[: num_res + num_out], jaxpr.outvars[num_res + num_out :]
     outvars = [*outs[:num_res], *rest[:num_res], *outs[num_res:], *rest[num_res:]]
 
-    def thunk() -> tuple[Jaxpr, Sequence[Any]]:
-        own = ClosedJaxpr(*fun_jaxpr_thunk())
-        both, _ = ad.jvp_jaxpr(own, [True] * num_args, [True] * num_out)
-        return both.jaxpr, both.consts
+    def thunk() -> ClosedJaxpr:
+        both = [True] * num_args, [True] * num_out
+        return ad.jvp_jaxpr(fun_jaxpr_thunk(), *both)[0]
 
     results = remat_opt_p.bind(
         *consts,
@@ -184,9 +149,9 @@ def _jvp(
         num_consts=start + len(of_consts),
         num_res=2 * num_res,
         fwd_jaxpr=ClosedJaxpr(
-            jaxpr.replace(invars=invars, outvars=outvars, debug_info=no_debug_info)
+            jaxpr.replace(invars=invars, outvars=outvars, debug_info=core.no_debug_info)
         ),
-        fun_jaxpr_thunk=_memoize(thunk),
+        fun_jaxpr_thunk=thunk,
     )
     residuals, outputs = results[: 2 * num_res], results[2 * num_res :]
     return (
@@ -199,33 +164,29 @@ def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
     """Without residuals that are read, the function stands in the rule's place."""
     params = eqn.params
     num_consts, num_res = params["num_consts"], params["num_res"]
+    thunk = params["fun_jaxpr_thunk"]
     outvars = [v for v, flag in zip(eqn.outvars, used) if flag]
     if any(used[:num_res]):
-        thunk = params["fun_jaxpr_thunk"]
 
-        def smaller() -> tuple[Jaxpr, Sequence[Any]]:
-            own, consts = thunk()
-            jaxpr, _ = dce_jaxpr(own, used[num_res:], instantiate=True)
-            values = dict(zip(own.constvars, consts))
-            return jaxpr, [values[var] for var in jaxpr.constvars]
+        def smaller() -> ClosedJaxpr:
+            own = thunk()
+            outvars = [v for v, flag in zip(own.jaxpr.outvars, used[num_res:]) if flag]
+            return ClosedJaxpr(own.jaxpr.replace(outvars=outvars), own.consts)
 
         keep = [position >= num_consts for position in range(len(eqn.invars))]
-        jaxpr, used_in = dce_jaxpr(params["fwd_jaxpr"].jaxpr, used, keep)
+        jaxpr, used_in = partial_eval.dce_jaxpr(params["fwd_jaxpr"].jaxpr, used, keep)
         params = {
             **params,
             "num_consts": sum(used_in[:num_consts]),
             "num_res": sum(used[:num_res]),
             "fwd_jaxpr": ClosedJaxpr(jaxpr),
-            "fun_jaxpr_thunk": _memoize(smaller),
+            "fun_jaxpr_thunk": smaller,
         }
         primitive, invars = remat_opt_p, eqn.invars
     else:
-        own, consts = params["fun_jaxpr_thunk"]()
-        values = dict(zip(own.constvars, consts))
-        jaxpr, used_in = dce_jaxpr(own, used[num_res:])
-        closed = ClosedJaxpr(jaxpr, [values[var] for var in jaxpr.constvars])
-        params = {"call_jaxpr": closed}
-        primitive = all_primitives["closed_call"]  # of a room above this one
+        closed, used_in = partial_eval.dce_closed_jaxpr(thunk(), used[num_res:])
+        params, jaxpr = {"call_jaxpr": closed}, closed.jaxpr
+        primitive = core.all_primitives["closed_call"]  # of a room above this one
         invars = eqn.invars[num_consts:]
     invars = [v for v, flag in zip(invars, used_in) if flag]
     effects = of_equation(jaxpr, invars)
