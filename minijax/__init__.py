@@ -12,7 +12,8 @@ The names are JAX's. The core's reading order stands at the top of `minijax/core
 # fmt: off
 from minijax import (
     ad, ad_checkpoint, custom_batching, custom_derivatives, debug, errors, experimental,
-    flatten_util, lax, nn, numpy, random, ref, sharding, tree, tree_util, typing,
+    flatten_util, lax, memory, nn, numpy, random, ref, sharding, tree, tree_util,
+    typing,
 )
 from minijax.ad_checkpoint import checkpoint, checkpoint_policies, remat
 from minijax.api import (

@@ -18,7 +18,8 @@ import numpy as np
 from minijax import api_util, dtypes, errors, pjit, source_info
 from minijax.api_util import argnums_tuple, check_callable
 from minijax.array import Array
-from minijax.core import AbstractValue, ClosedJaxpr, ShapeDtypeStruct
+from minijax.config import state
+from minijax.core import AbstractValue, ClosedJaxpr, ShapeDtypeStruct, eval_trace
 from minijax.differentiation import grad as grad
 from minijax.differentiation import jvp as jvp
 from minijax.differentiation import linear_transpose as linear_transpose
@@ -33,8 +34,10 @@ from minijax.jacobians import jacobian as jacobian
 from minijax.jacobians import jacrev as jacrev
 from minijax.named_axes import extend_axis_env
 from minijax.pjit import JitFunction, JitOptions
+from minijax.primitives.placement import ArrayCopySemantics, put_arrays
 from minijax.traceback_filtering import api_boundary
-from minijax.tree_util import tree_leaves, tree_map, tree_unflatten
+from minijax.tree_prefix import broadcast_prefix_to_treedef
+from minijax.tree_util import tree_flatten, tree_leaves, tree_map, tree_unflatten
 from minijax.vectorization import vmap as vmap
 
 # ----------------------------------------------------------------------------------
@@ -241,9 +244,29 @@ def device_put(
 
     Args:
       x: a tree of arrays, NumPy arrays and numbers.
-      device: a `Device` or a sharding of one device; the arrays then insist on it.
+      device: a `Device` or a sharding of one device, on which the arrays then insist;
+        or a `memory.Space` of the device they are on; or a tree of these that is a
+        prefix of `x`.
+      src: where the arrays come from, for the way back of their gradients.
+      donate: whether the arrays may be given away.
+      may_alias: False if the result must not share memory with `x`.
+
+    Raises ValueError for another `device`, and TypeError for leaves that are no arrays.
     """
-    return tree_map(lambda leaf: placing.device_put(leaf, device), x)
+    leaves, tree = tree_flatten(x)
+    devices = broadcast_prefix_to_treedef(device, tree)
+    if state.trace is eval_trace:
+        placed = [placing.device_put(*pair) for pair in zip(leaves, devices)]
+        return tree_unflatten(tree, placed)
+    for each in devices:
+        placing.check_place(each)
+    semantics = ArrayCopySemantics.REUSE_INPUT
+    if donate:
+        semantics = ArrayCopySemantics.DONATE_INPUT
+    elif may_alias is False:
+        semantics = ArrayCopySemantics.ALWAYS_COPY
+    srcs = broadcast_prefix_to_treedef(src, tree)
+    return tree_unflatten(tree, put_arrays(leaves, devices, srcs, semantics))
 
 
 def device_get(x: Any) -> Any:

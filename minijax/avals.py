@@ -219,6 +219,8 @@ class ShapedArray(AbstractValue):
     def str_short(self, short_dtypes: bool = False) -> str:
         short = short_dtypes or dtypes.is_float0(self.dtype)
         name = dtypes.short_dtype_name(self.dtype) if short else self.dtype.name
+        if self.memory_space is not None:
+            name += f"<{self.memory_space.name.lower()}>"
         sizes = [str(size) for size in self.shape]
         if self.sharding is not None:
             sizes = [

@@ -246,6 +246,9 @@ def process_indices(backend: Any = None) -> list[int]:
 
 _COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _SHARE = _jax.HostBufferSemantics.ZERO_COPY
+# Whether an array that is put somewhere may stay what it is.
+ArrayCopySemantics = _jax.ArrayCopySemantics
+
 _single: dict[Any, SingleDeviceSharding] = {}
 
 
@@ -321,7 +324,7 @@ def copy_to_sharding(buffer: Any, sharding: Sharding) -> Any:
         [buffer],
         [sharding._internal_device_list],
         [sharding],
-        [_jax.ArrayCopySemantics.ALWAYS_COPY],
+        [ArrayCopySemantics.ALWAYS_COPY],
     )
     return copied[0]
 

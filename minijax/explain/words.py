@@ -121,6 +121,7 @@ PHRASES: dict[str, str] = {
     "convert_element_type": "converted to {new_dtype}",
     "copy": "a copy",
     "copy_p": "a copy",
+    "device_put": "put on a device or in a memory",
     "reduce_precision": "rounded as if there were fewer bits",
     # random numbers
     "random_bits": "random bits from a key",

@@ -36,6 +36,8 @@ from minijax.interpreters.placing import (
     buffer_on,
     choose_device,
     host_buffer,
+    in_other_memory,
+    move_to_memories,
 )
 
 _new = object.__new__
@@ -56,6 +58,7 @@ class Program:
         "constants",
         "out_avals",
         "placed",
+        "moves",
         "device",
         "lowered",
     )
@@ -77,6 +80,7 @@ class Program:
         sharding = platforms.single_device_sharding(device)
         happens_to_be = None if device == first_device() else device
         self.placed: Any = sharding if committed else happens_to_be
+        self.moves = any(in_other_memory(aval) for aval in lowered.out_avals)
         avals = [buffer_aval(aval) for aval in lowered.out_avals]
         self.launch = tokens.launcher(executable, lowered, avals, sharding, committed)
         self.constants = [buffer_on(const, device) for const in lowered.constants]
@@ -109,7 +113,7 @@ class Program:
             array._placed = placed
             array._host = None
             arrays.append(array)
-        return arrays
+        return move_to_memories(arrays, self.device) if self.moves else arrays
 
 
 # ----------------------------------------------------------------------------------

@@ -14,16 +14,17 @@ from minijax import core, dtypes
 from minijax.array import Array, default_device, first_device, put, wrap_as
 from minijax.backend import platforms
 from minijax.core import Tracer, get_aval, physical_aval
+from minijax.memory_spaces import MemorySpace, sharding_in
 from minijax.primitives.mutable_arrays import Ref
+from minijax.primitives.placement import device_put_p, placed_aval
 
 
 def device_put(value: Any, device: Any = None) -> Any:
-    """An array on a device; inside a transformation, the value itself.
-
-    In a program that is being written every array is where the program runs.
-    """
+    """An array on a device or in one of its memories, now; a tracer stays as it is."""
     if isinstance(value, Tracer):
         return value
+    if isinstance(device, MemorySpace):
+        return _put_in_memory(value, device)
     target = _device_of(device)
     if type(value) is Ref:
         raise TypeError(
@@ -34,6 +35,8 @@ def device_put(value: Any, device: Any = None) -> Any:
         if target is None:
             return value
         value._check_alive()
+        if in_other_memory(value.aval):
+            value = _put_in_memory(value, MemorySpace.Device)
         if value.devices() == {target} and value.committed:
             return value
         sharding = platforms.single_device_sharding(target)
@@ -44,6 +47,47 @@ def device_put(value: Any, device: Any = None) -> Any:
     return put(np.asarray(value, aval.dtype), aval, target)
 
 
+def _put_in_memory(value: Any, space: MemorySpace) -> Array:
+    array = value if type(value) is Array else device_put(value)
+    array._check_alive()
+    (device,) = array.devices()
+    aval = placed_aval(array.aval, space)
+    if aval is array.aval:
+        return array
+    sharding = sharding_in(space, device)
+    return wrap_as(platforms.copy_to_sharding(array._buffer, sharding), aval, sharding)
+
+
+def in_other_memory(aval: Any) -> bool:
+    """Whether arrays of this type lie in another memory than that of their device."""
+    return getattr(aval, "memory_space", None) is MemorySpace.Host
+
+
+def move_to_memories(arrays: list[Array], device: Any) -> list[Array]:
+    """Results of a program, which are on its device, in the memories of their types."""
+    moved = []
+    for array in arrays:
+        if in_other_memory(array.aval):
+            sharding = sharding_in(array.aval.memory_space, device)
+            buffer = platforms.copy_to_sharding(array._buffer, sharding)
+            array = wrap_as(buffer, array.aval, sharding)
+        moved.append(array)
+    return moved
+
+
+def _put_all(*values: Any, devices: Any, srcs: Any, copy_semantics: Any) -> list[Any]:
+    return [device_put(value, device) for value, device in zip(values, devices)]
+
+
+device_put_p.impl = _put_all
+
+
+def check_place(device: Any) -> None:
+    """ValueError unless `device` is a place for an array in a program."""
+    if not isinstance(device, MemorySpace):
+        _device_of(device)
+
+
 def _device_of(device: Any) -> Any:
     if device is None or hasattr(device, "platform"):
         return device
@@ -51,7 +95,8 @@ def _device_of(device: Any) -> Any:
     if devices is not None and len(devices) == 1:
         return next(iter(devices))
     raise ValueError(
-        f"device_put takes a device or a sharding of one device, got {device!r}. "
+        "device_put takes a device, a sharding of one device, a `memory.Space` or None "
+        f"(or a tree of them), got {device!r}. "
         "Arrays spread over several devices are not supported here yet."
     )
 
@@ -102,7 +147,7 @@ def buffer_on(value: Any, device: Any) -> Any:
     if type(value) is Array:
         if value._placed is None and device == first_device():
             return value._buffer
-        if value.devices() == {device}:
+        if value.devices() == {device} and not in_other_memory(value.aval):
             return value._buffer
         value._check_alive()
         return platforms.copy_to_device(value._buffer, device)

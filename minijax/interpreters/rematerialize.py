@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from minijax import source_info
+from minijax.backend.platforms import ArrayCopySemantics
 from minijax.core import (
     AbstractRef,
     Atom,
@@ -30,12 +32,15 @@ from minijax.core import (
     Jaxpr,
     JaxprEqn,
     Var,
+    no_effects,
     weakref_lru_cache,
 )
 from minijax.effects import InternalMutableArrayEffect, of_equation, of_program
 from minijax.interpreters import unknown_refs
+from minijax.memory_spaces import space_of_kind
 from minijax.named_axes import NamedAxisEffect
 from minijax.primitives import mutable_arrays, references
+from minijax.primitives.placement import device_put_p, placed_aval
 
 
 class RecomputeType:
@@ -73,17 +78,26 @@ def _may_be_saved(answer: Any) -> bool:
         return True
     if isinstance(answer, RecomputeType):
         return False
-    if isinstance(answer, Offloadable):
-        raise ValueError(
-            f"a checkpoint policy answered {answer}, but residuals are not moved to "
-            "another memory here: answer Saveable or Recompute, for example with "
-            "`checkpoint_policies.save_only_these_names`."
-        )
     raise TypeError(
         "Value returned by a remat policy should be a bool or "
         "`ad_checkpoint.Recompute`, `ad_checkpoint.Saveable` or "
         f"`ad_checkpoint.Offloadable(...)`. Got {answer} of type {type(answer)}."
     )
+
+
+def _in_memory(aval: Any, kind: str) -> Any:
+    return placed_aval(aval, space_of_kind(kind))
+
+
+def _move(inputs: Sequence[Any], outputs: Sequence[Any], kind: str) -> JaxprEqn:
+    """The equation that moves values to the memory of a kind."""
+    params = {
+        "devices": (space_of_kind(kind),) * len(inputs),
+        "srcs": (None,) * len(inputs),
+        "copy_semantics": (ArrayCopySemantics.ALWAYS_COPY,) * len(inputs),
+    }
+    source = source_info.new_source_info()
+    return JaxprEqn([*inputs], [*outputs], device_put_p, params, no_effects, source)
 
 
 def _must_run_once(eqn: JaxprEqn) -> bool:
@@ -187,6 +201,13 @@ def _partial_eval_jaxpr_custom(
             known_eqns.append(eqn)
             avals = [v.aval for v in eqn.invars]
             answer = saveable(eqn.primitive, *avals, **eqn.params)
+            if isinstance(answer, Offloadable) and not _must_run_once(eqn):
+                moved = [Var(_in_memory(v.aval, answer.dst)) for v in eqn.outvars]
+                known_eqns.append(_move(eqn.outvars, moved, answer.dst))
+                staged_eqns.append(_move(moved, eqn.outvars, answer.src))
+                residuals.update(dict.fromkeys(moved))
+                marks.update(dict.fromkeys([*moved, *eqn.outvars], (False, True)))
+                continue
             if _must_run_once(eqn) or _may_be_saved(answer):
                 marks.update(dict.fromkeys(eqn.outvars, (False, False)))
                 continue

@@ -120,6 +120,9 @@ from minijax.primitives.ordering import (
 from minijax.primitives.padding import (
     pad, pad_p,
 )
+from minijax.primitives.placement import (
+    device_put_p,
+)
 from minijax.primitives.prefix_scans import (
     associative_scan,
 )

@@ -14,6 +14,7 @@ import numpy as np
 from minijax import api, dtypes, lax
 from minijax.array import Array
 from minijax.core import Tracer
+from minijax.interpreters import placing
 from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import (
@@ -65,7 +66,7 @@ def array(
     if ndmin > result.ndim:
         result = lax.expand_dims(result, range(ndmin - result.ndim))
     place = device if device is not None else out_sharding
-    return result if place is None else api.device_put(result, place)
+    return result if place is None else placing.device_put(result, place)
 
 
 def _late_arguments(given: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -188,7 +189,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     result = convert_element_type_to(x, dtype, warn_on_complex_to_real_cast=False)
     if copy and result is x:
         result = array_copy(result)
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else placing.device_put(result, device)
 
 
 def frombuffer(
@@ -257,7 +258,7 @@ def _filled(
     else:
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else placing.device_put(result, device)
 
 
 def _refuse_both(device: Any, out_sharding: Any) -> None:
@@ -333,7 +334,7 @@ def _filled_like(
         dtype = dtypes.result_type(a) if dtype is None else dtype
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else placing.device_put(result, device)
 
 
 def zeros_like(

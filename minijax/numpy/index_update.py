@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, lax
+from minijax import lax
 from minijax.array import Array
+from minijax.interpreters import placing
 from minijax.numpy import indexing, ufuncs
 
 
@@ -150,4 +151,4 @@ class IndexUpdateRef:
 def _placed(result: Array, out_sharding: Any) -> Array:
     if out_sharding is None:
         return result
-    return api.device_put(result, out_sharding)
+    return placing.device_put(result, out_sharding)

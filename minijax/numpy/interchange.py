@@ -8,8 +8,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from minijax import api, dtypes
+from minijax import dtypes
 from minijax.array import Array
+from minijax.interpreters import placing
 from minijax.numpy.creation import asarray
 
 # Device types of the DLPack standard whose memory NumPy can read.
@@ -75,4 +76,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
                 f"{device_type}: copy it to the host first."
             )
         result = asarray(np.from_dlpack(x))
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else placing.device_put(result, device)

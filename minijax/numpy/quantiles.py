@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, dtypes, lax
+from minijax import dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
+from minijax.interpreters import placing
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import (
@@ -92,7 +93,7 @@ def percentile(
     settings = (axis, out, overwrite_input, method, keepdims)
     result = quantile(a, q / 100, *settings, weights=weights)
     if out_sharding is not None:
-        return api.device_put(result, out_sharding)
+        return placing.device_put(result, out_sharding)
     return result
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from minijax import api, dtypes, lax
 from minijax.api import jit
 from minijax.array import Array
+from minijax.interpreters import placing
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.creation import arange, canonicalize_shape, constant
@@ -45,7 +46,7 @@ def linspace(
     """
     num, axis = _static_numbers("linspace", num, axis)
     result = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else placing.device_put(result, device)
 
 
 @jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))

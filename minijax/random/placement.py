@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax import api
 from minijax.array import Array
+from minijax.interpreters import placing
 
 
 def placed(name: str, drawn: Array, out_sharding: Any) -> Array:
@@ -16,4 +16,4 @@ def placed(name: str, drawn: Array, out_sharding: Any) -> Array:
     """
     if out_sharding is None:
         return drawn
-    return api.device_put(drawn, out_sharding)
+    return placing.device_put(drawn, out_sharding)

@@ -40,7 +40,7 @@ WEEKEND = [
 # was code, for 200 functions of NumPy; there are 350, and every primitive of lax. These
 # are the numbers that building showed, less what was found to be said twice; what is
 # left below them is room for repairs, not for copies.
-CEILINGS = {"weekend core": 3_500, "floors 0-5": 26_600, "floor 6": 13_600}
+CEILINGS = {"weekend core": 3_500, "floors 0-5": 27_000, "floor 6": 13_600}
 LONGEST_FILE = 800
 
 NO_CODE = {

@@ -276,13 +276,65 @@ def test_errors(name):
     same_error(ERRORS[name], X)
 
 
-def test_offloading_is_refused_in_a_sentence():
-    policy = minijax.checkpoint_policies.offload_dot_with_no_batch_dims(
+# ---- residuals in another memory -----------------------------------------------------
+
+OFFLOADING = {
+    "dots": lambda lib: lib.checkpoint_policies.offload_dot_with_no_batch_dims(
         "device", "pinned_host"
+    ),
+    "names": lambda lib: lib.checkpoint_policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=["a"],
+        names_which_can_be_offloaded=["b"],
+        offload_src="device",
+        offload_dst="pinned_host",
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", OFFLOADING)
+def test_offloaded_residuals(policy):
+    def make(lib):
+        return lib.grad(network(lib, OFFLOADING[policy](lib)))
+
+    same_text(make, W, X)
+    assert "<host>" in str(minijax.make_jaxpr(make(minijax))(W, X))
+    same_values(make, W, X)
+    same_values(lambda lib: lib.jit(make(lib)), W, X)
+
+
+def test_offloaded_residuals_of_a_loop():
+    def make(lib):
+        body = lib.checkpoint(
+            lambda c, _: (name_of(lib)(lib.numpy.sin(c), "b") * c, None),
+            policy=OFFLOADING["names"](lib),
+        )
+        return lib.grad(lambda x: lib.lax.scan(body, x, None, length=3)[0].sum())
+
+    same_text(make, X)
+    same_values(make, X)
+    same_values(lambda lib: lib.jit(make(lib)), X)
+
+
+def test_offloaded_residual_lies_with_the_host():
+    def f(x):
+        return minijax.numpy.sin(name_of(minijax)(minijax.numpy.sin(x), "b")).sum()
+
+    g = minijax.checkpoint(f, policy=OFFLOADING["names"](minijax))
+    _, pullback = minijax.vjp(g, X)
+    kinds = {
+        leaf.sharding.memory_kind
+        for leaf in minijax.tree_util.tree_leaves(pullback)
+        if isinstance(leaf, minijax.Array)
+    }
+    assert "pinned_host" in kinds
+
+
+def test_memory_that_does_not_exist():
+    policy = minijax.checkpoint_policies.offload_dot_with_no_batch_dims(
+        "device", "moon"
     )
-    f = network(minijax, policy)
-    with pytest.raises(ValueError, match="not moved to another memory"):
-        minijax.grad(f)(W, X)
+    with pytest.raises(ValueError, match="'device', 'pinned_host'; got 'moon'"):
+        minijax.grad(network(minijax, policy))(W, X)
 
 
 # ---- refs and custom rules inside ----------------------------------------------------

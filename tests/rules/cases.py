@@ -308,6 +308,13 @@ case(
 )
 case("stop_gradient", "stop_gradient", _lax("stop_gradient"), real(3), constant=(0,))
 case("copy", "copy", lambda jax: jax.numpy.copy, real(3))
+case(
+    "device_put",
+    "device_put",
+    lambda jax: lambda x, y: jax.device_put((x, y), jax.devices()[0]),
+    real(3),
+    real(2),
+)
 case("iota", "iota", lambda jax: lambda x: x + jax.lax.iota(np.float64, 3), real(3))
 
 # Reductions.
