@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # points of errors with the jax that is installed, and a later one has changed them.
 EXPECTED_JAX = "0.10.2"
 OF_ONE_JAX = {
+    "extend/test_programs.py": "test_same_with_other_imports",
     "nn/test_functions.py": (
         "test_axes_and_masks test_options test_same_program "
         "test_softmax_with_its_own_derivative"
@@ -69,6 +70,7 @@ OF_ONE_JAX = {
     "numpy/test_shaping.py": "test_agrees_with_jax",
     "numpy/test_static_arguments.py": "test_traced_numbers_raise_as_in_jax",
     "numpy/test_ufuncs.py": "test_array_and_number test_one_array test_one_number",
+    "oracle/test_derivatives.py": "test_holomorphic",
     "oracle/test_random_programs.py": "test_random_programs",
     "primitives/test_casting.py": "test_derivatives",
     "primitives/test_cumulative.py": "test_texts",
@@ -89,7 +91,8 @@ OF_ONE_JAX = {
     "programs/test_debug_print.py": "test_text",
     "programs/test_random_callbacks.py": "test_texts",
     "programs/test_checkpoint.py": (
-        "test_checkpoint_name test_errors test_policies test_refs_inside "
+        "test_checkpoint_name test_errors test_offloaded_residuals "
+        "test_offloaded_residuals_of_a_loop test_policies test_refs_inside "
         "test_saved_residuals test_texts"
     ),
     "programs/test_control_flow.py": (
@@ -100,7 +103,8 @@ OF_ONE_JAX = {
         "by_itself"
     ),
     "programs/test_custom_rules.py": (
-        "test_custom_gradient test_text_of_the_derivative_of_custom_root"
+        "test_custom_gradient test_optimize_remat test_sequential_vmap "
+        "test_text_of_the_derivative_of_custom_root"
     ),
     "programs/test_refs.py": (
         "test_text test_text_of_batch test_text_of_grad test_text_of_jvp "
@@ -108,6 +112,7 @@ OF_ONE_JAX = {
     ),
     "random/test_keys.py": "test_printed",
     "random/test_samplers.py": "test_bits_and_jaxpr",
+    "random/test_gamma_family.py": "test_jaxprs",
 }
 
 

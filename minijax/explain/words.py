@@ -213,6 +213,7 @@ PHRASES: dict[str, str] = {
     "linear_call": "call, own transpose",
     "remat2": "runs again on the way back",
     "remat_opt": "a rule that may give way",
+    "run_state": "runs a function on refs",
     "custom_jvp_call": "call, own derivative rule",
     "custom_vjp_call": "call, own backward rule",
     "jit": "calls {name}",
