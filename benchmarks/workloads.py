@@ -138,6 +138,37 @@ def measure(jax, jnp) -> dict[str, float]:
         5,
     )
 
+    def rnn(params, xs):
+        inward, around = params
+
+        def step(state, x):
+            state = jnp.tanh(x @ inward + state @ around)
+            return state, state.sum()
+
+        return jax.lax.scan(step, jnp.ones(4), xs)[1].sum()
+
+    recurrent = (jnp.ones((4, 4)) / 4, jnp.ones((4, 4)) / 8)
+    sequence = jnp.ones((10_000, 4))
+    times["trace: scan of 10,000 steps"] = best(trace(rnn, recurrent, sequence), 5)
+    times["trace: grad of a scan of 10,000 steps"] = best(
+        trace(jax.grad(rnn), recurrent, sequence), 5
+    )
+
+    def either(x):
+        return lax.cond(x.sum() > 0, lambda x: jnp.sin(x) * x, lambda x: x - 1, x)
+
+    def until(x):
+        return lax.while_loop(lambda x: x.sum() < 10, lambda x: x * 2 + 1, x)
+
+    times["trace: grad of a cond"] = best(
+        trace(jax.grad(lambda x: either(x).sum()), x), 5
+    )
+    times["trace: while_loop"] = best(trace(until, x), 20)
+    scanned = jax.jit(rnn)
+    looped = lambda: jax.block_until_ready(scanned(recurrent, sequence))  # noqa: E731
+    looped()
+    times["scan of 10,000 steps, compiled"] = best(looped, 5)
+
     def lowering():
         return jax.jit(lambda p, x: jax.grad(mlp)(p, x)).lower(params, batch)
 
