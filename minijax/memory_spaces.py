@@ -43,6 +43,13 @@ def space_of_kind(kind: str) -> MemorySpace:
     return space
 
 
+def space_at(place: Any) -> MemorySpace | None:
+    """The space that a place names: a space itself, or a sharding's memory kind."""
+    if isinstance(place, MemorySpace):
+        return place
+    return _spaces.get(getattr(place, "memory_kind", None) or "")
+
+
 def sharding_in(space: MemorySpace | None, device: Any) -> Any:
     """One device with its memory of this space."""
     if space is not MemorySpace.Host:

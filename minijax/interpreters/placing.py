@@ -14,7 +14,7 @@ from minijax import core, dtypes
 from minijax.array import Array, default_device, first_device, put, wrap_as
 from minijax.backend import platforms
 from minijax.core import Tracer, get_aval, physical_aval
-from minijax.memory_spaces import MemorySpace, sharding_in
+from minijax.memory_spaces import MemorySpace, sharding_in, space_at
 from minijax.primitives.mutable_arrays import Ref
 from minijax.primitives.placement import device_put_p, placed_aval
 
@@ -26,6 +26,8 @@ def device_put(value: Any, device: Any = None) -> Any:
     if isinstance(device, MemorySpace):
         return _put_in_memory(value, device)
     target = _device_of(device)
+    if space_at(device) is MemorySpace.Host:
+        return _put_in_memory(device_put(value, target), MemorySpace.Host)
     if type(value) is Ref:
         raise TypeError(
             "device_put takes arrays, got a ref. Put its content there, and make a ref "
@@ -54,7 +56,12 @@ def _put_in_memory(value: Any, space: MemorySpace) -> Array:
     aval = placed_aval(array.aval, space)
     if aval is array.aval:
         return array
-    sharding = sharding_in(space, device)
+    return _copied(array, aval, device)
+
+
+def _copied(array: Array, aval: Any, device: Any) -> Array:
+    """A copy in that memory of the device which the type `aval` says."""
+    sharding = sharding_in(aval.memory_space, device)
     return wrap_as(platforms.copy_to_sharding(array._buffer, sharding), aval, sharding)
 
 
@@ -65,14 +72,10 @@ def in_other_memory(aval: Any) -> bool:
 
 def move_to_memories(arrays: list[Array], device: Any) -> list[Array]:
     """Results of a program, which are on its device, in the memories of their types."""
-    moved = []
-    for array in arrays:
-        if in_other_memory(array.aval):
-            sharding = sharding_in(array.aval.memory_space, device)
-            buffer = platforms.copy_to_sharding(array._buffer, sharding)
-            array = wrap_as(buffer, array.aval, sharding)
-        moved.append(array)
-    return moved
+    return [
+        _copied(array, array.aval, device) if in_other_memory(array.aval) else array
+        for array in arrays
+    ]
 
 
 def _put_all(*values: Any, devices: Any, srcs: Any, copy_semantics: Any) -> list[Any]:

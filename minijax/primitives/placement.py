@@ -15,7 +15,7 @@ from typing import Any
 from minijax.backend import hlo
 from minijax.backend.platforms import ArrayCopySemantics
 from minijax.core import Primitive, register
-from minijax.memory_spaces import MemorySpace
+from minijax.memory_spaces import MemorySpace, space_at
 from minijax.rules import Zero, instantiate, zero_tangent_of
 
 device_put_p = register(Primitive("device_put", multiple_results=True))
@@ -24,9 +24,8 @@ device_put_p.meaning = lambda *xs, **_: list(xs)
 
 def placed_aval(aval: Any, device: Any) -> Any:
     """The type of an array of type `aval` once it is at `device`."""
-    if isinstance(device, MemorySpace):
-        return aval.update(memory_space=device.of_type)
-    return aval
+    space = space_at(device)
+    return aval if space is None else aval.update(memory_space=space.of_type)
 
 
 @device_put_p.def_abstract_eval
@@ -81,7 +80,8 @@ def _moving_lowering(ctx: Any, *xs: Any, devices: Any, **params: Any) -> list:
     kinds = {MemorySpace.Host: "pinned_host", MemorySpace.Device: "device"}
     moved = []
     for index, (x, device) in enumerate(zip(xs, devices)):
-        if isinstance(device, MemorySpace) and device in kinds:
+        space = space_at(device)
+        if space in kinds:
             call = hlo.stablehlo.CustomCallOp(
                 [ctx.result_type(index)],
                 [x],
@@ -89,7 +89,7 @@ def _moving_lowering(ctx: Any, *xs: Any, devices: Any, **params: Any) -> list:
                 has_side_effect=True,
                 api_version=hlo.int_attribute(1, 32),
             )
-            where = {"_xla_buffer_placement": hlo.string(kinds[device])}
+            where = {"_xla_buffer_placement": hlo.string(kinds[space])}
             call.attributes["mhlo.frontend_attributes"] = hlo.ir.DictAttr.get(where)
             x = call.result
         moved.append(x)

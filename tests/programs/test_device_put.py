@@ -82,6 +82,20 @@ def test_arrays_with_the_host():
             assert str(lib.typeof(z)) == "float32[3]"
 
 
+def test_a_sharding_may_name_the_memory():
+    def make(lib):
+        place = lib.sharding.SingleDeviceSharding(
+            lib.devices()[0], memory_kind="pinned_host"
+        )
+        return lambda x: lib.device_put(x, place)
+
+    for lib in LIBRARIES:
+        for f in (make(lib), lib.jit(make(lib))):
+            assert f(X).sharding.memory_kind == "pinned_host"
+            assert str(lib.typeof(f(X))) == "float32<host>[3]"
+    same_text(make, X)
+
+
 def test_programs_take_arrays_of_the_host():
     y = minijax.device_put(X, minijax.memory.Space.Host)
     back = minijax.memory.Space.Device
