@@ -25,11 +25,12 @@ import numpy as np
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax import events, nn
-from minijax.explain import causes
-from minijax.explain.jaxpr import record_jaxpr
-from minijax.explain.keys import record_keys
-from minijax.explain.trace import record_trace
+from minijax import nn
+from minijax.support import events
+from minijax_lab.explain import causes
+from minijax_lab.explain.jaxpr import record_jaxpr
+from minijax_lab.explain.keys import record_keys
+from minijax_lab.explain.trace import record_trace
 
 HERE = Path(__file__).parent
 X = np.ones(4, np.float32)

@@ -199,7 +199,7 @@ TRANSFORMATIONS = [
 
 def outcome(lines: str) -> str:
     """What a line gives: its value, or the name of its exception."""
-    from minijax.tree_util import register_dataclass
+    from minijax.support.tree_util import register_dataclass
 
     @dataclass
     class Layer:

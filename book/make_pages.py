@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import minijax_widgets as see
-from minijax.explain.cards import families
+from minijax_lab.explain.cards import families
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent

@@ -2,7 +2,7 @@
 
 import sys
 
-from minijax.command import main
+from minijax_lab.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,15 +7,19 @@ rule. `custom_gradients.py` has what is built from them.
 In JAX: `jax.custom_derivatives`.
 """
 
-from minijax.custom_backward import CustomVJPPrimal, custom_vjp, custom_vjp_call_p
-from minijax.custom_forward import custom_jvp, custom_jvp_call_p
-from minijax.custom_gradients import (
+from minijax.language.rules import SymbolicZero
+from minijax.programs.custom.custom_backward import (
+    CustomVJPPrimal,
+    custom_vjp,
+    custom_vjp_call_p,
+)
+from minijax.programs.custom.custom_forward import custom_jvp, custom_jvp_call_p
+from minijax.programs.custom.custom_gradients import (
     closure_convert,
     custom_gradient,
     linear_call,
     zero_from_primal,
 )
-from minijax.rules import SymbolicZero
 
 __all__ = [
     "CustomVJPPrimal",

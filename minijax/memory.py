@@ -3,6 +3,6 @@
 In JAX: `jax/memory.py`.
 """
 
-from minijax.memory_spaces import MemorySpace as Space
+from minijax.support.memory_spaces import MemorySpace as Space
 
 __all__ = ["Space"]

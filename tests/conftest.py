@@ -21,7 +21,7 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 @pytest.fixture(autouse=True)
 def whole_tracebacks():
     """Failures show minijax's own frames, which users do not see by default."""
-    config = sys.modules.get("minijax.config")
+    config = sys.modules.get("minijax.support.config")
     with config.traceback_filtering("off") if config else contextlib.nullcontext():
         yield
 

@@ -13,8 +13,8 @@ import numpy as np
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import grad, jit, make_jaxpr, random, vmap
-from minijax.explain import causes
-from minijax.explain.cards import CardRecording, Check, PrimitivesRecording
+from minijax_lab.explain import causes
+from minijax_lab.explain.cards import CardRecording, Check, PrimitivesRecording
 from minijax_widgets.card_view import CardView, PrimitivesView
 from minijax_widgets.view import View
 
@@ -88,7 +88,18 @@ def a_function_whose_name_goes_on_for_longer_than_anybody_would_read(
     the_first_argument_which_also_has_a_long_name,
 ):
     """One wide line."""
-    return jnp.sum(jnp.reshape(jnp.transpose(jnp.reshape(the_first_argument_which_also_has_a_long_name, (2, 1, 2, 1)), (3, 1, 2, 0)), (2, 2)), axis=(0, 1))  # noqa: E501
+    return jnp.sum(
+        jnp.reshape(
+            jnp.transpose(
+                jnp.reshape(
+                    the_first_argument_which_also_has_a_long_name, (2, 1, 2, 1)
+                ),
+                (3, 1, 2, 0),
+            ),
+            (2, 2),
+        ),
+        axis=(0, 1),
+    )  # noqa: E501
 
 
 def hostile() -> Callable[..., Any]:
@@ -226,7 +237,7 @@ def small_card() -> View:
             meaning="sine of each entry",
             family="elementwise",
             block=['sin_p = unary("sin", np.sin)', "", "sin_p.def_jvp(sin_jvp)"],
-            path="minijax/primitives/elementwise.py",
+            path="minijax/primitives/elementwise/arithmetic.py",
             rules=rules,
             example="{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }",
             checks=checks,

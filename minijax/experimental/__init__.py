@@ -1,3 +1,3 @@
 """What JAX keeps under `jax.experimental`; each module is imported by its name."""
 
-from minijax.callback import io_callback as io_callback
+from minijax.programs.callbacks.callback import io_callback as io_callback

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.array import default_device
 from minijax.backend import platforms
 from minijax.backend.platforms import backends as backends
 from minijax.backend.platforms import get_backend as get_backend
+from minijax.language.array import default_device
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:

@@ -3,4 +3,4 @@
 In JAX: `jax.extend.lowering`.
 """
 
-from minijax.interpreters.mlir import LoweringRuleContext as LoweringRuleContext
+from minijax.compile.mlir import LoweringRuleContext as LoweringRuleContext

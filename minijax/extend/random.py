@@ -11,16 +11,20 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import numpy as jnp
-from minijax.core import get_aval
+from minijax.language.core import get_aval
 from minijax.lax import expand_dims, reshape
-from minijax.primitives.random_bits import PRNGImpl
-from minijax.primitives.random_bits import random_seed as random_seed
-from minijax.primitives.random_bits import rbg_prng_impl as rbg_prng_impl
-from minijax.primitives.random_bits import threefry_prng_impl as threefry_prng_impl
-from minijax.primitives.random_bits import unsafe_rbg_prng_impl as unsafe_rbg_prng_impl
-from minijax.primitives.threefry import threefry2x32_p as threefry2x32_p
+from minijax.primitives.random.random_bits import PRNGImpl
+from minijax.primitives.random.random_bits import random_seed as random_seed
+from minijax.primitives.random.random_bits import rbg_prng_impl as rbg_prng_impl
+from minijax.primitives.random.random_bits import (
+    threefry_prng_impl as threefry_prng_impl,
+)
+from minijax.primitives.random.random_bits import (
+    unsafe_rbg_prng_impl as unsafe_rbg_prng_impl,
+)
+from minijax.primitives.random.threefry import threefry2x32_p as threefry2x32_p
 from minijax.random.keys import PRNGSpec
-from minijax.vectorization import vmap
+from minijax.transforms.vectorization import vmap
 
 Shape = tuple[int, ...]
 

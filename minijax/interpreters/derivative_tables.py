@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import rules
-from minijax.core import Primitive
 from minijax.interpreters.rule_tables import RuleTable
-from minijax.rules import Accumulator, Zero, is_linear
+from minijax.language import rules
+from minijax.language.core import Primitive
+from minijax.language.rules import Accumulator, Zero, is_linear
 
 __all__ = [
     "add_jaxvals",

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
 from minijax.backend import hlo, platforms
-from minijax.core import Primitive, get_aval
+from minijax.language import core
+from minijax.language.core import Primitive, get_aval
 
 __all__ = [
     "aval_to_ir_type",

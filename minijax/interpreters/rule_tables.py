@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
-from minijax.core import Primitive, all_primitives
+from minijax.language.core import Primitive, all_primitives
 
 __all__ = ["dce_rules", "partial_eval_jaxpr_custom_rules"]
 

@@ -1,13 +1,14 @@
 """Reading and writing at a computed index: the functions of `lax` that JAX jits.
 
 Printed programs show them as `jit[...]` equations. That needs `jit`, so it is added
-here; the functions stand beside their primitives, in `primitives/dynamic_slicing.py`.
+here; the functions stand beside their primitives, in
+`primitives/index/dynamic_slicing.py`.
 
 In JAX: `lax/slicing.py`.
 """
 
-from minijax.api import jit
-from minijax.primitives import dynamic_slicing
+from minijax.primitives.index import dynamic_slicing
+from minijax.transforms.api import jit
 
 dynamic_index_in_dim = jit(
     dynamic_slicing.dynamic_index_in_dim,

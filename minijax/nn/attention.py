@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.nn.functions import softmax
 from minijax.scipy.special import logsumexp
+from minijax.support import dtypes
 from minijax.typing import ArrayLike
 
 # Masked scores are this share of the largest float32, and not minus infinity: a row

@@ -16,12 +16,10 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
-from minijax.config import state
 from minijax.custom_derivatives import custom_jvp
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis, static_index
 from minijax.numpy.promotion import (
     check_arraylike,
@@ -29,6 +27,9 @@ from minijax.numpy.promotion import (
     promote_args_inexact,
 )
 from minijax.scipy.special import logsumexp
+from minijax.support import dtypes
+from minijax.support.config import state
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 Axis = int | tuple[int, ...] | None

@@ -21,9 +21,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from minijax import core, dtypes, random
 from minijax import numpy as jnp
-from minijax.array import Array
+from minijax import random
+from minijax.language import core
+from minijax.language.array import Array
+from minijax.support import dtypes
 from minijax.typing import ArrayLike, DTypeLike
 
 Axes = int | Sequence[int]

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors
+from minijax.language import core
+from minijax.support import dtypes, errors
 
 INT32_MAX = np.iinfo(np.int32).max
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, dtypes, lax
-from minijax.array import Array
-from minijax.core import Tracer
+from minijax import lax
+from minijax.language.array import Array
+from minijax.language.core import Tracer
 from minijax.numpy import (
     contractions,
     counting,
@@ -38,6 +38,8 @@ from minijax.numpy import (
 from minijax.numpy.arguments import index_tuple
 from minijax.numpy.index_update import IndexUpdateHelper
 from minijax.numpy.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
+from minijax.support import dtypes
+from minijax.transforms import api
 
 # --------------------------------------------------------------------------
 # Methods whose signature differs from the function's

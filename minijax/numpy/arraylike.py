@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax.array import Array
-from minijax.core import Tracer
-from minijax.primitives.casting import convert_element_type_to
+from minijax.language.array import Array
+from minijax.language.core import Tracer
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.support import dtypes
 
 _traced_or_array = (Tracer, Array)
 _array_types = (Tracer, Array, np.ndarray)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.creation import arange
 from minijax.numpy.promotion import ensure_arraylike
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 @jit(static_argnames=("axis", "bitorder"))

@@ -15,12 +15,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.api import jit
-from minijax.array import Array
-from minijax.config import state
-from minijax.core import Tracer, eval_trace
-from minijax.interpreters.partial_eval import DynamicJaxprTrace
-from minijax.traceback_filtering import boundaries, simplify
+from minijax.language.array import Array
+from minijax.language.core import Tracer, eval_trace
+from minijax.support.config import state
+from minijax.support.traceback_filtering import boundaries, simplify
+from minijax.transforms.api import jit
+from minijax.transforms.partial_eval import DynamicJaxprTrace
 
 
 def _enter_in_order(trace: DynamicJaxprTrace, args: Sequence[Any]) -> None:

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language import core
+from minijax.language.array import Array
 from minijax.numpy.arguments import shape_tuple
 from minijax.numpy.arraylike import as_array, ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import constant_like, promote_dtypes
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language import core
+from minijax.language.array import Array
 from minijax.numpy import creation, diagonals, reductions, ufuncs, ufuncs_more
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
@@ -24,7 +24,9 @@ from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from minijax.numpy.vectorizing import vectorize
-from minijax.primitives.casting import convert_element_type_to
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def product_dtype(

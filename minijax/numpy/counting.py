@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import (
     creation,
     diagonals,
@@ -35,6 +35,7 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.numpy.shaping import atleast_1d, ix_, ravel, reshape, transpose
+from minijax.support import dtypes
 
 # --------------------------------------------------------------------------
 # Where

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, dtypes, lax
-from minijax.array import Array
-from minijax.core import Tracer
-from minijax.interpreters import placing
+from minijax import lax
+from minijax.compile import placing
+from minijax.language.array import Array
+from minijax.language.core import Tracer
 from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import (
@@ -24,8 +24,10 @@ from minijax.numpy.promotion import (
     unwrap_jax_array,
     user_dtype,
 )
-from minijax.primitives.casting import convert_element_type_to
-from minijax.primitives.ordering import array_copy
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.ordering import array_copy
+from minijax.support import dtypes
+from minijax.transforms import api
 
 _traced_or_array = (Tracer, Array)
 _python_scalars = (bool, int, float, complex)

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
@@ -25,6 +24,9 @@ from minijax.numpy.promotion import (
     ensure_arraylike_tuple,
 )
 from minijax.numpy.ufuncs import add, power
+from minijax.support import dtypes
+from minijax.transforms import api
+from minijax.transforms.api import jit
 
 
 def _size(value: Any, name: str) -> int:

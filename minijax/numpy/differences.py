@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import creation, reductions, running, ufuncs
 from minijax.numpy.arguments import canonicalize_axis, index_tuple, static_index
 from minijax.numpy.arraylike import ensure_arraylike
@@ -23,6 +22,8 @@ from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from minijax.numpy.shaping import moveaxis, ravel, reshape
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 @jit(static_argnames=("n", "axis"))

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arraylike import ensure_arraylike_tuple, unwrap_jax_array
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.contraction_paths import find_path
 from minijax.numpy.contractions import product_dtype
 from minijax.numpy.reducing import refuse_out
-from minijax.primitives.casting import convert_element_type_to
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.support import dtypes
 
 
 class Contraction(NamedTuple):

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.array import Array
-from minijax.config import numpy_dtype_promotion
+from minijax.language.array import Array
 from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.creation import arange, array
 from minijax.numpy.diagonals import meshgrid
 from minijax.numpy.joining import concatenate, stack
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.sequences import linspace
+from minijax.support.config import numpy_dtype_promotion
 
 
 def _numbers_of_slice(index: slice, name: str) -> Array:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.array import Array
-from minijax.interpreters import placing
+from minijax.compile import placing
+from minijax.language.array import Array
 from minijax.numpy import indexing, ufuncs
 
 

@@ -24,14 +24,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import creation
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
 from minijax.numpy.index_items import Item, Kind, expand_ellipsis, expand_masks, parse
 from minijax.numpy.promotion import constant_like, promote_dtypes
-from minijax.primitives.casting import convert_element_type_to
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.support import dtypes
 
 _STATIC_MODES = (lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_arraylike, unwrap_jax_array
+from minijax.support import dtypes
 
 
 def ndim(a: Any) -> int:

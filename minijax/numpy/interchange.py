@@ -8,10 +8,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax.array import Array
-from minijax.interpreters import placing
+from minijax.compile import placing
+from minijax.language.array import Array
 from minijax.numpy.creation import asarray
+from minijax.support import dtypes
 
 # Device types of the DLPack standard whose memory NumPy can read.
 _HOST = (1, 3)

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit, vmap
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import (
     counting,
     creation,
@@ -54,6 +53,8 @@ from minijax.numpy.shaping import (
     roll,
     transpose,
 )
+from minijax.support import dtypes
+from minijax.transforms.api import jit, vmap
 
 # --------------------------------------------------------------------------
 # Together

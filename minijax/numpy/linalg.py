@@ -12,9 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.numpy import (
     contractions,
     diagonals,
@@ -28,6 +26,8 @@ from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import promote_dtypes_inexact
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Norms

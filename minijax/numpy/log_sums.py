@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
 from minijax.custom_derivatives import custom_jvp
+from minijax.language.array import Array
 from minijax.numpy.promotion import (
     constant_like,
     dtype_of,
@@ -23,6 +22,8 @@ from minijax.numpy.promotion import (
 from minijax.numpy.reducing import reduced_axes
 from minijax.numpy.reductions import max, sum
 from minijax.numpy.ufuncs import binary_ufunc
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def _is_complex(x: Any) -> bool:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
@@ -26,6 +25,8 @@ from minijax.numpy.reducing import (
     upcast_small_float,
 )
 from minijax.numpy.reductions import sum
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:

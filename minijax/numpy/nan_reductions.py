@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.moments import mean as plain_mean
 from minijax.numpy.moments import squared_magnitude, variance_dtypes
@@ -30,6 +29,8 @@ from minijax.numpy.reductions import (
     sum,
 )
 from minijax.numpy.running import cumulative
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def _is_nan(a: Array) -> Array:

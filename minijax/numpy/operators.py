@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.array import Array, from_numpy, item_assignment_error
-from minijax.core import AbstractRef, Tracer
+from minijax import lax
+from minijax.language.array import Array, from_numpy, item_assignment_error
+from minijax.language.core import AbstractRef, Tracer
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats
 from minijax.numpy.promotion import (
     FLOAT_TYPES,
@@ -25,8 +25,9 @@ from minijax.numpy.promotion import (
     ensure_arraylike,
     number_beside,
 )
-from minijax.primitives import references
-from minijax.traceback_filtering import boundaries, simplify
+from minijax.primitives.refs import references
+from minijax.support import dtypes
+from minijax.support.traceback_filtering import boundaries, simplify
 
 # The dtypes for which the short way is open.
 _number_types = INEXACT_TYPES | INTEGER_TYPES

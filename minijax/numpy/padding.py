@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit, vmap
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import (
     creation,
     moments,
@@ -27,8 +26,10 @@ from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.joining import repeat
 from minijax.numpy.shaping import flip, squeeze
-from minijax.primitives.casting import convert_element_type_to
-from minijax.tree_util import tree_map
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.support import dtypes
+from minijax.support.tree_util import tree_map
+from minijax.transforms.api import jit, vmap
 
 Pairs = tuple[tuple[Any, Any], ...]
 

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.config import state
-from minijax.core import ShapedArray
+from minijax import lax
+from minijax.language.core import ShapedArray
 from minijax.numpy.arraylike import (
     as_array,
     check_arraylike,
@@ -29,7 +28,9 @@ from minijax.numpy.arraylike import (
     ensure_arraylike_tuple,
     unwrap_jax_array,
 )
-from minijax.primitives.casting import convert_element_type_to
+from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.support import dtypes
+from minijax.support.config import state
 
 # Re-exported, so that a file needs one import for everything about its arguments.
 __all__ = [

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
-from minijax.interpreters import placing
+from minijax import lax
+from minijax.compile import placing
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import (
@@ -20,6 +19,8 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
 )
 from minijax.numpy.reductions import any, sum
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 

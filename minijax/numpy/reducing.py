@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.array import Array
-from minijax.config import state
-from minijax.core import eval_trace
+from minijax import lax
+from minijax.language.array import Array
+from minijax.language.core import eval_trace
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_numeric
+from minijax.support import dtypes
+from minijax.support.config import state
 
 _bool = np.dtype(bool)
 Axis = int | str | Sequence[int | str] | None

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import constant_like, dtype_of, ensure_arraylike
@@ -36,6 +35,8 @@ from minijax.numpy.reducing import (
     to_bool,
     to_number,
 )
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Sums and products

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import constant_like, ensure_arraylike
 from minijax.numpy.reducing import promote_small_integer, refuse_out
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 _bool = np.dtype(bool)
 

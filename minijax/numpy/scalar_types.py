@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.numpy.creation import asarray
+from minijax.support import dtypes
 
 
 class _ScalarType(type):

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import (
     counting,
     creation,
@@ -34,6 +33,8 @@ from minijax.numpy.broadcasting import _where, broadcast_arrays
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Element by element

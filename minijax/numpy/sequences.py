@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
-from minijax.interpreters import placing
+from minijax import lax
+from minijax.compile import placing
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.creation import arange, canonicalize_shape, constant
 from minijax.numpy.promotion import ensure_arraylike
 from minijax.numpy.ufuncs import power, sign
 from minijax.numpy.ufuncs_more import log10
+from minijax.support import dtypes
+from minijax.transforms import api
+from minijax.transforms.api import jit
 
 
 def _static_numbers(name: str, num: Any, axis: Any) -> tuple[int, int]:

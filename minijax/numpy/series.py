@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import (
     contractions,
     creation,
@@ -32,6 +31,8 @@ from minijax.numpy.promotion import (
     promote_dtypes_inexact,
 )
 from minijax.numpy.shaping import atleast_2d, flip, reshape, squeeze, transpose
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Interpolation and polynomials

@@ -9,9 +9,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import creation, reductions
 from minijax.numpy.arguments import concrete_or_error, index_dtype, static_index
 from minijax.numpy.arraylike import ensure_arraylike
@@ -22,6 +21,8 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import ravel, reshape
 from minijax.numpy.sorting import searchsorted, sort
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Membership

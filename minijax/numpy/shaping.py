@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.api import jit
-from minijax.array import Array
-from minijax.core import Tracer
+from minijax.language.array import Array
+from minijax.language.core import Tracer
 from minijax.numpy import creation, ufuncs
 from minijax.numpy.arguments import (
     canonicalize_axis,
@@ -32,6 +31,7 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import broadcast_to
+from minijax.transforms.api import jit
 
 
 def along_axis(array: Array, axis: int | None) -> tuple[Array, int]:

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit, vmap
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import creation, indexing, reductions, selection
 from minijax.numpy.arguments import (
     canonicalize_axis,
@@ -24,6 +23,8 @@ from minijax.numpy.arguments import (
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.promotion import constant_like, promote_dtypes, user_dtype
 from minijax.numpy.shaping import along_axis, ravel, swapaxes
+from minijax.support import dtypes
+from minijax.transforms.api import jit, vmap
 
 # --------------------------------------------------------------------------
 # Sorting

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import (
     counting,
     diagonals,
@@ -29,6 +28,8 @@ from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import constant_like
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import along_axis, ravel, reshape
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def take(

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax import api, dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import as_array, check_arraylike
+from minijax.support import dtypes
+from minijax.transforms import api
+from minijax.transforms.api import jit
 
 
 class ufunc:

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy import reductions, running
 from minijax.numpy.arguments import is_concrete
 from minijax.numpy.boundaries import inline_jit
@@ -35,6 +34,8 @@ from minijax.numpy.promotion import (
     unwrap_jax_array,
 )
 from minijax.numpy.ufunc_api import ufunc
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 _bool = np.dtype(bool)
 

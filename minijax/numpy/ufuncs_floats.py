@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
 from minijax.custom_derivatives import custom_jvp
+from minijax.language.array import Array
 from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _broadcast_arrays, _where
@@ -34,6 +33,8 @@ from minijax.numpy.ufuncs import (
     logical_or,
     multiply,
 )
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 _INTEGER_OF_BITS = {16: np.int16, 32: np.int32, 64: np.int64}
 

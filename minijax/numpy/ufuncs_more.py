@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.api import jit
-from minijax.array import Array
+from minijax import lax
 from minijax.custom_derivatives import custom_jvp
+from minijax.language.array import Array
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import (
@@ -32,6 +31,8 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.ufuncs import maximum, minimum
 from minijax.numpy.ufuncs_floats import isposinf
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 
 
 def _is_complex(x: Any) -> bool:

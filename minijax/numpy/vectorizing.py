@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.api import vmap
-from minijax.config import state
 from minijax.numpy import creation
 from minijax.numpy.shaping import expand_dims, squeeze
+from minijax.support.config import state
+from minijax.transforms.api import vmap
 
 CoreDims = tuple[str, ...]
 

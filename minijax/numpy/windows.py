@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax.array import Array
+from minijax import lax
+from minijax.language.array import Array
 from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.ufuncs import abs
 from minijax.numpy.ufuncs_more import cos, i0, sqrt
+from minijax.support import dtypes
 
 
 def _positions(M: Any, name: str) -> tuple[int, Array | None]:

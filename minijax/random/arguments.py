@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
-from minijax.array import Array
+from minijax import lax
+from minijax.language import core
+from minijax.language.array import Array
+from minijax.support import dtypes
 from minijax.typing import ArrayLike, DTypeLike
 
 # What a user may write, and what it is made into: a part of cache keys.

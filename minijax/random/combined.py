@@ -12,8 +12,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.random.arguments import (
     Shape,
     StaticShape,
@@ -28,6 +27,7 @@ from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import bernoulli, normal, uniform
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

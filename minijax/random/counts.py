@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
-from minijax.primitives.random_bits import threefry_prng_impl
+from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import (
     Shape,
     StaticShape,
@@ -33,6 +32,8 @@ from minijax.random.arguments import (
 from minijax.random.keys import check_key, split, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import uniform
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

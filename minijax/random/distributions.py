@@ -14,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
-from minijax.config import state
+from minijax.language.array import Array
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
-from minijax.primitives.random_bits import random_bits
+from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import (
     Shape,
     StaticShape,
@@ -33,6 +31,9 @@ from minijax.random.frames import sampler
 from minijax.random.keys import check_key
 from minijax.random.placement import placed
 from minijax.random.samplers import _uniform, uniform
+from minijax.support import dtypes
+from minijax.support.config import state
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.random.arguments import (
     Shape,
     broadcast_shape,
@@ -27,6 +26,7 @@ from minijax.random.arguments import (
 )
 from minijax.random.keys import check_key
 from minijax.random.placement import placed
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

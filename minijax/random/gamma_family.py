@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language import core
+from minijax.language.array import Array
 from minijax.random.arguments import (
     Shape,
     StaticShape,
@@ -32,6 +32,7 @@ from minijax.random.gamma_sampling import random_gamma_p
 from minijax.random.keys import check_key, split, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import normal
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

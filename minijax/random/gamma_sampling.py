@@ -20,18 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.array import Array
 from minijax.backend.platforms import default_backend
-from minijax.core import Primitive, ShapedArray, get_aval, register
-from minijax.primitives.random_bits import threefry_prng_impl
+from minijax.language.array import Array
+from minijax.language.core import Primitive, ShapedArray, get_aval, register
+from minijax.language.rules import def_jvp_with_output, front_batch
+from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import scalar_like
 from minijax.random.distributions import exponential
 from minijax.random.keys import split_typed
 from minijax.random.samplers import normal, uniform
-from minijax.rules import def_jvp_with_output, front_batch
-from minijax.vectorization import vmap
+from minijax.support import dtypes
+from minijax.transforms.vectorization import vmap
 
 
 def _draw_one(key: Array, alpha: Array, *, log_space: bool) -> Array:

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
 from minijax import numpy as jnp
-from minijax.array import Array
-from minijax.config import state
-from minijax.primitives import random_bits as generators
-from minijax.primitives.random_bits import PRNGImpl
+from minijax.language.array import Array
+from minijax.primitives.random import random_bits as generators
+from minijax.primitives.random.random_bits import PRNGImpl
+from minijax.support import dtypes
+from minijax.support.config import state
 from minijax.typing import ArrayLike
 
 LEGACY_KEY_MESSAGE = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.array import Array
-from minijax.interpreters import placing
+from minijax.compile import placing
+from minijax.language.array import Array
 
 
 def placed(name: str, drawn: Array, out_sharding: Any) -> Array:

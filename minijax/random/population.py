@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language import core
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
-from minijax.primitives.random_bits import random_bits
+from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import Shape, StaticShape, canonical_shape, check_shape
 from minijax.random.distributions import gumbel
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import randint, uniform
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
 UINT32_MAX = 2**32 - 1

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax import numpy as jnp
-from minijax.api import jit
-from minijax.array import Array
+from minijax.language.array import Array
 from minijax.numpy.promotion import check_arraylike
-from minijax.primitives.random_bits import UINT_DTYPES
-from minijax.primitives.random_bits import random_bits as _random_bits
+from minijax.primitives.random.random_bits import UINT_DTYPES
+from minijax.primitives.random.random_bits import random_bits as _random_bits
 from minijax.random.arguments import (
     Shape,
     StaticShape,
@@ -31,6 +30,8 @@ from minijax.random.arguments import (
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
+from minijax.support import dtypes
+from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import constant_like, promote_args_inexact
 from minijax.typing import ArrayLike

@@ -3,7 +3,7 @@
 import minijax
 import minijax.numpy as jnp
 from minijax import jit, random, value_and_grad, vmap
-from minijax.lab import digits
+from minijax_lab import digits
 
 
 def scores(params, image):
@@ -72,13 +72,13 @@ HINTS = {
     "00.1": (
         "the printed x had a type and no value: what may change without a new type?",
         "count the different shapes.",
-        "minijax/pjit.py, where the key of a traced program is made.",
+        "minijax/compile/pjit.py, where the key of a traced program is made.",
     ),
     "00.2": (
         "copy scores, and change the one line with tanh.",
         "look at see.jaxpr(my_scores, params, data.test_images[0]): which line is "
         "new?",
-        "minijax/primitives/elementwise.py, the block of `max`.",
+        "minijax/primitives/elementwise/arithmetic.py, the block of `max`.",
     ),
     "00.3": (
         "more steps, a larger rate, or a wider hidden layer; change one at a time.",
@@ -90,7 +90,7 @@ HINTS = {
         "a function of one float that returns one float, such as lambda x: "
         "jnp.sin(x) * x + x ** 2.",
         "use jnp's functions; float(x) or math.sin(x) ask a tracer for a number.",
-        "minijax/api.py, `grad`.",
+        "minijax/transforms/api.py, `grad`.",
     ),
 }
 

@@ -79,7 +79,7 @@ HINTS = {
         "a Python number is weak; True is a bool, the smallest type of all.",
         "an integer that meets a float takes the float's dtype; a sum of small "
         "integers is done in 32 bits.",
-        "minijax/dtypes.py, the promotion lattice.",
+        "minijax/support/dtypes.py, the promotion lattice.",
     ),
     "01.2": (
         "a call only orders the work; what waits for it?",

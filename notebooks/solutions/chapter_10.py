@@ -111,7 +111,7 @@ HINTS = {
         "read the error: each shows what the carry was and what it became.",
         "total: begin with a float. fibonacci: brackets of one kind. orbit: let the "
         "step return what is to be collected as the second of its pair.",
-        "minijax/control_flow/scans.py, the docstring of `scan`.",
+        "minijax/programs/control_flow/scans.py, the docstring of `scan`.",
     ),
     "10.3": (
         "a scan makes a number of rounds that is known; what does a round do when the "

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 
-from minijax import sharding
 from minijax.backend import platforms
-from minijax.sharding import (
+from minijax.support.devices import shardings as sharding
+from minijax.support.devices.shardings import (
     AbstractMesh,
     AxisType,
     DuplicateSpecError,

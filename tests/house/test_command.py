@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minijax import command
+from minijax_lab import command
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,7 +71,7 @@ def git(folder: Path, *words: str) -> None:
 def test_refresh_shows_a_difference_and_refuses_what_nothing_explains(
     tmp_path, capsys, monkeypatch
 ):
-    refreshing = pytest.importorskip("minijax.lab.refresh")
+    refreshing = pytest.importorskip("minijax_lab.refresh")
     monkeypatch.setattr(refreshing, "code_changed", lambda: False)
     path = tmp_path / "02_example.ipynb"
     write_notebook(path, "print(1 + 1)", "3\n")
@@ -104,15 +104,15 @@ def test_the_wheel_brings_the_views_and_the_course(tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "installed")
-    for wanted in ("minijax/command.py", "minijax_widgets/__init__.py"):
+    for wanted in ("minijax_lab/command.py", "minijax_widgets/__init__.py"):
         assert wanted in names
     for path in (ROOT / "notebooks").glob("*.ipynb"):
-        assert f"minijax/notebooks/{path.name}" in names
+        assert f"minijax_lab/notebooks/{path.name}" in names
     assert not [name for name in names if "__pycache__" in name]
     # Run from the unpacked wheel alone, in another folder.
     program = (
         f"import sys; sys.path.insert(0, {str(tmp_path / 'installed')!r});"
-        "from minijax.command import main; main(['lab', 'copy', '--prepare'])"
+        "from minijax_lab.command import main; main(['lab', 'copy', '--prepare'])"
     )
     answer = subprocess.run(
         [sys.executable, "-P", "-c", program],

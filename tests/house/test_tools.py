@@ -42,12 +42,14 @@ def test_the_floors_are_held(tmp_path):
     """A room that reaches up makes the contract fail: the linter does its work."""
     if importlib.util.find_spec("importlinter") is None:
         pytest.skip("importlinter is not installed here; `make env` installs it")
-    for name in ("minijax", "minijax/backend", "minijax_widgets"):
+    rooms = ["minijax", "minijax/backend", "minijax/language", "minijax/support"]
+    for name in (*rooms, "minijax_lab", "minijax_widgets"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("")
-    (tmp_path / "minijax" / "core.py").write_text("import jaxlib\n")
-    (tmp_path / "minijax" / "config.py").write_text("from minijax import core\n")
-    (tmp_path / "minijax" / "cellar.py").write_text("import minijax_widgets\n")
+    (tmp_path / "minijax/language/core.py").write_text("import jaxlib\n")
+    upward = "from minijax.language import core\n"
+    (tmp_path / "minijax/support/config.py").write_text(upward)
+    (tmp_path / "minijax/cellar.py").write_text("import minijax_widgets\n")
     settings = (ROOT / "pyproject.toml").read_text()
     (tmp_path / "pyproject.toml").write_text(settings)
     program = "from importlinter.cli import lint_imports_command as c; c()"

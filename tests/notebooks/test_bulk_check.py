@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from minijax import command
-from minijax.lab import bulk_check, grading, one_notebook
+from minijax_lab import bulk_check, command, grading, one_notebook
 
-START = "from minijax.lab import check\nimport minijax.numpy as jnp"
+START = "from minijax_lab import check\nimport minijax.numpy as jnp"
 RIGHT_TYPES = 'check("01.1", ["float16", "float32", "float16", "float32", "int8", %s])'
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minijax.lab import check, grading, hint, predict, solution, solutions
+from minijax_lab import check, grading, hint, predict, solution, solutions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CHAPTERS = ("00", "01", "02", "03", "04", "05", "10")

@@ -32,8 +32,6 @@ H = np.array([[1.5, 2.0], [0.25, -1.0]], np.float16)
 E = np.zeros((0, 3), np.float32)
 
 
-
-
 # Other versions of jax print some programs otherwise; minijax prints as this one.
 PRINTED_BY = "0.10.2"
 

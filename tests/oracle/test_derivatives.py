@@ -206,19 +206,23 @@ FUNCTIONS = {
     "product": lambda jax, jnp: lambda x: jnp.sin(x) * x**3,
     "quotient": lambda jax, jnp: lambda x: jnp.exp(jnp.tanh(x)) / x,
     "nested jit": lambda jax, jnp: lambda x: jnp.log(x) * jax.jit(jnp.cos)(x),
-    "matrix": lambda jax, jnp: lambda x: jnp.sum(
-        jnp.array([[1.0, 2.0], [3.0, 4.0]]) @ (x * jnp.arange(1.0, 3.0)) ** 3
+    "matrix": lambda jax, jnp: (
+        lambda x: jnp.sum(
+            jnp.array([[1.0, 2.0], [3.0, 4.0]]) @ (x * jnp.arange(1.0, 3.0)) ** 3
+        )
     ),
     "softmax": lambda jax, jnp: lambda x: jax.nn.softmax(x * jnp.arange(3.0))[1],
     "gelu": lambda jax, jnp: jax.nn.gelu,
     "where": lambda jax, jnp: lambda x: jnp.where(x > 0, x**4, 0.0),
     "checkpoint": lambda jax, jnp: jax.checkpoint(lambda x: jnp.sin(x) ** 2 * x),
-    "fori_loop": lambda jax, jnp: lambda x: jax.lax.fori_loop(
-        0, 3, lambda i, y: jnp.sin(y) * x, x
+    "fori_loop": lambda jax, jnp: (
+        lambda x: jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y) * x, x)
     ),
-    "scan": lambda jax, jnp: lambda x: jax.lax.scan(
-        lambda c, k: (c * jnp.cos(k * x), c), x, jnp.arange(1.0, 4.0)
-    )[0],
+    "scan": lambda jax, jnp: (
+        lambda x: jax.lax.scan(
+            lambda c, k: (c * jnp.cos(k * x), c), x, jnp.arange(1.0, 4.0)
+        )[0]
+    ),
     "cond": lambda jax, jnp: lambda x: jax.lax.cond(x > 0, jnp.sin, jnp.cos, x * x),
 }
 

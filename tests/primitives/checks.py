@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import minijax
-from minijax.core import Literal
+from minijax.language.core import Literal
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.oracle.oracle import value_difference
 

@@ -49,9 +49,7 @@ def build(name):
 
     def for_library(library):
         def function(x, y, sizes):
-            return library.lax.ragged_dot_general(
-                x, y, sizes, numbers(library, *dims)
-            )
+            return library.lax.ragged_dot_general(x, y, sizes, numbers(library, *dims))
 
         return function
 
@@ -74,7 +72,7 @@ def test_values(name):
 
 @pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.int8, np.float32)])
 def test_tpus_get_an_instruction_of_their_own(dtypes):
-    from minijax.interpreters import mlir
+    from minijax.compile import mlir
 
     x, y = LHS.astype(dtypes[0]), RHS.astype(dtypes[1])
     jaxpr = minijax.make_jaxpr(minijax.lax.ragged_dot)(x, y, SIZES)
@@ -93,7 +91,7 @@ def test_tpus_get_an_instruction_of_their_own(dtypes):
 @pytest.mark.parametrize("name", MODES)
 def test_the_meaning_in_numpy(name):
     args = operands(name)
-    primitive = minijax.core.primitive_named("ragged_dot_general")
+    primitive = minijax.language.core.primitive_named("ragged_dot_general")
     with minijax.enable_x64(True):
         jaxpr = minijax.make_jaxpr(build(name)(minijax))(*args)
         (eqn,) = jaxpr.eqns

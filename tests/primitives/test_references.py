@@ -10,13 +10,13 @@ import pytest
 from jax._src.indexing import dslice as jax_dslice
 
 import minijax
-from minijax import check, core
-from minijax.core import AbstractRef, ClosedJaxpr, ShapedArray
-from minijax.effects import AccumEffect, ReadEffect, WriteEffect
-from minijax.interpreters import ad, partial_eval
-from minijax.primitives import references
-from minijax.primitives.indexers import NDIndexer, Slice, dslice
-from minijax.rules import Accumulator
+from minijax.language import check, core
+from minijax.language.core import AbstractRef, ClosedJaxpr, ShapedArray
+from minijax.language.rules import Accumulator
+from minijax.primitives.index.indexers import NDIndexer, Slice, dslice
+from minijax.primitives.refs import references
+from minijax.support.effects import AccumEffect, ReadEffect, WriteEffect
+from minijax.transforms import ad, partial_eval
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.primitives.checks import evaluate_by_meaning
 

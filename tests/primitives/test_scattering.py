@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.interpreters import mlir
+from minijax.compile import mlir
 from tests.backend.reference import reference_eval
 from tests.oracle.oracle import assert_same
 from tests.primitives.checks import (

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import check
+from minijax.language import check
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 LIBRARIES = (minijax, jax)

@@ -95,9 +95,7 @@ def test_text():
 
 
 def test_errors():
-    same_error(
-        lambda lib: lambda: lib.debug.breakpoint(token=np.ones(2), ordered=True)
-    )
+    same_error(lambda lib: lambda: lib.debug.breakpoint(token=np.ones(2), ordered=True))
     with pytest.raises(ValueError, match="cli"):
         minijax.debug.breakpoint(backend="web")
 

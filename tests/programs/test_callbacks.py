@@ -11,9 +11,9 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.config import override, state
-from minijax.core import all_primitives
-from minijax.interpreters.tokens import runtime_tokens
+from minijax.compile.tokens import runtime_tokens
+from minijax.language.core import all_primitives
+from minijax.support.config import override, state
 from tests.backend.processes import run
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
@@ -147,9 +147,7 @@ def test_batched_values(method, in_axes):
 
         return lib.vmap(f, in_axes=in_axes)
 
-    same_values(
-        program, x.reshape(shapes[in_axes[0]]), y.reshape(shapes[in_axes[1]])
-    )
+    same_values(program, x.reshape(shapes[in_axes[0]]), y.reshape(shapes[in_axes[1]]))
 
 
 @pytest.mark.parametrize("method", [*METHODS, "sequential", "sequential_unrolled"])
@@ -552,9 +550,7 @@ class _Doubles:
 def test_the_executable_keeps_the_callback_alive():
     callback = _Doubles()
     alive = weakref.ref(callback)
-    f = minijax.jit(
-        lambda x, c=callback: minijax.pure_callback(c, kind(minijax, x), x)
-    )
+    f = minijax.jit(lambda x, c=callback: minijax.pure_callback(c, kind(minijax, x), x))
     compiled = f.lower(X).compile()
     del callback, f
     gc.collect()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.interpreters.tokens import runtime_tokens
+from minijax.compile.tokens import runtime_tokens
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
 X = np.array([0.5, -1.0, 2.0], np.float32)

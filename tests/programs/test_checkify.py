@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import minijax
-import minijax.checkify
+import minijax.experimental.checkify
 from minijax.experimental import checkify as _same_room  # noqa: F401
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 SIDES = {
-    "ours": (minijax, minijax.checkify),
+    "ours": (minijax, minijax.experimental.checkify),
     "theirs": (jax, jax.experimental.checkify),
 }
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -26,7 +26,7 @@ ZERO = np.float32(0.0)
 @pytest.fixture(autouse=True)
 def same_codes(monkeypatch):
     """Both libraries number their checks from 1."""
-    from minijax.checkify import error_values
+    from minijax.experimental.checkify import error_values
 
     monkeypatch.setattr(error_values, "next_code", itertools.count(1).__next__)
     monkeypatch.setattr(
@@ -337,7 +337,7 @@ def test_batch_of_a_checked_function(case):
 @pytest.mark.parametrize("inner", [False, True])
 def test_derivative_through_a_checked_custom_rule(make, inner):
     """The derivative is that of the rule; what the rule does is not checked."""
-    checkify = minijax.checkify
+    checkify = minijax.experimental.checkify
     checked = checkify.checkify(make(minijax, checkify), checkify.all_checks)
     checked = minijax.jit(checked) if inner else checked
 
@@ -420,10 +420,10 @@ def test_misuse(name):
 
 
 def test_traceback_of_the_cause_is_the_users():
-    err, _ = minijax.checkify.checkify(positive_log(minijax, minijax.checkify))(
-        minijax.numpy.float32(-1)
-    )
-    with pytest.raises(minijax.checkify.JaxRuntimeError) as info:
+    err, _ = minijax.experimental.checkify.checkify(
+        positive_log(minijax, minijax.experimental.checkify)
+    )(minijax.numpy.float32(-1))
+    with pytest.raises(minijax.experimental.checkify.JaxRuntimeError) as info:
         err.throw()
     frames = info.value.__cause__.__traceback__
     files = set()
@@ -435,7 +435,8 @@ def test_traceback_of_the_cause_is_the_users():
 
 
 def test_every_rule_is_a_primitives():
-    names = {primitive.name for primitive in minijax.checkify.error_checks}
+    names = {primitive.name for primitive in minijax.experimental.checkify.error_checks}
     assert {"div", "gather", "scatter", "check", "jit", "remat2"} <= names
-    unknown = [name for name in names if name not in minijax.core.all_primitives]
+    known = minijax.language.core.all_primitives
+    unknown = [name for name in names if name not in known]
     assert unknown == []

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import ad_checkpoint, core
+from minijax.language import core
+from minijax.programs import checkpointing as ad_checkpoint
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
@@ -67,14 +68,14 @@ TRANSFORMS = {
     "jit of grad": lambda lib, f: lib.jit(lib.grad(f, argnums=(0, 1))),
     "jvp": lambda lib, f: lambda w, x: lib.jvp(f, (w, x), (w, x)),
     "vmap": lambda lib, f: lambda w, x: lib.vmap(f, (None, 0))(w, BATCH),
-    "vmap of grad": lambda lib, f: lambda w, x: lib.vmap(
-        lib.grad(f, argnums=(0, 1)), (None, 0)
-    )(w, BATCH),
+    "vmap of grad": lambda lib, f: (
+        lambda w, x: lib.vmap(lib.grad(f, argnums=(0, 1)), (None, 0))(w, BATCH)
+    ),
     "grad of vmap": lambda lib, f: lib.grad(
         lambda w, x: lib.vmap(f, (None, 0))(w, BATCH * x).sum(), argnums=(0, 1)
     ),
-    "second": lambda lib, f: lambda w, x: lib.jvp(
-        lambda x: lib.grad(f, argnums=1)(w, x), (x,), (x,)
+    "second": lambda lib, f: (
+        lambda w, x: lib.jvp(lambda x: lib.grad(f, argnums=1)(w, x), (x,), (x,))
     ),
     "reverse over reverse": lambda lib, f: lib.grad(
         lambda w, x: (lib.grad(f, argnums=1)(w, x) ** 2).sum()
@@ -252,8 +253,8 @@ ERRORS = {
             lambda x: lib.numpy.sin(lib.numpy.sin(x)), policy=lambda *_, **__: "yes"
         )(x).sum()
     ),
-    "names in both lists": lambda lib: lambda x: (
-        lib.checkpoint_policies.save_and_offload_only_these_names(
+    "names in both lists": lambda lib: (
+        lambda x: lib.checkpoint_policies.save_and_offload_only_these_names(
             names_which_can_be_saved=["a"],
             names_which_can_be_offloaded=["a", "b"],
             offload_src="device",
@@ -361,9 +362,7 @@ def test_custom_rules_inside():
         def f(x):
             return lib.numpy.sin(x)
 
-        f.defvjp(
-            lambda x: (f(x), lib.numpy.cos(x)), lambda res, ct: (ct * res * 5.0,)
-        )
+        f.defvjp(lambda x: (f(x), lib.numpy.cos(x)), lambda res, ct: (ct * res * 5.0,))
 
         @lib.custom_jvp
         def g(x):

@@ -156,9 +156,7 @@ def test_linear_call():
         linear_call = lib.custom_derivatives.linear_call
 
         def f(x, r):
-            divided = linear_call(
-                lambda r, x: x / r, lambda r, ct: 7.0 * ct / r, r, x
-            )
+            divided = linear_call(lambda r, x: x / r, lambda r, ct: 7.0 * ct / r, r, x)
             return (x + divided).sum()
 
         return f
@@ -289,9 +287,7 @@ RULE_ERRORS = {
     "no vjp": lambda lib: lib.custom_vjp(lib.numpy.sin),
     "jvp gives no pair": lambda lib: with_jvp(lib, lambda p, t: p[0]),
     "jvp gives other trees": lambda lib: with_jvp(lib, lambda p, t: (p[0], (t[0],))),
-    "jvp gives another shape": lambda lib: with_jvp(
-        lib, lambda p, t: (p[0], t[0][:2])
-    ),
+    "jvp gives another shape": lambda lib: with_jvp(lib, lambda p, t: (p[0], t[0][:2])),
     "fwd gives no pair": lambda lib: lib.grad(
         lambda x: with_vjp(lib, lambda x: x, lambda r, ct: (ct,))(x).sum()
     ),
@@ -307,8 +303,8 @@ RULE_ERRORS = {
     "bwd gives another shape": lambda lib: lib.grad(
         lambda x: with_vjp(lib, saved, lambda r, ct: (ct[:2],))(x).sum()
     ),
-    "jvp of custom_vjp": lambda lib: lambda x: lib.jvp(
-        with_vjp(lib, saved, lambda r, ct: (ct,)), (x,), (x,)
+    "jvp of custom_vjp": lambda lib: (
+        lambda x: lib.jvp(with_vjp(lib, saved, lambda r, ct: (ct,)), (x,), (x,))
     ),
     "jacfwd of custom_vjp": lambda lib: lib.jacfwd(
         with_vjp(lib, saved, lambda r, ct: (ct,))
@@ -316,12 +312,12 @@ RULE_ERRORS = {
     "hessian of custom_vjp": lambda lib: lib.jacfwd(
         lib.jacfwd(with_vjp(lib, saved, lambda r, ct: (ct,)))
     ),
-    "linearize of custom_vjp, called": lambda lib: lambda x: lib.linearize(
-        with_vjp(lib, saved, lambda r, ct: (ct,)), x
-    )[1](x),
-    "keyword-only argument": lambda lib: lambda x: lib.custom_vjp(
-        lambda x, *, y: x
-    )(x, y=1.0),
+    "linearize of custom_vjp, called": lambda lib: (
+        lambda x: lib.linearize(with_vjp(lib, saved, lambda r, ct: (ct,)), x)[1](x)
+    ),
+    "keyword-only argument": lambda lib: (
+        lambda x: lib.custom_vjp(lambda x, *, y: x)(x, y=1.0)
+    ),
 }
 
 
@@ -369,12 +365,14 @@ VMAPS = {
     "vmap of jvp": lambda lib, f: lib.vmap(
         lambda x, y: lib.jvp(f, (x, y), (y, x)),
     ),
-    "vmap of jvp with one tangent": lambda lib, f: lambda x, y: lib.vmap(
-        lambda x: lib.jvp(lambda x: f(x, y[0]), (x,), (y[1],))
-    )(x),
-    "vmap over the tangent": lambda lib, f: lambda x, y: lib.vmap(
-        lambda t: lib.jvp(f, (x[0], y[0]), (t, y[1])), out_axes=(None, 0)
-    )(x),
+    "vmap of jvp with one tangent": lambda lib, f: (
+        lambda x, y: lib.vmap(lambda x: lib.jvp(lambda x: f(x, y[0]), (x,), (y[1],)))(x)
+    ),
+    "vmap over the tangent": lambda lib, f: (
+        lambda x, y: lib.vmap(
+            lambda t: lib.jvp(f, (x[0], y[0]), (t, y[1])), out_axes=(None, 0)
+        )(x)
+    ),
 }
 
 
@@ -462,8 +460,8 @@ SOLVES = {
     "alone": lambda lib, f: f,
     "jit": lambda lib, f: lib.jit(f),
     "jvp": lambda lib, f: lambda a, b: lib.jvp(f, (a, b), (a * 0.5, b + 1.0)),
-    "jvp of b": lambda lib, f: lambda a, b: lib.jvp(
-        lambda b: f(a, b), (b,), (b + 1.0,)
+    "jvp of b": lambda lib, f: (
+        lambda a, b: lib.jvp(lambda b: f(a, b), (b,), (b + 1.0,))
     ),
     "grad": lambda lib, f: lib.grad(lambda a, b: f(a, b).sum(), argnums=(0, 1)),
     "grad of jit": lambda lib, f: lib.grad(
@@ -552,22 +550,20 @@ def test_custom_linear_solve_of_a_matrix():
 
 
 SOLVE_ERRORS = {
-    "shape of matvec": lambda lib: lambda b: lib.lax.custom_linear_solve(
-        lambda x: x[:2], b, lambda f, b: b
+    "shape of matvec": lambda lib: (
+        lambda b: lib.lax.custom_linear_solve(lambda x: x[:2], b, lambda f, b: b)
     ),
-    "shape of solve": lambda lib: lambda b: lib.lax.custom_linear_solve(
-        lambda x: x, b, lambda f, b: b[:2]
+    "shape of solve": lambda lib: (
+        lambda b: lib.lax.custom_linear_solve(lambda x: x, b, lambda f, b: b[:2])
     ),
-    "tree of matvec": lambda lib: lambda b: lib.lax.custom_linear_solve(
-        lambda x: [x], b, lambda f, b: b
+    "tree of matvec": lambda lib: (
+        lambda b: lib.lax.custom_linear_solve(lambda x: [x], b, lambda f, b: b)
     ),
-    "tree of solve": lambda lib: lambda b: lib.lax.custom_linear_solve(
-        lambda x: x, b, lambda f, b: (b,)
+    "tree of solve": lambda lib: (
+        lambda b: lib.lax.custom_linear_solve(lambda x: x, b, lambda f, b: (b,))
     ),
     "no transpose_solve": lambda lib: lib.grad(
-        lambda b: lib.lax.custom_linear_solve(
-            lambda x: x, b, lambda f, b: f(b)
-        ).sum()
+        lambda b: lib.lax.custom_linear_solve(lambda x: x, b, lambda f, b: f(b)).sum()
     ),
 }
 
@@ -627,14 +623,16 @@ def test_custom_root_with_aux():
 
 
 ROOT_ERRORS = {
-    "tree of f": lambda lib: lambda x: lib.lax.custom_root(
-        lambda x: (x,), x, lambda f, x: x, lambda g, y: y
+    "tree of f": lambda lib: (
+        lambda x: lib.lax.custom_root(lambda x: (x,), x, lambda f, x: x, lambda g, y: y)
     ),
-    "tree of solve": lambda lib: lambda x: lib.lax.custom_root(
-        lambda x: x, x, lambda f, x: (x, x), lambda g, y: y
+    "tree of solve": lambda lib: (
+        lambda x: lib.lax.custom_root(
+            lambda x: x, x, lambda f, x: (x, x), lambda g, y: y
+        )
     ),
-    "tree of tangent_solve": lambda lib: lambda x: lib.lax.custom_root(
-        lambda x: x, x, lambda f, x: x, lambda g, y: [y]
+    "tree of tangent_solve": lambda lib: (
+        lambda x: lib.lax.custom_root(lambda x: x, x, lambda f, x: x, lambda g, y: [y])
     ),
 }
 
@@ -737,9 +735,7 @@ REMAT_TRANSFORMS = {
     "checkpoint": lambda library, f: library.jit(library.grad(library.checkpoint(f))),
     "jit": lambda library, f: library.grad(library.jit(f), 1),
     "twice": lambda library, f: library.grad(lambda x, y: f(f(x, y), y)),
-    "jvp": lambda library, f: lambda x, y: library.jvp(
-        library.grad(f), (x, y), (y, x)
-    ),
+    "jvp": lambda library, f: lambda x, y: library.jvp(library.grad(f), (x, y), (y, x)),
 }
 
 

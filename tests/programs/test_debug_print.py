@@ -8,7 +8,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.interpreters.tokens import runtime_tokens
+from minijax.compile.tokens import runtime_tokens
 from tests.programs.sides import LIBRARIES, same_error, same_text
 
 X = np.array([0.5, -1.0, 2.0], np.float32)

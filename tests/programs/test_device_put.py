@@ -21,19 +21,19 @@ PROGRAMS = {
     "prefix": lambda lib: lambda x: lib.device_put((x, x), (lib.devices()[0], None)),
     "donated": lambda lib: lambda x: lib.device_put(x, donate=True),
     "a copy": lambda lib: lambda x: lib.device_put(x, may_alias=False),
-    "source": lambda lib: lambda x: lib.device_put(
-        x, lib.devices()[0], src=lib.devices()[0]
+    "source": lambda lib: (
+        lambda x: lib.device_put(x, lib.devices()[0], src=lib.devices()[0])
     ),
     "host": lambda lib: lambda x: lib.device_put(x, space(lib).Host),
-    "there and back": lambda lib: lambda x: lib.device_put(
-        lib.device_put(x, space(lib).Host), space(lib).Device
+    "there and back": lambda lib: (
+        lambda x: lib.device_put(lib.device_put(x, space(lib).Host), space(lib).Device)
     ),
     "grad": lambda lib: lib.grad(lambda x: (lib.device_put(x) * x).sum()),
     "grad of one of two": lambda lib: lib.grad(
         lambda x: lib.device_put((x, x * 2), lib.devices()[0])[0].sum()
     ),
-    "jvp": lambda lib: lambda x: lib.jvp(
-        lambda x: lib.device_put(lib.numpy.sin(x)), (x,), (x,)
+    "jvp": lambda lib: (
+        lambda x: lib.jvp(lambda x: lib.device_put(lib.numpy.sin(x)), (x,), (x,))
     ),
     "vmap": lambda lib: lib.vmap(lambda x: lib.device_put(x) * x),
     "eye": lambda lib: lambda x: lib.numpy.eye(3, device=lib.devices()[0]) + x,

@@ -3,7 +3,7 @@
 import pytest
 
 import minijax
-from minijax.errors import KeyReuseError
+from minijax.support.errors import KeyReuseError
 from tests.programs.sides import LIBRARIES
 
 
@@ -240,7 +240,7 @@ def test_without_the_flag_nothing_is_said():
 
 
 def test_nothing_is_kept_of_keys_that_are_gone():
-    from minijax.interpreters import key_reuse
+    from minijax.programs.debugging import key_reuse
 
     with minijax.debug_key_reuse(True):
         before = len(key_reuse._keys.known)

@@ -105,9 +105,7 @@ def in_fori(lib, rng, f):
 
 def in_checkpoint(lib, rng, f):
     policies = lib.checkpoint_policies
-    return lib.checkpoint(
-        f, policy=rng.choice([None, policies.everything_saveable])
-    )
+    return lib.checkpoint(f, policy=rng.choice([None, policies.everything_saveable]))
 
 
 CALLS = [a_print, a_callback, a_pure_callback, an_io_callback]
@@ -179,11 +177,7 @@ def test_texts(seed):
 
 
 def test_generated_programs_reach_every_callback():
-    names = {
-        eqn.primitive.name
-        for seed in range(40)
-        for eqn in _equations(seed)
-    }
+    names = {eqn.primitive.name for seed in range(40) for eqn in _equations(seed)}
     assert {
         "debug_print",
         "debug_callback",
@@ -201,5 +195,5 @@ def _equations(seed):
     while pending:
         for eqn in pending.pop().eqns:
             found.append(eqn)
-            pending.extend(minijax.core.jaxprs_in_params(eqn.params))
+            pending.extend(minijax.language.core.jaxprs_in_params(eqn.params))
     return found

@@ -5,8 +5,8 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import check
-from minijax.interpreters.discharge import discharge_state
+from minijax.language import check
+from minijax.transforms.discharge import discharge_state
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
@@ -405,7 +405,7 @@ def test_a_ref_is_written_in_a_custom_rule_and_in_checkpoint(jitted):
 def marks(lib):
     """The marks of `with_refs`, which JAX keeps in a private module."""
     if lib is minijax:
-        from minijax import pullbacks as module
+        from minijax.transforms import pullbacks as module
     else:
         from jax._src import api as module
     return module
@@ -485,7 +485,7 @@ def test_effects_of_a_pure_function_with_refs_inside():
 
 
 def test_reads_are_dead_code_and_writes_are_not():
-    from minijax.interpreters import partial_eval
+    from minijax.transforms import partial_eval
 
     def f(ref):
         ref[0] = 1.0
@@ -526,7 +526,7 @@ def test_discharge_of_some_refs():
 
 def run_state(lib):
     if lib is minijax:
-        from minijax.control_flow.run_state import run_state
+        from minijax.programs.control_flow.run_state import run_state
     else:
         from jax._src.state.discharge import run_state
     return run_state
@@ -591,8 +591,8 @@ def with_trivial_rule(lib, function):
 
 ERRORS = {
     "returned": lambda lib: with_ref(lib, lambda r: lib.jit(lambda r: r)(r)),
-    "made and returned": lambda lib: lambda: (
-        lib.jit(lambda x: {"a": lib.new_ref(x)})(X)
+    "made and returned": lambda lib: (
+        lambda: lib.jit(lambda x: {"a": lib.new_ref(x)})(X)
     ),
     "make_jaxpr returns it": lambda lib: with_ref(
         lib, lambda r: lib.make_jaxpr(lambda r: r)(r)
@@ -630,8 +630,8 @@ ERRORS = {
     "returned from checkpoint": lambda lib: with_ref(
         lib, lambda r: lib.checkpoint(lambda r: r)(r)
     ),
-    "made and returned from checkpoint": lambda lib: lambda: (
-        lib.checkpoint(lambda x: lib.new_ref(x))(X)
+    "made and returned from checkpoint": lambda lib: (
+        lambda: lib.checkpoint(lambda x: lib.new_ref(x))(X)
     ),
     "device_put": lambda lib: with_ref(lib, lib.device_put),
     "arithmetic": lambda lib: with_ref(lib, lambda r: r + 1),

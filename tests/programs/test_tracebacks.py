@@ -8,8 +8,8 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import traceback_filtering
-from minijax.config import traceback_filtering as mode
+from minijax.support import traceback_filtering
+from minijax.support.config import traceback_filtering as mode
 from tests.programs.sides import LIBRARIES
 
 PACKAGE = os.path.dirname(minijax.__file__) + os.sep
@@ -48,15 +48,13 @@ WRAPPERS = {
     "custom_vjp": lambda library, f: with_vjp(library.custom_vjp(f)),
     "cond": lambda library, f: lambda x: library.lax.cond(True, f, f, x),
     "switch": lambda library, f: lambda x: library.lax.switch(0, [f, f], x),
-    "scan": lambda library, f: lambda x: library.lax.scan(
-        lambda c, y: (f(c), y), x, x
-    ),
+    "scan": lambda library, f: lambda x: library.lax.scan(lambda c, y: (f(c), y), x, x),
     "map": lambda library, f: lambda x: library.lax.map(f, x),
-    "while_loop": lambda library, f: lambda x: library.lax.while_loop(
-        lambda x: True, f, x
+    "while_loop": lambda library, f: (
+        lambda x: library.lax.while_loop(lambda x: True, f, x)
     ),
-    "fori_loop": lambda library, f: lambda x: library.lax.fori_loop(
-        0, 3, lambda i, x: f(x), x
+    "fori_loop": lambda library, f: (
+        lambda x: library.lax.fori_loop(0, 3, lambda i, x: f(x), x)
     ),
     "all": lambda library, f: library.jit(library.vmap(library.grad(library.jit(f)))),
 }

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import test_util
-from minijax.flatten_util import ravel_pytree
+from minijax.numpy.raveling import ravel_pytree
+from minijax.programs.debugging import gradient_checks as test_util
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
@@ -180,9 +180,9 @@ COMPLEX_ERRORS = {
     "complex input": lambda lib: lib.grad(lambda x: lib.numpy.abs(x + 0j).sum()),
     "complex output": lambda lib: lambda x: lib.grad(lambda x: x * 1j)(x[0].real),
     "real input": lambda lib: lambda x: lib.grad(lambda x: x, holomorphic=True)(1.0),
-    "real output": lambda lib: lambda x: lib.grad(
-        lambda x: lib.numpy.abs(x).sum(), holomorphic=True
-    )(x),
+    "real output": lambda lib: (
+        lambda x: lib.grad(lambda x: lib.numpy.abs(x).sum(), holomorphic=True)(x)
+    ),
     "jacfwd of complex": lambda lib: lib.jacfwd(lambda x: x),
     "jacrev of complex": lambda lib: lib.jacrev(lambda x: x),
 }

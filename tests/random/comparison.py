@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 import minijax
-from minijax import dtypes
+from minijax.support import dtypes
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.primitives.threefry import iota_2x32_shape_p, threefry2x32_p
+from minijax.primitives.random.threefry import iota_2x32_shape_p, threefry2x32_p
 
 
 def known_answer(key, block):

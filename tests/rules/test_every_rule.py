@@ -12,7 +12,7 @@ from tests.oracle.oracle import value_difference
 from tests.rules.cases import CASES
 
 minijax = pytest.importorskip("minijax")
-from minijax import core  # noqa: E402
+from minijax.language import core  # noqa: E402
 
 # Rules every primitive has, and where else the same knowledge may stand.
 RULES = {
@@ -112,7 +112,7 @@ REACHED_ELSEWHERE = {
     # Tokens order effects; they are no arrays.
     "after_all": "tests/primitives/test_tokens.py",
     "create_token": "tests/primitives/test_tokens.py",
-    # Raises, and has no results; there when `minijax.checkify` was imported.
+    # Raises, and has no results; there when `experimental.checkify` was imported.
     "check": "tests/programs/test_checkify.py",
     # Used by reads through mixed indices of references.
     "broadcast_to": "tests/primitives/test_references.py",

@@ -8,8 +8,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import grad, jit, jvp, make_jaxpr, vmap
-from minijax.config import state
-from minijax.core import (
+from minijax.language.core import (
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -18,11 +17,12 @@ from minijax.core import (
     get_aval,
     type_of_application,
 )
-from minijax.interpreters.ad import JVPTrace, LinearizeTrace
-from minijax.interpreters.batching import BatchTrace
-from minijax.interpreters.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
-from minijax.lab import check
-from minijax.source_info import current
+from minijax.support.config import state
+from minijax.support.source_info import current
+from minijax.transforms.ad import JVPTrace, LinearizeTrace
+from minijax.transforms.batching import BatchTrace
+from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
+from minijax_lab import check
 
 X = np.ones(3, np.float32)
 

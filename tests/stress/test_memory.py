@@ -104,7 +104,7 @@ def test_programs_with_refs_keep_nothing():
         discharged = discharge_state(closed)
         return weakref.ref(closed), weakref.ref(discharged), weakref.ref(f)
 
-    from minijax.interpreters.discharge import discharge_state
+    from minijax.transforms.discharge import discharge_state
 
     gone = program()
     gc.collect()

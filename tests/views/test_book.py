@@ -117,7 +117,7 @@ def test_the_whole_is_small(book):
 
 
 def test_every_primitive_has_a_page(book):
-    from minijax.core import all_primitives
+    from minijax.language.core import all_primitives
 
     table = (book / "primitives.html").read_text("utf-8")
     for name in all_primitives:

@@ -9,7 +9,7 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import grad, jit
-from minijax.explain.recording import Recording
+from minijax_lab.explain.recording import Recording
 
 
 def watched():
@@ -108,7 +108,7 @@ def test_calls_are_watched_from_the_first_view_on():
 
 
 def test_a_view_that_nobody_holds_watches_no_more():
-    from minijax import events
+    from minijax.support import events
 
     f = jit(lambda x: x + 1)
     before = list(events.subscribers)
@@ -124,14 +124,16 @@ def test_a_view_that_nobody_holds_watches_no_more():
 
 
 def test_many_calls_are_counted(monkeypatch):
-    monkeypatch.setattr("minijax.explain.cache.MOST_ROWS", 3)
+    monkeypatch.setattr("minijax_lab.explain.cache.MOST_ROWS", 3)
     f = jit(lambda x: x + 1)
     view = see.cache(f)
     for size in (1, 2, 2, 4, 2, 2):
         f(np.ones(size, np.float32))
     assert len(view.recording.calls) == 3
-    assert view.text().splitlines()[0].endswith(
-        "6 calls, 3 hits, 3 misses; the last 3 are only counted"
+    assert (
+        view.text()
+        .splitlines()[0]
+        .endswith("6 calls, 3 hits, 3 misses; the last 3 are only counted")
     )
     assert [call.count for call in view.recording.calls] == [1, 1, 1]
 
@@ -157,7 +159,7 @@ def test_watching_ends_with_the_block():
     with pytest.raises(ZeroDivisionError):
         with see.cache(f):
             f(1.0 / 0)
-    from minijax import events
+    from minijax.support import events
 
     assert events.subscribers == []
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import minijax_widgets as see
-from minijax.core import all_primitives
-from minijax.explain import cards
-from minijax.explain.recording import Recording
-from minijax.explain.words import PHRASES
+from minijax.language.core import all_primitives
+from minijax_lab.explain import cards
+from minijax_lab.explain.recording import Recording
+from minijax_lab.explain.words import PHRASES
 
 
 @pytest.mark.parametrize("name", sorted(all_primitives))
@@ -26,7 +26,7 @@ def test_checks_are_run():
 
 
 def test_a_wrong_rule_fails_its_check(monkeypatch):
-    from minijax.primitives.elementwise import cos, mul, sin_p
+    from minijax.primitives.elementwise.arithmetic import cos, mul, sin_p
 
     wrong = (lambda t, x, accuracy: mul(t, mul(cos(x), cos(x))),)
     monkeypatch.setattr(sin_p, "jvp_terms", wrong)

@@ -12,8 +12,8 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import jit, make_jaxpr
-from minijax.explain.jaxpr import record_jaxpr
-from minijax.explain.recording import Recording, span_text
+from minijax_lab.explain.jaxpr import record_jaxpr
+from minijax_lab.explain.recording import Recording, span_text
 
 X = np.ones(1024, np.float32)
 PRESSED = "aria-pressed"
@@ -261,8 +261,8 @@ def test_a_notebook_gets_both_forms():
 
 
 def test_every_primitive_has_words():
-    from minijax.core import primitive_named
-    from minijax.explain.words import PHRASES, meaning
+    from minijax.language.core import primitive_named
+    from minijax_lab.explain.words import PHRASES, meaning
 
     assert meaning("reduce_sum", {"axes": (0, 1)}) == "sum along axes 0, 1"
     assert meaning("unheard_of", {}) == ""
@@ -272,7 +272,7 @@ def test_every_primitive_has_words():
 
 def test_source():
     twin = see.source(minijax.make_jaxpr).text()
-    assert twin == "source of make_jaxpr, minijax/api.py"
+    assert twin == "source of make_jaxpr, minijax/transforms/api.py"
     page = see.source(minijax.make_jaxpr).to_html()
     assert "def make_jaxpr" in html.unescape(page)
     with pytest.raises(TypeError, match="found no source"):
@@ -280,23 +280,29 @@ def test_source():
 
 
 def test_source_of_a_primitive():
-    from minijax.primitives.elementwise import mul_p, sin_p
+    from minijax.primitives.elementwise.arithmetic import mul_p, sin_p
 
     view = see.source(sin_p)
-    assert view.text() == "source of primitive sin, minijax/primitives/elementwise.py"
+    assert (
+        view.text()
+        == "source of primitive sin, minijax/primitives/elementwise/arithmetic.py"
+    )
     assert "sin_p.def_jvp(lambda t, x, accuracy: mul(t, cos(x" in view.text(full=True)
     assert "def _mul_lowering" in see.source(mul_p).text(full=True)
-    assert "`JVPTrace`" in see.source(minijax.interpreters.ad.JVPTrace).to_html()
+    assert "`JVPTrace`" in see.source(minijax.transforms.ad.JVPTrace).to_html()
 
 
 def test_the_names_in_a_source_lead_further():
-    JVPTrace = minijax.interpreters.ad.JVPTrace
+    JVPTrace = minijax.transforms.ad.JVPTrace
     record = see.source(JVPTrace).recording
     names = {name.name: name for name in record.names}
     trace = names["Trace"]
-    assert (trace.kind, trace.shown) == ("class", "minijax.core.Trace")
-    assert trace.path == "minijax/core.py" and trace.counterpart == "`core.py`, `Trace`"
-    assert inspect.getsourcelines(minijax.core.Trace)[1] == trace.line
+    assert (trace.kind, trace.shown) == ("class", "minijax.language.core.Trace")
+    assert (
+        trace.path == "minijax/language/core.py"
+        and trace.counterpart == "`core.py`, `Trace`"
+    )
+    assert inspect.getsourcelines(minijax.language.core.Trace)[1] == trace.line
     assert names["self.to_pair"].shown.endswith("ad.JVPTrace.to_pair")
     assert names["self.to_pair"].kind == "function"
     for name in record.names:
@@ -309,28 +315,31 @@ def test_the_names_in_a_source_lead_further():
     assert "value" not in names and "primal" not in names
     assert Recording.from_dict(record.to_dict()) == record
     full = see.source(JVPTrace).text(full=True)
-    assert "Trace: class, core.py:" in full and "see.source(minijax.core.Trace)" in full
+    assert "Trace: class, core.py:" in full
+    assert "see.source(minijax.language.core.Trace)" in full
 
 
 def test_a_primitives_source_leads_to_its_rules():
     names = see.source(minijax.lax.sin_p).recording.names
-    assert "minijax.primitives.elementwise.cos" in [name.shown for name in names]
+    assert "minijax.primitives.elementwise.arithmetic.cos" in [
+        name.shown for name in names
+    ]
     names = see.source(minijax.lax.sin).recording.names
     (primitive,) = [name for name in names if name.kind == "primitive"]
-    assert primitive.shown == "minijax.primitives.elementwise.sin_p"
-    lines = inspect.getsource(minijax.primitives.elementwise).splitlines()
+    assert primitive.shown == "minijax.primitives.elementwise.arithmetic.sin_p"
+    lines = inspect.getsource(minijax.primitives.elementwise.arithmetic).splitlines()
     assert lines[primitive.line - 1].startswith("sin_p")
 
 
 def test_a_source_without_a_counterpart_of_its_own_names_its_modules():
-    record = see.source(minijax.interpreters.ad.JVPTrace.to_pair).recording
-    assert record.counterpart == "`interpreters/ad.py` (the module)"
+    record = see.source(minijax.transforms.ad.JVPTrace.to_pair).recording
+    assert record.counterpart == "`transforms/ad.py` (the module)"
     assert see.source(test_source).recording.names == []
     assert see.source(test_source).recording.counterpart == ""
 
 
 def test_names_in_a_source_are_clicked(show):
-    page = show(see.source(minijax.interpreters.ad.JVPTrace))
+    page = show(see.source(minijax.transforms.ad.JVPTrace))
     assert page.inner_text(".mj-where") == "step 1 of 16: JVPTrace"
     assert "in JAX: `interpreters/ad.py`, `JVPTrace`" in page.inner_text(".mj-detail")
     name = page.locator(".mj-code .mj-jump", has_text="TraceTag").first
@@ -338,7 +347,7 @@ def test_names_in_a_source_are_clicked(show):
     assert "class, core.py:" in page.inner_text(".mj-detail")
     name.click()
     assert page.inner_text(".mj-where").endswith("TraceTag")
-    assert "see.source(minijax.core.TraceTag)" in page.inner_text(".mj-detail")
+    assert "see.source(minijax.language.core.TraceTag)" in page.inner_text(".mj-detail")
     row = page.locator(".mj-listing tr.mj-on")
     assert row.count() == 1 and row.inner_text().strip().startswith("▸")
     rows = page.locator(".mj-listing tr").count()

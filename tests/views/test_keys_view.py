@@ -5,8 +5,8 @@ import pytest
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import jit, random, vmap
-from minijax.explain.keys import use_text
-from minijax.explain.recording import Recording
+from minijax_lab.explain.keys import use_text
+from minijax_lab.explain.recording import Recording
 
 KEY = random.key(0)
 

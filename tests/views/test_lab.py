@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from minijax.command import quiet_environment
+from minijax_lab.command import quiet_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = """import numpy as np
@@ -96,9 +96,7 @@ def opened(browser, lab, name, dark=False):
 
 
 def wait_for_kernel(page):
-    page.wait_for_function(
-        "document.body.innerText.includes('| Idle')", timeout=60_000
-    )
+    page.wait_for_function("document.body.innerText.includes('| Idle')", timeout=60_000)
 
 
 def run_all(page):

@@ -12,11 +12,11 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax, make_jaxpr, named_scope, nn, random, vmap
-from minijax.explain import lines
-from minijax.explain.jaxpr import record_jaxpr
-from minijax.explain.recording import later, span_text
-from minijax.explain.statements import statements_of
-from minijax.explain.trace import TraceRecording, record_trace
+from minijax_lab.explain import lines
+from minijax_lab.explain.jaxpr import record_jaxpr
+from minijax_lab.explain.recording import later, span_text
+from minijax_lab.explain.statements import statements_of
+from minijax_lab.explain.trace import TraceRecording, record_trace
 
 X = np.ones(3, np.float32)
 
@@ -180,10 +180,7 @@ def test_a_comprehension_is_a_part_of_its_statement():
 
         y = [inner(v) for v in (x, x)]
         z = sum(jnp.sin(v) for v in y)
-        w = {
-            name: jnp.cos(v)
-            for name, v in zip("ab", y)
-        }
+        w = {name: jnp.cos(v) for name, v in zip("ab", y)}
         return z + w["a"]
 
     found = runs(f, X)
@@ -274,7 +271,7 @@ def f(x):
     assert told.of_line[9] == told.of_line[10] == 8
 
 
-class Doubling(minijax.interpreters.partial_eval.DynamicJaxprTrace):
+class Doubling(minijax.transforms.partial_eval.DynamicJaxprTrace):
     def process_primitive(self, primitive, args, params):
         mine = primitive
         return super().process_primitive(mine, args, params)

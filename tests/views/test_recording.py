@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from minijax.explain import recording
-from minijax.explain.recording import Recording, Source, Sources, Span, Step
+from minijax_lab.explain import recording
+from minijax_lab.explain.recording import Recording, Source, Sources, Span, Step
 
 
 @dataclass

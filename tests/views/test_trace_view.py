@@ -11,7 +11,7 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import jit, make_jaxpr, vmap
-from minijax.explain.recording import Recording, span_text
+from minijax_lab.explain.recording import Recording, span_text
 
 X = np.ones(2, np.float32)
 W = jnp.ones((2, 2))

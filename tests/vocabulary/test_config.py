@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from minijax.config import State, config, override, state
+from minijax.support.config import State, config, override, state
 
 # The module; `minijax.config` itself is the object that holds the flags.
-flags = sys.modules["minijax.config"]
+flags = sys.modules["minijax.support.config"]
 
 
 @pytest.fixture(autouse=True)
@@ -260,7 +260,7 @@ def test_listeners_may_refuse():
 @pytest.mark.parametrize("prefix", ["JAX_", "MINIJAX_"])
 def test_environment_variables(prefix):
     code = (
-        "from minijax.config import state\n"
+        "from minijax.support.config import state\n"
         "print(state.enable_x64, state.numpy_rank_promotion, state.random_seed_offset)"
     )
     environment = os.environ | {
@@ -281,7 +281,7 @@ def test_environment_variables(prefix):
 
 def test_platform_flags_reach_the_backend():
     code = (
-        "from minijax.config import config\n"
+        "from minijax.support.config import config\n"
         "from minijax.backend import platforms\n"
         "config.update('jax_num_cpu_devices', 3)\n"
         "config.update('jax_platforms', 'cpu')\n"

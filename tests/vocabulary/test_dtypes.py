@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from jax._src import dtypes as theirs
 
-from minijax import dtypes
+from minijax.support import dtypes
 
 # The module; `minijax.config` itself is the object that holds the flags.
-config = sys.modules["minijax.config"]
+config = sys.modules["minijax.support.config"]
 
 # What a key dtype asks of its generator.
 Generator = collections.namedtuple("Generator", ["tag", "key_shape"])

@@ -1,7 +1,13 @@
 """Effects and the sets of their types."""
 
-from minijax import effects
-from minijax.effects import AccumEffect, Effect, EffectTypeSet, ReadEffect, WriteEffect
+from minijax.support import effects
+from minijax.support.effects import (
+    AccumEffect,
+    Effect,
+    EffectTypeSet,
+    ReadEffect,
+    WriteEffect,
+)
 
 
 def test_input_effects_compare_by_class_and_input():

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from minijax import errors, source_info
-from minijax.errors import with_facts
+from minijax.support import errors, source_info
+from minijax.support.errors import with_facts
 
 
 class FakeTracer:

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from minijax import events
+from minijax.support import events
 
 
 def test_without_subscribers_the_list_is_empty_and_emit_is_harmless():
@@ -115,7 +115,7 @@ def is_emit(function):
 def emitted():
     """The names and fields of all calls of `emit` in the package."""
     found = {}
-    for path in sorted(pathlib.Path(events.__file__).parent.rglob("*.py")):
+    for path in sorted(pathlib.Path(events.__file__).parents[1].rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.Call) or not is_emit(node.func):
                 continue

@@ -14,7 +14,7 @@ from jax import tree_util as theirs
 from jax._src import tree_util as theirs_private
 
 import minijax.tree as tree
-from minijax import tree_prefix, tree_util
+from minijax.support import tree_prefix, tree_util
 
 Point = collections.namedtuple("Point", ["x", "y"])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.cache import CacheRecording, CacheWatch, Call, Change
-from minijax.pjit import JitFunction
+from minijax.compile.pjit import JitFunction
+from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, shortened, views

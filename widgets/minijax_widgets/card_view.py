@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.cards import (
+from minijax_lab.explain.cards import (
     CardRecording,
     PrimitivesRecording,
     record_card,
     record_primitives,
 )
-from minijax.explain.words import PHRASES
+from minijax_lab.explain.words import PHRASES
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, views
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from minijax.explain.recording import Source, Span
+from minijax_lab.explain.recording import Source, Span
 from minijax_widgets.frame import Pane, Row
 
 
@@ -19,9 +19,7 @@ class CodePanes:
     sources: list[Source]
 
 
-def code_panes(
-    sources: list[Source], spans: Iterable[Span] | None = None
-) -> CodePanes:
+def code_panes(sources: list[Source], spans: Iterable[Span] | None = None) -> CodePanes:
     """Returns the panes of the sources that `spans` point into (None: of all).
 
     They stand under each other.

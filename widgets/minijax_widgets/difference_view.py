@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.difference import DifferenceRecording, Pair, record_difference
-from minijax.explain.jaxpr import Equation
+from minijax_lab.explain.difference import DifferenceRecording, Pair, record_difference
+from minijax_lab.explain.jaxpr import Equation
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.view import View, cut, shortened, views

@@ -223,7 +223,7 @@ class Frame:
         if step and step.detail:
             parts.append(
                 f'<div style="margin-top:8px;padding:4px 8px;border-left:3px solid '
-                f"{LIGHT['line']};background:{LIGHT['panel']};color:{LIGHT['text']}\">"
+                f'{LIGHT["line"]};background:{LIGHT["panel"]};color:{LIGHT["text"]}">'
                 f"{escape(step.detail)}</div>"
             )
         return "".join(parts).translate(UNSEEN)

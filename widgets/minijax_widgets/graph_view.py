@@ -14,7 +14,7 @@ import sys
 from html import escape
 from typing import Any
 
-from minijax.explain.jaxpr import Equation, JaxprRecording
+from minijax_lab.explain.jaxpr import Equation, JaxprRecording
 from minijax_widgets.frame import Frame, Pane
 from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.style import CODE, LIGHT, PALETTE

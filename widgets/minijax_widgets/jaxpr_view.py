@@ -10,9 +10,15 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from minijax.core import ClosedJaxpr, Jaxpr
-from minijax.explain import foreign
-from minijax.explain.jaxpr import Equation, JaxprRecording, Line, Piece, record_jaxpr
+from minijax.language.core import ClosedJaxpr, Jaxpr
+from minijax_lab.explain import foreign
+from minijax_lab.explain.jaxpr import (
+    Equation,
+    JaxprRecording,
+    Line,
+    Piece,
+    record_jaxpr,
+)
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.view import View, cut, shortened, views
@@ -45,7 +51,7 @@ def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View
                 "pass it alone, or pass the function with its arguments."
             )
         return JaxprView(record_jaxpr(function))
-    from minijax.api import make_jaxpr
+    from minijax.transforms.api import make_jaxpr
 
     return JaxprView(record_jaxpr(make_jaxpr(function)(*args, **kwargs)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.explain.keys import (
+from minijax_lab.explain.keys import (
     KeyNode,
     KeysRecording,
     record_keys,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.references import Reference
-from minijax.explain.source import SourceRecording, record_source
+from minijax_lab.explain.references import Reference
+from minijax_lab.explain.source import SourceRecording, record_source
 from minijax_widgets.code import code_panes
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, views
@@ -92,9 +92,7 @@ class SourceView(View):
         """Returns a name's row and, folded below it, its own source."""
         where = Piece(f"  {place(name)}", "constant")
         head = [Piece(name.name, "jump", f"n{number}"), where]
-        rows = [
-            Row([head, name.says], keys=[f"n{number}"], go=number + 1, folded=True)
-        ]
+        rows = [Row([head, name.says], keys=[f"n{number}"], go=number + 1, folded=True)]
         if name.source is not None:
             own = self.recording.sources[name.source]
             for offset, line in enumerate(own.lines):

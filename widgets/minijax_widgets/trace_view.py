@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from minijax.explain.recording import span_text
-from minijax.explain.statements import is_plain_statement
-from minijax.explain.trace import (
+from minijax_lab.explain.recording import span_text
+from minijax_lab.explain.statements import is_plain_statement
+from minijax_lab.explain.trace import (
     MOST_NAMES,
     LineRuns,
     Name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.tree import Node, TreeRecording, record_tree, size_in_words
+from minijax_lab.explain.tree import Node, TreeRecording, record_tree, size_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, shortened, views
 

@@ -17,8 +17,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from minijax.explain.recording import Recording
-from minijax.explain.recording import read as read_recording
+from minijax_lab.explain.recording import Recording
+from minijax_lab.explain.recording import read as read_recording
 from minijax_widgets.frame import Frame
 from minijax_widgets.style import LIGHT, TEXT
 

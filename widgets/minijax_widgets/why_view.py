@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.explain.recording import span_text
-from minijax.explain.why import Moment, WhyRecording, first_paragraph, record_why
+from minijax_lab.explain.recording import span_text
+from minijax_lab.explain.why import Moment, WhyRecording, first_paragraph, record_why
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
@@ -20,7 +20,7 @@ def why(subject: Any = None) -> WhyView:
     Of an exception: where the tracer was born and where it was used, the rule that was
     broken, what to write instead, and the program up to there. Of an equation (one of
     `make_jaxpr(f)(x).eqns`): the user's line, and the rules of the transformations that
-    wrote it, if they were recorded (`minijax.explain.causes.recording`). Raises
+    wrote it, if they were recorded (`minijax_lab.explain.causes.recording`). Raises
     LookupError when there was no exception.
     """
     return WhyView(record_why(subject))

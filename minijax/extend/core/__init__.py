@@ -2,7 +2,7 @@
 
 A primitive is made with `Primitive(name)`, told what it computes (`def_impl`) and what
 types it gives (`def_abstract_eval`), and gets its other rules through the tables in
-`minijax.interpreters.ad`, `batching` and `mlir`. A transformation of programs reads
+`minijax.transforms.ad`, `batching` and `mlir`. A transformation of programs reads
 `make_jaxpr(f)(*args).jaxpr.eqns` and binds `eqn.primitive` again.
 
 In JAX: `jax.extend.core`.
@@ -10,15 +10,31 @@ In JAX: `jax.extend.core`.
 
 # isort: skip_file
 # fmt: off
-from minijax.check import check_jaxpr
-from minijax.core import (
-    AbstractToken, ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Primitive,
-    TraceTag, Var, concrete_or_error, jaxpr_as_fun, jaxprs_in_params, mapped_aval,
-    no_effects, set_current_trace, unmapped_aval, valid_jaxtype,
+from minijax.language.check import check_jaxpr
+from minijax.language.core import (
+    AbstractToken,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    TraceTag,
+    Var,
+    concrete_or_error,
+    jaxpr_as_fun,
+    jaxprs_in_params,
+    mapped_aval,
+    no_effects,
+    set_current_trace,
+    unmapped_aval,
+    valid_jaxtype,
 )
-from minijax.effects import Effect
-from minijax.errors import (
-    InconclusiveDimensionOperation as _Inconclusive, JaxprTypeError,
+from minijax.support.effects import Effect
+from minijax.support.errors import (
+    InconclusiveDimensionOperation as _Inconclusive,
+    JaxprTypeError,
 )
 from minijax.extend.core import primitives
 from minijax.extend.core.programs import (

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, source_info
-from minijax.core import (
+from minijax.language.core import (
     AbstractValue,
     Atom,
     Jaxpr,
@@ -20,6 +19,7 @@ from minijax.core import (
     Var,
     jaxprs_in_params,
 )
+from minijax.support import dtypes, source_info
 
 Effects = frozenset
 

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from minijax.config import state
-from minijax.core import Trace, eval_trace, set_current_trace
-from minijax.interpreters.batching import BatchTrace
-from minijax.interpreters.partial_eval import DynamicJaxprTrace
+from minijax.language.core import Trace, eval_trace, set_current_trace
+from minijax.support.config import state
+from minijax.transforms.batching import BatchTrace
+from minijax.transforms.partial_eval import DynamicJaxprTrace
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from tests.golden.programs.registry import f32, family, program
 
 def _name(jax, x, name):
     if jax.__name__ == "minijax":
-        from minijax.ad_checkpoint import checkpoint_name
+        from minijax.programs.checkpointing import checkpoint_name
     else:
         from jax.ad_checkpoint import checkpoint_name
     return checkpoint_name(x, name)

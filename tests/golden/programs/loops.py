@@ -5,42 +5,56 @@ import numpy as np
 from tests.golden.programs.registry import f32, family, program
 
 BODIES = {
-    "scan": lambda jax: lambda x: jax.lax.scan(
-        lambda c, a: (c * jax.lax.sin(a), c + a), x[0], x
+    "scan": lambda jax: (
+        lambda x: jax.lax.scan(lambda c, a: (c * jax.lax.sin(a), c + a), x[0], x)
     ),
-    "scan_reversed": lambda jax: lambda x: jax.lax.scan(
-        lambda c, a: (c + a * x[0], a), x[1], x, reverse=True, unroll=2
+    "scan_reversed": lambda jax: (
+        lambda x: jax.lax.scan(
+            lambda c, a: (c + a * x[0], a), x[1], x, reverse=True, unroll=2
+        )
     ),
-    "scan_of_tree": lambda jax: lambda x: jax.lax.scan(
-        lambda c, a: ({"s": c["s"] * a, "n": c["n"] + 1}, None),
-        {"s": x[0], "n": 0},
-        x,
-    )[0]["s"],
-    "scan_without_inputs": lambda jax: lambda x: jax.lax.scan(
-        lambda c, _: (jax.lax.cos(c), None), x, None, length=3
-    )[0],
-    "fori_loop": lambda jax: lambda x: jax.lax.fori_loop(
-        0, 3, lambda i, y: y * x[i] + 1.0, x
+    "scan_of_tree": lambda jax: (
+        lambda x: jax.lax.scan(
+            lambda c, a: ({"s": c["s"] * a, "n": c["n"] + 1}, None),
+            {"s": x[0], "n": 0},
+            x,
+        )[0]["s"]
     ),
-    "while_loop": lambda jax: lambda x: jax.lax.while_loop(
-        lambda y: y[0] < 5.0, lambda y: y * 2.0, x
+    "scan_without_inputs": lambda jax: (
+        lambda x: jax.lax.scan(lambda c, _: (jax.lax.cos(c), None), x, None, length=3)[
+            0
+        ]
     ),
-    "cond": lambda jax: lambda x: jax.lax.cond(
-        x[0] > 0.0, lambda y: jax.lax.sin(y), lambda y: y * x[1], x
+    "fori_loop": lambda jax: (
+        lambda x: jax.lax.fori_loop(0, 3, lambda i, y: y * x[i] + 1.0, x)
     ),
-    "switch": lambda jax: lambda x: jax.lax.switch(
-        x[0].astype("int32"), [jax.lax.sin, jax.lax.neg, lambda y: y * 2.0], x
+    "while_loop": lambda jax: (
+        lambda x: jax.lax.while_loop(lambda y: y[0] < 5.0, lambda y: y * 2.0, x)
+    ),
+    "cond": lambda jax: (
+        lambda x: jax.lax.cond(
+            x[0] > 0.0, lambda y: jax.lax.sin(y), lambda y: y * x[1], x
+        )
+    ),
+    "switch": lambda jax: (
+        lambda x: jax.lax.switch(
+            x[0].astype("int32"), [jax.lax.sin, jax.lax.neg, lambda y: y * 2.0], x
+        )
     ),
     "map": lambda jax: lambda x: jax.lax.map(lambda a: jax.lax.exp(a) * x[0], x),
-    "associative_scan": lambda jax: lambda x: jax.lax.associative_scan(
-        lambda a, b: a * b, x
+    "associative_scan": lambda jax: (
+        lambda x: jax.lax.associative_scan(lambda a, b: a * b, x)
     ),
-    "cond_in_scan": lambda jax: lambda x: jax.lax.scan(
-        lambda c, a: (jax.lax.cond(a > 0.0, lambda: c * a, lambda: c), c), x[0], x
+    "cond_in_scan": lambda jax: (
+        lambda x: jax.lax.scan(
+            lambda c, a: (jax.lax.cond(a > 0.0, lambda: c * a, lambda: c), c), x[0], x
+        )
     ),
-    "scan_in_scan": lambda jax: lambda x: jax.lax.scan(
-        lambda c, a: (jax.lax.fori_loop(0, 2, lambda i, y: y * a, c), None), x[0], x
-    )[0],
+    "scan_in_scan": lambda jax: (
+        lambda x: jax.lax.scan(
+            lambda c, a: (jax.lax.fori_loop(0, 2, lambda i, y: y * a, c), None), x[0], x
+        )[0]
+    ),
 }
 
 

@@ -1,0 +1,1 @@
+"""From program to machine: lowering, compiling, running, and jit's cache."""

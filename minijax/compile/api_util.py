@@ -1,0 +1,500 @@
+"""Between users' functions and flat lists: arguments, static values, names, messages.
+
+Transformations work on flat lists of arrays. This file flattens what a user passes,
+tells static arguments from the others, names every leaf for messages
+(`params['w1']`), and calls the user's function back with the tree it expects.
+
+In JAX: `jax/_src/api_util.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minijax.language.core import (
+    AbstractRef,
+    DebugInfo,
+    ShapeDtypeStruct,
+    Tracer,
+    escaped_tracer_error,
+    get_aval,
+    shaped_abstractify,
+    valid_jaxtype,
+)
+from minijax.support import errors, source_info
+from minijax.support.config import state
+from minijax.support.tree_util import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_structure,
+    tree_unflatten,
+)
+
+
+def fun_name(fun: Callable) -> str:
+    """The name of a function, looking through `functools.partial`."""
+    name = getattr(fun, "__name__", None)
+    if name is not None:
+        return name
+    if isinstance(fun, functools.partial):
+        return fun_name(fun.func)
+    return "<unnamed function>"
+
+
+def fun_place(fun: Callable) -> str:
+    """Where a function is defined: "file:line", or "" when Python does not know."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    fun = inspect.unwrap(fun)
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return ""
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def check_callable(fun: Any, transformation: str) -> None:
+    """TypeError unless `fun` can be called and is no generator function."""
+    if not callable(fun):
+        raise errors.type_error(
+            f"Expected a callable value, got {fun!r}. {transformation} "
+            "transforms functions: pass the function, not its result."
+        )
+    if inspect.isgeneratorfunction(fun):
+        raise errors.type_error(
+            f"Expected a function, got a generator function: {fun!r}. Return a list "
+            "of arrays instead of yielding them."
+        )
+
+
+def as_tuple(value: Any) -> tuple:
+    """A tuple of a single value, or of what an iterable holds."""
+    if value is None:
+        return ()
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return (value,)
+    return tuple(value)
+
+
+def argnums_tuple(value: Any, name: str) -> tuple[int, ...]:
+    """Positions of arguments as a tuple of ints; TypeError, naming `name`, else."""
+    numbers = as_tuple(value)
+    for number in numbers:
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            raise errors.type_error(
+                f"{name} must be an int or a sequence of ints, got {value!r}"
+            )
+    return tuple(number.__index__() for number in numbers)
+
+
+def argnames_tuple(value: Any, name: str) -> tuple[str, ...]:
+    """Names of arguments as a tuple of strings; TypeError, naming `name`, else."""
+    names = as_tuple(value)
+    for item in names:
+        if not isinstance(item, str):
+            raise errors.type_error(
+                f"{name} must be a str or a sequence of strs, got {value!r}"
+            )
+    return names
+
+
+def signature_of(fun: Callable) -> inspect.Signature | None:
+    """The signature, or None for functions that have none, such as some built-ins."""
+    try:
+        return inspect.signature(fun)
+    except (ValueError, TypeError):
+        return None
+
+
+@dataclass
+class Bound:
+    """The arguments of one call: leaves and tree of the dynamic ones, and the statics.
+
+    `statics` are triples (position or name, type, value): hashable, and 1 is not 1.0.
+    """
+
+    leaves: list[Any]
+    tree: Any
+    statics: tuple[tuple[int | str, type, Any], ...]
+    num_args: int
+
+
+class CallSignature:
+    """Which arguments of a function are static or donated.
+
+    Positions and names go together: `static_argnums=1` also covers the argument given
+    by its name. ValueError for positions or names the function does not have.
+    """
+
+    def __init__(self, fun: Callable, options: Any):
+        self.fun = fun
+        self.name = fun_name(fun)
+        signature = signature_of(fun)
+        self.parameters = list(signature.parameters.values()) if signature else None
+        nums, names = options.static_argnums, options.static_argnames
+        donate_nums, donate_names = options.donate_argnums, options.donate_argnames
+        if self.parameters is not None:
+            self._check_nums(nums, "static_argnums")
+            self._check_nums(donate_nums, "donate_argnums")
+            self._check_names(names, "static_argnames")
+            self._check_names(donate_names, "donate_argnames")
+        self.static_nums, self.static_names = self._both(nums, names)
+        self.donate_nums, self.donate_names = self._both(donate_nums, donate_names)
+        shared = set(self.static_nums) & set(self.donate_nums)
+        if shared:
+            raise errors.value_error(
+                f"jitted function has static_argnums={tuple(nums)} and "
+                f"donate_argnums={tuple(donate_nums)}, which share {sorted(shared)}: a "
+                "static argument is no array and cannot be donated."
+            )
+
+    def _positional(self) -> list[str]:
+        kinds = (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
+        return [p.name for p in self.parameters or () if p.kind in kinds]
+
+    def _takes(self, kind: Any) -> bool:
+        return any(p.kind is kind for p in self.parameters or ())
+
+    def _check_nums(self, nums: tuple[int, ...], what: str) -> None:
+        if self._takes(inspect.Parameter.VAR_POSITIONAL):
+            return
+        count = len(self._positional())
+        for num in nums:
+            if not -count <= num < count:
+                raise errors.value_error(
+                    f"jitted function {self.name} has {what}={nums} but only accepts "
+                    f"{count} positional arguments."
+                )
+
+    def _check_names(self, names: tuple[str, ...], what: str) -> None:
+        if self._takes(inspect.Parameter.VAR_KEYWORD):
+            return
+        known = [p.name for p in self.parameters or ()]
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise errors.value_error(
+                f"jitted function {self.name} has invalid argnames {missing} in "
+                f"{what}. Function takes these args: {known}"
+            )
+
+    def _both(
+        self, nums: tuple[int, ...], names: tuple[str, ...]
+    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """Positions with the names they have, and names with their positions."""
+        positional = self._positional()
+        if self.parameters is None:
+            return nums, names
+        nums = tuple(num if num >= 0 else num + len(positional) for num in nums)
+        more_names = [positional[num] for num in nums if num < len(positional)]
+        more_nums = [positional.index(name) for name in names if name in positional]
+        return (
+            tuple(sorted({*nums, *more_nums})),
+            tuple(dict.fromkeys([*names, *more_names])),
+        )
+
+    def bind(self, args: tuple, kwargs: dict[str, Any]) -> Bound:
+        """Separate the static arguments and flatten the others."""
+        if not self.static_nums and not self.static_names:
+            leaves, tree = tree_flatten((args, kwargs))
+            return Bound(leaves, tree, (), len(args))
+        statics: list[tuple[int | str, type, Any]] = []
+        dynamic = []
+        for position, arg in enumerate(args):
+            if position in self.static_nums:
+                statics.append((position, type(arg), arg))
+            else:
+                dynamic.append(arg)
+        rest = {}
+        for name, value in kwargs.items():
+            if name in self.static_names:
+                statics.append((name, type(value), value))
+            else:
+                rest[name] = value
+        leaves, tree = tree_flatten((tuple(dynamic), rest))
+        return Bound(leaves, tree, tuple(statics), len(args))
+
+    def check_statics(self, bound: Bound) -> None:
+        """ValueError, naming the argument, for a static value that cannot be hashed."""
+        for where, _, value in bound.statics:
+            self._check_static(where, value)
+
+    def _check_static(self, where: int | str, value: Any) -> None:
+        name = self.argument_name(where) if isinstance(where, int) else where
+        if isinstance(value, Tracer):
+            raise errors.ConcretizationTypeError(
+                value, f"The static argument {name!r} of {self.name} must be known."
+            )
+        try:
+            if isinstance(value, Hashable):
+                hash(value)
+                return
+        except TypeError:
+            pass
+        raise errors.value_error(
+            f"Non-hashable static arguments are used in a jit function: argument "
+            f"{name!r} of {self.name} is {value!r} of type {type(value).__name__}. "
+            "Static arguments are compared by hash and equality to find the "
+            "compiled program: pass a tuple instead of a list, or, if it is an "
+            "array, do not mark it as static.",
+            rule="static arguments are hashable",
+        )
+
+    def call(self, bound: Bound, leaves: Sequence[Any]) -> Any:
+        """Call the function with other leaves in the places of the dynamic ones."""
+        dynamic, kwargs = tree_unflatten(bound.tree, leaves)
+        if not bound.statics:
+            return self.fun(*dynamic, **kwargs)
+        by_place = {place: value for place, _, value in bound.statics}
+        remaining = iter(dynamic)
+        args = [
+            by_place[position] if position in by_place else next(remaining)
+            for position in range(bound.num_args)
+        ]
+        kwargs = dict(kwargs)
+        kwargs.update(
+            (name, value) for name, value in by_place.items() if isinstance(name, str)
+        )
+        return self.fun(*args, **kwargs)
+
+    def argument_name(self, position: int) -> str:
+        """The name of a positional argument; `args[2]` beyond the named ones."""
+        positional = self._positional()
+        if position < len(positional):
+            return positional[position]
+        stars = [
+            p.name
+            for p in self.parameters or ()
+            if p.kind is inspect.Parameter.VAR_POSITIONAL
+        ]
+        return f"{stars[0] if stars else 'args'}[{position - len(positional)}]"
+
+    def leaf_names(self, bound: Bound) -> tuple[str, ...]:
+        """A name for every dynamic leaf: `x`, `params['w'][0]`."""
+        dynamic = tree_unflatten(bound.tree, range(len(bound.leaves)))
+        pairs, _ = tree_flatten_with_path(dynamic)
+        static = {place for place, _, _ in bound.statics if isinstance(place, int)}
+        positions = [p for p in range(bound.num_args) if p not in static]
+        names = []
+        for path, _ in pairs:
+            group, first, rest = path[0].idx, path[1], path[2:]
+            if group == 0:
+                name = self.argument_name(positions[first.idx])
+            else:
+                name = first.key
+            names.append(name + keystr(rest))
+        return tuple(names)
+
+    def debug_info(self, bound: Bound, traced_for: str) -> DebugInfo:
+        """What messages say about a program traced from this function."""
+        names = self.leaf_names(bound)
+        return DebugInfo(traced_for, self.name, fun_place(self.fun), names)
+
+    def donated_leaves(self, bound: Bound) -> tuple[bool, ...]:
+        """For every dynamic leaf, whether its argument is donated."""
+        if not self.donate_nums and not self.donate_names:
+            return (False,) * len(bound.leaves)
+        dynamic, kwargs = tree_unflatten(bound.tree, bound.leaves)
+        static = {place for place, _, _ in bound.statics if isinstance(place, int)}
+        positions = [p for p in range(bound.num_args) if p not in static]
+        flags: list[bool] = []
+        for position, arg in zip(positions, dynamic):
+            count = len(tree_flatten(arg)[0])
+            flags += [position in self.donate_nums] * count
+        for name in sorted(kwargs):
+            count = len(tree_flatten(kwargs[name])[0])
+            flags += [name in self.donate_names] * count
+        return tuple(flags)
+
+    def check_distinct_ref(self, bound: Bound, position: int) -> None:
+        """ValueError when a ref was already given as an earlier argument."""
+        ref = bound.leaves[position]
+        for earlier, leaf in enumerate(bound.leaves[:position]):
+            if leaf is not ref and not _same_variable(leaf, ref):
+                continue
+            names = self.leaf_names(bound)
+            raise errors.value_error(
+                "only one reference to a mutable array may be passed as an argument to "
+                f"a function, but when tracing {self.name} for jit the mutable array "
+                f"reference of type {get_aval(ref).str_short()} appeared at both "
+                f"{names[earlier]} and {names[position]}.",
+                rule="refs have one name",
+            )
+
+    def bad_leaf(self, bound: Bound, position: int, error: Exception) -> Exception:
+        """The error for an argument that is no array."""
+        name = self.leaf_names(bound)[position]
+        leaf = bound.leaves[position]
+        kind = f"{type(leaf).__module__}.{type(leaf).__qualname__}"
+        advice = (
+            "Arguments must be arrays, numbers, or containers of these registered as "
+            f"pytrees. If {name.split('[')[0]!r} chooses what the function does (a "
+            "string, a function), mark it as static: "
+            f"`jit(f, static_argnames={name.split('[')[0]!r})`."
+        )
+        if isinstance(error, OverflowError):
+            return error
+        return errors.type_error(
+            "Error interpreting argument to "
+            f"{self.name} as an abstract array. The problematic value is {leaf!r} "
+            f"of type {kind} and was passed to the function at path {name}. {advice}",
+            rule="arguments are arrays",
+            argument=name,
+        )
+
+
+def check_refs(jaxpr: Any, consts: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """ValueError when a program returns a ref, or closes over one it is given."""
+    info = jaxpr.debug_info
+    for position, var in enumerate(jaxpr.outvars):
+        if type(var.aval) is not AbstractRef:
+            continue
+        path = info.result_paths[position].removeprefix("result")
+        at = f" at output tree path result{path}" if path else ""
+        raise errors.value_error(
+            f"function {info.func_src_info} traced for {info.traced_for} returned a "
+            f"mutable array reference of type {var.aval.str_short()}{at}, but mutable "
+            f"array references cannot be returned.{_origin_of_ref(jaxpr, var)} Return "
+            "its content, `ref[...]` or `freeze(ref)`."
+        )
+    refs = {id(const) for const in consts if type(get_aval(const)) is AbstractRef}
+    if not refs:
+        return
+    for position, leaf in enumerate(leaves):
+        if id(leaf) in refs:
+            raise errors.value_error(
+                f"when tracing {info.func_src_info} for {info.traced_for}, a mutable "
+                f"array reference of type {get_aval(leaf).str_short()} was both closed "
+                f"over and passed as the argument {info.arg_names[position]}."
+            )
+
+
+def _origin_of_ref(jaxpr: Any, var: Any) -> str:
+    for eqn in jaxpr.eqns:
+        if any(var is outvar for outvar in eqn.outvars):
+            line = source_info.format_line(eqn.source_info)
+            return f"\n\nThe returned mutable array was created on line {line}."
+    names = jaxpr.debug_info.arg_names
+    if var in jaxpr.invars and jaxpr.invars.index(var) < len(names):
+        name = names[jaxpr.invars.index(var)]
+        return f"\n\nThe returned mutable array was passed in as the argument {name}."
+    return ""
+
+
+def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:
+    """Debug info of a function called with a tuple of arguments of the given tree.
+
+    The names of the leaves are worked out only when a message needs them.
+    """
+
+    def names() -> tuple[str, ...]:
+        signature = CallSignature(fun, NoOptions)
+        tree = tree_structure(
+            (tree_unflatten(args_tree, [0] * args_tree.num_leaves), {})
+        )
+        count = len(args_tree.children())
+        return signature.leaf_names(Bound([0] * tree.num_leaves, tree, (), count))
+
+    if state.check_tracer_leaks:
+        # Worked out now, the names hold no function, which may hold a tracer.
+        return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names())
+    return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+
+
+def _same_variable(x: Any, y: Any) -> bool:
+    """Whether two tracers stand for one variable of a program being written."""
+    atom = getattr(x, "atom", None)
+    return atom is not None and atom is getattr(y, "atom", None)
+
+
+class NoOptions:
+    """The options of a transformation without static or donated arguments."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+
+
+class ResultTree:
+    """Where a flat function leaves the tree of its result."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self) -> None:
+        self.tree: Any = None
+
+
+def flatten_function(
+    signature: CallSignature, bound: Bound
+) -> tuple[Callable[..., list[Any]], ResultTree]:
+    """A function of flat leaves to flat leaves; its result's tree is left behind."""
+    result = ResultTree()
+
+    def flat(*leaves: Any) -> list[Any]:
+        answer = signature.call(bound, leaves)
+        outputs, result.tree = tree_flatten(answer)
+        check_outputs(outputs, result.tree, signature.name, "jit")
+        return outputs
+
+    return flat, result
+
+
+def check_outputs(outputs: Sequence[Any], tree: Any, name: str, purpose: str) -> None:
+    """TypeError, naming the component, when a function returned what is no array."""
+    for position, output in enumerate(outputs):
+        if isinstance(output, Tracer) or valid_jaxtype(output):
+            continue
+        paths, _ = tree_flatten_with_path(tree_unflatten(tree, range(len(outputs))))
+        path = keystr(paths[position][0])
+        at = f" at output component {path}" if path else ""
+        raise errors.type_error(
+            f"function {name} traced for {purpose} returned a value of type "
+            f"{type(output)}{at}, which is not a valid JAX type. Return arrays, "
+            "numbers, or containers of these."
+        )
+
+
+def with_result_paths(debug_info: DebugInfo, out_tree: Any) -> DebugInfo:
+    """The debug info with a name for every leaf of the result."""
+    paths, _ = tree_flatten_with_path(
+        tree_unflatten(out_tree, range(out_tree.num_leaves))
+    )
+    names = tuple(f"result{keystr(path)}" for path, _ in paths)
+    return debug_info.with_result_paths(names)
+
+
+def abstract_leaf(signature: CallSignature, bound: Bound) -> tuple[Any, ...]:
+    """The types of leaves that may be arrays or `ShapeDtypeStruct`s."""
+    avals = []
+    for position, leaf in enumerate(bound.leaves):
+        try:
+            avals.append(shaped_abstractify(leaf))
+        except TypeError as error:
+            if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+                raise signature.bad_leaf(bound, position, error) from None
+            struct = ShapeDtypeStruct(leaf.shape, leaf.dtype)
+            avals.append(shaped_abstractify(struct))
+        if type(avals[-1]) is AbstractRef:
+            signature.check_distinct_ref(bound, position)
+    return tuple(avals)
+
+
+def outer_tracer_error(tracer: Tracer) -> Exception:
+    """The error for a jitted function that closes over a leaked tracer."""
+    return escaped_tracer_error(tracer)
+
+
+def check_arg(value: Any, transformation: str) -> None:
+    """TypeError unless a value may be an argument of a transformed function."""
+    if not (isinstance(value, Tracer) or valid_jaxtype(value)):
+        get_aval(value)
+        raise errors.type_error(
+            f"Argument {value!r} of {transformation} is not a valid JAX type."
+        )

@@ -1,0 +1,497 @@
+"""Lowering: a jaxpr becomes a StableHLO module, equation by equation.
+
+Each primitive's lowering rule gets a context and the StableHLO values of its operands,
+and returns the values of its results. A program inside a program (a nested `jit`)
+becomes a function of the module, made once and called where it is used. Every operation
+carries the user's line as its location, and the name stack (`jit(f)/jvp/sin`) as its
+name, so that compiled instructions can be traced back.
+
+In JAX: `interpreters/mlir.py`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.compile import signature, tokens
+from minijax.language.core import (
+    AbstractToken,
+    AbstractValue,
+    Atom,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    ShapedArray,
+    Var,
+    physical_aval,
+    weakref_lru_cache,
+)
+from minijax.support import dtypes, effects, events, source_info
+from minijax.transforms.partial_eval import dce_closed_jaxpr, trace_to_jaxpr
+
+# Constants larger than this become arguments of the executable: the program stays
+# small, and compiling does not fold or copy them.
+MAX_EMBEDDED_BYTES = 1024
+
+
+def tensor_type(aval: AbstractValue) -> Any:
+    """The StableHLO type of values of a type (of a typed key: of its bits)."""
+    if isinstance(aval, AbstractToken):
+        return hlo.ir.Type.parse("!stablehlo.token")
+    physical = physical_aval(aval)
+    assert isinstance(physical, ShapedArray)
+    if dtypes.is_float0(physical.dtype):
+        return hlo.tensor_type(physical.shape, np.dtype(bool))
+    return hlo.tensor_type(physical.shape, physical.dtype)
+
+
+class ModuleContext:
+    """What is shared by one module: its functions, its platform, its callbacks.
+
+    In JAX: `interpreters/mlir.py`, `ModuleContext`.
+    """
+
+    def __init__(self, module: Any, platform: str):
+        self.module = module
+        self.platform = platform
+        self.symbols = hlo.ir.SymbolTable(module.operation)
+        # One function for each program and name, however often it is called. The
+        # program is kept beside its id, which so stays its own.
+        self.functions: dict[tuple, tuple[Any, ClosedJaxpr]] = {}
+        self.host_callbacks: list[Callable] = []
+        # Of each ordered effect the last token, in the function being written.
+        self.tokens: dict[effects.Effect, Any] = {}
+        self.source: Any = None  # of the equation being lowered
+
+
+class LoweringRuleContext:
+    """What a lowering rule may ask for.
+
+    `avals_in` and `avals_out` are the types of the equation's operands and results.
+
+    In JAX: `interpreters/mlir.py`, `LoweringRuleContext`.
+    """
+
+    __slots__ = ("module_context", "primitive", "avals_in", "avals_out", "constants")
+
+    def __init__(
+        self,
+        module_context: ModuleContext,
+        primitive: Any,
+        avals_in: Sequence[AbstractValue],
+        avals_out: Sequence[AbstractValue],
+        constants: dict[int, Any],
+    ):
+        self.module_context = module_context
+        self.primitive = primitive
+        self.avals_in = avals_in
+        self.avals_out = avals_out
+        self.constants = constants
+
+    @property
+    def platform(self) -> str:
+        return self.module_context.platform
+
+    def operation(self, name: str) -> Callable:
+        """A builder of StableHLO by name: `"sine"`, or of CHLO: `"chlo.erf"`."""
+        dialect = hlo.stablehlo
+        if name.startswith("chlo."):
+            dialect, name = hlo.chlo, name[len("chlo.") :]
+        return getattr(dialect, name)
+
+    def result_type(self, index: int = 0) -> Any:
+        """The StableHLO type of a result of the equation."""
+        return tensor_type(self.avals_out[index])
+
+    def broadcast(self, operands: Sequence[Any]) -> list[Any]:
+        """The operands repeated to the shape of the (first) result.
+
+        Scalars go everywhere; dimensions of size 1 are repeated.
+        """
+        target = self.avals_out[0]
+        return [
+            self.broadcast_to(operand, aval, target.shape)
+            for operand, aval in zip(operands, self.avals_in)
+        ]
+
+    def broadcast_to(
+        self, operand: Any, aval: AbstractValue, shape: tuple[int, ...]
+    ) -> Any:
+        """One operand of type `aval` repeated to `shape`, as elementwise rules want."""
+        assert isinstance(aval, ShapedArray)
+        if aval.shape == shape:
+            return operand
+        kept = [
+            axis
+            for axis in range(aval.ndim)
+            if aval.shape[axis] == shape[axis] or aval.shape[axis] == 1
+        ]
+        return self.broadcast_in_dim(operand, aval, shape, kept)
+
+    def broadcast_in_dim(
+        self,
+        operand: Any,
+        aval: ShapedArray,
+        shape: tuple[int, ...],
+        dims: Sequence[int],
+    ) -> Any:
+        """`operand` with its axis `i` at position `dims[i]` of `shape`."""
+        result = aval.update(shape=shape, sharding=None)
+        trailing = range(len(shape), physical_aval(result).ndim)
+        return hlo.stablehlo.broadcast_in_dim(
+            tensor_type(result), operand, hlo.int_array([*dims, *trailing])
+        )
+
+    def constant(self, value: Any) -> Any:
+        """A constant of the program."""
+        return hlo.constant(np.asarray(value))
+
+    def full_like(self, value: Any, aval: ShapedArray) -> Any:
+        """An array of type `aval` with every entry `value`."""
+        scalar = hlo.constant(np.asarray(value, aval.dtype))
+        if not aval.shape:
+            return scalar
+        return self.broadcast_in_dim(
+            scalar, ShapedArray((), aval.dtype), aval.shape, []
+        )
+
+    def lower_fun(self, fun: Callable, *operands: Any, **params: Any) -> list[Any]:
+        """Lower by tracing `fun` at the types of the operands: composed primitives.
+
+        `fun(*arrays, **params)` returns one array or a list of arrays.
+        """
+
+        def flat(*args: Any) -> list[Any]:
+            out = fun(*args, **params)
+            return list(out) if isinstance(out, (list, tuple)) else [out]
+
+        jaxpr, consts = trace_to_jaxpr(flat, self.avals_in)
+        return self.lower_jaxpr(ClosedJaxpr(jaxpr, consts), *operands)
+
+    def lower_jaxpr(self, closed: ClosedJaxpr, *operands: Any) -> list[Any]:
+        """Lower a program in place, among the operations of this one."""
+        values = [constant_value(self.constants, const) for const in closed.consts]
+        return lower_eqns(
+            self.module_context, closed.jaxpr, values, operands, self.constants
+        )
+
+    def call(self, closed: ClosedJaxpr, name: str, *operands: Any) -> list[Any]:
+        """Call a program as a function of the module, made when it is first called."""
+        function = self.function(closed, name)
+        passed = [self.constants[id(const)] for const in free_constants(closed)]
+        given = tokens.current(self.module_context, closed.effects)
+        call = hlo.func.CallOp(
+            function.type.results,
+            hlo.ir.FlatSymbolRefAttr.get(function.name.value),
+            [*given, *passed, *operands],
+        )
+        return tokens.update(self.module_context, closed.effects, call.results)
+
+    def function(self, closed: ClosedJaxpr, name: str) -> Any:
+        """The module's function for a program; tokens and constants come first."""
+        key = (id(closed), name)
+        functions = self.module_context.functions
+        if key not in functions:
+            function = lower_function(self.module_context, closed, name)
+            functions[key] = (function, closed)
+        return functions[key][0]
+
+    def replace(
+        self, avals_in: Any = None, avals_out: Any = None
+    ) -> LoweringRuleContext:
+        """This context with other types, to call another rule."""
+        return LoweringRuleContext(
+            self.module_context,
+            self.primitive,
+            self.avals_in if avals_in is None else avals_in,
+            self.avals_out if avals_out is None else avals_out,
+            self.constants,
+        )
+
+
+# ----------------------------------------------------------------------------------
+# Constants
+# ----------------------------------------------------------------------------------
+
+
+def is_free_constant(value: Any) -> bool:
+    """Whether a constant is an argument of the executable rather than written in it."""
+    aval = getattr(value, "aval", None)
+    if aval is not None and isinstance(aval.dtype, dtypes.ExtendedDType):
+        return True
+    return getattr(value, "nbytes", 0) > MAX_EMBEDDED_BYTES
+
+
+@weakref_lru_cache
+def free_constants(closed: ClosedJaxpr) -> list[Any]:
+    """The large constants of a program and of the programs in it, each once."""
+    found: dict[int, Any] = {}
+    for const in closed.consts:
+        if is_free_constant(const):
+            found[id(const)] = const
+    for eqn in closed.jaxpr.eqns:
+        for inner in closed_jaxprs_in(eqn):
+            for const in free_constants(inner):
+                found[id(const)] = const
+    return list(found.values())
+
+
+def closed_jaxprs_in(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
+    """The closed programs that an equation carries."""
+    for value in eqn.params.values():
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item
+
+
+def constant_value(constants: dict[int, Any], const: Any) -> Any:
+    """The StableHLO value of a constant: an argument, or written into the program."""
+    value = constants.get(id(const))
+    if value is not None:
+        return value
+    array = np.asarray(const)
+    if dtypes.is_float0(array.dtype):
+        return hlo.constant(np.zeros(array.shape, bool))
+    return hlo.constant(
+        array.astype(dtypes.canonicalize_dtype(array.dtype), copy=False)
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Programs
+# ----------------------------------------------------------------------------------
+
+
+def lower_eqns(
+    module_context: ModuleContext,
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    operands: Sequence[Any],
+    constants: dict[int, Any],
+) -> list[Any]:
+    """Lower a program's equations at the current insertion point.
+
+    `consts` and `operands` are StableHLO values; so are the results.
+    """
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, operands, strict=True))
+    # A literal that is used several times becomes one constant.
+    literals: dict[tuple, Any] = {}
+
+    def read(atom: Atom) -> Any:
+        if type(atom) is Literal:
+            key = (type(atom.val), repr(atom.val), atom.aval)
+            value = literals.get(key)
+            if value is None:
+                value = literals[key] = literal_value(atom)
+            return value
+        return env[atom]
+
+    for eqn in jaxpr.eqns:
+        rule = lowering_rule(eqn, module_context.platform)
+        stack = str(eqn.source_info.name_stack)
+        name = f"{stack}/{eqn.primitive.name}" if stack else eqn.primitive.name
+        with hlo.location(eqn.source_info.traceback, name):
+            ctx = LoweringRuleContext(
+                module_context,
+                eqn.primitive,
+                [v.aval for v in eqn.invars],
+                [v.aval for v in eqn.outvars],
+                constants,
+            )
+            inputs = [read(v) for v in eqn.invars]
+            module_context.source = eqn.source_info
+            results = rule(ctx, *inputs, **eqn.params)
+        if not isinstance(results, (list, tuple)):
+            results = _results_of(results, len(eqn.outvars))
+        if len(results) != len(eqn.outvars):
+            raise ValueError(
+                f"the lowering rule of {eqn.primitive} gave {len(results)} results "
+                f"for {len(eqn.outvars)} outputs"
+            )
+        env.update(zip(eqn.outvars, results))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _results_of(value: Any, count: int) -> list[Any]:
+    """The results of an operation whose builder may give a value or a list of them."""
+    if count == 1 and isinstance(value, hlo.ir.Value):
+        return [value]
+    return list(getattr(value, "results", value))
+
+
+def literal_value(literal: Literal) -> Any:
+    """The StableHLO constant of a literal."""
+    dtype = literal.aval.dtype
+    if dtypes.is_float0(dtype):
+        return hlo.constant(np.zeros((), bool))
+    return hlo.constant(np.asarray(literal.val, dtype))
+
+
+def lowering_rule(eqn: JaxprEqn, platform: str) -> Callable:
+    """The rule of an equation's primitive for a platform.
+
+    NotImplementedError when there is none, with the line of the equation.
+    """
+    rules = eqn.primitive.lowerings
+    rule = rules.get(platform) or rules.get(None)
+    if rule is None:
+        place = source_info.summarize(eqn.source_info)
+        raise NotImplementedError(
+            f"MLIR translation rule for primitive '{eqn.primitive}' not found for "
+            f"platform {platform}. It is used at {place}."
+        )
+    return rule
+
+
+def lower_function(
+    module_context: ModuleContext, closed: ClosedJaxpr, name: str
+) -> Any:
+    """A private function of the module: tokens, free constants, arguments in."""
+    consts = free_constants(closed)
+    types_in = [tensor_type(_aval_of(const)) for const in consts]
+    types_in += [tensor_type(aval) for aval in closed.in_avals]
+    function = _new_function(module_context, name, types_in, closed, "private")
+    _fill_function(module_context, function, closed, consts)
+    return function
+
+
+def _new_function(
+    module_context: ModuleContext,
+    name: str,
+    types_in: Sequence[Any],
+    closed: ClosedJaxpr,
+    visibility: str,
+) -> Any:
+    types_out = [tensor_type(aval) for aval in closed.out_avals]
+    ordered = tokens.types(closed.effects)
+    function = hlo.func.FuncOp(
+        sanitize_name(name),
+        hlo.ir.FunctionType.get([*ordered, *types_in], [*ordered, *types_out]),
+        ip=hlo.ir.InsertionPoint(module_context.module.body),
+    )
+    function.attributes["sym_visibility"] = hlo.string(visibility)
+    # The symbol table renames a second function of the same name.
+    module_context.symbols.insert(function)
+    return function
+
+
+def _fill_function(
+    module_context: ModuleContext, function: Any, closed: ClosedJaxpr, consts: list
+) -> None:
+    block = function.add_entry_block()
+    inside = tokens.region(module_context, closed.effects, list(block.arguments))
+    with hlo.ir.InsertionPoint(block), inside as arguments:
+        constants = {id(const): value for const, value in zip(consts, arguments)}
+        values = [constant_value(constants, const) for const in closed.consts]
+        operands = arguments[len(consts) :]
+        results = lower_eqns(module_context, closed.jaxpr, values, operands, constants)
+        hlo.func.ReturnOp([*tokens.last(module_context), *results])
+
+
+def _aval_of(const: Any) -> ShapedArray:
+    aval = getattr(const, "aval", None)
+    if aval is not None:
+        return aval
+    return ShapedArray(const.shape, dtypes.canonicalize_dtype(const.dtype))
+
+
+def sanitize_name(name: str) -> str:
+    """A name that MLIR accepts for a function: `<lambda>` becomes `_lambda_`."""
+    return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name)
+
+
+@dataclass
+class Lowered:
+    """A lowered program: the module in its context, and how to call what it becomes.
+
+    `ordered` are the effects whose tokens are the first arguments, `constants` the
+    values of the next; `kept` the positions of the program's inputs that are arguments
+    (unused inputs are left out).
+    """
+
+    context: Any
+    module: Any
+    name: str
+    platform: str
+    constants: list[Any]
+    kept: tuple[int, ...]
+    in_avals: tuple[AbstractValue, ...]
+    out_avals: tuple[AbstractValue, ...]
+    donated: tuple[bool, ...]
+    host_callbacks: list[Callable] = field(default_factory=list)
+    source: Any = None  # a weak reference to the program
+    ordered: Sequence[effects.Effect] = ()
+
+    def text(self, locations: bool = False) -> str:
+        with self.context:
+            return hlo.module_to_text(self.module, locations=locations)
+
+
+@contextmanager
+def new_module(name: str, context: Any) -> Iterator[Any]:
+    """A new module named `name` in a context that is entered."""
+    with context, hlo.ir.Location.unknown():
+        module = hlo.ir.Module.create()
+        module.operation.attributes["sym_name"] = hlo.string(sanitize_name(name))
+        yield module
+
+
+def lower_to_module(
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    donated: Sequence[bool] | None = None,
+    keep_unused: bool = False,
+) -> Lowered:
+    """Lower a whole program to a module whose `main` XLA compiles.
+
+    `donated` says which inputs give their memory to the results: each is aliased with
+    a result of its shape and dtype where there is one.
+
+    In JAX: `interpreters/mlir.py`, `lower_jaxpr_to_module`.
+    """
+    jaxpr = closed.jaxpr
+    bad = [eff for eff in jaxpr.effects if not effects.lowerable_effects.contains(eff)]
+    if bad:
+        raise ValueError(f"Effects not supported in lowering: {bad}")
+    flags = tuple(donated or (False,) * len(jaxpr.invars))
+    pruned, used = closed, [True] * len(jaxpr.invars)
+    if not keep_unused:  # nor what nobody reads
+        pruned, used = dce_closed_jaxpr(closed, [True] * len(jaxpr.outvars))
+    kept = tuple(index for index, flag in enumerate(used) if flag)
+    consts = free_constants(pruned)
+    context = hlo.make_context()
+    with new_module(f"jit_{name}", context) as module:
+        module_context = ModuleContext(module, platform)
+        types_in = [tensor_type(_aval_of(const)) for const in consts]
+        types_in += [tensor_type(aval) for aval in pruned.in_avals]
+        main = _new_function(module_context, "main", types_in, closed, "public")
+        ordered = tokens.ordered(closed.effects)
+        _fill_function(module_context, main, pruned, consts)
+        kept_flags = [flags[index] for index in kept]
+        signature.annotate(main, len(ordered), len(consts), kept_flags, pruned.jaxpr)
+    if events.subscribers:
+        events.emit("lower.module", name=name, module=module)
+    return Lowered(
+        context,
+        module,
+        name,
+        platform,
+        consts,
+        kept,
+        tuple(closed.in_avals),
+        tuple(closed.out_avals),
+        flags,
+        module_context.host_callbacks,
+        weakref.ref(closed),
+        ordered,
+    )

@@ -1,0 +1,194 @@
+"""Putting arrays on devices, and choosing the device a program runs on.
+
+In JAX: `jax/_src/dispatch.py`, `device_put_p`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import platforms
+from minijax.language import core
+from minijax.language.array import Array, default_device, first_device, put, wrap_as
+from minijax.language.core import Tracer, get_aval, physical_aval
+from minijax.primitives.parallel.placement import device_put_p, placed_aval
+from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.support import dtypes
+from minijax.support.memory_spaces import MemorySpace, sharding_in, space_at
+
+
+def device_put(value: Any, device: Any = None) -> Any:
+    """An array on a device or in one of its memories, now; a tracer stays as it is."""
+    if isinstance(value, Tracer):
+        return value
+    if isinstance(device, MemorySpace):
+        return _put_in_memory(value, device)
+    target = _device_of(device)
+    if space_at(device) is MemorySpace.Host:
+        return _put_in_memory(device_put(value, target), MemorySpace.Host)
+    if type(value) is Ref:
+        raise TypeError(
+            "device_put takes arrays, got a ref. Put its content there, and make a ref "
+            "of it: `new_ref(device_put(ref[...], device))`."
+        )
+    if type(value) is Array:
+        if target is None:
+            return value
+        value._check_alive()
+        if in_other_memory(value.aval):
+            value = _put_in_memory(value, MemorySpace.Device)
+        if value.devices() == {target} and value.committed:
+            return value
+        sharding = platforms.single_device_sharding(target)
+        return wrap_as(
+            platforms.copy_to_device(value._buffer, target), value.aval, sharding
+        )
+    aval = get_aval(value)
+    return put(np.asarray(value, aval.dtype), aval, target)
+
+
+def _put_in_memory(value: Any, space: MemorySpace) -> Array:
+    array = value if type(value) is Array else device_put(value)
+    array._check_alive()
+    (device,) = array.devices()
+    aval = placed_aval(array.aval, space)
+    if aval is array.aval:
+        return array
+    return _copied(array, aval, device)
+
+
+def _copied(array: Array, aval: Any, device: Any) -> Array:
+    """A copy in that memory of the device which the type `aval` says."""
+    sharding = sharding_in(aval.memory_space, device)
+    return wrap_as(platforms.copy_to_sharding(array._buffer, sharding), aval, sharding)
+
+
+def in_other_memory(aval: Any) -> bool:
+    """Whether arrays of this type lie in another memory than that of their device."""
+    return getattr(aval, "memory_space", None) is MemorySpace.Host
+
+
+def move_to_memories(arrays: list[Array], device: Any) -> list[Array]:
+    """Results of a program, which are on its device, in the memories of their types."""
+    return [
+        _copied(array, array.aval, device) if in_other_memory(array.aval) else array
+        for array in arrays
+    ]
+
+
+def _put_all(*values: Any, devices: Any, srcs: Any, copy_semantics: Any) -> list[Any]:
+    return [device_put(value, device) for value, device in zip(values, devices)]
+
+
+device_put_p.impl = _put_all
+
+
+def check_place(device: Any) -> None:
+    """ValueError unless `device` is a place for an array in a program."""
+    if not isinstance(device, MemorySpace):
+        _device_of(device)
+
+
+def _device_of(device: Any) -> Any:
+    if device is None or hasattr(device, "platform"):
+        return device
+    devices = getattr(device, "device_set", None)
+    if devices is not None and len(devices) == 1:
+        return next(iter(devices))
+    raise ValueError(
+        "device_put takes a device, a sharding of one device, a `memory.Space` or None "
+        f"(or a tree of them), got {device!r}. "
+        "Arrays spread over several devices are not supported here yet."
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Arguments
+# ----------------------------------------------------------------------------------
+
+
+def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
+    """(the device to run on, whether an argument insists on it).
+
+    Raises ValueError when two arguments insist on different devices.
+    """
+    chosen = None
+    for arg in args:
+        if type(arg) is not Array or arg._placed is None:
+            continue
+        if arg.committed:
+            devices = arg.devices()
+            if len(devices) > 1:
+                raise ValueError(
+                    f"an argument of type {arg.aval.str_short()} lies on "
+                    f"{len(devices)} devices; programs on several devices are not "
+                    "supported here yet. Move it to one device with "
+                    "`minijax.device_put(x, device)`."
+                )
+            (device,) = devices
+            if chosen is not None and device != chosen:
+                raise ValueError(
+                    "Received incompatible devices for jitted computation: one "
+                    f"argument is on {chosen}, another of type {arg.aval.str_short()} "
+                    f"on {device}. Move one with `minijax.device_put(x, device)`."
+                )
+            chosen = device
+    return (default_device(), False) if chosen is None else (chosen, True)
+
+
+_number_types = frozenset(
+    [bool, int, float, np.float32, np.float64, np.int32, np.int64, np.bool_]
+)
+_NUMBER_BUFFERS = 1024
+_number_buffers: dict[tuple, Any] = {}
+
+
+def buffer_on(value: Any, device: Any) -> Any:
+    """A value as a jaxlib array on a device; a ref stays a ref."""
+    if type(value) is Array:
+        if value._placed is None and device == first_device():
+            return value._buffer
+        if value.devices() == {device} and not in_other_memory(value.aval):
+            return value._buffer
+        value._check_alive()
+        return platforms.copy_to_device(value._buffer, device)
+    aval = get_aval(value)
+    return host_buffer(value, aval, device)
+
+
+def buffer_aval(aval: Any) -> Any:
+    """The type that a result's buffer carries: that of its bits."""
+    physical = physical_aval(aval)
+    if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
+        return core.ShapedArray(physical.shape, np.dtype(bool))
+    return physical
+
+
+def host_buffer(value: Any, aval: Any, device: Any) -> Any:
+    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
+
+    The buffers of Python numbers are kept: programs meet the same few again and again.
+    """
+    kind = type(value)
+    if kind in _number_types:
+        # 0.0 and -0.0 are equal but not the same.
+        key = (value or repr(value), kind, aval, device)
+        buffer = _number_buffers.get(key)
+        if buffer is None or buffer.is_deleted():
+            if len(_number_buffers) >= _NUMBER_BUFFERS:
+                _number_buffers.clear()
+            array = np.asarray(value, aval.dtype)
+            buffer = platforms.put(array, aval, device, False)
+            _number_buffers[key] = buffer
+        return buffer
+    if kind is Ref:
+        return value
+    if hasattr(value, "__jax_array__"):
+        return buffer_on(value.__jax_array__(), device)
+    physical = buffer_aval(aval)
+    if dtypes.is_float0(aval.dtype):
+        value = np.zeros(aval.shape, bool)
+    return platforms.put(np.asarray(value, physical.dtype), physical, device, False)

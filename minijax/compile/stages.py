@@ -1,0 +1,256 @@
+"""Ahead of time: a jitted function traced, lowered and compiled step by step.
+
+    traced = jit(f).trace(x)      # .jaxpr
+    lowered = traced.lower()      # .as_text(): StableHLO
+    compiled = lowered.compile()  # .as_text(): optimised HLO; compiled(x) runs it
+
+Arguments of `trace` and `lower` may be `ShapeDtypeStruct`s.
+
+In JAX: `jax/_src/stages.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minijax.compile import dispatch, mlir
+from minijax.language import core
+from minijax.language.array import default_device
+from minijax.language.core import ShapeDtypeStruct
+from minijax.support import errors
+from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.transforms import discharge
+
+
+def _structs(avals: Any, tree: Any) -> Any:
+    structs = [
+        ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        for aval in avals
+    ]
+    return tree_unflatten(tree, structs)
+
+
+@dataclass(frozen=True)
+class ArgInfo:
+    """What is known of an argument before the call. In JAX: `jax.stages.ArgInfo`."""
+
+    _aval: Any
+    donated: bool
+
+    shape = property(lambda self: self._aval.shape)
+    dtype = property(lambda self: self._aval.dtype)
+
+
+class _Stage:
+    """What the three stages of a function tell of its arguments and result."""
+
+    _traced: Any
+
+    in_tree = property(lambda self: self._traced.in_tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    out_info = property(lambda self: self._traced.out_info)
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as the arguments stand: `(args, kwargs)`."""
+        return tree_unflatten(self.in_tree, self._closed.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, as the arguments stand: `(args, kwargs)`."""
+        infos = map(ArgInfo, self._closed.in_avals, self._donated)
+        return tree_unflatten(self.in_tree, list(infos))
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The positions of the donated ones among the flat arguments."""
+        return tuple(i for i, donated in enumerate(self._donated) if donated)
+
+    @property
+    def _closed(self) -> core.ClosedJaxpr:
+        return self._traced.jaxpr
+
+    @property
+    def _donated(self) -> tuple[bool, ...]:
+        return self._traced._donated
+
+
+class Traced(_Stage):
+    """A function traced for one kind of arguments. In JAX: `jax.stages.Traced`."""
+
+    def __init__(self, traced: Any, bound: Any, options: Any):
+        self._traced = traced
+        self._bound = bound
+        self._options = options
+
+    @property
+    def jaxpr(self) -> core.ClosedJaxpr:
+        """The program."""
+        return self._traced.closed
+
+    @property
+    def fun_name(self) -> str:
+        return self._traced.params["name"]
+
+    @property
+    def out_info(self) -> Any:
+        """The result's tree of `ShapeDtypeStruct`s."""
+        return _structs(self.jaxpr.out_avals, self._traced.out_tree)
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the result, in its tree."""
+        return tree_unflatten(self.out_tree, self.jaxpr.out_avals)
+
+    @property
+    def _closed(self) -> core.ClosedJaxpr:
+        return self._traced.closed
+
+    @property
+    def _donated(self) -> tuple[bool, ...]:
+        return self._traced.params["donated_invars"]
+
+    @property
+    def in_tree(self) -> Any:
+        return self._bound.tree
+
+    @property
+    def out_tree(self) -> Any:
+        return self._traced.out_tree
+
+    @property
+    def effects(self) -> frozenset:
+        return self.jaxpr.effects
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """The program as StableHLO, for the default device's platform or a given one.
+
+        Raises ValueError for several platforms.
+        """
+        if lowering_platforms is not None and len(lowering_platforms) != 1:
+            raise ValueError(
+                "lower takes one platform, such as lowering_platforms=('cuda',); got "
+                f"{lowering_platforms}"
+            )
+        if self._traced.outer:
+            raise core.escaped_tracer_error(self._traced.outer[0])
+        if lowering_platforms:
+            platform = lowering_platforms[0]
+        else:
+            platform = dispatch.lowering_platform(default_device())
+        donated = self._traced.params["donated_invars"]
+        closed = self.jaxpr
+        if discharge.has_refs(closed):
+            closed, donated, _ = discharge.pure_and_donated(closed, donated)
+        lowered = mlir.lower_to_module(
+            closed, self.fun_name, platform, donated, self._options.keep_unused
+        )
+        return Lowered(self, lowered)
+
+
+class Lowered(_Stage):
+    """A program as StableHLO. In JAX: `jax.stages.Lowered`."""
+
+    def __init__(self, traced: Traced, lowered: mlir.Lowered):
+        self._traced = traced
+        self._lowered = lowered
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The StableHLO text; with `debug_info`, the user's lines in it.
+
+        Raises ValueError for a dialect other than "stablehlo".
+        """
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(f"as_text knows the dialect 'stablehlo', got {dialect!r}")
+        return self._lowered.text(locations=debug_info)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The MLIR module itself."""
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(f"compiler_ir knows 'stablehlo', got {dialect!r}")
+        return self._lowered.module
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """The program compiled by XLA for the default device.
+
+        Raises JaxRuntimeError, XLA's own error, when it refuses the program, and
+        ValueError when the program was lowered for another platform.
+        """
+        device = default_device()
+        if self._lowered.platform != dispatch.lowering_platform(device):
+            raise ValueError(
+                f"the program was lowered for {self._lowered.platform}, but the "
+                f"default device is {device}"
+            )
+        options = {**dict(self._traced._options.compiler_options)}
+        options.update(compiler_options or {})
+        program = dispatch.compile_lowered(
+            self._lowered, device, False, tuple(sorted(options.items()))
+        )
+        closed = self._traced.jaxpr
+        if discharge.has_refs(closed):
+            _, refs = discharge.pure_program(closed)
+            outputs = len(closed.out_avals)
+            return Compiled(
+                self._traced, discharge.StatefulProgram(program, outputs, refs)
+            )
+        return Compiled(self._traced, program)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of the compiled program's cost."""
+        return self.compile().cost_analysis()
+
+
+class Compiled(_Stage):
+    """A compiled program; call it with arguments of the kind it was compiled for.
+
+    In JAX: `jax.stages.Compiled`.
+    """
+
+    def __init__(self, traced: Traced, program: Any):
+        self._traced = traced
+        self._program = program
+
+    def as_text(self) -> str:
+        """The optimised HLO: what the machine runs."""
+        return self._program.executable.hlo_text()
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: flops, bytes accessed and others."""
+        return self._program.executable.cost_analysis()
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, outputs, temporaries and code."""
+        return self._program.executable.memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's executable."""
+        return self._program.executable.loaded
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Raises TypeError when the arguments' tree, shapes or dtypes are others than the
+        ones it was compiled for: nothing is compiled again.
+        """
+        leaves, tree = tree_flatten((args, kwargs))
+        for leaf in leaves:
+            if isinstance(leaf, core.Tracer):
+                raise errors.type_error(
+                    "Cannot apply transformations to a function lowered and compiled "
+                    f"for a particular signature: {self._traced.fun_name} was called "
+                    f"with a {type(leaf).__name__}. Transform the jitted function, and "
+                    "compile what comes out."
+                )
+        if tree != self.in_tree:
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree "
+                f"it was called with: it was compiled for {self.in_tree}, and called "
+                f"with {tree}."
+            )
+        name = self._traced.fun_name
+        dispatch.check_arguments(name, self._traced.jaxpr.in_avals, leaves)
+        device = self._program.device
+        buffers = [dispatch.buffer_on(leaf, device) for leaf in leaves]
+        return tree_unflatten(self.out_tree, self._program(buffers))

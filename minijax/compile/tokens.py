@@ -1,0 +1,254 @@
+"""Order among side effects: tokens inside one program, and from program to program.
+
+XLA moves operations as it likes as long as every operand is computed before its use.
+An operation with a side effect, such as a call to Python that prints, would so run at
+any time. What keeps two of them in order is a *token*: a value without content that
+the first returns and the second takes.
+
+Inside a program. An effect whose type is in `effects.ordered_effects` has one token,
+threaded through all equations that have the effect, in the order of the program. A
+function of the module whose program has the effect takes the token as a leading
+argument and returns it as a leading result:
+
+    func @main(%t: !stablehlo.token, %x) -> (!stablehlo.token, ...)
+      %t1    = custom_call @print(%t, %x)
+      %t2    = call @inner(%t1, %x)          the inner program prints as well
+      return %t2, ...
+
+While a function is written, `ModuleContext.tokens` holds for each ordered effect its
+last token. A lowering rule of an effectful primitive takes it from there and puts the
+new one back; `LoweringRuleContext.call` does it for programs in programs. A rule with a
+region of its own (the body of a loop, a branch) passes the tokens through the region:
+
+    kinds = tokens.ordered(jaxpr.effects)
+    given = tokens.current(ctx.module_context, kinds)      operands, and their types
+    with tokens.region(ctx.module_context, kinds, block.arguments) as arguments:
+        ...                                  the equations of the body, on `arguments`
+        return [*tokens.last(ctx.module_context), *results]
+    results = tokens.update(ctx.module_context, kinds, operation.results)
+
+Effects that are not ordered need no token: their operations are marked as having a
+side effect, which keeps XLA from leaving them out or doing them twice, nothing more.
+
+From program to program. Two programs are two launches, which may run at once. A program
+with an ordered effect takes the token that the last one with that effect returned,
+whatever their data; so the second waits for the first. These tokens belong to a thread,
+and to it alone: there is no order between threads.
+
+Waiting. Nobody reads the result of a print, so nobody waits for it. Every launch of a
+program with callbacks leaves a runtime token, on which `effects_barrier` waits, as the
+interpreter does when it ends.
+
+In JAX: `jax/_src/effects.py`; `interpreters/mlir.py`, `TokenSet`; `dispatch.py`,
+`RuntimeTokenSet`; the design note "Sequencing side-effects in JAX".
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo, platforms
+from minijax.language.avals import ShapedArray
+from minijax.programs.debugging import key_reuse
+from minijax.support import errors
+from minijax.support.config import state
+from minijax.support.effects import Effect, ordered_effects
+
+# ----------------------------------------------------------------------------------
+# Inside a program
+# ----------------------------------------------------------------------------------
+
+
+def ordered(effects: Iterable[Effect]) -> list[Effect]:
+    """Those of the effects that have a token, in one order for every program."""
+    return sorted(ordered_effects.filter_in(effects), key=str) if effects else []
+
+
+def types(effects: Iterable[Effect]) -> list[Any]:
+    """The StableHLO types of the tokens that a program with these effects takes."""
+    return [hlo.ir.Type.parse("!stablehlo.token") for _ in ordered(effects)]
+
+
+def current(module_context: Any, effects: Iterable[Effect]) -> list[Any]:
+    """The last token of each ordered effect, in the function being written."""
+    return [module_context.tokens[effect] for effect in ordered(effects)]
+
+
+def update(
+    module_context: Any, effects: Iterable[Effect], results: Sequence[Any]
+) -> list[Any]:
+    """Keep the leading results as the last tokens of the effects; return the others."""
+    kinds = ordered(effects)
+    module_context.tokens.update(zip(kinds, results))
+    return list(results)[len(kinds) :]
+
+
+@contextmanager
+def region(
+    module_context: Any, effects: Iterable[Effect], arguments: Sequence[Any]
+) -> Iterator[list[Any]]:
+    """Within it, the leading arguments of a block are the tokens.
+
+    Gives the other arguments. Afterwards the tokens are again those from before.
+    """
+    kinds = ordered(effects)
+    outer = module_context.tokens
+    module_context.tokens = dict(zip(kinds, arguments))
+    try:
+        yield list(arguments)[len(kinds) :]
+    finally:
+        module_context.tokens = outer
+
+
+def last(module_context: Any) -> list[Any]:
+    """What a block returns first: the last token of each effect of the region."""
+    return list(module_context.tokens.values())
+
+
+# ----------------------------------------------------------------------------------
+# From program to program
+# ----------------------------------------------------------------------------------
+
+# To a program a token is an array without elements.
+_TOKEN = ShapedArray((0,), np.dtype(bool))
+
+
+class RuntimeTokens(threading.local):
+    """What the launches of one thread left behind.
+
+    `current` has the token that the last program with an effect returned; `launches`
+    by device what the last launch can be waited for with: a device runs them in order.
+
+    In JAX: `dispatch.py`, `RuntimeTokenSet`.
+    """
+
+    def __init__(self) -> None:
+        self.current: dict[Effect, Any] = {}
+        self.launches: dict[Any, Any] = {}
+
+    def input(self, effect: Effect, device: Any) -> Any:
+        """The token that the next program with the effect takes, on its device."""
+        token = self.current.get(effect)
+        if token is None:
+            return platforms.put(np.zeros(0, bool), _TOKEN, device, False)
+        if token._sharding.device_set != {device}:
+            return platforms.copy_to_device(token, device)
+        return token
+
+    def wait_for(self, effect: Effect) -> None:
+        """Wait for the programs with an effect: what happens next follows on them."""
+        token = self.current.get(effect)
+        if token is not None:
+            try:
+                token.block_until_ready()
+            except errors.JaxRuntimeError as error:
+                self.clear()
+                errors.add_callback_cause(error)
+                raise
+
+    def clear(self) -> None:
+        """Forget everything, without waiting."""
+        self.current.clear()
+        self.launches.clear()
+
+    def block_until_ready(self) -> None:
+        """Wait for all launches of this thread; raise what the first failed one did."""
+        waiting = [*self.current.values(), *self.launches.values()]
+        self.clear()
+        failure = None
+        for token in waiting:
+            try:
+                token.block_until_ready()
+            except errors.JaxRuntimeError as error:
+                failure = failure or error
+        if failure is not None:
+            errors.add_callback_cause(failure)
+            raise failure
+
+
+runtime_tokens = RuntimeTokens()
+
+
+def effects_barrier() -> None:
+    """Wait until all side effects that this thread has begun have happened.
+
+    Raises:
+      JaxRuntimeError: when a callback failed; its `__cause__` is what it raised.
+    """
+    runtime_tokens.block_until_ready()
+
+
+@atexit.register
+def _wait_at_exit() -> None:
+    """A program that ends after its last print waits for the print."""
+    runtime_tokens.block_until_ready()
+
+
+def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:
+    def launch(arguments: list[Any]) -> list[Any]:
+        raise RuntimeError(
+            f"JAX tried to execute function jit({name}), but the no_execution config "
+            "option is set. Trace and lower it only (`f.lower(x)`), or leave the "
+            "`with no_execution(True):` block before calling it."
+        )
+
+    return launch
+
+
+def launcher(
+    executable: Any,
+    lowered: Any,
+    out_avals: Sequence[Any],
+    sharding: Any,
+    committed: bool,
+) -> Callable[[list[Any]], list[Any]]:
+    """`plain_launcher`, or one that does what a flag of debugging asks for.
+
+    The flags no_execution (RuntimeError at every launch) and debug_key_reuse are part
+    of the keys of all caches, so that programs without them do not ask.
+    """
+    if state.no_execution:
+        return _refusal(lowered.name)
+    launch = plain_launcher(executable, lowered, out_avals, sharding, committed)
+    return key_reuse.checking(launch, lowered) if state.debug_key_reuse else launch
+
+
+def plain_launcher(
+    executable: Any,
+    lowered: Any,
+    out_avals: Sequence[Any],
+    sharding: Any,
+    committed: bool,
+) -> Callable[[list[Any]], list[Any]]:
+    """The function that runs a compiled program: buffers in, buffers out.
+
+    It gives and takes the tokens of a program with ordered effects, and keeps what
+    `effects_barrier` waits for when there are callbacks.
+    """
+    kinds = lowered.ordered
+    if not kinds and not lowered.host_callbacks:
+        return executable.launcher(out_avals, [sharding] * len(out_avals), committed)
+    avals = [*[_TOKEN] * len(kinds), *out_avals]
+    run = executable.token_launcher(avals, [sharding] * len(avals), committed)
+    (device,) = sharding.device_set
+
+    def launch(arguments: list[Any]) -> list[Any]:
+        given = [runtime_tokens.input(effect, device) for effect in kinds]
+        try:
+            results, token = run([*given, *arguments])
+        except errors.JaxRuntimeError as error:
+            # A failed program returns failed tokens: the next one begins anew.
+            runtime_tokens.clear()
+            errors.add_callback_cause(error)
+            raise
+        runtime_tokens.launches[device] = token
+        runtime_tokens.current.update(zip(kinds, results))
+        return results[len(kinds) :]
+
+    return launch

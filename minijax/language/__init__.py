@@ -1,0 +1,1 @@
+"""The language: types, programs, primitives, traces, tracers, arrays."""

@@ -1,0 +1,786 @@
+"""The language: types, programs, primitives, tracers.
+
+Reading order of the weekend core: `avals.py` (types), this file, then `rules.py` (what
+a primitive's rules look like), `primitives/elementwise/arithmetic.py` (the first
+primitives, each in one block), `transforms/partial_eval.py` (how Python writes down
+its own computation), `transforms/ad.py` (derivatives), `transforms/batching.py` (vmap),
+`compile/mlir.py` (StableHLO), `compile/dispatch.py` (XLA runs it) and
+`compile/pjit.py` (jit: the cache around all of that).
+
+The idea in four sentences. Every operation a user calls ends in `Primitive.bind`, and
+`bind` hands the operation to the *current trace*. With no transformation active that is
+`EvalTrace`, which compiles and runs it. Inside `jit`, `grad` or `vmap` it is another
+`Trace`, which does something else with it: writes it down, differentiates it, gives it
+a batch axis. The values that flow through the user's Python meanwhile are `Tracer`s,
+which know their type (`aval`) and the trace they belong to.
+
+In JAX: `jax/_src/core.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from minijax.support import dtypes, effects, errors, source_info
+
+# fmt: off
+# isort: off
+from minijax.language.avals import (
+    AbstractValue,
+    ShapedArray,
+    aval_of_class,
+    canonicalize_dim,
+    canonicalize_shape,
+    get_aval,
+    mapped_aval,
+    max_dim,
+    min_dim,
+    physical_aval,
+    typecompat,
+    typeof,
+    unmapped_aval,
+    valid_jaxtype,
+)
+from minijax.backend import door
+from minijax.support.config import State, declare_context, state
+from minijax.support.debug_info import DebugInfo, no_debug_info
+from minijax.language.more_avals import (
+    AbstractRef,
+    AbstractToken,
+    ShapeDtypeStruct,
+    abstract_token,
+    shaped_abstractify,
+)
+# isort: on
+# fmt: on
+
+
+def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
+    """Cache a function by the identity of its first argument, held weakly.
+
+    The other arguments are compared by value, and the flags that tracing depends on
+    are part of the key. Programs made from one program are so made once, and live as
+    long as it does.
+    """
+    return door.weakref_lru_cache(lambda: state.trace_key, function, maxsize)
+
+
+# ----------------------------------------------------------------------------------
+# Programs
+# ----------------------------------------------------------------------------------
+
+
+class Var:
+    """A variable of a jaxpr; it has a type and no name (the printer gives names)."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: AbstractValue):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=True)}"
+
+
+class DropVar(Var):
+    """The place of an output that nobody reads; printed `_`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"
+
+
+@final
+class Literal:
+    """A scalar constant written into the program where it is used."""
+
+    __slots__ = ("val", "aval")
+
+    def __init__(self, val: Any, aval: AbstractValue):
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val})"
+
+
+Atom = Var | Literal
+Value = Any
+ParamDict = dict[str, Any]
+
+
+class JaxprEqn:
+    """One equation: `outvars = primitive[params] invars`.
+
+    `source_info` holds the user's line and the name stack (`jvp`, `vmap`, scopes).
+    """
+
+    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info")
+
+    def __init__(
+        self,
+        invars: list[Atom],
+        outvars: list[Var],
+        primitive: Primitive,
+        params: dict[str, Any],
+        effects: frozenset,
+        source_info: source_info.SourceInfo,
+    ):
+        self.invars = invars
+        self.outvars = outvars
+        self.primitive = primitive
+        self.params = params
+        self.effects = effects
+        self.source_info = source_info
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
+        fields.update(changes)
+        return JaxprEqn(**fields)
+
+    def __repr__(self) -> str:
+        return print_eqn(self)
+
+
+class Jaxpr:
+    """A program: `{ lambda constvars; invars. let eqns in outvars }`.
+
+    Plain data. Every variable is bound once, before its use; `check.check_jaxpr` holds
+    a program to that and to the type of every equation.
+    """
+
+    __slots__ = (
+        "constvars",
+        "invars",
+        "outvars",
+        "eqns",
+        "effects",
+        "debug_info",
+        "__weakref__",
+    )
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        effects: frozenset = frozenset(),
+        debug_info: DebugInfo = no_debug_info,
+    ):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.effects = frozenset(effects)
+        self.debug_info = debug_info
+
+    @property
+    def in_avals(self) -> list[AbstractValue]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[AbstractValue]:
+        return [v.aval for v in self.outvars]
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        names = [name for name in Jaxpr.__slots__ if name != "__weakref__"]
+        fields = {name: getattr(self, name) for name in names}
+        fields.update(changes)
+        return Jaxpr(**fields)
+
+    def pretty_print(self, **options: Any) -> str:
+        return print_jaxpr(self, **options)
+
+    def __str__(self) -> str:
+        return print_jaxpr(self)
+
+    __repr__ = __str__
+
+
+class ClosedJaxpr:
+    """A jaxpr together with the values of its constvars.
+
+    Compared and hashed by identity: caches of transformed programs rest on it.
+    """
+
+    __slots__ = ("jaxpr", "consts", "__weakref__")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        if len(consts) != len(jaxpr.constvars):
+            raise ValueError(
+                f"consts has {len(consts)} values but the jaxpr has "
+                f"{len(jaxpr.constvars)} constvars; give one value for each."
+            )
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    literals = property(lambda self: self.consts)
+    in_avals = property(lambda self: self.jaxpr.in_avals)
+    out_avals = property(lambda self: self.jaxpr.out_avals)
+    eqns = property(lambda self: self.jaxpr.eqns)
+    effects = property(lambda self: self.jaxpr.effects)
+    debug_info = property(lambda self: self.jaxpr.debug_info)
+
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Any = None) -> ClosedJaxpr:
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr,
+            self.consts if consts is None else consts,
+        )
+
+    def pretty_print(self, **options: Any) -> str:
+        return print_jaxpr(self.jaxpr, **options)
+
+    def __str__(self) -> str:
+        return print_jaxpr(self.jaxpr)
+
+    __repr__ = __str__
+
+
+def print_jaxpr(jaxpr: Jaxpr, **options: Any) -> str:
+    """JAX's text of a program; `pretty.py` is imported when first used."""
+    from minijax.language import pretty
+
+    return pretty.jaxpr_text(jaxpr, **options)
+
+
+def print_eqn(eqn: JaxprEqn) -> str:
+    """JAX's text of one equation."""
+    from minijax.language import pretty
+
+    return pretty.eqn_text(eqn)
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs that an equation's parameters carry, in the order of the names."""
+    for value in params.values():
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run a program by binding its equations one after another in the current trace.
+
+    This is the whole interpreter: under `EvalTrace` it computes, under any other trace
+    it transforms. Each equation keeps the user's line it came from.
+
+    In JAX: `core.py`, `eval_jaxpr`.
+    """
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    outer = source_info.current_name_stack()
+    for eqn in jaxpr.eqns:
+        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        with source_info.user_context(eqn.source_info, outer=outer):
+            outputs = eqn.primitive.rebind(inputs, eqn.params)
+        if eqn.primitive.multiple_results:
+            env.update(zip(eqn.outvars, outputs))
+        else:
+            env[eqn.outvars[0]] = outputs
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A Python function of flat arguments that runs the program."""
+
+    def run(*args: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    return run
+
+
+# ----------------------------------------------------------------------------------
+# Primitives
+# ----------------------------------------------------------------------------------
+
+
+class Primitive:
+    """An operation that every interpreter knows: its name and all its rules.
+
+    The rules are attributes, set next to each other where the primitive is defined and
+    read by the interpreters; None means "no rule". `reasons` says why a rule that one
+    could expect is missing. `rules.py` describes each rule's arguments and has the
+    constructors for families (unary, n-ary, reductions).
+
+    In JAX: `core.py`, `Primitive`, and the registration tables of each interpreter.
+    """
+
+    multiple_results = False
+
+    def __init__(self, name: str, multiple_results: bool = False):
+        self.name = name
+        if multiple_results:
+            self.multiple_results = True
+        self.meaning: Callable | None = None  # NumPy reference, held against XLA
+        self.type_rule: Any = None  # (*avals, **params) -> (out, effects)
+        self.impl: Callable | None = None  # eager evaluation, if not by compiling
+        self.jvp: Callable | None = None  # (primals, tangents, **params)
+        self.jvp_terms: tuple | None = None  # one per argument: (t, *primals, **params)
+        self.transpose: Callable | None = None  # (ct, *args, **params) -> cts
+        self.batch: Callable | None = None  # (axis_data, args, dims, **params)
+        self.lowerings: dict[str | None, Callable] = {}  # by platform; None: any
+        # For primitives that carry a program or touch refs; `rules.py` says how called.
+        self.linearize: Callable | None = None
+        self.partial_eval: Callable | None = None
+        self.dce: Callable | None = None
+        self.staging: Callable | None = None
+        self.partial_eval_custom: Callable | None = None
+        self.discharge: Callable | None = None
+        self.pretty: Any = None  # (params) -> params to print
+        self.bind_params: Callable | None = None
+        self.makes_ref = False  # the result is a ref, which has a tangent in any case
+        self.cache_types = True  # the type depends on avals and params alone
+        self.reasons: dict[str, str] = {}
+        self.types: dict[Any, Any] = {}  # cache of type_rule
+        self.executables: dict[Any, Any] = {}  # cache of eager programs
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self):
+        return (primitive_named, (self.name,))
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive in the current trace."""
+        return state.trace.process_primitive(self, args, params)
+
+    def bind_with_trace(self, trace: Trace, args: Sequence[Any], params: dict) -> Any:
+        """Apply the primitive in a given trace."""
+        return trace.process_primitive(self, args, params)
+
+    def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Apply the primitive again as an equation of a jaxpr has it."""
+        if self.bind_params is not None:
+            return self.bind_params(self, args, params)
+        return state.trace.process_primitive(self, args, params)
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters with which `bind` repeats an equation: those it has."""
+        return params
+
+    # JAX's names for the two definitions every user-made primitive starts with.
+
+    def def_impl(self, impl: Callable) -> Callable:
+        """Set how the primitive computes eagerly; without it, it is compiled."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Callable) -> Callable:
+        """Set the type rule: types and parameters in, type (or list of types) out."""
+        self.type_rule = lambda *avals, **params: (rule(*avals, **params), no_effects)
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Callable) -> Callable:
+        """Set a type rule that returns (types, effects)."""
+        self.type_rule = rule
+        return rule
+
+    # The rules of one block, in the order in which blocks write them.
+
+    def def_jvp(self, *terms: Callable | None) -> None:
+        """One term per argument: `(tangent, *primals, **params) -> tangent of output`.
+
+        None where the output does not depend on the argument differentiably. The
+        tangent of the output is the sum of the terms of nonzero tangents.
+        """
+        self.jvp_terms = terms
+
+    def def_jvp_rule(self, rule: Callable) -> Callable:
+        """The whole rule: `(primals, tangents, **params) -> (primals out, tangents)`.
+
+        Tangents may be `Zero`; outputs may be too.
+        """
+        self.jvp = rule
+        return rule
+
+    def def_transpose(self, rule: Callable) -> Callable:
+        """`(ct, *args, **params) -> [cotangent or None for each argument]`.
+
+        Arguments in which the operation is linear come as accumulators (with `.aval`),
+        the others as values. A rule that writes to the accumulators itself returns
+        None.
+        """
+        self.transpose = rule
+        return rule
+
+    def def_batch(self, rule: Callable) -> Callable:
+        """`(axis_data, args, dims, **params) -> (out, out_dim)`, lists if several."""
+        self.batch = rule
+        return rule
+
+    def def_lowering(self, rule: Callable, platform: str | None = None) -> Callable:
+        """`(ctx, *operands, **params) -> result or results`, as StableHLO values."""
+        self.lowerings[platform] = rule
+        return rule
+
+    def without(self, rule: str, reason: str) -> None:
+        """Declare that a rule does not exist for this primitive, and why."""
+        self.reasons[rule] = reason
+
+    def abstract_eval(self, *avals: AbstractValue, **params: Any) -> tuple:
+        """(type or types of the output, effects), cached."""
+        return type_of_application(self, avals, params)
+
+
+no_effects = effects.no_effects
+
+# All primitives by name, for pickling and for the tests that walk them.
+all_primitives: dict[str, Primitive] = {}
+
+
+def primitive_named(name: str) -> Primitive:
+    """The registered primitive of that name; KeyError when there is none."""
+    return all_primitives[name]
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Enter a primitive of minijax's own into `all_primitives`."""
+    if primitive.name in all_primitives:
+        raise ValueError(f"there is a primitive named {primitive.name!r} already")
+    all_primitives[primitive.name] = primitive
+    return primitive
+
+
+_TYPE_CACHE_SIZE = 4096
+
+
+def type_of_application(
+    primitive: Primitive, avals: tuple[AbstractValue, ...], params: dict[str, Any]
+) -> tuple[Any, frozenset]:
+    """The cached answer of a primitive's type rule: (type or types, effects).
+
+    Raises what the rule raises: TypeError or ValueError with the user's shapes in it.
+    TypeError when a parameter cannot be hashed.
+    """
+    if not primitive.cache_types:
+        return primitive.type_rule(*avals, **params)
+    key = (avals, tuple(params.items())) if params else avals
+    try:
+        return primitive.types[key]
+    except KeyError:
+        pass
+    except TypeError:
+        for name, value in params.items():
+            if not isinstance(value, Hashable):
+                raise TypeError(
+                    f"parameters of equations must be hashable, but parameter {name} "
+                    f"of primitive {primitive} is {value!r}"
+                ) from None
+        raise
+    if primitive.type_rule is None:
+        raise NotImplementedError(
+            f"Abstract evaluation for '{primitive}' not implemented: give it a type "
+            "rule with `def_abstract_eval`."
+        )
+    if len(primitive.types) >= _TYPE_CACHE_SIZE:
+        primitive.types.clear()
+    try:
+        answer = primitive.type_rule(*avals, **params)
+    except (TypeError, ValueError) as error:
+        raise errors.with_facts(error, rule=f"the types of {primitive}") from None
+    primitive.types[key] = answer
+    return answer
+
+
+# ----------------------------------------------------------------------------------
+# Traces and tracers
+# ----------------------------------------------------------------------------------
+
+
+class Trace:
+    """What the current transformation does with each primitive.
+
+    There is one current trace, `state.trace`; an interpreter holds its parent and puts
+    it back while it works. No stack, no levels.
+
+    In JAX: `core.py`, `Trace`.
+    """
+
+    # A tracer that is used after its trace ended has leaked.
+    alive = True
+
+    def process_primitive(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        raise TypeError(f"{type(self).__name__} cannot process primitives")
+
+    def process_custom_jvp_call(
+        self,
+        primitive: Primitive,
+        fun: Callable,
+        jvp: Callable,
+        args: Sequence[Any],
+        **params: Any,
+    ) -> list[Any]:
+        raise TypeError(f"{type(self).__name__} cannot process custom_jvp calls")
+
+    def process_custom_vjp_call(
+        self,
+        primitive: Primitive,
+        fun: Callable,
+        fwd: Callable,
+        bwd: Callable,
+        args: Sequence[Any],
+        **params: Any,
+    ) -> list[Any]:
+        raise TypeError(f"{type(self).__name__} cannot process custom_vjp calls")
+
+    def __repr__(self) -> str:
+        return type(self).__name__
+
+
+class EvalTrace(Trace):
+    """No transformation: compute now, through XLA.
+
+    In JAX: `core.py`, `EvalTrace`.
+    """
+
+    def process_primitive(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        if primitive.impl is not None:
+            for arg in args:
+                if isinstance(arg, Tracer):
+                    raise escaped_tracer_error(arg)
+            return primitive.impl(*args, **params)
+        return apply_eagerly[0](primitive, args, params)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
+        return fun(*args)
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
+        return fun(*args)
+
+
+# How EvalTrace computes a primitive: dispatch.apply_primitive, which stands on a higher
+# floor and puts itself here when it is imported.
+apply_eagerly: list[Callable] = []
+
+# How a Python function becomes a program: partial_eval.trace_to_jaxpr, in the same way.
+# For primitives that take a function (`scatter_apply`, `reduce`).
+trace_function: list[Callable] = []
+
+# What `minijax.replace` put in the place of traces, as pairs (name, class): a part of
+# every cache's key, so that no program of one class is taken for one of another.
+declare_context("replaced", ())
+
+
+def chosen(trace_class: type) -> type:
+    """The class that does the work of `trace_class`: itself, or its replacement."""
+    for name, replacement in state.replaced:
+        if name == trace_class.__name__:
+            return replacement
+    return trace_class
+
+
+eval_trace = EvalTrace()
+State.trace = eval_trace  # the default of every thread
+
+
+class set_current_trace:
+    """Context manager: run the body with `trace` as the current trace."""
+
+    __slots__ = ("trace", "previous")
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.previous = state.trace
+        state.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *exception: Any) -> None:
+        state.trace = self.previous
+
+
+def ensure_compile_time_eval() -> set_current_trace:
+    """Context manager: compute now what is written inside, also while tracing.
+
+    Only known values can be used inside: constants, and what was computed from them.
+    """
+    return set_current_trace(eval_trace)
+
+
+eval_context = ensure_compile_time_eval
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is active in this thread."""
+    return state.trace is eval_trace
+
+
+class TraceTag:
+    """Tells the tracers of one transformation from those of another.
+
+    A transformation may make several traces (one for a function, one for its custom
+    derivative rule); they share a tag, and so know each other's tracers.
+    """
+
+    __slots__ = ()
+
+
+class Tracer:
+    """Stands for a value that is not known yet, or that carries more than itself.
+
+    It has a type, `aval`, and belongs to a trace. Operators and array methods are
+    installed by `numpy/array_methods.py`; what needs the value itself, such as `if x:`,
+    raises an error that says where the tracer was born and what to write instead.
+
+    In JAX: `core.py`, `Tracer`.
+    """
+
+    __slots__ = ("_trace", "aval", "__weakref__")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    _trace: Trace
+    aval: Any
+
+    def __init__(self, trace: Trace, aval: AbstractValue):
+        self._trace = trace
+        self.aval = aval
+
+    def __init_subclass__(cls) -> None:
+        aval_of_class[cls] = operator.attrgetter("aval")
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    weak_type = property(lambda self: self.aval.weak_type)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    sharding = property(lambda self: self.aval.sharding)
+    vma = property(lambda self: self.aval.vma)
+
+    def full_lower(self) -> Any:
+        """The simplest equivalent value, without this trace where it adds nothing."""
+        return self
+
+    def to_concrete_value(self) -> Any | None:
+        """The concrete value, if there is one: inside `jvp`, outside of jit."""
+        return None
+
+    def birth(self) -> str:
+        """Where this tracer came from, as the second part of error messages."""
+        return ""
+
+    _origin_msg = birth  # as JAX names it
+
+    def _short_repr(self) -> str:
+        return f"{type(self).__name__}<{self.aval}>"
+
+    def _error_repr(self) -> str:
+        return f"traced array with shape {self.aval.str_short()}"
+
+    def __repr__(self) -> str:
+        return self._short_repr()
+
+    # A program that is being written down has no values yet.
+
+    def __bool__(self) -> bool:
+        errors.check_bool_conversion(self.aval.size)
+        return bool(self._concrete(errors.TracerBoolConversionError))
+
+    def __int__(self) -> int:
+        return int(self._concrete_scalar("int", "astype(int)"))
+
+    def __float__(self) -> float:
+        return float(self._concrete_scalar("float", "astype(float)"))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete_scalar("complex", "astype(complex)"))
+
+    def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError(
+                "Only integer scalar arrays can be converted to a scalar index."
+            )
+        return operator.index(self._concrete(errors.TracerIntegerConversionError))
+
+    def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
+        return np.asarray(self._concrete(errors.TracerArrayConversionError))
+
+    def tolist(self) -> Any:
+        return self._concrete_scalar("tolist", "").tolist()
+
+    def item(self, *args: int) -> Any:
+        return self._concrete_scalar("item", "").item(*args)
+
+    def _concrete(self, error: type[Exception]) -> Any:
+        value = self.to_concrete_value()
+        if value is None:
+            raise error(self)
+        return value
+
+    def _concrete_scalar(self, function: str, instead: str) -> Any:
+        value = self.to_concrete_value()
+        if value is None:
+            advice = f" Write `x.{instead}` to convert inside jit." if instead else ""
+            raise errors.ConcretizationTypeError(
+                self, f"The problem arose with the `{function}` function.{advice}"
+            )
+        return value
+
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Tracer:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise errors.ConcretizationTypeError(self, "A traced value cannot be pickled.")
+
+
+def full_lower(value: Any) -> Any:
+    """`value` without tracers that add nothing to it."""
+    return value.full_lower() if isinstance(value, Tracer) else value
+
+
+def is_concrete(value: Any) -> bool:
+    """Whether the value is known now."""
+    return to_concrete_value(value) is not None
+
+
+def to_concrete_value(value: Any) -> Any | None:
+    """The value itself, or None for a tracer that has none yet."""
+    return value.to_concrete_value() if isinstance(value, Tracer) else value
+
+
+def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> Any:
+    """`force(value)` (or `value`), or an error that says why it must be known now."""
+    force = force or (lambda known: known)
+    if not isinstance(value, Tracer):
+        return force(value)
+    concrete = value.to_concrete_value()
+    if concrete is None:
+        if force is bool:
+            raise errors.TracerBoolConversionError(value)
+        if force is operator.index:
+            raise errors.TracerIntegerConversionError(value)
+        raise errors.ConcretizationTypeError(value, context)
+    return force(concrete)
+
+
+def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:
+    """The error for a tracer that is used after its transformation ended."""
+    return errors.with_facts(
+        errors.UnexpectedTracerError(
+            "Encountered an unexpected tracer: a value of a function being transformed "
+            "by minijax was kept and used after the transformation had ended.\n"
+            f"The tracer: {tracer._error_repr()}.{tracer.birth()}{detail}\n"
+            "A function that is transformed must hand out values only through its "
+            "results: return the value instead of storing it in a global, an attribute "
+            "or a list.",
+            born=tracer.birth(),
+        ),
+        rule="a tracer lives as long as its transformation",
+        instead="return the value",
+    )

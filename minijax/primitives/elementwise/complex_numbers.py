@@ -1,0 +1,109 @@
+"""Complex numbers: their parts, putting them together, the conjugate.
+
+Cotangents pair with tangents without conjugation: the cotangent of a holomorphic
+function's argument is `ct * f'(z)`. Hence the signs in the transposes of `imag` and
+`complex`, as in JAX.
+
+In JAX: `lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.language.core import get_aval
+from minijax.language.rules import (
+    complexes,
+    def_linear,
+    is_linear,
+    nary,
+    scalar_like,
+    unary,
+)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.shape import shaping
+from minijax.support import dtypes
+
+
+def _zero(like: Any) -> Any:
+    return scalar_like(get_aval(like).strip_weak_type(), 0)
+
+
+def is_complex(x: Any) -> bool:
+    return dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
+
+
+def _real_dtype(dtype: Any) -> Any:
+    return np.empty(0, dtype).real.dtype
+
+
+def _complex_dtype(dtype: Any) -> Any:
+    return np.result_type(dtype, np.complex64)
+
+
+real_p = unary("real", complexes, np.real, "real", _real_dtype)
+def_linear(real_p, lambda ct, x: [complex(ct, _zero(ct))])
+
+imag_p = unary("imag", complexes, np.imag, "imag", _real_dtype)
+def_linear(imag_p, lambda ct, x: [complex(_zero(ct), elementwise.neg(ct))])
+
+complex_p = nary(
+    "complex",
+    [{np.float32, np.float64}] * 2,
+    lambda x, y: x + 1j * y,
+    "complex",
+    result_dtype=lambda x, y: _complex_dtype(x.dtype),
+)
+# Cotangents pair with tangents without conjugation, hence the sign (as in JAX).
+def_linear(
+    complex_p,
+    lambda ct, x, y: [
+        elementwise.unbroadcast(x.aval, real(ct)) if is_linear(x) else None,
+        elementwise.unbroadcast(y.aval, imag(elementwise.neg(ct)))
+        if is_linear(y)
+        else None,
+    ],
+)
+
+
+def _conj(x: Any) -> Any:
+    if is_complex(x):
+        return complex(real(x), elementwise.neg(imag(x)))
+    return complex(x, shaping.full_like(x, 0))
+
+
+conj_p = unary(
+    "conj",
+    complexes | {np.float32, np.float64},
+    lambda x, input_dtype: np.conj(x).astype(_complex_dtype(x.dtype)),
+    lambda ctx, x, input_dtype: ctx.lower_fun(_conj, x),
+    _complex_dtype,
+)
+def_linear(
+    conj_p,
+    lambda ct, x, input_dtype: [
+        conj(ct) if dtypes.issubdtype(input_dtype, np.complexfloating) else real(ct)
+    ],
+)
+
+
+def real(x: Any) -> Any:
+    """The real part of complex numbers."""
+    return real_p.bind(x)
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part of complex numbers."""
+    return imag_p.bind(x)
+
+
+def complex(x: Any, y: Any) -> Any:
+    """The complex numbers x + iy; x and y float32 or float64."""
+    return complex_p.bind(x, y)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; real x become complex."""
+    return conj_p.bind(x, input_dtype=get_aval(x).dtype)

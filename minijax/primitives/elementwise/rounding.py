@@ -1,0 +1,145 @@
+"""Sign, absolute value, rounding, and what a float is: finite, next to another.
+
+In JAX: `lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language.core import get_aval
+from minijax.language.rules import (
+    complexes,
+    def_jvp_with_output,
+    def_zero_jvp,
+    floats,
+    nary,
+    numbers,
+    signed_ints,
+    unary,
+)
+from minijax.language.rules import constant_like as _scalar
+from minijax.primitives.elementwise import (
+    arithmetic as elementwise,
+)
+from minijax.primitives.elementwise import (
+    comparing,
+    complex_numbers,
+    select,
+)
+from minijax.primitives.shape import shaping
+from minijax.support import dtypes
+
+
+def _sign_lowering(ctx: Any, x: Any) -> Any:
+    (aval,) = ctx.avals_in
+    if dtypes.issubdtype(aval.dtype, np.unsignedinteger):
+        zero, one = ctx.full_like(0, aval), ctx.full_like(1, aval)
+        return hlo.stablehlo.select(
+            comparing.compare(x, zero, "EQ", "UNSIGNED"), zero, one
+        )
+    return hlo.stablehlo.sign(x)
+
+
+sign_p = unary("sign", numbers, np.sign, _sign_lowering)
+def_zero_jvp(sign_p)
+
+abs_p = unary(
+    "abs",
+    signed_ints | floats | complexes,
+    np.abs,
+    "abs",
+    result_dtype=lambda dtype: np.empty(0, dtype).real.dtype,
+)
+
+
+def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
+    if not complex_numbers.is_complex(x):
+        return select.select(comparing.ge(x, _scalar(x, 0)), t, elementwise.neg(t))
+    # d|z| = Re(conj(z) dz) / |z|
+    turned = complex_numbers.conj(x)
+    size = elementwise.replace_zero(
+        shaping.convert_element_type(out, get_aval(x).dtype)
+    )
+    return complex_numbers.real(elementwise.mul(t, elementwise.div(turned, size)))
+
+
+def_jvp_with_output(abs_p, _abs_jvp)
+
+floor_p = unary("floor", floats, np.floor, "floor")
+def_zero_jvp(floor_p)
+
+ceil_p = unary("ceil", floats, np.ceil, "ceil")
+def_zero_jvp(ceil_p)
+
+
+class RoundingMethod(enum.IntEnum):
+    """Where `round` sends numbers half-way between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _round_meaning(x: Any, rounding_method: RoundingMethod) -> Any:
+    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
+        return np.round(x)
+    return np.sign(x) * np.floor(np.abs(x) + np.asarray(0.5, x.dtype))
+
+
+def _round_lowering(ctx: Any, x: Any, *, rounding_method: RoundingMethod) -> Any:
+    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
+        return hlo.stablehlo.round_nearest_even(x)
+    return hlo.stablehlo.round_nearest_afz(x)
+
+
+round_p = unary("round", floats, _round_meaning, _round_lowering)
+def_zero_jvp(round_p)
+
+is_finite_p = unary(
+    "is_finite", floats, np.isfinite, "is_finite", lambda dtype: np.dtype(bool)
+)
+def_zero_jvp(is_finite_p)
+
+nextafter_p = nary("nextafter", [floats, floats], np.nextafter, "chlo.next_after")
+nextafter_p.without("jvp", "neighbours of floats have no useful derivative")
+
+
+def sign(x: Any) -> Any:
+    """Elementwise sign: -1, 0 or 1; x / |x| for complex numbers; NaN stays NaN."""
+    return sign_p.bind(x)
+
+
+def abs(x: Any) -> Any:
+    """Elementwise absolute value, real for complex numbers."""
+    return abs_p.bind(x)
+
+
+def floor(x: Any) -> Any:
+    """The largest integer not above x, as a float."""
+    return floor_p.bind(x)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest integer not below x, as a float."""
+    return ceil_p.bind(x)
+
+
+def round(
+    x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
+) -> Any:
+    """The nearest integer, as a float; `rounding_method` decides for halves."""
+    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
+
+
+def is_finite(x: Any) -> Any:
+    """Whether each entry is neither infinite nor NaN."""
+    return is_finite_p.bind(x)
+
+
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next float after x1 in the direction of x2."""
+    return nextafter_p.bind(x1, x2)

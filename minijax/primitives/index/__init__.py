@@ -1,0 +1,1 @@
+"""Reading and writing at positions that are data: gather, scatter, dynamic slices."""

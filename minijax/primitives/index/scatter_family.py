@@ -1,0 +1,356 @@
+"""What all scatters share: dimension numbers, type, meaning, lowering, batch rule.
+
+A scatter is the mirror image of a gather: for each index vector, a block of `updates`
+is combined with the block of the operand that starts there. How two entries are
+combined is a program of two scalars, `update_jaxpr`. The primitives are in
+`scattering.py`.
+
+In JAX: `lax/slicing.py`; the operation is XLA's Scatter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language import core, rules
+from minijax.language.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    eval_jaxpr,
+    get_aval,
+    physical_aval,
+)
+from minijax.language.rules import batch_at_front, not_mapped
+from minijax.primitives.elementwise import select
+from minijax.primitives.index.index_vectors import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    block_shape,
+    blocks,
+    check_axes,
+    check_batching,
+    check_disjoint,
+    check_index_vectors,
+    shifted,
+)
+from minijax.primitives.parallel.scalar_programs import lower_scalars
+from minijax.primitives.shape import shaping
+from minijax.support import dtypes
+from minijax.support.config import state
+
+# ----------------------------------------------------------------------------------
+# Type and meaning
+# ----------------------------------------------------------------------------------
+
+
+def _scatter_shape(
+    operand: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    *,
+    dimension_numbers: ScatterDimensionNumbers,
+    **_: Any,
+) -> tuple[int, ...]:
+    numbers = dimension_numbers
+    window = numbers.update_window_dims
+    inserted = numbers.inserted_window_dims
+    batching = numbers.operand_batching_dims
+    own = "scatter_dims_to_operand_dims"
+    check_index_vectors("scatter", own, operand, indices, getattr(numbers, own))
+    rank = indices.ndim - 1 + len(window)
+    if updates.ndim != rank:
+        raise TypeError(
+            f"Updates tensor must be of rank {rank}; got {updates.ndim}: the axes of "
+            "the indices but the last, and update_window_dims."
+        )
+    check_axes("scatter", "update_window_dims", window, updates.ndim)
+    check_axes("scatter", "inserted_window_dims", inserted, operand.ndim)
+    check_axes("scatter", "operand_batching_dims", batching, operand.ndim)
+    for field in ("inserted_window_dims", "scatter_dims_to_operand_dims"):
+        check_disjoint("scatter", field, "operand_batching_dims", numbers)
+    own = "scatter_indices_batching_dims"
+    check_batching("scatter", own, operand, indices, batching, getattr(numbers, own))
+    if operand.ndim != len(window) + len(inserted) + len(batching):
+        raise TypeError(
+            "Every axis of the operand of a scatter is in exactly one of "
+            f"update_window_dims {window} (as an axis of a block), "
+            f"inserted_window_dims {inserted} and operand_batching_dims {batching}; "
+            f"got an operand of rank {operand.ndim}."
+        )
+    block = block_shape(operand.ndim, updates.shape, numbers)
+    left_out = (*inserted, *batching)
+    for axis, (count, size) in enumerate(zip(block, operand.shape)):
+        if axis not in left_out and count > size:
+            raise TypeError(
+                "Bounds of the window dimensions of updates must not exceed the bounds "
+                f"of the corresponding dimensions of operand: axis {axis} of the "
+                f"operand has size {size}, that of the updates {count}."
+            )
+    batch_sizes = tuple(
+        size for axis, size in enumerate(updates.shape) if axis not in window
+    )
+    if batch_sizes != indices.shape[:-1]:
+        raise TypeError(
+            "Bounds of the scatter dimensions of updates must be the same as the "
+            "bounds of the corresponding dimensions of scatter indices, got "
+            f"{batch_sizes} and {indices.shape[:-1]}."
+        )
+    return operand.shape
+
+
+def _scatter_dtype(
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, **_: Any
+) -> Any:
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(
+            "indices must have an integer type, got "
+            f"{dtypes.dtype_name(indices.dtype)}."
+        )
+    rules.check_same_dtypes("scatter", (operand, updates))
+    return operand.dtype
+
+
+def _combiner(update_jaxpr: Jaxpr | None, consts: Any) -> Callable:
+    """The combination of two scalars as a function of NumPy scalars."""
+    if update_jaxpr is None:
+        return lambda old, new: new
+    return lambda old, new: np.asarray(eval_jaxpr(update_jaxpr, consts, old, new)[0])
+
+
+def _meaning(combine: Callable | None) -> Callable:
+    def meaning(
+        operand: Any,
+        indices: Any,
+        updates: Any,
+        *,
+        update_jaxpr: Any,
+        update_consts: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        mode: GatherScatterMode,
+        **_: Any,
+    ) -> Any:
+        numbers = dimension_numbers
+        out = operand.copy()
+        block = block_shape(operand.ndim, updates.shape, numbers)
+        window = [axis for axis in numbers.update_window_dims]
+        last = range(updates.ndim - len(window), updates.ndim)
+        batch_first = np.moveaxis(updates, window, last)
+        one = combine or np.frompyfunc(_combiner(update_jaxpr, update_consts), 2, 1)
+        for place, start in blocks(
+            indices,
+            numbers.scatter_dims_to_operand_dims,
+            numbers.operand_batching_dims,
+            numbers.scatter_indices_batching_dims,
+            [size - count for size, count in zip(operand.shape, block)],
+            clip=mode is GatherScatterMode.CLIP,
+        ):
+            if start is None:
+                continue
+            ends = [first + count for first, count in zip(start, block)]
+            target = tuple(map(builtins.slice, start, ends))
+            new = one(out[target], batch_first[place].reshape(block))
+            out[target] = new.astype(operand.dtype)
+        return out
+
+    return meaning
+
+
+def scatter_primitive(name: str, combine: Callable | None) -> Primitive:
+    """A primitive of the family; `combine` is the combination in NumPy."""
+    primitive = rules.standard_primitive(
+        name,
+        _scatter_shape,
+        _scatter_dtype,
+        weak_type_rule=lambda operand, indices, updates, **_: operand.weak_type,
+        meaning=_meaning(combine),
+    )
+    primitive.def_lowering(_scatter_lowering)
+    primitive.def_batch(_scatter_batch(primitive))
+    return primitive
+
+
+# ----------------------------------------------------------------------------------
+# Lowering
+# ----------------------------------------------------------------------------------
+
+
+def _scatter_lowering(
+    ctx: Any,
+    operand: Any,
+    indices: Any,
+    updates: Any,
+    *,
+    update_jaxpr: Jaxpr | None,
+    update_consts: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: GatherScatterMode,
+) -> Any:
+    operand_aval, indices_aval, updates_aval = ctx.avals_in
+    numbers = dimension_numbers
+    physical = physical_aval(operand_aval)
+    if physical is not operand_aval:
+        # The bits of a typed key are more axes of every block.
+        updates_physical = physical_aval(updates_aval)
+        trailing = range(updates_aval.ndim, updates_physical.ndim)
+        window = (*numbers.update_window_dims, *trailing)
+        numbers = numbers._replace(update_window_dims=window)
+        ctx = ctx.replace(
+            avals_in=[physical, indices_aval, updates_physical], avals_out=[physical]
+        )
+    if mode is GatherScatterMode.CLIP:
+        (indices,) = ctx.lower_fun(
+            _clamped_indices, operand, indices, updates, numbers=numbers
+        )
+    scatter_op = hlo.stablehlo.ScatterOp(
+        [hlo.tensor_type(physical.shape, physical.dtype)],
+        [operand],
+        indices,
+        [updates],
+        hlo.stablehlo.ScatterDimensionNumbers.get(
+            update_window_dims=list(numbers.update_window_dims),
+            inserted_window_dims=list(numbers.inserted_window_dims),
+            input_batching_dims=list(numbers.operand_batching_dims),
+            scatter_indices_batching_dims=list(numbers.scatter_indices_batching_dims),
+            scattered_dims_to_operand_dims=list(numbers.scatter_dims_to_operand_dims),
+            index_vector_dim=indices_aval.ndim - 1,
+        ),
+        indices_are_sorted=hlo.ir.BoolAttr.get(indices_are_sorted),
+        unique_indices=hlo.ir.BoolAttr.get(unique_indices),
+    )
+    scalar = hlo.tensor_type((), physical.dtype)
+    body = scatter_op.update_computation.blocks.append(scalar, scalar)
+    with hlo.ir.InsertionPoint(body):
+        old, new = body.arguments
+        if update_jaxpr is None:
+            results = [new]
+        else:
+            program = ClosedJaxpr(update_jaxpr, update_consts)
+            results = lower_scalars(ctx, program, old, new)
+        hlo.stablehlo.return_(results)
+    return scatter_op.results[0]
+
+
+def _clamped_indices(
+    operand: Any, indices: Any, updates: Any, *, numbers: ScatterDimensionNumbers
+) -> Any:
+    """The indices moved so that every block fits."""
+    shape = shaping.shape_of(operand)
+    block = block_shape(len(shape), shaping.shape_of(updates), numbers)
+    aval = get_aval(indices)
+    largest = dtypes.iinfo(aval.dtype).max
+    bounds = [
+        min(shape[axis] - block[axis], largest)
+        for axis in numbers.scatter_dims_to_operand_dims
+    ]
+    limit = shaping.broadcast_in_dim(
+        np.array(bounds, aval.dtype), aval.shape, (aval.ndim - 1,)
+    )
+    return select.clamp(aval.dtype.type(0), indices, limit)
+
+
+# ----------------------------------------------------------------------------------
+# Batch
+# ----------------------------------------------------------------------------------
+
+
+def _scatter_batch(primitive: Primitive) -> Callable:
+    def batch(
+        axis_data: Any,
+        args: Any,
+        dims: Any,
+        *,
+        dimension_numbers: ScatterDimensionNumbers,
+        **params: Any,
+    ) -> Any:
+        """The new axis is one more of every block, or a batching axis of all three."""
+        operand, indices, updates = args
+        operand_dim, indices_dim, updates_dim = dims
+        operand = batch_at_front(operand, operand_dim, axis_data.size)
+        updates = batch_at_front(updates, updates_dim, axis_data.size)
+        numbers = ScatterDimensionNumbers(*map(shifted, dimension_numbers))
+        if indices_dim is not_mapped:
+            numbers = numbers._replace(
+                update_window_dims=(0, *numbers.update_window_dims),
+                scatter_indices_batching_dims=(
+                    dimension_numbers.scatter_indices_batching_dims
+                ),
+            )
+        else:
+            indices = batch_at_front(indices, indices_dim, axis_data.size)
+            numbers = numbers._replace(
+                operand_batching_dims=(0, *numbers.operand_batching_dims),
+                scatter_indices_batching_dims=(
+                    0,
+                    *numbers.scatter_indices_batching_dims,
+                ),
+            )
+        out = primitive.bind(
+            operand, indices, updates, dimension_numbers=numbers, **params
+        )
+        return out, 0
+
+    return batch
+
+
+# ----------------------------------------------------------------------------------
+# The programs that combine entries
+# ----------------------------------------------------------------------------------
+
+# Programs of the combinations: by function, then by type and flags. They are printed
+# once where they are one object, as in JAX.
+_programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def update_program(
+    combine: Callable, aval: ShapedArray, function: Callable | None = None
+) -> tuple[Jaxpr, tuple]:
+    """The program `combine(old, new)` of two scalars of a type, with its constants.
+
+    Made once for each `function` (by default `combine`) as long as that lives.
+
+    In JAX: `lax/lax.py`, `_reduction_jaxpr`.
+    """
+    # JAX looks rules up under other flags while it runs equations again.
+    key = (aval, state.trace_key, state.user_traceback is not None)
+    try:
+        known = _programs.setdefault(function or combine, {})
+    except TypeError:  # neither hashed nor referred to weakly
+        known = {}
+    if key not in known:
+        known[key] = _trace_combination(combine, aval)
+    return known[key]
+
+
+def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tuple]:
+    def flat(old: Any, new: Any) -> list[Any]:
+        result = combine(old, new)
+        if not core.valid_jaxtype(result):
+            raise ValueError(
+                f"Invalid return type from reduction function: {type(result)}. "
+                "Reduction functions should only return an array, got "
+                f"{result}."
+            )
+        return [result]
+
+    name = getattr(combine, "__name__", "combination")
+    jaxpr, consts = core.trace_function[0](
+        flat, [aval, aval], DebugInfo("reduction_jaxpr", name)
+    )
+    if any(isinstance(const, Tracer) for const in consts):
+        raise NotImplementedError(
+            "Reduction computations can't close over Tracers: give the value as an "
+            "argument instead, or write `x.at[i].set(f(x[i]))`."
+        )
+    return jaxpr, tuple(consts)

@@ -1,0 +1,1 @@
+"""Products that add up: dot, convolution, ragged products."""

@@ -1,0 +1,632 @@
+"""Convolutions: one primitive with strides, padding, dilations and groups.
+
+`conv_general_dilated` slides a kernel over an image of any number of dimensions. It is
+linear in both operands, and the transpose in either is another convolution: of the
+cotangent with the reversed kernel, or of the image with the cotangent.
+
+In JAX: `lax/convolution.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language.core import ShapedArray, get_aval
+from minijax.language.rules import (
+    AxisData,
+    def_bilinear,
+    not_mapped,
+    standard_primitive,
+)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import complex_numbers
+from minijax.primitives.linear.convolution_shapes import (
+    ConvDimensionNumbers,
+    Pads,
+    conv_dimension_numbers,
+    conv_general_permutations,
+    conv_shape_tuple,
+    dilated_shape,
+    padtype_to_pads,
+    strided,
+)
+from minijax.primitives.linear.matmul_precision import (
+    canonicalize_precision,
+    precision_attribute,
+)
+from minijax.primitives.shape import shaping
+from minijax.support import dtypes
+
+
+def _conv_shape(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any,
+    rhs_dilation: Any,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    **_: Any,
+) -> tuple[int, ...]:
+    name = "conv_general_dilated"
+    if lhs.ndim != rhs.ndim:
+        raise ValueError(
+            f"{name} lhs and rhs must have the same number of dimensions, but got "
+            f"{lhs.shape} and {rhs.shape}."
+        )
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    for what, count in (
+        ("feature_group_count", feature_group_count),
+        ("batch_group_count", batch_group_count),
+    ):
+        if not count > 0:
+            raise ValueError(f"{name} {what} must be a positive integer, got {count}.")
+        if rhs.shape[rhs_spec[0]] % count:
+            raise ValueError(
+                f"{name} rhs output feature dimension size must be a multiple of "
+                f"{what}, but {rhs.shape[rhs_spec[0]]} is not a multiple of {count}."
+            )
+    features = lhs.shape[lhs_spec[1]]
+    if features % feature_group_count:
+        raise ValueError(
+            f"{name} feature_group_count must divide lhs feature dimension size, but "
+            f"{feature_group_count} does not divide {features}."
+        )
+    if features // feature_group_count != rhs.shape[rhs_spec[1]]:
+        raise ValueError(
+            f"{name} lhs feature dimension size divided by feature_group_count must "
+            "equal the rhs input feature dimension size, but "
+            f"{features} // {feature_group_count} != {rhs.shape[rhs_spec[1]]}."
+        )
+    if lhs.shape[lhs_spec[0]] % batch_group_count:
+        raise ValueError(
+            f"{name} batch_group_count must divide lhs batch dimension size, but "
+            f"{batch_group_count} does not divide {lhs.shape[lhs_spec[0]]}."
+        )
+    if batch_group_count > 1 and feature_group_count > 1:
+        raise ValueError(
+            "At most one of batch_group_count and feature_group_count may be > 1, got "
+            f"batch_group_count={batch_group_count} and "
+            f"feature_group_count={feature_group_count}"
+        )
+    if len(window_strides) != lhs.ndim - 2:
+        raise ValueError(
+            f"{name} window and window_strides must have the same number of "
+            f"dimensions, but got {lhs.ndim - 2} and {len(window_strides)}"
+        )
+    lhs_shape = [lhs.shape[d] for d in lhs_spec]
+    rhs_shape = [rhs.shape[d] for d in rhs_spec]
+    image = [*lhs_shape[:2], *dilated_shape(lhs_shape[2:], lhs_dilation)]
+    kernel = [*rhs_shape[:2], *dilated_shape(rhs_shape[2:], rhs_dilation)]
+    shape = conv_shape_tuple(image, kernel, window_strides, padding, batch_group_count)
+    return tuple(shape[list(out_spec).index(d)] for d in range(lhs.ndim))
+
+
+def _conv_dtype(
+    lhs: ShapedArray, rhs: ShapedArray, *, preferred_element_type: Any, **_: Any
+) -> Any:
+    if lhs.dtype != rhs.dtype and preferred_element_type is None:
+        raise TypeError(
+            "lax.conv_general_dilated requires arguments to have the same dtypes, got "
+            f"{lhs.dtype}, {rhs.dtype}. Convert one of them with "
+            "`lax.convert_element_type`."
+        )
+    if preferred_element_type is None:
+        return lhs.dtype
+    return np.dtype(preferred_element_type)
+
+
+# ----------------------------------------------------------------------------------
+# The block
+# ----------------------------------------------------------------------------------
+
+
+def _conv_meaning(
+    lhs: np.ndarray,
+    rhs: np.ndarray,
+    *,
+    window_strides: Any,
+    padding: Any,
+    lhs_dilation: Any,
+    rhs_dilation: Any,
+    dimension_numbers: ConvDimensionNumbers,
+    feature_group_count: int,
+    batch_group_count: int,
+    preferred_element_type: Any,
+    **_: Any,
+) -> np.ndarray:
+    """One window after another."""
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    image, kernel = np.transpose(lhs, lhs_spec), np.transpose(rhs, rhs_spec)
+    wide = np.result_type(image.dtype, kernel.dtype)
+    groups = feature_group_count * batch_group_count
+    spread = np.zeros(
+        (*image.shape[:2], *dilated_shape(image.shape[2:], lhs_dilation)), wide
+    )
+    spaced: tuple[Any, ...] = tuple(slice(None, None, d) for d in lhs_dilation)
+    spread[(..., *spaced)] = image
+    for axis, (low, high) in enumerate(padding):
+        keep = slice(max(-low, 0), spread.shape[axis + 2] - max(-high, 0))
+        spread = spread[(slice(None),) * (axis + 2) + (keep,)]
+    pads = [(max(low, 0), max(high, 0)) for low, high in padding]
+    spread = np.pad(spread, [(0, 0), (0, 0), *pads])
+    window = dilated_shape(kernel.shape[2:], rhs_dilation)
+    space = tuple(map(strided, spread.shape[2:], window, window_strides))
+    batch, features = spread.shape[0] // batch_group_count, kernel.shape[0]
+    out = np.zeros((batch, features, *space), wide)
+    per_group = features // groups
+    for place in np.ndindex(*space):
+        cut = tuple(
+            slice(p * stride, p * stride + size, step)
+            for p, stride, size, step in zip(
+                place, window_strides, window, rhs_dilation
+            )
+        )
+        patch = spread[(slice(None), slice(None), *cut)]
+        for group in range(groups):
+            weights = kernel[group * per_group : (group + 1) * per_group]
+            if batch_group_count > 1:
+                part = patch[group * batch : (group + 1) * batch]
+            else:
+                width = kernel.shape[1]
+                part = patch[:, group * width : (group + 1) * width]
+            axes = tuple(range(1, part.ndim))
+            out[
+                (slice(None), slice(group * per_group, (group + 1) * per_group), *place)
+            ] = np.tensordot(part, weights, (axes, axes))
+    dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
+    return np.transpose(out, np.argsort(out_spec)).astype(dtype)
+
+
+conv_general_dilated_p = standard_primitive(
+    "conv_general_dilated", _conv_shape, _conv_dtype, meaning=_conv_meaning
+)
+
+
+def _spatial(spec: Sequence[int]) -> tuple[int, ...]:
+    return tuple(spec[2:])
+
+
+def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
+    """A spec with its first two entries (batch and feature, say) exchanged."""
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _axis_into(source: int, target: int, x: Any) -> Any:
+    """Multiply axis `source` into axis `target`, counted without the source."""
+    shape = get_aval(x).shape
+    order = [d for d in range(len(shape)) if d != source]
+    new_shape = [shape[d] for d in order]
+    new_shape[target] *= shape[source]
+    order.insert(target, source)
+    return shaping.reshape(x, tuple(new_shape), tuple(order))
+
+
+def _axis_out_of(source: int, size: int, x: Any) -> Any:
+    """Split axis `source` into two, the first of the given size."""
+    shape = get_aval(x).shape
+    split = (size, shape[source] // size)
+    return shaping.reshape(x, (*shape[:source], *split, *shape[source + 1 :]))
+
+
+def transposed_pads(
+    sizes: Sequence[Sequence[int]], padding: Pads
+) -> tuple[tuple[int, int], ...]:
+    """The padding with which a cotangent gives back windows' inputs.
+
+    `sizes` are those of input, window and result, with dilations (of the result: the
+    strides).
+    """
+    pads = []
+    for size, width, length, (low, _) in zip(*sizes, padding):
+        before = width - low - 1
+        pads.append((before, size + width - 1 - length - before))
+    return tuple(pads)
+
+
+def _kernel_pads(
+    sizes: Sequence[Sequence[int]], padding: Pads
+) -> tuple[tuple[int, int], ...]:
+    """The padding with which image and cotangent give the kernel's cotangent."""
+    return tuple(
+        (low, length - size + width - low - 1)
+        for size, width, length, (low, _) in zip(*sizes, padding)
+    )
+
+
+def _as_dtype(x: Any, dtype: Any) -> Any:
+    if get_aval(x).dtype == dtype:
+        return x
+    return shaping.convert_element_type(x, dtype)
+
+
+def _sizes(x: Any, spec: Sequence[int]) -> list[int]:
+    shape = x.shape if hasattr(x, "shape") else get_aval(x).shape
+    return [shape[d] for d in _spatial(spec)]
+
+
+def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> list[Any]:
+    """The sizes in space of image, kernel and result, with their dilations."""
+    factors = (params["lhs_dilation"], params["rhs_dilation"], params["window_strides"])
+    return [
+        dilated_shape(_sizes(x, spec), factor)
+        for x, spec, factor in zip((lhs, rhs, ct), params["dimension_numbers"], factors)
+    ]
+
+
+def _transpose_image(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    batches = params["batch_group_count"]
+    groups = max(params["feature_group_count"], batches)
+    changed = {
+        "window_strides": params["lhs_dilation"],
+        "padding": transposed_pads(
+            _spread_sizes(ct, lhs, rhs, params), params["padding"]
+        ),
+        "lhs_dilation": params["window_strides"],
+        "dimension_numbers": ConvDimensionNumbers(
+            out_spec, _swapped(rhs_spec), lhs_spec
+        ),
+        "feature_group_count": groups,
+        "batch_group_count": 1,
+        "out_sharding": None,
+    }
+    if groups > 1:
+        # The groups move from the kernel's output features to its input features.
+        rhs = _axis_into(
+            rhs_spec[0], rhs_spec[1], _axis_out_of(rhs_spec[0], groups, rhs)
+        )
+    reversed_kernel = shaping.rev(rhs, _spatial(rhs_spec))
+    kernel = _as_dtype(reversed_kernel, get_aval(ct).dtype)
+    out = conv_general_dilated(ct, kernel, **(params | changed))
+    out = _as_dtype(out, lhs.aval.dtype)
+    if batches > 1:
+        out = _axis_out_of(lhs_spec[1], batches, out)
+        out = _axis_into(lhs_spec[1], lhs_spec[0], out)
+    return out
+
+
+def _transpose_kernel(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    if get_aval(ct).size == 0:
+        return None
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    changed = {
+        "window_strides": params["rhs_dilation"],
+        "padding": _kernel_pads(_spread_sizes(ct, lhs, rhs, params), params["padding"]),
+        "rhs_dilation": params["window_strides"],
+        "dimension_numbers": ConvDimensionNumbers(
+            _swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec)
+        ),
+        # Groups of features become groups of the batch, and the other way round.
+        "feature_group_count": params["batch_group_count"],
+        "batch_group_count": params["feature_group_count"],
+        "out_sharding": None,
+    }
+    image = _as_dtype(lhs, get_aval(ct).dtype)
+    out = conv_general_dilated(image, ct, **(params | changed))
+    return _as_dtype(out, rhs.aval.dtype)
+
+
+def_bilinear(conv_general_dilated_p, _transpose_image, _transpose_kernel)
+
+
+@conv_general_dilated_p.def_batch
+def _conv_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+    """The batch axis joins an axis that the operation treats alike.
+
+    An image's joins its batch; a kernel's the output features; both together become
+    groups. Existing groups must stay outermost.
+    """
+    (lhs, rhs), (lhs_dim, rhs_dim) = args, dims
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    size = axis_data.size
+    if size == 0:
+        return _empty_batch(lhs, rhs, lhs_dim, rhs_dim, params), 0
+    features, batches = params["feature_group_count"], params["batch_group_count"]
+    if rhs_dim is not_mapped:
+        if batches == 1:
+            lhs = _axis_into(lhs_dim, lhs_spec[0], lhs)
+        else:
+            lhs = _axis_out_of(lhs_spec[0] + (lhs_dim <= lhs_spec[0]), batches, lhs)
+            lhs = _axis_into(lhs_dim + (lhs_spec[0] < lhs_dim), lhs_spec[0] + 1, lhs)
+            lhs = _axis_into(lhs_spec[0], lhs_spec[0], lhs)
+        out = conv_general_dilated(lhs, rhs, **params)
+        return _axis_out_of(out_spec[0], size, out), out_spec[0]
+    if lhs_dim is not_mapped:
+        groups = max(features, batches)
+        if groups == 1:
+            rhs = _axis_into(rhs_dim, rhs_spec[0], rhs)
+            out = conv_general_dilated(lhs, rhs, **params)
+            return _axis_out_of(out_spec[1], size, out), out_spec[1]
+        rhs = _axis_out_of(rhs_spec[0] + (rhs_dim <= rhs_spec[0]), groups, rhs)
+        rhs = _axis_into(rhs_dim + (rhs_spec[0] < rhs_dim), rhs_spec[0] + 1, rhs)
+        rhs = _axis_into(rhs_spec[0], rhs_spec[0], rhs)
+        out = conv_general_dilated(lhs, rhs, **params)
+        out = _axis_out_of(out_spec[1], groups, out)
+        out = _axis_out_of(out_spec[1] + 1, size, out)
+        return _axis_into(out_spec[1], out_spec[1] + 1, out), out_spec[1]
+    if batches > 1:
+        lhs = _axis_into(lhs_dim, lhs_spec[0], lhs)
+        params["batch_group_count"] *= size
+    else:
+        lhs = _axis_into(lhs_dim, lhs_spec[1], lhs)
+        params["feature_group_count"] *= size
+    rhs = _axis_into(rhs_dim, rhs_spec[0], rhs)
+    out = conv_general_dilated(lhs, rhs, **params)
+    return _axis_out_of(out_spec[1], size, out), out_spec[1]
+
+
+def _empty_batch(lhs: Any, rhs: Any, lhs_dim: Any, rhs_dim: Any, params: dict) -> Any:
+    """No examples: no convolution either, only the shape."""
+    avals: list[Any] = [
+        aval if dim is not_mapped else aval.mapped(0, dim)
+        for aval, dim in ((get_aval(lhs), lhs_dim), (get_aval(rhs), rhs_dim))
+    ]
+    shape = (0, *_conv_shape(*avals, **params))
+    return shaping.full(shape, 0, _conv_dtype(*avals, **params))
+
+
+@conv_general_dilated_p.def_lowering
+def _conv_lowering(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    dtype = ctx.avals_in[0].dtype
+    if dtypes.issubdtype(dtype, np.complexfloating) and ctx.platform in ("cpu", "cuda"):
+        # XLA has slow loops for complex convolutions there, or none at all.
+        return ctx.lower_fun(_complex_conv, lhs, rhs, **params)
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    numbers = hlo.stablehlo.ConvDimensionNumbers.get(
+        input_batch_dimension=lhs_spec[0],
+        input_feature_dimension=lhs_spec[1],
+        input_spatial_dimensions=list(lhs_spec[2:]),
+        kernel_output_feature_dimension=rhs_spec[0],
+        kernel_input_feature_dimension=rhs_spec[1],
+        kernel_spatial_dimensions=list(rhs_spec[2:]),
+        output_batch_dimension=out_spec[0],
+        output_feature_dimension=out_spec[1],
+        output_spatial_dimensions=list(out_spec[2:]),
+    )
+    padding = np.array(params["padding"], np.int64).reshape(-1, 2)
+    return hlo.stablehlo.convolution(
+        ctx.result_type(),
+        lhs,
+        rhs,
+        dimension_numbers=numbers,
+        feature_group_count=hlo.int_attribute(params["feature_group_count"]),
+        batch_group_count=hlo.int_attribute(params["batch_group_count"]),
+        window_strides=hlo.int_array(params["window_strides"]),
+        padding=hlo.int_matrix(padding),
+        lhs_dilation=hlo.int_array(params["lhs_dilation"]),
+        rhs_dilation=hlo.int_array(params["rhs_dilation"]),
+        window_reversal=hlo.bool_array([False] * len(padding)),
+        precision_config=precision_attribute(params["precision"]),
+    )
+
+
+def _complex_conv(lhs: Any, rhs: Any, **params: Any) -> Any:
+    """Three real convolutions (Gauss's product of complex numbers)."""
+    preferred = params["preferred_element_type"]
+    if preferred is not None:
+        params["preferred_element_type"] = np.empty(0, preferred).real.dtype
+
+    def conv(x: Any, y: Any) -> Any:
+        return conv_general_dilated(x, y, **params)
+
+    a, b = complex_numbers.real(lhs), complex_numbers.imag(lhs)
+    c, d = complex_numbers.real(rhs), complex_numbers.imag(rhs)
+    first = conv(elementwise.add(a, b), c)
+    second = conv(a, elementwise.sub(d, c))
+    third = conv(b, elementwise.add(c, d))
+    return complex_numbers.complex(
+        elementwise.sub(first, third), elementwise.add(first, second)
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Functions
+# ----------------------------------------------------------------------------------
+
+
+def conv_general_dilated(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """The convolution of an image `lhs` with a kernel `rhs`, of n spatial dimensions.
+
+    Args:
+      lhs, rhs: arrays of rank n + 2; where their dimensions are, `dimension_numbers`
+        says (by default batch, feature, space and output, input, space).
+      window_strides: n steps of the window.
+      padding: "SAME", "SAME_LOWER", "VALID", or n pairs (low, high).
+      lhs_dilation, rhs_dilation: n factors by which image or kernel is spread.
+      dimension_numbers: three strings such as ("NHWC", "HWIO", "NHWC").
+      feature_group_count, batch_group_count: groups that are convolved apart.
+      precision, preferred_element_type: as in `dot_general`.
+
+    Raises ValueError for shapes and groups that do not fit, TypeError for dtypes or
+    dimension numbers that do not.
+    """
+    shape = get_aval(lhs).shape
+    numbers = conv_dimension_numbers(shape, get_aval(rhs).shape, dimension_numbers)
+    space = len(shape) - 2
+    lhs_dilation = (1,) * space if lhs_dilation is None else tuple(lhs_dilation)
+    rhs_dilation = (1,) * space if rhs_dilation is None else tuple(rhs_dilation)
+    if isinstance(padding, str):
+        sizes = _sizes(get_aval(lhs), numbers.lhs_spec)
+        window = dilated_shape(_sizes(get_aval(rhs), numbers.rhs_spec), rhs_dilation)
+        if any(factor != 1 for factor in lhs_dilation):
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using "
+                "this op. Please either exactly specify the required padding or use "
+                "conv_transpose."
+            )
+        padding = padtype_to_pads(sizes, window, window_strides, padding)
+    elif len(padding) != space:
+        raise ValueError(
+            f"padding must have one pair for each of {space} spatial dimensions, got "
+            f"{padding}"
+        )
+    if preferred_element_type is not None:
+        preferred_element_type = np.dtype(preferred_element_type)
+    return conv_general_dilated_p.bind(
+        lhs,
+        rhs,
+        window_strides=tuple(window_strides),
+        padding=tuple((int(low), int(high)) for low, high in padding),
+        lhs_dilation=lhs_dilation,
+        rhs_dilation=rhs_dilation,
+        dimension_numbers=numbers,
+        feature_group_count=feature_group_count,
+        batch_group_count=batch_group_count,
+        precision=canonicalize_precision(precision),
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def conv(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv_general_dilated` with a named padding and nothing dilated."""
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    return conv_general_dilated(lhs, rhs, window_strides, padding, **types)
+
+
+def conv_with_general_padding(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    lhs_dilation: Sequence[int] | None,
+    rhs_dilation: Sequence[int] | None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`conv_general_dilated` with dimensions in the default order."""
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    settings = (window_strides, padding, lhs_dilation, rhs_dilation)
+    return conv_general_dilated(lhs, rhs, *settings, **types)
+
+
+def _transpose_padding(kernel: int, stride: int, padding: str) -> tuple[int, int]:
+    """The padding of a dilated image that undoes a named padding of the forward one."""
+    if padding == "SAME":
+        length = kernel + stride - 2
+        low = kernel - 1 if stride > kernel - 1 else -(-length // 2)
+    elif padding == "VALID":
+        length = kernel + stride - 2 + max(kernel - stride, 0)
+        low = kernel - 1
+    else:
+        raise ValueError("Padding mode must be `SAME` or `VALID`.")
+    return low, length - low
+
+
+def conv_transpose(
+    lhs: Any,
+    rhs: Any,
+    strides: Sequence[int],
+    padding: str | Pads,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    transpose_kernel: bool = False,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    use_consistent_padding: bool = False,
+) -> Any:
+    """A convolution that enlarges: `strides` spread the image instead of thinning it.
+
+    With `transpose_kernel` it is the gradient of the convolution with the same kernel:
+    its space is reversed and its features are exchanged.
+    """
+    rank = get_aval(lhs).ndim
+    if rank <= 2:
+        raise ValueError(f"lhs and rhs must have rank > 2, got {rank}")
+    if dimension_numbers is None:
+        letters = {3: "H", 4: "HW", 5: "HWD"}.get(rank)
+        if letters is None:
+            raise ValueError("No default dimension numbers for ranks above 5.")
+        order = f"N{letters}C"
+        dimension_numbers = (order, f"{letters}IO", order)
+    numbers = conv_dimension_numbers(
+        get_aval(lhs).shape, get_aval(rhs).shape, dimension_numbers
+    )
+    window = _sizes(get_aval(rhs), numbers.rhs_spec)
+    if rhs_dilation is None:
+        rhs_dilation = (1,) * (rank - 2)
+    if isinstance(padding, str):
+        effective = dilated_shape(window, rhs_dilation)
+        padding = [
+            _transpose_padding(k, s, padding) for k, s in zip(effective, strides)
+        ]
+    elif use_consistent_padding:
+        effective = dilated_shape(window, rhs_dilation)
+        padding = [
+            (k - 1 - low, k - 1 - high) for k, (low, high) in zip(effective, padding)
+        ]
+    if transpose_kernel:
+        rhs = shaping.rev(rhs, _spatial(numbers.rhs_spec))
+        axes = list(range(rank))
+        first, second = numbers.rhs_spec[:2]
+        axes[first], axes[second] = axes[second], axes[first]
+        rhs = shaping.transpose(rhs, tuple(axes))
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    settings = ((1,) * (rank - 2), padding, strides, rhs_dilation, numbers)
+    return conv_general_dilated(lhs, rhs, *settings, **types)
+
+
+def conv_general_dilated_patches(
+    lhs: Any,
+    filter_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """The windows of an image themselves, in the feature dimension of the result.
+
+    Channels come first there: channel c, position p is at `c * prod(filter_shape) + p`.
+    """
+    shape = tuple(filter_shape)
+    aval = get_aval(lhs)
+    if isinstance(dimension_numbers, (tuple, list)) and all(
+        isinstance(spec, str) for spec in dimension_numbers
+    ):
+        positions = conv_general_permutations(dimension_numbers)
+    else:
+        positions = conv_dimension_numbers(
+            aval.shape, (1, 1, *shape), dimension_numbers
+        )
+    lhs_spec, rhs_spec, out_spec = (tuple(spec) for spec in positions)
+    channels, count = aval.shape[lhs_spec[1]], int(np.prod(shape))
+    # One filter of a single 1 for each place in the window, for every channel.
+    dtype = aval.dtype if preferred_element_type is None else preferred_element_type
+    filters = np.eye(count, dtype=np.dtype(dtype)).reshape((count, 1, *shape))
+    filters = np.tile(filters, (channels, 1) + (1,) * len(shape))
+    filters = np.transpose(filters, np.argsort(rhs_spec))
+    types = {"precision": precision, "preferred_element_type": preferred_element_type}
+    numbers = ConvDimensionNumbers(lhs_spec, rhs_spec, out_spec)
+    settings = (window_strides, padding, lhs_dilation, rhs_dilation, numbers, channels)
+    return conv_general_dilated(lhs, filters, *settings, **types)

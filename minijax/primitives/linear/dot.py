@@ -1,0 +1,532 @@
+"""Sums of products: `dot_general`, from which every matrix product is made.
+
+`dimension_numbers = ((lhs contract, rhs contract), (lhs batch, rhs batch))` names the
+axes that are multiplied and summed away, and the axes that run along in both operands.
+The result has the batch axes first, then what is left of `lhs`, then of `rhs`.
+
+In JAX: `lax/lax.py`, `dot_general_p`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language.core import ShapedArray, get_aval
+from minijax.language.rules import def_bilinear, not_mapped, standard_primitive
+from minijax.primitives.linear.matmul_precision import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    canonicalize_precision,
+    cpu_presets,
+    is_algorithm,
+    is_float8,
+    precision_attribute,
+)
+from minijax.primitives.shape import casting, shaping
+from minijax.support import dtypes
+
+# ((lhs contract, rhs contract), (lhs batch, rhs batch))
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+# ----------------------------------------------------------------------------------
+# Meaning and type
+# ----------------------------------------------------------------------------------
+
+
+def dot_general_meaning(
+    lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: Any, **params: Any
+) -> np.ndarray:
+    """The product in NumPy, computed in 64 bits where it is not of integers."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_letters = list(range(lhs.ndim))
+    rhs_letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
+    for left, right in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
+        rhs_letters[right] = lhs_letters[left]
+    out = [lhs_letters[axis] for axis in lhs_batch]
+    out += [lhs_letters[axis] for axis in remaining(lhs.ndim, lhs_contract, lhs_batch)]
+    out += [rhs_letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
+    dtype = dot_general_dtype(lhs, rhs, dimension_numbers=dimension_numbers, **params)
+    wide = dtype
+    if dtypes.issubdtype(dtype, np.inexact):
+        is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+        wide = np.dtype(np.complex128 if is_complex else np.float64)
+    product = np.einsum(
+        lhs.astype(wide), lhs_letters, rhs.astype(wide), rhs_letters, out
+    )
+    return product.astype(dtype)
+
+
+def remaining(rank: int, *removed: Sequence[int]) -> list[int]:
+    """The axes of an array of `rank` dimensions that are in none of the given lists."""
+    gone = {axis for axes in removed for axis in axes}
+    return [axis for axis in range(rank) if axis not in gone]
+
+
+def _check_axes(side: str, aval: Any, contract: Any, batch: Any) -> None:
+    if not all(0 <= axis < aval.ndim for axis in (*contract, *batch)):
+        raise TypeError(
+            f"dot_general requires {side} dimension numbers to be nonnegative and less "
+            f"than the number of axes of the {side} value, got {side}_batch of {batch} "
+            f"and {side}_contracting of {contract} for {side} of rank {aval.ndim}"
+        )
+    for kind, axes in (("batch", batch), ("contracting", contract)):
+        if len(set(axes)) != len(axes):
+            raise TypeError(
+                f"dot_general requires {side} {kind} dimensions to be distinct, got "
+                f"{side}_{kind} {axes}."
+            )
+    if set(contract) & set(batch):
+        raise TypeError(
+            f"dot_general requires {side} batch dimensions to be disjoint from "
+            f"contracting dimensions, got {side}_batch {batch} and {side}_contracting "
+            f"{contract}."
+        )
+
+
+def dot_general_shape(
+    lhs: ShapedArray,
+    rhs: ShapedArray,
+    *,
+    dimension_numbers: Any,
+    rhs_group: Sequence[int] = (),
+    **_: Any,
+) -> tuple[int, ...]:
+    """Batch axes, then what is left of lhs, then of rhs (but `rhs_group`)."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    if len(lhs_batch) != len(rhs_batch):
+        raise TypeError(
+            "dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, "
+            f"got lhs_batch {lhs_batch} and rhs_batch {rhs_batch}."
+        )
+    _check_axes("lhs", lhs, lhs_contract, lhs_batch)
+    _check_axes("rhs", rhs, rhs_contract, rhs_batch)
+    for kind, lhs_axes, rhs_axes in (
+        ("lhs batch dimensions and rhs batch dimensions", lhs_batch, rhs_batch),
+        ("contracting dimensions", lhs_contract, rhs_contract),
+    ):
+        lhs_sizes = tuple(lhs.shape[axis] for axis in lhs_axes)
+        rhs_sizes = tuple(rhs.shape[axis] for axis in rhs_axes)
+        if lhs_sizes != rhs_sizes:
+            raise TypeError(
+                f"dot_general requires {kind} to have the same shape, got {lhs_sizes} "
+                f"and {rhs_sizes}, of operands of shapes {lhs.shape} and {rhs.shape}."
+            )
+    lhs_kept = remaining(lhs.ndim, lhs_contract, lhs_batch)
+    rhs_kept = remaining(rhs.ndim, rhs_contract, rhs_batch, rhs_group)
+    return (
+        *(lhs.shape[axis] for axis in (*lhs_batch, *lhs_kept)),
+        *(rhs.shape[axis] for axis in rhs_kept),
+    )
+
+
+def _rank_of_dtype(dtype: Any) -> tuple:
+    """XLA's order of precision: of two operands' dtypes the result has the higher."""
+    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+    part = np.empty(0, dtype).real.dtype if is_complex else dtype
+    is_float = dtypes.issubdtype(part, np.floating)
+    limits = dtypes.finfo(part) if is_float else None
+    bits = 1 if part == np.dtype(bool) else dtypes.itemsize_bits(part)
+    return (
+        is_complex,
+        limits.maxexp if limits else -1,
+        limits.nmant if limits else -1,
+        bits,
+        not dtypes.issubdtype(part, np.unsignedinteger),
+    )
+
+
+def dot_general_dtype(
+    lhs: Any,
+    rhs: Any,
+    *,
+    precision: Any,
+    preferred_element_type: Any,
+    name: str = "lax.dot_general",
+    **_: Any,
+) -> Any:
+    """The more precise dtype of the two, or the preferred one if it is not narrower."""
+    lhs_rank, rhs_rank = _rank_of_dtype(lhs.dtype), _rank_of_dtype(rhs.dtype)
+    if lhs_rank == rhs_rank and lhs.dtype != rhs.dtype:
+        raise TypeError(
+            f"{name} argument type error: {lhs.dtype}, {rhs.dtype}. Neither "
+            "dtype is more precise than the other; convert one operand."
+        )
+    dtype = lhs.dtype if lhs_rank >= rhs_rank else rhs.dtype
+    preferred = preferred_element_type
+    if preferred is None or dtype == preferred:
+        return dtype
+    if (
+        not is_algorithm(precision)
+        and not dtypes.issubdtype(dtype, np.floating)
+        and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)
+    ):
+        raise TypeError(
+            "`preferred_element_type` must not be narrower than the original type, got "
+            f"preferred_element_type of {preferred} for result type of {dtype}."
+        )
+    return preferred
+
+
+dot_general_p = standard_primitive(
+    "dot_general", dot_general_shape, dot_general_dtype, meaning=dot_general_meaning
+)
+
+# ----------------------------------------------------------------------------------
+# Transpose: the cotangent of one factor is the product of ct with the other
+# ----------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1024)
+def _transpose_plan(
+    dimension_numbers: Any, x_rank: int, y_rank: int, swapped: bool
+) -> tuple[Any, tuple[int, ...]]:
+    """(dimension numbers of ct times y, order of its axes that is that of x)."""
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    x_kept = remaining(x_rank, x_contract, x_batch)
+    y_kept = remaining(y_rank, y_contract, y_batch)
+    batch = len(x_batch)
+    first = batch if swapped else batch + len(x_kept)
+    contracted = (tuple(range(first, first + len(y_kept))), tuple(y_kept))
+    order = sorted(range(len(y_contract)), key=lambda i: y_contract[i])
+    axes = [*x_batch, *x_kept, *(x_contract[i] for i in order)]
+    permutation = tuple(axes.index(axis) for axis in range(x_rank))
+    return (contracted, (tuple(range(batch)), tuple(y_batch))), permutation
+
+
+def _dot_general_transpose_lhs(
+    ct: Any,
+    x: Any,
+    y: Any,
+    *,
+    dimension_numbers: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    out_sharding: Any,
+    swapped: bool = False,
+) -> Any:
+    """The cotangent of `x`: ct contracted with `y` over the axes `y` kept.
+
+    The axes of that product are batch, what `x` kept, what was contracted (in the order
+    of `y`), and are brought back into the order of `x`. `swapped` says that `x` was the
+    right operand, so that in ct the axes of `y` come before those of `x`.
+    """
+    numbers, permutation = _transpose_plan(
+        dimension_numbers, x.ndim, get_aval(y).ndim, swapped
+    )
+    product = dot_general_p.bind(
+        ct,
+        y,
+        dimension_numbers=numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=None,
+    )
+    x_bar = shaping.transpose(product, permutation)
+    if get_aval(x_bar).dtype != x.dtype:
+        x_bar = casting.convert_element_type_to(
+            x_bar, x.dtype, x.aval.weak_type, warn_on_complex_to_real_cast=False
+        )
+    return x_bar
+
+
+def _dot_general_transpose_rhs(
+    ct: Any, x: Any, y: Any, *, dimension_numbers: Any, **params: Any
+) -> Any:
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    swapped = ((y_contract, x_contract), (y_batch, x_batch))
+    return _dot_general_transpose_lhs(
+        ct, y, x, dimension_numbers=swapped, swapped=True, **params
+    )
+
+
+def_bilinear(dot_general_p, _dot_general_transpose_lhs, _dot_general_transpose_rhs)
+
+# ----------------------------------------------------------------------------------
+# Batching: one more batch axis, or one more kept axis
+# ----------------------------------------------------------------------------------
+
+
+@dot_general_p.def_batch
+def _dot_general_batch(
+    axis_data: Any,
+    args: Any,
+    dims: Any,
+    *,
+    dimension_numbers: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    out_sharding: Any,
+) -> Any:
+    lhs, rhs = args
+    numbers, out_dim = _batched_numbers(
+        (get_aval(lhs).ndim, get_aval(rhs).ndim), tuple(dims), dimension_numbers
+    )
+    out = dot_general_p.bind(
+        lhs,
+        rhs,
+        dimension_numbers=numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=None,
+    )
+    return out, out_dim
+
+
+@functools.lru_cache(maxsize=1024)
+def _batched_numbers(ranks: Any, dims: Any, dimension_numbers: Any) -> tuple[Any, int]:
+    """The dimension numbers with a mapped axis added, and where it is in the result.
+
+    Mapped in both operands it becomes the first batch axis; mapped in one, an axis that
+    this operand keeps.
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_dim, rhs_dim = dims
+    if lhs_dim is not not_mapped:
+        lhs_contract = make_room(lhs_contract, lhs_dim)
+        lhs_batch = make_room(lhs_batch, lhs_dim)
+    if rhs_dim is not not_mapped:
+        rhs_contract = make_room(rhs_contract, rhs_dim)
+        rhs_batch = make_room(rhs_batch, rhs_dim)
+    if lhs_dim is not not_mapped and rhs_dim is not not_mapped:
+        lhs_batch = (lhs_dim, *lhs_batch)
+        rhs_batch = (rhs_dim, *rhs_batch)
+        out_dim = 0
+    elif lhs_dim is not not_mapped:
+        kept = remaining(ranks[0], lhs_contract, lhs_batch)
+        out_dim = len(lhs_batch) + kept.index(lhs_dim)
+    else:
+        kept = remaining(ranks[1], rhs_contract, rhs_batch)
+        out_dim = ranks[0] - len(lhs_contract) + kept.index(rhs_dim)
+    return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
+
+
+def make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
+    """Axes renumbered for a new axis at position `new`."""
+    return tuple(axis + (axis >= new) for axis in axes)
+
+
+# ----------------------------------------------------------------------------------
+# Lowering and printing
+# ----------------------------------------------------------------------------------
+
+
+def convert(operand: Any, aval: ShapedArray, dtype: Any) -> Any:
+    """A StableHLO value of type `aval` with another dtype."""
+    if dtype is None or aval.dtype == dtype:
+        return operand
+    return hlo.stablehlo.convert(hlo.tensor_type(aval.shape, np.dtype(dtype)), operand)
+
+
+def _nearest(dtype: Any, supported: tuple | None) -> Any:
+    """`dtype` if it is supported, else the first dtype that is."""
+    return dtype if supported is None or dtype in supported else supported[0]
+
+
+def _compute_dtypes(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple:
+    """In which dtypes an algorithm takes its operands and gives its result."""
+    if isinstance(precision, DotAlgorithm):
+        return tuple(np.dtype(dtype) for dtype in precision[:3])
+    lhs = _nearest(lhs, precision.supported_lhs_types)
+    rhs = _nearest(rhs, precision.supported_rhs_types)
+    return lhs, rhs, _nearest(out, precision.supported_output_types(lhs, rhs))
+
+
+def prepared_operands(
+    ctx: Any, lhs: Any, rhs: Any, precision: Any
+) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """The operands in the dtypes that a platform multiplies, the result's dtype there.
+
+    The last part of the answer is the attribute of an algorithm, if one is asked for.
+
+    In JAX: `lax/lax.py`, `_handle_dot_precision`.
+    """
+    lhs_aval, rhs_aval, *_ = ctx.avals_in
+    dtype = ctx.avals_out[0].dtype
+    if is_algorithm(precision):
+        if ctx.platform == "cpu" and precision not in cpu_presets:
+            raise ValueError(
+                f"The precision '{precision}' is not supported by dot_general on CPU"
+            )
+        lhs_dtype, rhs_dtype, dtype = _compute_dtypes(
+            precision, lhs_aval.dtype, rhs_aval.dtype, dtype
+        )
+        lhs = convert(lhs, lhs_aval, lhs_dtype)
+        rhs = convert(rhs, rhs_aval, rhs_dtype)
+        if precision is DotAlgorithmPreset.DEFAULT:
+            return lhs, rhs, dtype, {}
+        algorithm = precision.to_attribute(lhs_dtype, rhs_dtype)
+        return lhs, rhs, dtype, {"algorithm": algorithm}
+    if lhs_aval.dtype != rhs_aval.dtype and not _multiplies_mixed(
+        ctx.platform, lhs_aval.dtype, rhs_aval.dtype
+    ):
+        lhs = convert(lhs, lhs_aval, dtype)
+        rhs = convert(rhs, rhs_aval, dtype)
+    return lhs, rhs, dtype, {}
+
+
+@dot_general_p.def_lowering
+def _dot_general_lowering(
+    ctx: Any,
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    out_sharding: Any,
+) -> Any:
+    (out_aval,) = ctx.avals_out
+    lhs, rhs, dtype, options = prepared_operands(ctx, lhs, rhs, precision)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    numbers = hlo.attribute(
+        ("dot", dimension_numbers),
+        lambda: hlo.stablehlo.DotDimensionNumbers.get(
+            lhs_batching_dimensions=list(lhs_batch),
+            rhs_batching_dimensions=list(rhs_batch),
+            lhs_contracting_dimensions=list(lhs_contract),
+            rhs_contracting_dimensions=list(rhs_contract),
+        ),
+    )
+    out = hlo.stablehlo.dot_general(
+        hlo.tensor_type(out_aval.shape, dtype),
+        lhs,
+        rhs,
+        numbers,
+        precision_config=precision_attribute(precision),
+        **options,
+    )
+    if dtype == out_aval.dtype:
+        return out
+    return convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
+
+
+def _multiplies_mixed(platform: str, lhs: Any, rhs: Any) -> bool:
+    """Whether a platform's code generator takes operands of two dtypes as they are."""
+    if platform == "tpu":
+        real = (np.floating, np.integer)
+        return all(any(dtypes.issubdtype(d, kind) for kind in real) for d in (lhs, rhs))
+    return is_float8(lhs) and is_float8(rhs)
+
+
+def _pretty_dot_general(params: dict[str, Any]) -> dict[str, Any]:
+    """Lists for tuples, which are shorter, and no parameter that is None."""
+    contract, batch = params["dimension_numbers"]
+    printed = {name: value for name, value in params.items() if value is not None}
+    printed["dimension_numbers"] = (tuple(map(list, contract)), tuple(map(list, batch)))
+    printed.pop("out_sharding", None)
+    return printed
+
+
+dot_general_p.pretty = _pretty_dot_general
+
+# ----------------------------------------------------------------------------------
+# Functions
+# ----------------------------------------------------------------------------------
+
+
+def _axes(axes: Any) -> tuple[int, ...]:
+    """One axis or several as a tuple of ints."""
+    if isinstance(axes, (tuple, list)) or isinstance(axes, Iterable):
+        return tuple(map(operator.index, axes))
+    return (operator.index(axes),)
+
+
+def dot_general(
+    lhs: Any,
+    rhs: Any,
+    dimension_numbers: Any,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Sums of products of two arrays over chosen axes.
+
+    `dimension_numbers` is ((lhs contract, rhs contract), (lhs batch, rhs batch)), each
+    a sequence of axes. The result has the batch axes first, then what is left of `lhs`,
+    then those left of `rhs`. It has the more precise dtype of the two, or
+    `preferred_element_type`, in which products are then added. `precision` is what
+    `matmul_precision.canonicalize_precision` accepts.
+
+    Raises TypeError when axes are out of range, repeated, or do not match in size, and
+    when the preferred dtype is too narrow; ValueError for an unknown precision.
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.check_and_canonicalize_user_dtype(
+            preferred_element_type, "dot"
+        )
+    return dot_general_p.bind(
+        lhs,
+        rhs,
+        dimension_numbers=(
+            (_axes(lhs_contract), _axes(rhs_contract)),
+            (_axes(lhs_batch), _axes(rhs_batch)),
+        ),
+        precision=canonicalize_precision(precision),
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def dot(
+    lhs: Any,
+    rhs: Any,
+    *,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Any:
+    """Product of vectors and matrices, or `dot_general` with `dimension_numbers`.
+
+    Without `dimension_numbers` the operands have one or two axes, and the last of `lhs`
+    is summed with the first of `rhs`; ValueError when they are of another rank or do
+    not match.
+    """
+    if dimension_numbers is None:
+        lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
+        simple = 1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2
+        if not simple or lhs_shape[-1] != rhs_shape[0]:
+            raise ValueError(
+                "lax.dot multiplies vectors and matrices whose inner sizes agree, got "
+                f"shapes {lhs_shape} and {rhs_shape}. Give dimension_numbers for other "
+                "products, or use minijax.numpy.matmul."
+            )
+        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
+    return dot_general(
+        lhs,
+        rhs,
+        dimension_numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """Products of stacks of matrices: [..., n, k] and [..., k, m] give [..., n, m].
+
+    Both operands have the same rank, at least 2, and equal leading sizes; ValueError
+    otherwise for the ranks, TypeError for the sizes.
+    """
+    lhs_rank, rhs_rank = get_aval(lhs).ndim, get_aval(rhs).ndim
+    if min(lhs_rank, rhs_rank) < 2:
+        raise ValueError(
+            f"Arguments to batch_matmul must be at least 2D, got {lhs_rank}, {rhs_rank}"
+        )
+    if lhs_rank != rhs_rank:
+        raise ValueError(
+            f"Arguments to batch_matmul must have same ndim, got {lhs_rank}, {rhs_rank}"
+        )
+    batch = tuple(range(lhs_rank - 2))
+    numbers = (((lhs_rank - 1,), (lhs_rank - 2,)), (batch, batch))
+    return dot_general(lhs, rhs, numbers, precision=precision)

@@ -1,0 +1,657 @@
+"""Collectives: operations over a named axis, such as the batch axis of a `vmap`.
+
+Inside `vmap(f, axis_name="i")` the axis has a name and no position. `psum(x, "i")` adds
+up over it; the batching rule then turns the name into a position, and what remains is
+an ordinary reduction.
+
+In JAX: `lax/parallel.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.language.core import Primitive, ShapedArray, Tracer, get_aval, register
+from minijax.language.named_axes import NamedAxisEffect
+from minijax.language.rules import (
+    AxisData,
+    broadcast_axis,
+    def_linear,
+    match_axis,
+    moveaxis,
+    not_mapped,
+    scalar_like,
+)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.index import gathering
+from minijax.primitives.reduce import reductions
+from minijax.primitives.shape import casting, shaping, slicing
+from minijax.support import dtypes
+from minijax.support.config import state
+from minijax.support.tree_util import tree_map
+
+Axes = Hashable | tuple[Hashable, ...]
+
+
+def _names(axis_name: Axes) -> tuple[Hashable, ...]:
+    return axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def _check_bound(axes: Sequence[Hashable]) -> None:
+    """NameError, listing the axes in scope, for a name that is not bound."""
+    for name in axes:
+        if not isinstance(name, int):
+            state.axis_env.axis_size(name)
+
+
+def _named(axes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    return tuple(axis for axis in axes if not isinstance(axis, int))
+
+
+def _groups(axis_index_groups: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Groups of indices as tuples; ValueError unless each index is in one of them."""
+    if axis_index_groups is None:
+        return None
+    groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
+    indices = [i for group in groups for i in group]
+    if set(indices) != set(range(len(indices))):
+        raise ValueError(
+            f"axis_index_groups must cover all indices exactly once, got {groups}"
+        )
+    return groups
+
+
+def _group_size(axis_name: Axes, groups: tuple | None) -> int:
+    """How many indices exchange data: those of a group, or all of the axes."""
+    return axis_size(axis_name) if groups is None else len(groups[0])
+
+
+def _effects(axes: Sequence[Hashable]) -> frozenset:
+    return frozenset(NamedAxisEffect(name) for name in _named(axes))
+
+
+# ----------------------------------------------------------------------------------
+# Reductions over axes: named ones (str) and, once batched, positions (int)
+# ----------------------------------------------------------------------------------
+
+
+def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive:
+    """psum, pmax or pmin: `axes` has names, and positions of the operand's axes."""
+    primitive = register(Primitive(name))
+    primitive.cache_types = False
+    primitive.meaning = lambda x, axes, axis_index_groups: meaning(x, axis=axes)
+
+    @primitive.def_effectful_abstract_eval
+    def type_rule(x: ShapedArray, *, axes: tuple, axis_index_groups: Any) -> tuple:
+        _check_bound(axes)
+        removed = {axis for axis in axes if isinstance(axis, int)}
+        shape = tuple(n for axis, n in enumerate(x.shape) if axis not in removed)
+        return ShapedArray(shape, x.dtype, x.weak_type), _effects(axes)
+
+    @primitive.def_batch
+    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+        (x,), (dim,) = args, dims
+        axes, axis_index_groups = params["axes"], params["axis_index_groups"]
+        if axis_data.name not in axes:
+            moved = tuple(
+                axis + (axis >= dim) if isinstance(axis, int) else axis for axis in axes
+            )
+            out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
+            removed = sum(isinstance(axis, int) and axis < dim for axis in moved)
+            return out, dim - removed
+        if axis_index_groups is not None:
+            raise NotImplementedError(
+                f"{name} with axis_index_groups is not supported over a vmapped axis"
+            )
+        if dim is not_mapped:
+            rest = tuple(axis for axis in axes if axis != axis_data.name)
+            if name == "psum":
+                x = elementwise.mul(scalar_like(get_aval(x), axis_data.size), x)
+            if rest:
+                x = primitive.bind(x, axes=rest, axis_index_groups=None)
+            return x, not_mapped
+        moved = tuple(
+            dim
+            if axis == axis_data.name
+            else axis + (axis >= dim)
+            if isinstance(axis, int)
+            else axis
+            for axis in axes
+        )
+        return primitive.bind(x, axes=moved, axis_index_groups=None), not_mapped
+
+    @primitive.def_lowering
+    def lower(ctx: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
+        names = _named(axes)
+        if names:
+            raise NotImplementedError(
+                f"{name} over the mesh axes {names} is compiled inside shard_map only"
+            )
+        return ctx.lower_fun(lambda y: positional(y, axes), x)
+
+    return primitive
+
+
+psum_p = _all_reduce("psum", np.sum, lambda x, axes: reductions.reduce_sum(x, axes))
+
+
+def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list:
+    """The transpose of adding up is handing out: to positions, then over names."""
+    positions = [axis for axis in axes if isinstance(axis, int)]
+    if positions:
+        kept = tuple(d for d in range(x.ndim) if d not in positions)
+        ct = shaping.broadcast_in_dim(ct, x.shape, kept)
+    return [psum_p.bind(ct, axes=_named(axes), axis_index_groups=axis_index_groups)]
+
+
+def_linear(psum_p, _psum_transpose)
+
+pmax_p = _all_reduce("pmax", np.max, lambda x, axes: reductions.reduce_max(x, axes))
+pmin_p = _all_reduce("pmin", np.min, lambda x, axes: reductions.reduce_min(x, axes))
+for _primitive in (pmax_p, pmin_p):
+    _primitive.without("jvp", "JAX has no derivative of pmax and pmin either")
+    _primitive.without("transpose", "it is not linear")
+
+
+def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
+    """The sum over one or several named axes, for each array of a tree.
+
+    A Python number counts once for each index of the axes: `psum(1, "i")` is its size.
+    Raises NameError for a name that no `vmap` or `shard_map` binds.
+    """
+    names = _names(axis_name)
+    _check_bound(names)
+    groups = _groups(axis_index_groups)
+    size = _group_size(_named(names), groups)
+
+    def leaf(value: Any) -> Any:
+        if get_aval(value).dtype == np.bool_:
+            value = casting.convert_element_type(value, np.int32)
+        is_number = not isinstance(value, Tracer) and isinstance(value, _NUMBERS)
+        if is_number:
+            return value * size
+        if not isinstance(value, Tracer) and _named(names) == names:
+            return elementwise.mul(scalar_like(get_aval(value), size), value)
+        return psum_p.bind(value, axes=names, axis_index_groups=groups)
+
+    return tree_map(leaf, x)
+
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+def pmean(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
+    """The mean over one or several named axes, for each array of a tree.
+
+    The mean of integers is floating.
+    """
+    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    count = _group_size(axis_name, _groups(axis_index_groups))
+
+    def mean(value: Any) -> Any:
+        dtype = get_aval(value).dtype
+        if not dtypes.issubdtype(dtype, np.inexact):
+            value = casting.convert_element_type(value, dtypes.to_inexact_dtype(dtype))
+        return elementwise.div(value, scalar_like(get_aval(value), count))
+
+    return tree_map(mean, total)
+
+
+def pmax(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
+    """The maximum over one or several named axes, for each array of a tree."""
+    return _extremum(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
+    """The minimum over one or several named axes, for each array of a tree."""
+    return _extremum(pmin_p, x, axis_name, axis_index_groups)
+
+
+def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
+    names = _names(axis_name)
+    _check_bound(names)
+    checked = _groups(groups)
+    return tree_map(
+        lambda value: primitive.bind(value, axes=names, axis_index_groups=checked), x
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Where am I
+# ----------------------------------------------------------------------------------
+
+axis_index_p = register(Primitive("axis_index"))
+axis_index_p.cache_types = False
+
+
+@axis_index_p.def_effectful_abstract_eval
+def _axis_index_type(*, axis_name: Hashable) -> tuple:
+    _check_bound((axis_name,))
+    return ShapedArray((), np.dtype(np.int32)), _effects((axis_name,))
+
+
+@axis_index_p.def_batch
+def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any):
+    return shaping.iota(np.dtype(np.int32), axis_data.size), 0
+
+
+@axis_index_p.def_lowering
+def _axis_index_lowering(ctx: Any, *, axis_name: Any) -> Any:
+    raise NotImplementedError(
+        f"axis_index over the mesh axis {axis_name} is compiled inside shard_map only"
+    )
+
+
+axis_index_p.without("jvp", "it has no arguments")
+axis_index_p.without("transpose", "it has no arguments")
+
+
+def axis_index(axis_name: Axes) -> Any:
+    """The index of this example along a named axis, as int32."""
+    names = _names(axis_name)
+    index = axis_index_p.bind(axis_name=names[0])
+    for name in names[1:]:
+        size = scalar_like(get_aval(index), axis_size(name))
+        inner = axis_index_p.bind(axis_name=name)
+        index = elementwise.add(elementwise.mul(index, size), inner)
+    return index
+
+
+def axis_size(axis_name: Axes) -> int:
+    """The size of a named axis, as a Python int."""
+    return math.prod(state.axis_env.axis_size(name) for name in _names(axis_name))
+
+
+# ----------------------------------------------------------------------------------
+# Moving data along the axis
+# ----------------------------------------------------------------------------------
+
+
+def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primitive:
+    """A primitive that moves data along `axis_name`.
+
+    `batch_mapped(x, dim, axis_data, **params)` is what becomes of it once the axis has
+    a position: (out, out dim).
+    """
+    primitive = register(Primitive(name))
+    primitive.cache_types = False
+
+    @primitive.def_effectful_abstract_eval
+    def rule(x: ShapedArray, *, axis_name: Any, **params: Any) -> tuple:
+        names = _names(axis_name)
+        _check_bound(names)
+        size = _group_size(names, params.get("axis_index_groups"))
+        return type_rule(x, size, **params), _effects(names)
+
+    @primitive.def_batch
+    def batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any, **params):
+        (x,), (dim,) = args, dims
+        names = _names(axis_name)
+        if axis_data.name not in names:
+            if dim is not_mapped:
+                return primitive.bind(x, axis_name=axis_name, **params), not_mapped
+            x = moveaxis(x, dim, 0)
+            return primitive.bind(x, axis_name=axis_name, **_shifted(params)), 0
+        if len(names) > 1:
+            raise NotImplementedError(f"{name} over several axes under vmap")
+        if params.get("axis_index_groups") is not None:
+            raise NotImplementedError(
+                f"{name} with axis_index_groups is not supported over a vmapped axis"
+            )
+        return batch_mapped(x, dim, axis_data, **params)
+
+    @primitive.def_lowering
+    def lower(ctx: Any, x: Any, *, axis_name: Any, **params: Any) -> Any:
+        raise NotImplementedError(
+            f"{name} over the mesh axis {axis_name} is compiled inside shard_map only"
+        )
+
+    return primitive
+
+
+def _shifted(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters for an operand with a new first axis."""
+    positions = ["all_gather_dimension", "scatter_dimension"]
+    positions += ["split_axis", "concat_axis"]
+    return {k: v + 1 if k in positions else v for k, v in params.items()}
+
+
+def _ppermute_batch(
+    x: Any, dim: int | None, axis_data: AxisData, *, perm: tuple
+) -> tuple:
+    """Reorder the slices; those that nobody sends to are zero."""
+    size = axis_data.size
+    if dim is not_mapped and len({target for _, target in perm}) == size:
+        return x, not_mapped
+    if dim is not_mapped:
+        x, dim = broadcast_axis(x, size, 0), 0
+    sources = [size] * size
+    for source, target in perm:
+        sources[target] = source
+    x = moveaxis(x, dim, 0)
+    shape = get_aval(x).shape
+    numbers = gathering.GatherDimensionNumbers(
+        offset_dims=tuple(range(1, len(shape))),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+    )
+    indices = np.array(sources, np.int32)[:, None]
+    out = gathering.gather(
+        x, indices, numbers, (1, *shape[1:]), mode="fill", fill_value=0
+    )
+    return out, 0
+
+
+ppermute_p = _exchange("ppermute", lambda x, size, perm: x, _ppermute_batch)
+def_linear(
+    ppermute_p,
+    lambda ct, x, axis_name, perm: [
+        ppermute_p.bind(ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))
+    ],
+)
+
+
+def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
+    """Send to others along a named axis: `perm` has pairs (source, destination).
+
+    Indices that nobody sends to get zeros. Raises ValueError for a repeated source or
+    destination.
+    """
+    pairs = tuple((int(source), int(target)) for source, target in perm)
+    for what, ends in zip(("sources", "destinations"), zip(*pairs) if pairs else ()):
+        if len(set(ends)) != len(ends):
+            raise ValueError(f"ppermute {what} must be unique, got {perm}")
+    return tree_map(
+        lambda value: ppermute_p.bind(value, axis_name=_names(axis_name), perm=pairs), x
+    )
+
+
+def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
+    """Take from others along a named axis: index i gets the value of `perm[i]`."""
+    if set(perm) != set(range(len(perm))):
+        raise ValueError(f"`perm` does not represent a permutation: {perm}")
+    return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
+
+
+def _pbroadcast_batch(
+    x: Any, dim: int | None, axis_data: AxisData, *, source: int
+) -> tuple:
+    """The slice of the source, which is the same for each index."""
+    if not 0 <= source < axis_data.size:
+        raise ValueError(
+            f"pbroadcast has source {source}, which is not an index of an axis of size "
+            f"{axis_data.size}."
+        )
+    if dim is not_mapped:
+        return x, not_mapped
+    return slicing.index_in_dim(x, source, dim, keepdims=False), not_mapped
+
+
+pbroadcast_p = _exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_batch)
+
+
+def _pbroadcast_transpose(ct: Any, x: Any, *, axis_name: Any, source: int) -> list:
+    """All cotangents go to the source."""
+    index = axis_index(axis_name)
+    is_source = comparing.eq(index, scalar_like(get_aval(index), source))
+    total = shaping.broadcast(psum(ct, axis_name), ())
+    return [select.select(is_source, total, shaping.full_like(ct, 0))]
+
+
+def_linear(pbroadcast_p, _pbroadcast_transpose)
+
+
+def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
+    """The value of the index `source` of a named axis, for each array of a tree."""
+    return tree_map(
+        lambda value: pbroadcast_p.bind(value, axis_name=axis_name, source=source), x
+    )
+
+
+def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
+    shape = list(x.shape)
+    if tiled:
+        shape[all_gather_dimension] *= size
+    else:
+        shape.insert(all_gather_dimension, size)
+    return ShapedArray(tuple(shape), x.dtype, x.weak_type)
+
+
+def _all_gather_batch(
+    x: Any, dim: int | None, axis_data: AxisData, **params: Any
+) -> tuple:
+    axis = params["all_gather_dimension"]
+    x = match_axis(axis_data.size, x, dim, axis)
+    return _joined(x, axis) if params["tiled"] else x, not_mapped
+
+
+def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Parameters for the transpose, which calls one of them by another name."""
+    return {new if name == old else name: value for name, value in params.items()}
+
+
+all_gather_p = _exchange("all_gather", _all_gather_type, _all_gather_batch)
+def_linear(
+    all_gather_p,
+    lambda ct, x, **params: [
+        reduce_scatter_p.bind(
+            ct, **_renamed(params, "all_gather_dimension", "scatter_dimension")
+        )
+    ],
+)
+
+
+def all_gather(
+    x: Any,
+    axis_name: Axes,
+    *,
+    axis_index_groups: Any = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """The values of all indices along a named axis, stacked along a new axis `axis`.
+
+    With `tiled` they are concatenated along the existing axis instead. `to` says how
+    the type of the result is to vary over a mesh; over a batch axis it is "varying".
+    Raises ValueError for another one.
+    """
+    if to != "varying":
+        raise ValueError(
+            f'all_gather got to={to!r}; it takes to="varying" here, the default.'
+        )
+
+    def leaf(value: Any) -> Any:
+        rank = get_aval(value).ndim + (not tiled)
+        return all_gather_p.bind(
+            value,
+            axis_name=_names(axis_name),
+            all_gather_dimension=axis % rank,
+            axis_index_groups=_groups(axis_index_groups),
+            axis_size=_group_size(axis_name, _groups(axis_index_groups)),
+            tiled=tiled,
+        )
+
+    return tree_map(leaf, x)
+
+
+def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled, **_):
+    shape = list(x.shape)
+    if shape[scatter_dimension] % size if tiled else shape[scatter_dimension] != size:
+        raise ValueError(
+            f"reduce_scatter operand scatter dimension size {shape[scatter_dimension]} "
+            f"must {'be divisible by' if tiled else 'match'} the axis size {size}"
+        )
+    if tiled:
+        shape[scatter_dimension] //= size
+    else:
+        del shape[scatter_dimension]
+    return ShapedArray(tuple(shape), x.dtype, x.weak_type)
+
+
+def _reduce_scatter_batch(
+    x: Any, dim: int | None, axis_data: AxisData, **params: Any
+) -> tuple:
+    axis = params["scatter_dimension"]
+    if dim is not_mapped:
+        total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
+    else:
+        total = reductions.reduce_sum(x, (dim,))
+    return _split(total, axis, axis_data.size) if params["tiled"] else total, axis
+
+
+reduce_scatter_p: Primitive = _exchange(
+    "reduce_scatter", _reduce_scatter_type, _reduce_scatter_batch
+)
+def_linear(
+    reduce_scatter_p,
+    lambda ct, x, **params: [
+        all_gather_p.bind(
+            ct, **_renamed(params, "scatter_dimension", "all_gather_dimension")
+        )
+    ],
+)
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: Axes,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """The sum over a named axis, of which each index keeps its own part.
+
+    The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
+    with `tiled`, a multiple of it).
+    """
+    return tree_map(
+        lambda value: reduce_scatter_p.bind(
+            value,
+            axis_name=_names(axis_name),
+            scatter_dimension=scatter_dimension,
+            axis_index_groups=_groups(axis_index_groups),
+            axis_size=_group_size(axis_name, _groups(axis_index_groups)),
+            tiled=tiled,
+        ),
+        x,
+    )
+
+
+def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tiled, **_):
+    shape = list(x.shape)
+    if shape[split_axis] % size:
+        raise ValueError(
+            f"all_to_all requires the size of the split axis, {shape[split_axis]}, to "
+            f"be divisible by the size of the named axis, {size}"
+        )
+    shape[split_axis] //= size
+    shape[concat_axis] *= size
+    return ShapedArray(tuple(shape), x.dtype, x.weak_type)
+
+
+def _all_to_all_batch(
+    x: Any, dim: int | None, axis_data: AxisData, **params: Any
+) -> tuple:
+    """Split one axis, exchange the pieces with the batch axis, join them in another."""
+    size = axis_data.size
+    split_axis, concat_axis = params["split_axis"], params["concat_axis"]
+    if dim is not_mapped:
+        x, dim = broadcast_axis(x, size, 0), 0
+    if split_axis != concat_axis:
+        x = _joined(moveaxis(x, dim, concat_axis), concat_axis)
+        return _split(x, split_axis, size), split_axis
+    axis = split_axis + (dim <= split_axis)
+    x = _split(x, axis, size)
+    batch = dim + (axis <= dim)
+    order = list(range(get_aval(x).ndim))
+    order[axis], order[batch] = batch, axis
+    return _joined(shaping.transpose(x, tuple(order)), axis), dim
+
+
+def _split(x: Any, axis: int, size: int) -> Any:
+    """One axis as two, the first of them of a given size."""
+    shape = get_aval(x).shape
+    parts = (size, shape[axis] // size)
+    return shaping.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
+
+
+def _joined(x: Any, axis: int) -> Any:
+    """An axis and the next one as one."""
+    shape = get_aval(x).shape
+    joined = shape[axis] * shape[axis + 1]
+    return shaping.reshape(x, (*shape[:axis], joined, *shape[axis + 2 :]))
+
+
+all_to_all_p = _exchange("all_to_all", _all_to_all_type, _all_to_all_batch)
+def_linear(
+    all_to_all_p,
+    lambda ct, x, split_axis, concat_axis, **params: [
+        all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)
+    ],
+)
+
+
+def all_to_all(
+    x: Any,
+    axis_name: Axes,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Any = None,
+    tiled: bool = False,
+) -> Any:
+    """Exchange an axis of the array with a named axis.
+
+    Each index sends its j-th piece of `split_axis` to index j, and joins what it gets
+    along `concat_axis`. Without `tiled`, `split_axis` must have the size of the named
+    axis and disappears, and a new axis appears at `concat_axis`.
+    """
+    groups = _groups(axis_index_groups)
+    size = _group_size(axis_name, groups)
+
+    def leaf(value: Any) -> Any:
+        shape = get_aval(value).shape
+        split = split_axis + (split_axis < 0) * len(shape)
+        concat = concat_axis + (concat_axis < 0) * len(shape)
+        if not tiled:
+            if shape[split] != size:
+                raise ValueError(
+                    "all_to_all requires the size of the mapped axis axis_name to "
+                    f"equal x.shape[split_axis], but they are {size} and "
+                    f"{shape[split]} respectively."
+                )
+            if split < concat:
+                concat += 1
+                value = shaping.expand_dims(value, (concat,))
+            elif split == concat:
+                pass
+            else:
+                value = shaping.expand_dims(value, (concat,))
+                split += 1
+        out = all_to_all_p.bind(
+            value,
+            axis_name=axis_name,
+            split_axis=split,
+            concat_axis=concat,
+            axis_index_groups=groups,
+            tiled=tiled,
+        )
+        if not tiled and split != concat:
+            out = shaping.squeeze(out, (split,))
+        return out
+
+    return tree_map(leaf, x)
+
+
+def pswapaxes(
+    x: Any, axis_name: Axes, axis: int, *, axis_index_groups: Any = None
+) -> Any:
+    """Exchange an axis of the array with a named axis of the same size."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)

@@ -1,0 +1,1 @@
+"""Many numbers into one, along axes: sums, cumulative sums, windows, sorting."""

@@ -1,0 +1,310 @@
+"""Sorting along an axis: `sort` of several operands, and `top_k`.
+
+In JAX: `lax/lax.py`, `sort_p` and `top_k_p`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language import rules
+from minijax.language.core import ShapedArray, get_aval
+from minijax.language.rules import Zero, scalar_like, zero_tangent_of
+from minijax.primitives.elementwise import comparing, complex_numbers, select
+from minijax.primitives.index import gathering
+from minijax.primitives.shape import broadcasting, shaping
+from minijax.support import dtypes
+
+# ----------------------------------------------------------------------------------
+# sort
+# ----------------------------------------------------------------------------------
+
+
+def _sort_types(
+    *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
+) -> list[ShapedArray]:
+    if any(aval.shape != avals[0].shape for aval in avals):
+        shapes = " ".join(str(aval.shape) for aval in avals)
+        raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
+    return list(avals)
+
+
+def _sort_meaning(
+    *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int
+) -> list[np.ndarray]:
+    keys: list[np.ndarray] = []
+    for key in operands[:num_keys]:
+        keys += [key.real, key.imag] if key.dtype.kind == "c" else [key]
+    order = np.lexsort([_rank(key) for key in reversed(keys)], axis=dimension)
+    return [np.take_along_axis(x, order, dimension) for x in operands]
+
+
+def _rank(key: np.ndarray) -> np.ndarray:
+    """The position of each entry among the distinct ones: equal zeros, NaNs last."""
+    _, positions = np.unique(key, return_inverse=True)
+    return positions.reshape(key.shape)
+
+
+sort_p = rules.several_results("sort", _sort_types, _sort_meaning)
+
+
+@sort_p.def_jvp_rule
+def _sort_jvp(
+    primals: Any, tangents: Any, *, dimension: int, is_stable: bool, num_keys: int
+) -> Any:
+    """Tangents go where their values go: indices that are sorted along say where."""
+    shape = get_aval(primals[0]).shape
+    index_dtype = np.dtype(np.uint64 if max(shape) >= 2**32 else np.uint32)
+    indices = broadcasting.broadcasted_iota(index_dtype, shape, dimension)
+    *out, places = sort_p.bind(
+        *primals, indices, dimension=dimension, is_stable=is_stable, num_keys=num_keys
+    )
+    places = broadcasting.expand_dims(places, (len(shape),))
+    in_bounds = gathering.GatherScatterMode.PROMISE_IN_BOUNDS
+    out_tangents = [
+        t if type(t) is Zero else _take(t, places, dimension, in_bounds)
+        for t in tangents
+    ]
+    return out, out_tangents
+
+
+sort_p.without("transpose", "its jvp permutes tangents by a gather")
+
+
+def _take(x: Any, places: Any, axis: int, mode: Any = None) -> Any:
+    """Entries of `x` at `places` along `axis`; all other axes run along."""
+    rank = get_aval(x).ndim
+    others = tuple(other for other in range(rank) if other != axis)
+    numbers = gathering.GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+        operand_batching_dims=others,
+        start_indices_batching_dims=others,
+    )
+    return gathering.gather(x, places, numbers, (1,) * rank, mode=mode)
+
+
+@sort_p.def_batch
+def _sort_batch(
+    axis_data: Any, args: Any, dims: Any, *, dimension: int, **params: Any
+) -> Any:
+    mapped, dim = next((x, d) for x, d in zip(args, dims) if d is not None)
+    shape = get_aval(mapped).shape
+    kept = tuple(axis for axis in range(len(shape)) if axis != dim)
+    operands = [
+        broadcasting.broadcast_in_dim(x, shape, kept)
+        if d is None
+        else rules.moveaxis(x, d, dim)
+        for x, d in zip(args, dims)
+    ]
+    out = sort_p.bind(*operands, dimension=dimension + (dim <= dimension), **params)
+    return out, [dim] * len(out)
+
+
+def _one_zero_one_nan(x: Any) -> Any:
+    """-0 as 0, and every NaN as one: total order would tell them apart."""
+    aval = get_aval(x)
+    x = select.select(
+        comparing.eq(x, scalar_like(aval, 0)), broadcasting.full_like(x, 0), x
+    )
+    return select.select(comparing.ne(x, x), broadcasting.full_like(x, np.nan), x)
+
+
+def _comparable(x: Any) -> list[Any]:
+    """The keys that an operand stands for: complex numbers by real part, then imag."""
+    dtype = get_aval(x).dtype
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        parts = complex_numbers.real(x), complex_numbers.imag(x)
+        return [_one_zero_one_nan(part) for part in parts]
+    if dtypes.issubdtype(dtype, np.floating):
+        return [_one_zero_one_nan(x)]
+    return [x]
+
+
+def comes_before(*operands: Any, num_keys: int = 1, or_equal: bool = False) -> Any:
+    """Whether entry x of each operand goes before entry y, in lexicographic order.
+
+    `operands` are x and y of the first operand, then x and y of the second, and so on;
+    the first `num_keys` operands are compared. With `or_equal`, ties count too.
+
+    In JAX: `lax/lax.py`, `_sort_lt_comparator` and `_sort_le_comparator`.
+    """
+    left: list[Any] = []
+    right: list[Any] = []
+    for position in range(num_keys):
+        left += _comparable(operands[2 * position])
+        right += _comparable(operands[2 * position + 1])
+    last = comparing.le_to_p if or_equal else comparing.lt_to_p
+    before = last.bind(left[-1], right[-1])
+    for x, y in zip(reversed(left[:-1]), reversed(right[:-1])):
+        tied = comparing.bitwise_and(comparing.eq_to_p.bind(x, y), before)
+        before = comparing.bitwise_or(comparing.lt_to_p.bind(x, y), tied)
+    return before
+
+
+@sort_p.def_lowering
+def _sort_lowering(
+    ctx: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int
+) -> Any:
+    sort = hlo.stablehlo.SortOp(
+        [ctx.result_type(index) for index in range(len(operands))],
+        list(operands),
+        dimension=hlo.int_attribute(dimension),
+        is_stable=hlo.ir.BoolAttr.get(is_stable),
+    )
+    pairs = [ShapedArray((), aval.dtype) for aval in ctx.avals_in for _ in range(2)]
+    types = [hlo.tensor_type((), aval.dtype) for aval in pairs]
+    comparator = sort.comparator.blocks.append(*types)
+    with hlo.ir.InsertionPoint(comparator):
+        inner = ctx.replace(avals_in=pairs)
+        hlo.stablehlo.return_(
+            inner.lower_fun(comes_before, *comparator.arguments, num_keys=num_keys)
+        )
+    return list(sort.results)
+
+
+def sort(
+    operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
+) -> Any:
+    """Sort an array along `dimension`, or several arrays by the first `num_keys`.
+
+    Ascending; -0 equals 0, NaN comes last, complex numbers go by real part and then by
+    imaginary part. With a sequence of arrays of one shape, all are permuted alike, in
+    the lexicographic order of the keys, and a tuple is returned. A stable sort keeps
+    the order of equal keys.
+
+    Raises:
+      TypeError: for an empty sequence, or arrays of different shapes.
+      ValueError: when `num_keys` is less than 1 or more than there are operands, or the
+        dimension does not exist.
+    """
+    if not isinstance(operand, Sequence):
+        if num_keys != 1:
+            raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
+        dimension = shaping.canonicalize_axis(dimension, get_aval(operand).ndim)
+        (out,) = sort_p.bind(
+            operand, dimension=dimension, is_stable=is_stable, num_keys=1
+        )
+        return out
+    if not operand:
+        raise TypeError("Sort requires at least one operand, got an empty sequence.")
+    if not 1 <= num_keys <= len(operand):
+        raise ValueError(
+            f"num_keys={num_keys} must be between 1 and the number of operands, "
+            f"{len(operand)}."
+        )
+    dimension = shaping.canonicalize_axis(dimension, get_aval(operand[0]).ndim)
+    return tuple(
+        sort_p.bind(
+            *operand, dimension=dimension, is_stable=is_stable, num_keys=num_keys
+        )
+    )
+
+
+def sort_key_val(
+    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+) -> tuple[Any, Any]:
+    """Sort `keys` along `dimension`, and permute `values` in the same way.
+
+    Raises:
+      TypeError: when the shapes differ.
+      ValueError: when the dimension does not exist.
+    """
+    dimension = shaping.canonicalize_axis(dimension, get_aval(keys).ndim)
+    keys, values = sort_p.bind(
+        keys, values, dimension=dimension, is_stable=is_stable, num_keys=1
+    )
+    return keys, values
+
+
+# ----------------------------------------------------------------------------------
+# top_k
+# ----------------------------------------------------------------------------------
+
+
+def _top_k_types(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise ValueError("top_k is not compatible with complex inputs.")
+    if x.ndim == 0:
+        raise TypeError("top_k operand must have >= 1 dimension, got a scalar.")
+    if not 0 <= axis < x.ndim:
+        raise ValueError(
+            f"axis argument out of range: axis={axis} for an operand of shape {x.shape}"
+        )
+    size = x.shape[axis]
+    if size < k:
+        raise ValueError(
+            "k argument to top_k must be no larger than size along axis; got "
+            f"k={k} with shape={list(x.shape)} and axis={axis}"
+        )
+    if size > 2**31:
+        raise ValueError(
+            "top_k returns int32 indices, which cannot number an axis of size "
+            f"{size}; got an operand of shape {x.shape}."
+        )
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    return [x.update(shape=shape), x.update(shape=shape, dtype=np.dtype(np.int32))]
+
+
+def _top_k_meaning(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
+    order = np.argsort(-_rank(x), axis=axis, kind="stable")
+    order = np.take(order, range(k), axis=axis)
+    return [np.take_along_axis(x, order, axis), order.astype(np.int32)]
+
+
+top_k_p = rules.several_results("top_k", _top_k_types, _top_k_meaning)
+
+
+@top_k_p.def_jvp_rule
+def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
+    (x,), (t,) = primals, tangents
+    values, indices = top_k(x, k, axis=axis)
+    if type(t) is Zero:
+        out_tangent: Any = zero_tangent_of(values)
+    else:
+        places = shaping.reshape(indices, (*get_aval(indices).shape, 1))
+        out_tangent = _take(t, places, axis)
+    return [values, indices], [out_tangent, zero_tangent_of(indices)]
+
+
+top_k_p.without("transpose", "its jvp picks tangents by a gather")
+
+
+@top_k_p.def_batch
+def _top_k_batch(axis_data: Any, args: Any, dims: Any, *, k: int, axis: int) -> Any:
+    (x,), (dim,) = args, dims
+    return top_k(x, k, axis=axis + (dim <= axis)), [dim, dim]
+
+
+@top_k_p.def_lowering
+def _top_k_lowering(ctx: Any, x: Any, *, k: int, axis: int) -> Any:
+    rank = ctx.avals_in[0].ndim
+    permutation = list(range(rank))
+    permutation[axis], permutation[-1] = rank - 1, axis
+    order = hlo.int_array(permutation)
+    if axis == rank - 1:
+        return list(hlo.chlo.top_k(x, hlo.int_attribute(k)))
+    results = hlo.chlo.top_k(hlo.stablehlo.transpose(x, order), hlo.int_attribute(k))
+    return [hlo.stablehlo.transpose(result, order) for result in results]
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+    """The `k` largest entries along `axis`, the largest first, and their int32 indices.
+
+    Of equal entries the one with the lower index comes first.
+
+    Raises:
+      ValueError: when `k` is negative or more than the size of the axis, when the axis
+        does not exist, and for complex numbers.
+      TypeError: for scalars.
+    """
+    k = int(k)
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    axis = shaping.canonicalize_axis(axis, get_aval(operand).ndim)
+    return top_k_p.bind(operand, k=k, axis=axis)

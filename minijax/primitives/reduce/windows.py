@@ -1,0 +1,437 @@
+"""Reductions over sliding windows, and their derivatives.
+
+`reduce_window_sum` adds up the entries of each window; its transpose is a sum over
+windows again. Of `reduce_window_max` the derivative goes to the entry that won:
+forwards by `select_and_gather_add`, backwards by `select_and_scatter_add`, each the
+transpose of the other.
+
+In JAX: `lax/windowed_reductions.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language.core import Primitive, ShapedArray, get_aval
+from minijax.language.rules import (
+    AxisData,
+    Zero,
+    batch_at_front,
+    def_linear,
+    instantiate,
+    is_linear,
+    scalar_like,
+    standard_primitive,
+    zero_tangent_of,
+)
+from minijax.primitives.elementwise import comparing
+from minijax.primitives.linear.convolution import transposed_pads
+from minijax.primitives.linear.convolution_shapes import dilated_shape, strided
+from minijax.primitives.reduce import reductions
+from minijax.primitives.shape import shaping, slicing
+from minijax.support import dtypes
+
+
+def reduce_window_shape_tuple(
+    operand_shape: Sequence[int],
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> tuple[int, ...]:
+    """How many windows there are along each dimension."""
+    if base_dilation is not None:
+        operand_shape = dilated_shape(operand_shape, base_dilation)
+    if window_dilation is not None:
+        window_dimensions = dilated_shape(window_dimensions, window_dilation)
+    padded = [size + low + high for size, (low, high) in zip(operand_shape, padding)]
+    return tuple(map(strided, padded, window_dimensions, window_strides))
+
+
+def check_windows(
+    name: str, operand: ShapedArray, dimensions: Any, strides: Any, **others: Any
+) -> None:
+    """TypeError unless every window parameter has one positive entry per dimension."""
+    if operand.ndim != len(dimensions):
+        raise TypeError(
+            f"{name} got the wrong number of window_dimensions for operand: got "
+            f"operand shape {operand.shape} with window_dimensions {dimensions}."
+        )
+    for what, values in {"window_strides": strides, **others}.items():
+        if len(values) != len(dimensions):
+            raise TypeError(
+                f"{name} got inconsistent {what} and window_dimensions: got {what} "
+                f"{values} and window_dimensions {dimensions}."
+            )
+    for what, values in (
+        ("window_dimensions", dimensions),
+        ("window_strides", strides),
+    ):
+        if any(value <= 0 for value in values):
+            raise TypeError(
+                f"{name} {what} must have every element be positive, got {values}."
+            )
+
+
+def window_shape(
+    operand: ShapedArray, *, window_dimensions: Any, window_strides: Any, **params: Any
+) -> tuple[int, ...]:
+    """The shape rule of reductions over windows."""
+    names = ("base_dilation", "window_dilation", "padding")
+    others = {name: params[name] for name in names}
+    window = (window_dimensions, window_strides)
+    check_windows("reduce_window", operand, *window, **others)
+    return reduce_window_shape_tuple(operand.shape, *window, **others)
+
+
+def windows_of(
+    x: np.ndarray,
+    neutral: Any,
+    *,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any,
+    window_dilation: Any,
+) -> np.ndarray:
+    """All windows of an array in NumPy: shape (windows..., entries of one)."""
+    spread = np.full(dilated_shape(x.shape, base_dilation), neutral, x.dtype)
+    spread[tuple(slice(None, None, step) for step in base_dilation)] = x
+    spread = np.pad(spread, list(padding), constant_values=neutral)
+    extent = dilated_shape(window_dimensions, window_dilation)
+    view = np.lib.stride_tricks.sliding_window_view(spread, extent)
+    view = view[tuple(slice(None, None, step) for step in window_strides)]
+    inner = tuple(slice(None, None, step) for step in window_dilation)
+    view = view[(slice(None),) * x.ndim + inner]
+    return view.reshape((*view.shape[: x.ndim], -1))
+
+
+def inserted(dim: int, params: dict[str, Any]) -> dict[str, Any]:
+    """Window parameters for an operand with a further axis, along which it slides."""
+    neutral: dict[str, Any] = {"padding": (0, 0)}
+    names = ("window_dimensions", "window_strides", "padding", "base_dilation")
+    moved = dict(params)
+    for name in (*names, "window_dilation"):
+        if name in params:
+            values = params[name]
+            moved[name] = (*values[:dim], neutral.get(name, 1), *values[dim:])
+    return moved
+
+
+def lower_windows(
+    ctx: Any,
+    operands: Sequence[Any],
+    starts: Sequence[Any],
+    combine: Callable,
+    params: dict[str, Any],
+) -> list[Any]:
+    """A `stablehlo.reduce_window` whose body is `combine(*block arguments)`."""
+    scalars = [hlo.tensor_type((), aval.dtype) for aval in ctx.avals_out]
+    operation = hlo.stablehlo.ReduceWindowOp(
+        [ctx.result_type(index) for index in range(len(ctx.avals_out))],
+        list(operands),
+        list(starts),
+        hlo.int_array(params["window_dimensions"]),
+        window_strides=hlo.int_array(params["window_strides"]),
+        base_dilations=hlo.int_array(params["base_dilation"]),
+        window_dilations=hlo.int_array(params["window_dilation"]),
+        padding=hlo.int_matrix(np.array(params["padding"], np.int64).reshape(-1, 2)),
+    )
+    block = operation.regions[0].blocks.append(*scalars, *scalars)
+    with hlo.ir.InsertionPoint(block):
+        hlo.stablehlo.return_(combine(*block.arguments))
+    return list(operation.results)
+
+
+def _window_reduction(
+    name: str, combine: str, neutral: Callable, in_numpy: Callable
+) -> Primitive:
+    """reduce_window_sum, _max or _min, without derivatives."""
+
+    def meaning(x: np.ndarray, **params: Any) -> np.ndarray:
+        windows = windows_of(x, neutral(x.dtype), **params)
+        return in_numpy(windows, axis=-1).astype(x.dtype)
+
+    primitive = standard_primitive(
+        name, window_shape, lambda x, **_: x.dtype, meaning=meaning
+    )
+
+    @primitive.def_batch
+    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+        return primitive.bind(args[0], **inserted(dims[0], params)), dims[0]
+
+    @primitive.def_lowering
+    def lower(ctx: Any, x: Any, **params: Any) -> Any:
+        dtype = ctx.avals_in[0].dtype
+
+        def body(a: Any, b: Any) -> list[Any]:
+            return [reductions.combine_values(combine, dtype, a, b)]
+
+        return lower_windows(ctx, [x], [ctx.constant(neutral(dtype))], body, params)
+
+    return primitive
+
+
+reduce_window_sum_p = _window_reduction(
+    "reduce_window_sum", "add", reductions.zero, np.sum
+)
+
+
+def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
+    """Each entry gets the cotangents of all windows it was in: a sum of windows."""
+    strides, base = params["window_strides"], params["base_dilation"]
+    window = dilated_shape(params["window_dimensions"], params["window_dilation"])
+    out = dilated_shape(get_aval(ct).shape, strides)
+    sizes = (dilated_shape(x.shape, base), window, out)
+    pads = transposed_pads(sizes, params["padding"])
+    config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
+    spread = shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
+    params["window_strides"] = base
+    params["padding"] = ((0, 0),) * x.ndim
+    params["base_dilation"] = (1,) * x.ndim
+    return [reduce_window_sum_p.bind(spread, **params)]
+
+
+def_linear(reduce_window_sum_p, _sum_transpose)
+
+reduce_window_max_p = _window_reduction(
+    "reduce_window_max", "maximum", reductions.lowest, np.max
+)
+reduce_window_min_p = _window_reduction(
+    "reduce_window_min", "minimum", reductions.highest, np.min
+)
+
+
+def _winner_jvp(select_prim: Primitive) -> Callable:
+    """The tangent of a window's extremum is that of the entry which it is."""
+
+    def term(t: Any, x: Any, **params: Any) -> Any:
+        return select_and_gather_add_p.bind(t, x, select_prim=select_prim, **params)
+
+    return term
+
+
+reduce_window_max_p.def_jvp(_winner_jvp(comparing.ge_p))
+reduce_window_min_p.def_jvp(_winner_jvp(comparing.le_p))
+for _primitive in (reduce_window_max_p, reduce_window_min_p):
+    _primitive.without("transpose", "it is not linear; its jvp is another primitive")
+
+
+# ----------------------------------------------------------------------------------
+# The entries that won
+# ----------------------------------------------------------------------------------
+
+
+def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
+    """The value that never wins."""
+    if select_prim is comparing.ge_p:
+        return reductions.lowest(dtype)
+    return reductions.highest(dtype)
+
+
+def _gather_meaning(
+    t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **params: Any
+) -> np.ndarray:
+    best = np.argmax if select_prim is comparing.ge_p else np.argmin
+    values = windows_of(x, _neutral_of(select_prim, x.dtype), **params)
+    tangents = windows_of(t, 0, **params)
+    winners = best(values, axis=-1)[..., None]
+    return np.take_along_axis(tangents, winners, -1)[..., 0]
+
+
+select_and_gather_add_p = standard_primitive(
+    "select_and_gather_add",
+    lambda t, x, *, select_prim, **params: window_shape(x, **params),
+    lambda t, x, **_: t.dtype,
+    weak_type_rule=lambda t, x, **_: t.weak_type and x.weak_type,
+    meaning=_gather_meaning,
+)
+
+
+@select_and_gather_add_p.def_jvp_rule
+def _gather_jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+    (source, operand), (source_dot, _) = primals, tangents
+    out = select_and_gather_add_p.bind(source, operand, **params)
+    if type(source_dot) is Zero:
+        return out, zero_tangent_of(out)
+    return out, select_and_gather_add_p.bind(source_dot, operand, **params)
+
+
+@select_and_gather_add_p.def_transpose
+def _gather_transpose(ct: Any, t: Any, x: Any, *, select_prim: Any, **params: Any):
+    if not is_linear(t) or is_linear(x):
+        raise ValueError("select_and_gather_add is linear in its first operand only")
+    if any(step != 1 for step in params["window_dilation"]):
+        raise NotImplementedError(
+            "VJP not implemented for select_and_gather (MaxPool) with window dilation, "
+            f"got window_dilation={params['window_dilation']}."
+        )
+    base = params["base_dilation"]
+    spread = any(step != 1 for step in base)
+    if spread:
+        edge = scalar_like(get_aval(x), _neutral_of(select_prim, get_aval(x).dtype))
+        x = shaping.pad(x, edge, tuple((0, 0, step - 1) for step in base))
+    names = ("window_dimensions", "window_strides", "padding")
+    out = select_and_scatter_add(ct, x, select_prim, *(params[n] for n in names))
+    if spread:
+        out = slicing.slice(out, (0,) * t.ndim, get_aval(out).shape, base)
+    return [out, None]
+
+
+@select_and_gather_add_p.def_batch
+def _gather_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+    t, x = (batch_at_front(a, d, axis_data.size) for a, d in zip(args, dims))
+    return select_and_gather_add_p.bind(t, x, **inserted(0, params)), 0
+
+
+@select_and_gather_add_p.def_lowering
+def _gather_lowering(ctx: Any, t: Any, x: Any, *, select_prim: Any, **params: Any):
+    """One reduction of pairs: the better entry takes its tangent along."""
+    t_aval, x_aval = ctx.avals_in
+    (out,) = ctx.avals_out
+    pair = ctx.replace(avals_out=[ShapedArray(out.shape, x_aval.dtype), out])
+    edge = ctx.constant(_neutral_of(select_prim, x_aval.dtype))
+    direction = "GE" if select_prim is comparing.ge_p else "LE"
+    kind = "FLOAT" if dtypes.issubdtype(x_aval.dtype, np.floating) else "SIGNED"
+    if dtypes.issubdtype(x_aval.dtype, np.unsignedinteger):
+        kind = "UNSIGNED"
+
+    def body(best: Any, tangent: Any, entry: Any, other: Any) -> list[Any]:
+        keep = comparing.compare(best, entry, direction, kind)
+        return [
+            hlo.stablehlo.select(keep, best, entry),
+            hlo.stablehlo.select(keep, tangent, other),
+        ]
+
+    start = ctx.constant(np.zeros((), t_aval.dtype))
+    return lower_windows(pair, [x, t], [edge, start], body, params)[1]
+
+
+def _scatter_meaning(
+    source: np.ndarray,
+    operand: np.ndarray,
+    *,
+    select_prim: Primitive,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+) -> np.ndarray:
+    best = np.argmax if select_prim is comparing.ge_p else np.argmin
+    edge = _neutral_of(select_prim, operand.dtype)
+    padded = np.pad(operand, list(padding), constant_values=edge)
+    out = np.zeros(padded.shape, source.dtype)
+    for place in np.ndindex(*source.shape):
+        corner = [p * step for p, step in zip(place, window_strides)]
+        cut = tuple(slice(c, c + w) for c, w in zip(corner, window_dimensions))
+        winner = np.unravel_index(best(padded[cut]), window_dimensions)
+        out[tuple(c + w for c, w in zip(corner, winner))] += source[place]
+    keep = [slice(low, low + n) for (low, _), n in zip(padding, operand.shape)]
+    return out[tuple(keep)]
+
+
+select_and_scatter_add_p = standard_primitive(
+    "select_and_scatter_add",
+    lambda source, operand, **_: operand.shape,
+    lambda source, operand, **_: source.dtype,
+    weak_type_rule=lambda source, operand, **_: source.weak_type and operand.weak_type,
+    meaning=_scatter_meaning,
+)
+
+
+@select_and_scatter_add_p.def_jvp_rule
+def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+    (source, operand), (source_dot, _) = primals, tangents
+    out = select_and_scatter_add_p.bind(source, operand, **params)
+    if type(source_dot) is Zero:
+        return out, zero_tangent_of(out)
+    return out, select_and_scatter_add_p.bind(source_dot, operand, **params)
+
+
+@select_and_scatter_add_p.def_transpose
+def _scatter_transpose(ct: Any, source: Any, operand: Any, **params: Any) -> list:
+    if not is_linear(source) or is_linear(operand):
+        raise ValueError("select_and_scatter_add is linear in its first operand only")
+    ones = (1,) * get_aval(operand).ndim
+    gathered = select_and_gather_add_p.bind(
+        instantiate(ct), operand, base_dilation=ones, window_dilation=ones, **params
+    )
+    return [gathered, None]
+
+
+@select_and_scatter_add_p.def_batch
+def _scatter_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+    source, operand = (batch_at_front(a, d, axis_data.size) for a, d in zip(args, dims))
+    return select_and_scatter_add_p.bind(source, operand, **inserted(0, params)), 0
+
+
+@select_and_scatter_add_p.def_lowering
+def _scatter_lowering(
+    ctx: Any, source: Any, operand: Any, *, select_prim: Primitive,
+    window_dimensions: Any, window_strides: Any, padding: Any,
+) -> Any:  # fmt: skip
+    """Pad with what never wins, scatter into that, and cut the padding off again."""
+    source_aval, operand_aval = ctx.avals_in
+    dtype = operand_aval.dtype
+    low = [pair[0] for pair in padding]
+    high = [pair[1] for pair in padding]
+    edge = ctx.constant(_neutral_of(select_prim, dtype))
+    none = [0] * operand_aval.ndim
+    padded_shape = [a + n + b for a, n, b in zip(low, operand_aval.shape, high)]
+    padded = hlo.stablehlo.pad(
+        operand, edge, hlo.int_array(low), hlo.int_array(high), hlo.int_array(none)
+    )
+    operation = hlo.stablehlo.SelectAndScatterOp(
+        hlo.tensor_type(padded_shape, source_aval.dtype),
+        padded,
+        source,
+        ctx.constant(np.zeros((), source_aval.dtype)),
+        window_dimensions=hlo.int_array(window_dimensions),
+        window_strides=hlo.int_array(window_strides),
+        padding=hlo.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
+    )
+    scalar = hlo.tensor_type((), dtype)
+    block = operation.regions[0].blocks.append(scalar, scalar)
+    kind = "FLOAT" if dtypes.issubdtype(dtype, np.floating) else "SIGNED"
+    direction = "GE" if select_prim is comparing.ge_p else "LE"
+    with hlo.ir.InsertionPoint(block):
+        a, b = block.arguments
+        hlo.stablehlo.return_([comparing.compare(a, b, direction, kind)])
+    scalar = hlo.tensor_type((), source_aval.dtype)
+    block = operation.regions[1].blocks.append(scalar, scalar)
+    with hlo.ir.InsertionPoint(block):
+        hlo.stablehlo.return_([hlo.stablehlo.add(*block.arguments)])
+    limits = [a + n for a, n in zip(low, operand_aval.shape)]
+    return hlo.stablehlo.slice(
+        operation.results[0],
+        hlo.int_array(low),
+        hlo.int_array(limits),
+        hlo.int_array([1] * operand_aval.ndim),
+    )
+
+
+def select_and_scatter_add(
+    source: Any,
+    operand: Any,
+    select_prim: Primitive,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
+    """Add each entry of `source` to the place of `operand` that won its window.
+
+    `select_prim` is `ge_p` for maxima and `le_p` for minima. The result has the shape
+    of `operand`.
+    """
+    return select_and_scatter_add_p.bind(
+        source,
+        operand,
+        select_prim=select_prim,
+        window_dimensions=tuple(window_dimensions),
+        window_strides=tuple(window_strides),
+        padding=tuple(tuple(pair) for pair in padding),
+    )

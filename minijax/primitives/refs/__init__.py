@@ -1,0 +1,1 @@
+"""Arrays that change: making, reading and writing refs."""

@@ -1,0 +1,381 @@
+"""Arrays that change in place: making refs, freezing them, and what a ref is.
+
+    ref = new_ref(jnp.zeros(3))
+    ref[0] = 5.0            # a write: the equation `a[0] <- 5.0`
+    ref.addupdate(1.0, 1)   # `a[1] += 1.0`
+    x = ref[...]            # a read: `b <- a[...]`
+    x = freeze(ref)         # the last one: the ref is gone, its content is an array
+
+A ref that is made, written and frozen inside a function does not show outside: the
+function is pure, and can be differentiated, batched and compiled like any other. A ref
+that is passed in, or closed over, is written in the caller's sight.
+
+Outside of jit a `Ref` is a box around an Array, and a write puts a new Array into the
+box, in the memory of the old one. In a program that is being written a ref is a
+variable of type `Ref{f32[3]}`. XLA knows no refs: before a program is lowered
+`transforms/discharge.py` turns each into the sequence of the values it has.
+
+Derivatives need one idea. The tangent of a ref is a ref, which exists even if nothing
+differentiable was put in when it was made, since something may be written later: hence
+`makes_ref`. On the way back a ref stands for the cotangent of its content, which a
+`RefAccumulator` gathers: what was read gets cotangents added, what was written hands
+its cotangent over and leaves zeros. So the transpose of `new_ref` is `freeze`, and that
+of `freeze` is `new_ref`.
+
+In JAX: `core.py`, `Ref`, `new_ref`, `freeze`; the rules in `state/primitives.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax.language.core import (
+    AbstractRef,
+    AbstractValue,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    aval_of_class,
+    get_aval,
+    no_effects,
+    register,
+    shaped_abstractify,
+)
+from minijax.language.rules import (
+    Accumulator,
+    Zero,
+    batch_at_front,
+    instantiate,
+    zeros_of,
+)
+from minijax.primitives.shape import ordering
+from minijax.support.effects import internal_mutable_array_effect
+
+# ----------------------------------------------------------------------------------
+# What a ref is
+# ----------------------------------------------------------------------------------
+
+
+class _RefMeta(type):
+    """`isinstance(x, Ref)` holds for the refs of a program being written too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return isinstance(instance, Tracer) and type(instance.aval) is AbstractRef
+
+
+class Ref(metaclass=_RefMeta):
+    """An array that changes in place; made by `new_ref`, not by calling the class.
+
+    `ref[i]` reads, `ref[i] = x` writes, `ref.addupdate(x, i)` adds. Indices are those
+    of `ref.get`: integers, arrays of integers, slices and an ellipsis.
+
+    In JAX: `jax.ref.Ref`.
+    """
+
+    __slots__ = ("aval", "_array", "__weakref__")
+
+    aval: AbstractRef
+    _array: Any
+
+    def __init__(self, aval: AbstractRef, array: Any):
+        self.aval = aval
+        self._array = array
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    sharding = property(lambda self: self._array.sharding)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _references().ref_get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _references().ref_set(self, index, value)
+
+    def addupdate(self, x: Any, idx: Any = ()) -> None:
+        """Add `x` to what is at an index; see `ref.addupdate`."""
+        _references().ref_addupdate(self, idx, x)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return "Ref" + repr(self._array)[len("Array") :]
+
+
+aval_of_class[Ref] = operator.attrgetter("aval")
+
+
+def _references() -> Any:
+    """The module of reads and writes, which imports this one."""
+    from minijax.primitives.refs import references
+
+    return references
+
+
+class RefAccumulator(Accumulator):
+    """An accumulator whose cotangents add up in place, in `ref`.
+
+    That of a linear variable that is a ref: `aval` is its type, and the ref is made
+    when the first cotangent comes. Or that of an array, when the user gave a ref.
+
+    In JAX: `interpreters/ad.py`, `RefAccum`.
+    """
+
+    __slots__ = ("ref",)
+
+    def __init__(self, aval: AbstractValue, ref: Any = None):
+        super().__init__(aval)
+        self.ref = ref
+
+    def inst(self) -> RefAccumulator:
+        """This accumulator, its ref made if there is none yet."""
+        if self.ref is None:
+            self.ref = new_ref(zeros_of(self._content()))
+        return self
+
+    def accum(self, cotangent: Any) -> None:
+        if cotangent is None or type(cotangent) is Zero:
+            return
+        if self.ref is None:
+            self.ref = new_ref(cotangent)
+        else:
+            self.accum_at(None, cotangent)
+
+    def accum_at(self, index: Any, cotangent: Any) -> None:
+        """Add the cotangent of a part: zeros for the rest are never made."""
+        _references().ref_addupdate(self.inst().ref, index, cotangent)
+
+    def freeze(self) -> Any:
+        return Zero(self._content()) if self.ref is None else freeze(self.ref)
+
+    def type_of_ref(self) -> AbstractRef:
+        aval: Any = self.aval
+        return aval if type(aval) is AbstractRef else AbstractRef(aval)
+
+    def _content(self) -> ShapedArray:
+        return self.type_of_ref().inner_aval
+
+
+def is_linear_ref(arg: Any) -> bool:
+    """Whether an argument of a transpose rule stands for a variable that is a ref."""
+    return isinstance(arg, RefAccumulator) and type(arg.aval) is AbstractRef
+
+
+_no_lowering = "a program loses its refs (it is discharged) before it is lowered"
+
+
+def ref_primitive(name: str, multiple_results: bool = False) -> Primitive:
+    """A primitive on refs, which is not lowered but discharged."""
+    primitive = register(Primitive(name, multiple_results))
+    primitive.without("lower", _no_lowering)
+    return primitive
+
+
+# ----------------------------------------------------------------------------------
+# new_ref
+# ----------------------------------------------------------------------------------
+
+new_ref_p = ref_primitive("new_ref")
+del new_ref_p.reasons["lower"]  # it has an eager rule
+new_ref_p.makes_ref = True
+new_ref_p.meaning = lambda x, *, memory_space, kind: np.copy(x)
+
+
+@new_ref_p.def_effectful_abstract_eval
+def _new_ref_type(x: Any, *, memory_space: Any, kind: Any) -> tuple:
+    if not isinstance(x, ShapedArray):
+        raise TypeError(
+            f"new_ref makes a ref of an array, but got a value of type {x}. To copy a "
+            "ref, read it: `new_ref(ref[...])`."
+        )
+    return AbstractRef(x, memory_space, kind), frozenset(
+        {internal_mutable_array_effect}
+    )
+
+
+@new_ref_p.def_impl
+def _new_ref_impl(x: Any, *, memory_space: Any, kind: Any) -> Ref:
+    """A copy, so that the ref's memory is its own and writes can reuse it."""
+    aval = new_ref_p.abstract_eval(get_aval(x), memory_space=memory_space, kind=kind)[0]
+    return Ref(aval, ordering.copy_p.bind(x))
+
+
+@new_ref_p.def_jvp_rule
+def _new_ref_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    ref = new_ref_p.bind(*primals, **params)
+    return ref, new_ref_p.bind(instantiate(tangents[0]), **params)
+
+
+def _new_ref_linearize(nonzeros: Any, x: Any, **params: Any) -> tuple:
+    """The tangent's ref belongs to the linear program, also if it holds zeros."""
+    ref = new_ref_p.bind(x, **params)
+
+    def linear(residuals: Any, tangent: Any) -> Any:
+        if params["kind"] == "no_grad_no_remat":
+            return Zero(ref.aval.to_tangent_aval())
+        return new_ref_p.bind(instantiate(tangent), **params)
+
+    return ref, True, None, linear
+
+
+new_ref_p.linearize = _new_ref_linearize
+
+
+@new_ref_p.def_transpose
+def _new_ref_transpose(ct: Any, x: Any, **params: Any) -> list:
+    """`ct` is the frozen content of the ref that gathered the cotangents."""
+    return [ct]
+
+
+def _new_ref_batch(
+    axis_data: Any, args: Any, dims: Any, **params: Any
+) -> tuple[Any, int]:
+    """Every example gets a ref of its own, since every example may write to it."""
+    if dims[0] is None:
+        x = batch_at_front(args[0], None, axis_data.size)
+        return new_ref_p.bind(x, **params), 0
+    return new_ref_p.bind(*args, **params), dims[0]
+
+
+_new_ref_batch.even_unmapped = True  # type: ignore[attr-defined]
+new_ref_p.batch = _new_ref_batch
+
+
+# ----------------------------------------------------------------------------------
+# empty_ref and free_ref
+# ----------------------------------------------------------------------------------
+
+empty_ref_p = ref_primitive("empty_ref")
+empty_ref_p.makes_ref = True
+empty_ref_p.meaning = lambda *, ty, memory_space: np.zeros(ty.shape, ty.dtype)
+empty_ref_p.without("batch", "JAX has none: an example cannot leave its ref unwritten")
+
+
+@empty_ref_p.def_effectful_abstract_eval
+def _empty_ref_type(*, ty: Any, memory_space: Any) -> tuple:
+    return AbstractRef(ty, memory_space), frozenset({internal_mutable_array_effect})
+
+
+@empty_ref_p.def_jvp_rule
+def _empty_ref_jvp(primals: Any, tangents: Any, *, ty: Any, memory_space: Any) -> Any:
+    tangent = empty_ref_p.bind(ty=ty.to_tangent_aval(), memory_space=memory_space)
+    return empty_ref_p.bind(ty=ty, memory_space=memory_space), tangent
+
+
+def _empty_ref_linearize(nonzeros: Any, *, ty: Any, memory_space: Any) -> tuple:
+    def linear(residuals: Any) -> Any:
+        return empty_ref_p.bind(ty=ty.to_tangent_aval(), memory_space=memory_space)
+
+    ref = empty_ref_p.bind(ty=ty, memory_space=memory_space)
+    return ref, True, None, linear
+
+
+empty_ref_p.linearize = _empty_ref_linearize
+empty_ref_p.def_transpose(lambda ct, **params: [])
+
+free_ref_p = ref_primitive("free_ref", multiple_results=True)
+del free_ref_p.reasons["lower"]
+free_ref_p.meaning = lambda ref: []
+free_ref_p.impl = lambda ref: []
+
+
+@free_ref_p.def_effectful_abstract_eval
+def _free_ref_type(ref: Any) -> tuple:
+    return [], no_effects
+
+
+@free_ref_p.def_jvp_rule
+def _free_ref_jvp(primals: Any, tangents: Any) -> Any:
+    free_ref_p.bind(*primals)
+    if type(tangents[0]) is not Zero:
+        free_ref_p.bind(*tangents)
+    return [], []
+
+
+@free_ref_p.def_batch
+def _free_ref_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+    return free_ref_p.bind(*args), []
+
+
+free_ref_p.without("transpose", "JAX has none: cotangents may still come to the ref")
+
+
+# ----------------------------------------------------------------------------------
+# freeze
+# ----------------------------------------------------------------------------------
+
+freeze_p = ref_primitive("freeze")
+del freeze_p.reasons["lower"]
+freeze_p.meaning = np.copy
+
+
+@freeze_p.def_effectful_abstract_eval
+def _freeze_type(ref: Any) -> tuple:
+    return ref.inner_aval, frozenset({internal_mutable_array_effect})
+
+
+@freeze_p.def_impl
+def _freeze_impl(ref: Any) -> Any:
+    return ref[()]
+
+
+freeze_p.def_jvp(lambda t, ref: freeze_p.bind(t))
+freeze_p.def_transpose(lambda ct, ref: [ct])
+
+
+@freeze_p.def_batch
+def _freeze_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+    return freeze_p.bind(*args), dims[0]
+
+
+# ----------------------------------------------------------------------------------
+# The functions
+# ----------------------------------------------------------------------------------
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any:
+    """A ref with a copy of an array as its content. In JAX: `jax.new_ref`.
+
+    Args:
+      init_val: an array or number; the ref has its shape and dtype for ever.
+      memory_space: part of the ref's type, for kernels.
+      kind: None, or "no_grad_no_remat" for a ref without derivatives.
+
+    Raises:
+      TypeError: `init_val` is a ref.
+    """
+    return new_ref_p.bind(init_val, memory_space=memory_space, kind=kind)
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+    """A ref whose content is not defined before it is written; inside jit only.
+
+    `ty` is a `ShapeDtypeStruct`. In JAX: `jax.ref.empty_ref`.
+    """
+    return empty_ref_p.bind(ty=shaped_abstractify(ty), memory_space=memory_space)
+
+
+def free_ref(ref: Any) -> tuple[()]:
+    """Say that a ref is not used any more. In JAX: `jax.ref.free_ref`."""
+    free_ref_p.bind(ref)
+    return ()
+
+
+def freeze(ref: Any) -> Any:
+    """The last content of a ref, which is not used any more. In JAX: `jax.freeze`."""
+    aval = get_aval(ref)
+    if not isinstance(aval, AbstractRef):
+        raise TypeError(
+            f"freeze takes a ref, got a value of type {aval}. Only what `new_ref` "
+            "returned can be frozen."
+        )
+    return freeze_p.bind(ref)

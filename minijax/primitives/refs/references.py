@@ -1,0 +1,408 @@
+"""Reading and writing refs: get, swap, addupdate.
+
+A ref is an array that changes in place; its type is `Ref{f32[3]}`. `get` reads a block,
+`swap` writes one and returns what was there, `addupdate` adds to one. All three are
+linear in the ref's content and in the value, and their transposes are each other: what
+was read gets its cotangent added, what was written gives its cotangent back and leaves
+zeros.
+
+What these equations do beside their results stands in their effects (`Read<a>`), so
+that none is removed or moved before another.
+
+In JAX: `state/primitives.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.language import rules
+from minijax.language.core import AbstractRef, JaxprEqn, ShapedArray, get_aval
+from minijax.language.pretty import prints_equation
+from minijax.language.rules import Zero, instantiate, is_linear, zero_tangent_of
+from minijax.primitives.index.indexers import NDIndexer, batched
+from minijax.primitives.refs import ref_blocks
+from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
+from minijax.primitives.refs.mutable_arrays import ref_primitive
+from minijax.primitives.shape import casting, shaping
+from minijax.support import dtypes, tree_util
+from minijax.support.effects import AccumEffect, ReadEffect, WriteEffect
+
+# ----------------------------------------------------------------------------------
+# The index in an equation
+# ----------------------------------------------------------------------------------
+
+
+def _ref_and_indexers(ref: Any, index: Any, function: str) -> tuple[Any, tuple]:
+    aval = get_aval(ref)
+    if not isinstance(aval, AbstractRef):
+        raise ValueError(
+            f"Can only call `{function}` on a `Ref`, got a value of type {aval}. "
+            "Arrays are indexed with `x[i]` and updated with `x.at[i].set(y)`."
+        )
+    if index is None or index is Ellipsis:
+        index = ()
+    elif not isinstance(index, tuple):
+        index = (index,)
+    if not index:
+        return ref, ()
+    return ref, (NDIndexer.from_indices_shape(index, aval.shape),)
+
+
+def _block_type(ref: Any, tree: Any, leaves: Sequence[Any], name: str) -> ShapedArray:
+    """The type of the block of a ref that an index (as its leaves) selects."""
+    if not isinstance(ref, AbstractRef):
+        raise ValueError(f"`{name}` must be called on `Ref` types: {ref}.")
+    aval = ref.inner_aval
+    for indexer in tree_util.tree_unflatten(tree, leaves):
+        aval = aval.update(shape=indexer.result_shape())
+    return aval
+
+
+def _check_value(name: str, ref: AbstractRef, block: ShapedArray, value: Any) -> None:
+    if isinstance(value, AbstractRef):
+        raise ValueError(
+            "Cannot store a Ref into another Ref. Did you forget to load from it using "
+            "`[...]`?"
+        )
+    if block.shape != value.shape:
+        raise ValueError(
+            f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: "
+            f"{block.shape}. Value shape: {value.shape}. Refs do not broadcast: repeat "
+            "the value with `jnp.broadcast_to`."
+        )
+    if block.dtype != value.dtype:
+        raise ValueError(
+            f"Invalid dtype for `{name}`. Ref dtype: {block.dtype}. Value dtype: "
+            f"{value.dtype}. Convert the value with `.astype`."
+        )
+
+
+def _index_pieces(tree: Any, ref: Any, leaves: Sequence[Any]) -> list[Any]:
+    """The text `a[i,:2]`, as strings and variables; see `pretty.eqn_document`."""
+    indexers = tree_util.tree_unflatten(tree, leaves)
+    if not indexers:
+        return [ref, "[...]"]
+    return [ref, *(piece for indexer in indexers for piece in indexer.pieces())]
+
+
+def _batched_block(
+    axis_data: Any, ref: Any, ref_dim: int | None, leaves: Any, dims: Any, tree: Any
+) -> tuple[list[Any], Any, int | None, list[int] | None]:
+    """The batched index: (leaves, tree, batch axis of the block, permutation)."""
+    indexers = tree_util.tree_unflatten(tree, leaves)
+    if not indexers:
+        return list(leaves), tree, ref_dim, None
+    if len(indexers) > 1:
+        raise NotImplementedError("Batching with multiple indexers not supported.")
+    new, dim, order = batched(
+        indexers[0], dims, axis_data.size, get_aval(ref).shape, ref_dim
+    )
+    new_leaves, new_tree = tree_util.tree_flatten((new,))
+    return new_leaves, new_tree, dim, order
+
+
+def _even_unmapped(rule: Any) -> Any:
+    """Decorator of a batch rule that is asked even if no operand is mapped."""
+    rule.even_unmapped = True
+    return rule
+
+
+def _check_ref_is_batched(name: str, ref: Any, ref_dim: int | None) -> None:
+    if ref_dim is None:
+        raise Exception(
+            f"performing {name} operation with vmapped value on an unbatched array "
+            f"reference of type {get_aval(ref)}. Move the array reference to be an "
+            "argument to the vmapped function?"
+        )
+
+
+def _check_ref_has_tangent(name: str, ref: Any, tangent: Any) -> None:
+    if type(tangent) is Zero:
+        raise Exception(
+            f"performing {name} operation with a differentiated value on a "
+            f"non-differentiated array reference of type {get_aval(ref)}. Move the "
+            "array reference to be an argument of the differentiated function?"
+        )
+
+
+def _numpy_index(tree: Any, leaves: Sequence[Any]) -> tuple:
+    """The index in NumPy's terms; in meanings, a ref is an array that changes."""
+    indexers = tree_util.tree_unflatten(tree, leaves)
+    return indexers[0].numpy_index() if indexers else (...,)
+
+
+# ----------------------------------------------------------------------------------
+# get
+# ----------------------------------------------------------------------------------
+
+get_p = ref_primitive("get")
+get_p.meaning = lambda ref, *leaves, tree: np.copy(ref[_numpy_index(tree, leaves)])
+
+
+@get_p.def_effectful_abstract_eval
+def _get_type(ref: Any, *leaves: Any, tree: Any) -> tuple:
+    return _block_type(ref, tree, leaves, "get"), frozenset({ReadEffect(0)})
+
+
+@get_p.def_jvp_rule
+def _get_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
+    ref, *leaves = primals
+    out = get_p.bind(ref, *leaves, tree=tree)
+    if type(tangents[0]) is Zero:
+        return out, zero_tangent_of(out)
+    return out, get_p.bind(tangents[0], *leaves, tree=tree)
+
+
+@get_p.def_transpose
+def _get_transpose(ct: Any, ref: Any, *leaves: Any, tree: Any) -> None:
+    """Add the cotangent where its value was read."""
+    if type(ct) is Zero:
+        return
+    if tree_util.tree_unflatten(tree, leaves):
+        addupdate_p.bind(ref.inst().ref, ct, *leaves, tree=tree)
+    else:
+        ref.accum(ct)
+
+
+@ref_blocks.discharges(get_p)
+def _get_discharge(x: Any, *leaves: Any, tree: Any) -> tuple:
+    return None, ref_blocks.read(x, tree_util.tree_unflatten(tree, leaves))
+
+
+@get_p.def_batch
+def _get_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
+    (ref, *leaves), (ref_dim, *leaf_dims) = args, dims
+    leaves, tree, dim, order = _batched_block(
+        axis_data, ref, ref_dim, leaves, leaf_dims, tree
+    )
+    out = get_p.bind(ref, *leaves, tree=tree)
+    return (out if order is None else shaping.transpose(out, np.argsort(order))), dim
+
+
+@prints_equation
+def _get_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
+    ref, *leaves = eqn.invars
+    return [eqn.outvars, " <- ", *_index_pieces(eqn.params["tree"], ref, leaves)]
+
+
+get_p.pretty = _get_pieces
+
+
+# ----------------------------------------------------------------------------------
+# swap
+# ----------------------------------------------------------------------------------
+
+swap_p = ref_primitive("swap")
+
+
+def _swap_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> Any:
+    index = _numpy_index(tree, leaves)
+    old = np.copy(ref[index])
+    ref[index] = value
+    return old
+
+
+swap_p.meaning = _swap_meaning
+
+
+@swap_p.def_effectful_abstract_eval
+def _swap_type(ref: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+    block = _block_type(ref, tree, leaves, "swap")
+    _check_value("swap", ref, block, value)
+    return block, frozenset({WriteEffect(0)})
+
+
+@swap_p.def_jvp_rule
+def _swap_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
+    ref, value, *leaves = primals
+    ref_tangent, value_tangent, *_ = tangents
+    out = swap_p.bind(ref, value, *leaves, tree=tree)
+    if type(ref_tangent) is Zero and type(value_tangent) is Zero:
+        return out, zero_tangent_of(out)
+    _check_ref_has_tangent("a set/swap", ref, ref_tangent)
+    value_tangent = instantiate(value_tangent)
+    return out, swap_p.bind(ref_tangent, value_tangent, *leaves, tree=tree)
+
+
+@swap_p.def_transpose
+def _swap_transpose(ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any) -> None:
+    """What was overwritten gets the result's cotangent; the value, that of the ref."""
+    gathered = ref.ref is not None
+    if not gathered and type(ct) is Zero:
+        return
+    value_ct = swap_p.bind(ref.inst().ref, instantiate(ct), *leaves, tree=tree)
+    if gathered and is_linear(value):
+        value.accum(value_ct)
+
+
+@ref_blocks.discharges(swap_p)
+def _swap_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+    return ref_blocks.swap(x, tree_util.tree_unflatten(tree, leaves), value)
+
+
+@swap_p.def_batch
+@_even_unmapped
+def _swap_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
+    (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
+    _check_ref_is_batched("a set/swap", ref, ref_dim)
+    leaves, tree, dim, order = _batched_block(
+        axis_data, ref, ref_dim, leaves, leaf_dims, tree
+    )
+    value = rules.match_axis(axis_data.size, value, value_dim, dim)
+    if order is None:
+        return swap_p.bind(ref, value, *leaves, tree=tree), dim
+    out = swap_p.bind(ref, shaping.transpose(value, order), *leaves, tree=tree)
+    return shaping.transpose(out, np.argsort(order)), dim
+
+
+@prints_equation
+def _swap_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
+    ref, value, *leaves = eqn.invars
+    place = _index_pieces(eqn.params["tree"], ref, leaves)
+    if context.names.get(eqn.outvars[0]) == "_":
+        return [*place, " <- ", value]
+    return [eqn.outvars, ", ", *place, " <- ", *place, ", ", value]
+
+
+swap_p.pretty = _swap_pieces
+
+
+# ----------------------------------------------------------------------------------
+# addupdate
+# ----------------------------------------------------------------------------------
+
+addupdate_p = ref_primitive("addupdate", multiple_results=True)
+
+
+def _addupdate_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> list:
+    np.add.at(ref, _numpy_index(tree, leaves), value)
+    return []
+
+
+addupdate_p.meaning = _addupdate_meaning
+
+
+@addupdate_p.def_effectful_abstract_eval
+def _addupdate_type(ref: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+    block = _block_type(ref, tree, leaves, "addupdate")
+    _check_value("addupdate", ref, block, value)
+    return [], frozenset({AccumEffect(0)})
+
+
+@addupdate_p.def_jvp_rule
+def _addupdate_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
+    ref, value, *leaves = primals
+    ref_tangent, value_tangent, *_ = tangents
+    _check_ref_has_tangent("an addupdate", ref, ref_tangent)
+    value_tangent = instantiate(value_tangent)
+    addupdate_p.bind(ref, value, *leaves, tree=tree)
+    addupdate_p.bind(ref_tangent, value_tangent, *leaves, tree=tree)
+    return [], []
+
+
+@addupdate_p.def_transpose
+def _addupdate_transpose(
+    ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any
+) -> None:
+    """The value gets the cotangent of what it was added to."""
+    if ref.ref is not None and is_linear(value):
+        value.accum(get_p.bind(ref.ref, *leaves, tree=tree))
+
+
+@ref_blocks.discharges(addupdate_p)
+def _addupdate_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+    return ref_blocks.add(x, tree_util.tree_unflatten(tree, leaves), value), []
+
+
+@addupdate_p.def_batch
+@_even_unmapped
+def _addupdate_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
+    (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
+    _check_ref_is_batched("an addupdate", ref, ref_dim)
+    leaves, tree, dim, order = _batched_block(
+        axis_data, ref, ref_dim, leaves, leaf_dims, tree
+    )
+    value = rules.match_axis(axis_data.size, value, value_dim, dim)
+    if order is not None:
+        value = shaping.transpose(value, order)
+    addupdate_p.bind(ref, value, *leaves, tree=tree)
+    return [], []
+
+
+@prints_equation
+def _addupdate_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
+    ref, value, *leaves = eqn.invars
+    return [*_index_pieces(eqn.params["tree"], ref, leaves), " += ", value]
+
+
+addupdate_p.pretty = _addupdate_pieces
+
+
+# ----------------------------------------------------------------------------------
+# The functions
+# ----------------------------------------------------------------------------------
+
+
+def ref_get(ref: Any, idx: Any = None) -> Any:
+    """The content of a ref at an index: `ref[idx]`. In JAX: `jax.ref.get`.
+
+    Args:
+      ref: a ref.
+      idx: integers, arrays of integers, slices and an ellipsis; None or `...` for all.
+
+    Raises:
+      ValueError: when `ref` is no ref, or the index does not fit it.
+    """
+    ref, indexers = _ref_and_indexers(ref, idx, "ref_get")
+    leaves, tree = tree_util.tree_flatten(indexers)
+    return get_p.bind(ref, *leaves, tree=tree)
+
+
+def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+    """Write a value at an index and return what was there. In JAX: `jax.ref.swap`.
+
+    Args:
+      ref: a ref.
+      idx: as for `ref_get`.
+      value: an array of the shape of the block; it is not repeated. A Python scalar,
+        or an integer, is converted to the ref's dtype.
+
+    Raises:
+      ValueError: when `ref` is no ref, or index, shape or dtype do not fit it.
+    """
+    ref, indexers = _ref_and_indexers(ref, idx, _function_name)
+    value = _converted(get_aval(ref).dtype, value)
+    leaves, tree = tree_util.tree_flatten(indexers)
+    return swap_p.bind(ref, value, *leaves, tree=tree)
+
+
+def _converted(dtype: Any, value: Any) -> Any:
+    """A weakly typed float, or any integer, as the dtype of a ref of its kind."""
+    aval = get_aval(value)
+    if not isinstance(aval, ShapedArray):
+        return value
+    for kind, also_strong in ((np.floating, False), (np.integer, True)):
+        if dtypes.issubdtype(dtype, kind) and dtypes.issubdtype(aval.dtype, kind):
+            if aval.weak_type or also_strong:
+                return casting.convert_element_type(value, dtype)
+    return value
+
+
+def ref_set(ref: Any, idx: Any, value: Any) -> None:
+    """Write a value at an index: `ref[idx] = value`. In JAX: `jax.ref.set`."""
+    ref_swap(ref, idx, value, _function_name="ref_set")
+
+
+def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """Add a value to what is at an index. In JAX: `jax.ref.addupdate`.
+
+    The value has the block's shape and the ref's dtype. Unlike `ref[idx] += x`, this
+    reads nothing, so several programs may add to one ref.
+    """
+    ref, indexers = _ref_and_indexers(ref, idx, "ref_addupdate")
+    leaves, tree = tree_util.tree_flatten(indexers)
+    addupdate_p.bind(ref, x, *leaves, tree=tree)

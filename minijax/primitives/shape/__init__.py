@@ -1,0 +1,1 @@
+"""The same numbers in another shape, order or dtype."""

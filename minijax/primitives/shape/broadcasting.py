@@ -1,0 +1,564 @@
+"""Repeating and filling: broadcast_in_dim, full, iota.
+
+In a program, an array of equal entries is a scalar and a `broadcast_in_dim`; it takes
+no memory before something reads it.
+
+In JAX: `lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language import rules
+from minijax.language.array import Array, as_numpy, put
+from minijax.language.core import (
+    Primitive,
+    ShapedArray,
+    Tracer,
+    canonicalize_shape,
+    concrete_or_error,
+    get_aval,
+    physical_aval,
+    register,
+)
+from minijax.language.rules import def_linear, is_linear, moveaxis, scalar_like
+from minijax.primitives.shape.casting import asarray, convert_element_type_to
+from minijax.support import dtypes
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an operand."""
+    return get_aval(x).shape
+
+
+def canonicalize_axis(axis: Any, rank: int) -> int:
+    """An axis counted from the front; ValueError if there is no such axis."""
+    axis = operator.index(axis)
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+def check_sizes(name: str, shape: Sequence[int]) -> None:
+    """TypeError when a size is negative."""
+    if any(size < 0 for size in shape):
+        raise TypeError(
+            f"{name} shape must have every element be nonnegative, got {tuple(shape)}."
+        )
+
+
+# ----------------------------------------------------------------------------------
+# broadcast_in_dim
+# ----------------------------------------------------------------------------------
+
+
+def _broadcast_shape(
+    x: ShapedArray, *, shape: Any, broadcast_dimensions: Any, sharding: Any
+) -> tuple[int, ...]:
+    dims = broadcast_dimensions
+    check_sizes("broadcast_in_dim", shape)
+    if x.ndim != len(dims):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand "
+            f"ndim; got broadcast_dimensions {dims} for operand ndim {x.ndim}."
+        )
+    if len(shape) < x.ndim:
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to "
+            f"the operand shape; got operand ndim {x.ndim} and target broadcast ndim "
+            f"{len(shape)}."
+        )
+    if not all(0 <= dim < len(shape) for dim in dims):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must be a subset of output "
+            f"dimensions, got {dims} for operand ndim {x.ndim} and shape {shape}."
+        )
+    if any(size not in (1, shape[dim]) for size, dim in zip(x.shape, dims)):
+        raise TypeError(
+            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to "
+            "their corresponding dimensions in the target broadcast shape; got operand "
+            f"of shape {x.shape}, target broadcast shape {shape}, "
+            f"broadcast_dimensions {dims}."
+        )
+    if len(set(dims)) != len(dims):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got "
+            f"broadcast_dimensions {dims}."
+        )
+    return shape
+
+
+def _broadcast_meaning(
+    x: Any, shape: Any, broadcast_dimensions: Any, sharding: Any
+) -> Any:
+    order = np.argsort(broadcast_dimensions)
+    spread = [1] * len(shape)
+    for axis, dim in enumerate(broadcast_dimensions):
+        spread[dim] = x.shape[axis]
+    return np.broadcast_to(np.transpose(x, order).reshape(spread), shape)
+
+
+broadcast_in_dim_p = rules.broadcast_in_dim_p
+broadcast_in_dim_p.meaning = _broadcast_meaning
+broadcast_in_dim_p.type_rule = rules.standard_type_rule(
+    "broadcast_in_dim", _broadcast_shape, lambda x, **_: x.dtype
+)
+
+
+def _broadcast_pretty(params: dict[str, Any]) -> dict[str, Any]:
+    """The result's type says the shape; of the rest only what is not trivial."""
+    dims = params["broadcast_dimensions"]
+    return {"broadcast_dimensions": dims} if dims else {}
+
+
+broadcast_in_dim_p.pretty = _broadcast_pretty
+
+
+def _broadcast_transpose(
+    ct: Any, x: Any, *, shape: Any, broadcast_dimensions: Any, sharding: Any
+) -> list:
+    """Add up what was repeated."""
+    if not is_linear(x):
+        return [None]
+    units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
+    from minijax.primitives.reduce import reductions  # which needs this file
+
+    total = reductions.reduce_sum(ct, repeated)
+    return [expand_dims(total, units) if units else total]
+
+
+@functools.lru_cache(maxsize=1024)
+def _repeated_axes(
+    x_shape: tuple[int, ...], rank: int, dimensions: tuple[int, ...]
+) -> tuple[list[int], tuple[int, ...]]:
+    """(operand's axes of size 1, result's axes along which it was repeated)."""
+    units = [axis for axis, size in enumerate(x_shape) if size == 1]
+    kept = [d for axis, d in enumerate(dimensions) if axis not in units]
+    return units, tuple(axis for axis in range(rank) if axis not in kept)
+
+
+def_linear(broadcast_in_dim_p, _broadcast_transpose)
+
+
+@broadcast_in_dim_p.def_batch
+def _broadcast_batch(
+    axis_data: Any,
+    args: Any,
+    dims: Any,
+    *,
+    shape: Any,
+    broadcast_dimensions: Any,
+    sharding: Any,
+) -> Any:
+    (x,), (dim,) = args, dims
+    x = moveaxis(x, dim, 0)
+    new_dims = (0, *(1 + d for d in broadcast_dimensions))
+    return broadcast_in_dim(x, (axis_data.size, *shape), new_dims), 0
+
+
+@broadcast_in_dim_p.def_lowering
+def _broadcast_lowering(
+    ctx: Any, x: Any, *, shape: Any, broadcast_dimensions: Any, sharding: Any
+) -> Any:
+    return ctx.broadcast_in_dim(x, ctx.avals_in[0], shape, broadcast_dimensions)
+
+
+def _broadcast_staging(trace: Any, args: Any, params: dict[str, Any]) -> Any:
+    """Write nothing where nothing is repeated or moved."""
+    shape = params["shape"]
+    if get_aval(args[0]).shape != shape or params["sharding"] is not None:
+        return NotImplemented
+    in_order = params["broadcast_dimensions"] == tuple(range(len(shape)))
+    return trace.lift(args[0]) if in_order else NotImplemented
+
+
+broadcast_in_dim_p.staging = _broadcast_staging
+
+
+def broadcast_in_dim(
+    operand: Any,
+    shape: Sequence[int],
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """`operand` repeated to `shape`, its axis `i` becoming `broadcast_dimensions[i]`.
+
+    Args:
+      operand: an array; each axis has size 1 or that of its place in `shape`.
+      shape: the shape of the result.
+      broadcast_dimensions: for each axis of the operand, its place in the result.
+
+    Raises:
+      TypeError: when the sizes or dimensions do not fit.
+    """
+    rank = get_aval(operand).ndim
+    if rank == len(shape) and not len(broadcast_dimensions) and out_sharding is None:
+        if isinstance(operand, Array):
+            return operand
+    return broadcast_in_dim_p.bind(
+        operand,
+        shape=canonicalize_shape(shape),
+        broadcast_dimensions=tuple(operator.index(d) for d in broadcast_dimensions),
+        sharding=out_sharding,
+    )
+
+
+def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """`operand` repeated along new leading axes: shape `(*sizes, *operand.shape)`."""
+    if len(sizes) == 0 and out_sharding is None:
+        return asarray(operand)
+    shape = shape_of(operand)
+    dims = tuple(range(len(sizes), len(sizes) + len(shape)))
+    return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
+
+
+def broadcast_to(operand: Any, shape: Sequence[int], sharding: Any = None) -> Any:
+    """`operand` repeated to `shape` by NumPy's rules: axes are matched from the back.
+
+    Raises:
+      ValueError: when the shapes do not fit.
+    """
+    old, shape = shape_of(operand), canonicalize_shape(shape)
+    if old == shape and sharding is None:
+        return asarray(operand)
+    if len(shape) < len(old):
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} "
+            f"shape={shape}. Use `reshape` or a reduction to remove dimensions."
+        )
+    lead = len(shape) - len(old)
+    if any(a not in (1, b) for a, b in zip(old, shape[lead:])):
+        raise ValueError(
+            "Incompatible types for broadcasting: input type="
+            f"{get_aval(operand).str_short(True)} and requested shape {shape}. Sizes, "
+            "matched from the back, must be equal or 1."
+        )
+    dims = tuple(range(lead, len(shape)))
+    return broadcast_in_dim(operand, shape, dims, out_sharding=sharding)
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Any:
+    """`arr` repeated to the shape of another array, as `broadcast_to` does it."""
+    like = get_aval(like_arr)
+    return broadcast_to(arr, like.shape, like.sharding)
+
+
+def broadcast_to_rank(x: Any, rank: int) -> Any:
+    """`x` with leading axes of size 1 up to `rank` axes."""
+    ndim = get_aval(x).ndim
+    return asarray(x) if ndim == rank else broadcast(x, (1,) * (rank - ndim))
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that arrays of these shapes have together, by NumPy's rules.
+
+    Raises:
+      TypeError: when a size is negative or no whole number, or no shape is given.
+      ValueError: when the shapes do not fit.
+    """
+    if not shapes:
+        raise TypeError("broadcast_shapes: At least one shape is required.")
+    return _broadcast_shapes(*map(canonicalize_shape, shapes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    for shape in shapes:
+        if any(size < 0 for size in shape):
+            raise TypeError(
+                "Only non-negative indices are allowed when broadcasting static "
+                f"shapes, but got shape {shape}."
+            )
+    rank = max(len(shape) for shape in shapes)
+    result = []
+    for sizes in zip(*((1,) * (rank - len(shape)) + shape for shape in shapes)):
+        others = {size for size in sizes if size != 1}
+        if len(others) > 1:
+            raise ValueError(
+                f"Incompatible shapes for broadcasting: shapes={list(shapes)}. Sizes, "
+                "matched from the back, must be equal or 1."
+            )
+        result.append(others.pop() if others else 1)
+    return tuple(result)
+
+
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+    """`array` with axes of size 1 at the places `dimensions` of the result.
+
+    Raises:
+      ValueError: when a place is named twice or lies outside of the result.
+    """
+    old = shape_of(array)
+    rank = len(old) + len(dimensions)
+    places = [canonicalize_axis(axis, rank) for axis in dimensions]
+    if len(set(places)) != len(places):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    shape = list(old)
+    for place in sorted(places):
+        shape.insert(place, 1)
+    kept = [axis for axis in range(rank) if axis not in places]
+    return broadcast_in_dim(array, shape, kept)
+
+
+# ----------------------------------------------------------------------------------
+# Filling arrays
+# ----------------------------------------------------------------------------------
+
+
+def full(
+    shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None
+) -> Any:
+    """An array with every entry `fill_value`.
+
+    Args:
+      shape: its shape.
+      fill_value: a scalar.
+      dtype: its dtype; by default that of the value, weakly typed if the value is.
+      sharding: the device on which to make it, as a sharding; not heeded while a
+        program is traced.
+
+    Raises:
+      TypeError: when `fill_value` is no scalar.
+      ValueError: when `sharding` names more than one device.
+    """
+    shape = canonicalize_shape(shape)
+    if shape_of(fill_value):
+        raise TypeError(
+            "full must be called with scalar fill_value, got fill_value.shape "
+            f"{shape_of(fill_value)}. Use `lax.broadcast` to repeat an array."
+        )
+    if dtype is None:
+        weak, dtype = dtypes.is_weakly_typed(fill_value), dtypes.dtype(fill_value)
+    elif isinstance(dtype, dtypes.ExtendedDType):
+        return _full_of_keys(shape, fill_value, dtype)
+    else:
+        weak = False
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
+    value = convert_element_type_to(fill_value, dtype, weak)
+    if sharding is None or isinstance(value, Tracer):
+        return broadcast(value, shape)
+    return _full_on(shape, value, sharding)
+
+
+def _full_of_keys(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Any:
+    """Random keys that all equal one key, or have one number as all of their words."""
+    from minijax.primitives.random import random_bits  # which needs this file
+
+    if isinstance(get_aval(fill_value).dtype, dtypes.ExtendedDType):
+        words = broadcast(random_bits.random_unwrap(fill_value), shape)
+    else:
+        words = full((*shape, *dtype.physical_shape), fill_value, dtype.physical_dtype)
+    return random_bits.random_wrap(words, impl=dtype.impl)
+
+
+def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
+    """An array of equal entries on the one device of a sharding."""
+    devices = tuple(sharding.device_set)
+    if len(devices) != 1:
+        raise ValueError(
+            f"full: sharding names {len(devices)} devices; arrays on several devices "
+            "are not supported here yet. Give a sharding of one device."
+        )
+    aval = get_aval(value).update(shape=shape)
+    return put(np.broadcast_to(as_numpy(value), shape), aval, devices[0])
+
+
+def full_like(
+    x: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Sequence[int] | None = None,
+    sharding: Any = None,
+) -> Any:
+    """An array like `x` (in shape, dtype and weak type) with every entry `fill_value`.
+
+    `x` is anything with a shape and a dtype; `dtype` and `shape` override its own. An
+    `x` that insists on a device has the new array there too.
+    """
+    if dtype is None and isinstance(x, Tracer) and type(fill_value) in _fast_fills:
+        aval = x.aval
+        if not isinstance(aval.dtype, dtypes.ExtendedDType):
+            return _filled(aval, fill_value, aval.shape if shape is None else shape)
+    new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
+    weak = dtype is None and dtypes.is_weakly_typed(x)
+    dtype = dtypes.dtype(x if dtype is None else dtype)
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return _full_of_keys(new_shape, fill_value, dtype)
+    value = convert_element_type_to(fill_value, dtype, weak)
+    if sharding is None and type(x) is Array and not weak and x._placed is not None:
+        sharding = x.sharding if x.committed else None
+    return full(new_shape, value, sharding=sharding)
+
+
+# Rules fill arrays with these all the time: a literal, and no conversion.
+_fast_fills = (int, float, bool)
+
+
+def _filled(aval: ShapedArray, value: Any, shape: Sequence[int]) -> Any:
+    scalar = scalar_like(aval, value)
+    if len(shape) == 0:
+        return convert_element_type_to(scalar, aval.dtype, aval.weak_type)
+    return broadcast_in_dim_p.bind(
+        scalar, shape=canonicalize_shape(shape), broadcast_dimensions=(), sharding=None
+    )
+
+
+def _shape_like(x: Any) -> tuple[int, ...]:
+    shape = getattr(x, "shape", None)
+    return shape_of(x) if shape is None else tuple(shape)
+
+
+# ----------------------------------------------------------------------------------
+# iota
+# ----------------------------------------------------------------------------------
+
+iota_p = register(Primitive("iota"))
+
+
+def _iota_meaning(dtype: Any, shape: Any, dimension: int, sharding: Any) -> Any:
+    spread = [1] * len(shape)
+    spread[dimension] = shape[dimension]
+    numbers = np.arange(shape[dimension]).astype(dtype)
+    return np.broadcast_to(numbers.reshape(spread), shape)
+
+
+iota_p.meaning = _iota_meaning
+
+
+@iota_p.def_abstract_eval
+def _iota_type(*, dtype: Any, shape: Any, dimension: int, sharding: Any) -> ShapedArray:
+    check_sizes("iota", shape)
+    rules.check_accepted("iota", "", rules.numbers, dtype)
+    if not 0 <= dimension < len(shape):
+        raise ValueError(
+            "iota dimension must be between 0 and len(shape), got "
+            f"dimension={dimension} for shape={shape}"
+        )
+    return ShapedArray(shape, dtype)
+
+
+iota_p.without("jvp", "it has no operands")
+iota_p.without("transpose", "it has no operands")
+iota_p.without("batch", "it has no operands that could be mapped")
+
+
+@iota_p.def_lowering
+def _iota_lowering(ctx: Any, *, dimension: int, **params: Any) -> Any:
+    return hlo.stablehlo.iota(ctx.result_type(), hlo.int_attribute(dimension))
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The numbers 0, 1, ... below `size`, as a vector of a numeric dtype."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(
+    dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None
+) -> Any:
+    """An array in which each entry is its own index along one axis.
+
+    Args:
+      dtype: a numeric dtype.
+      shape: the shape of the result.
+      dimension: the axis along which the entries count from 0.
+
+    Raises:
+      TypeError: when the dtype is not numeric or the shape no shape.
+      ValueError: when there is no such axis.
+    """
+    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "broadcasted_iota")
+    dimension = concrete_or_error(
+        int, dimension, "dimension argument of lax.broadcasted_iota"
+    )
+    return iota_p.bind(
+        dtype=dtype,
+        shape=canonicalize_shape(shape),
+        dimension=dimension,
+        sharding=out_sharding,
+    )
+
+
+def identity_matrix(size: int, dtype: Any) -> Any:
+    """The square matrix with ones on its diagonal, as `minijax.numpy.eye` makes it."""
+    from minijax.primitives.elementwise import arithmetic as elementwise
+    from minijax.primitives.elementwise.arithmetic import (  # which need this file
+        comparing,
+    )
+
+    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "eye")
+    index = dtypes.canonicalize_dtype(np.dtype(int))
+    rows = broadcasted_iota(index, (size, size), 0)
+    columns = broadcasted_iota(index, (size, size), 1)
+    on_diagonal = comparing.eq(elementwise.add(rows, index.type(0)), columns)
+    return convert_element_type_to(on_diagonal, dtype, False)
+
+
+# ----------------------------------------------------------------------------------
+# empty
+# ----------------------------------------------------------------------------------
+
+empty_p = register(Primitive("empty"))
+empty_p.meaning = lambda shape, dtype, out_sharding: np.zeros(shape, dtype)
+empty_p.def_abstract_eval(
+    lambda *, shape, dtype, out_sharding: ShapedArray(shape, dtype)
+)
+empty_p.without("jvp", "it has no operands")
+empty_p.without("transpose", "it has no operands")
+empty_p.without("batch", "it has no operands that could be mapped")
+
+
+@empty_p.def_lowering
+def _empty_lowering(ctx: Any, **params: Any) -> Any:
+    (aval,) = ctx.avals_out
+    physical = physical_aval(aval)
+    return ctx.full_like(0, physical)
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+    """An array whose entries are not set; here they are zeros.
+
+    `shape` is a whole number or a sequence of them.
+    """
+    sizes = (shape,) if np.ndim(shape) == 0 else shape
+    return empty_p.bind(
+        shape=canonicalize_shape(sizes),
+        dtype=dtypes.check_and_canonicalize_user_dtype(dtype, "empty"),
+        out_sharding=out_sharding,
+    )
+
+
+# ----------------------------------------------------------------------------------
+# empty2: the entry of arrays that loops and branches fill
+# ----------------------------------------------------------------------------------
+
+empty2_p = register(Primitive("empty2"))
+empty2_p.meaning = lambda dtype, memory_space: np.zeros((), dtype)
+empty2_p.def_abstract_eval(
+    lambda *, dtype, memory_space: ShapedArray((), dtype, memory_space=memory_space)
+)
+empty2_p.without("jvp", "it has no operands")
+empty2_p.without("transpose", "it has no operands")
+empty2_p.without("batch", "it has no operands that could be mapped")
+empty2_p.pretty = lambda params: {
+    **params,
+    "memory_space": params["memory_space"] or "MemorySpace.Device",
+}
+
+
+@empty2_p.def_lowering
+def _empty2_lowering(ctx: Any, **params: Any) -> Any:
+    return _empty_lowering(ctx)
+
+
+def empty_of(aval: ShapedArray) -> Any:
+    """An array of a given type whose entries are not set; here they are zeros."""
+    entry = empty2_p.bind(dtype=aval.dtype, memory_space=aval.memory_space)
+    return broadcast(entry, aval.shape) if aval.shape else entry

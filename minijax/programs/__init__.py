@@ -1,0 +1,1 @@
+"""Primitives that carry a program: loops, branches, custom rules, callbacks."""

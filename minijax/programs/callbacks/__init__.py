@@ -1,0 +1,1 @@
+"""Calling Python from a compiled program."""

@@ -1,0 +1,661 @@
+"""Calling out to Python from a compiled program: pure_callback and io_callback.
+
+A compiled program knows only XLA's operations. `pure_callback(f, result_type, x)` is an
+operation that stops, hands the value of `x` to the Python function `f`, and goes on
+with what it returns:
+
+    def bessel(x):
+        kind = ShapeDtypeStruct(x.shape, x.dtype)
+        return pure_callback(lambda v: scipy.special.jv(0, v), kind, x)
+
+Since `f` is not traced, nobody knows what it returns before it runs: the caller says so
+by `result_shape_dtypes`, and that is the type of the equation. What `f` returns is held
+against it at every call.
+
+**What it may do.** The two functions differ in what they promise. A *pure* callback
+depends on its arguments alone and changes nothing. So it may be called twice, or not at
+all when nobody needs its result, or in another order. An *io* callback has the effect
+`IO` (or `OrderedIO`): its equation is no dead code, happens once for each time the
+program gets there, and in the order of the program if `ordered` says so
+(`compile/tokens.py`). `debug_callbacks.py` has a third kind, for looking on.
+
+**How it becomes a program.** XLA's custom call `xla_ffi_python_cpu_callback` takes any
+operands and the number of a Python function in a list that is given to the compiler
+beside the program. The executable keeps that list alive. At run time XLA calls the
+function, in one of its own threads or in the caller's, with NumPy arrays: copies that
+are the function's own and cannot be written to. A token is handed over as None.
+
+    %r = stablehlo.custom_call @xla_ffi_python_cpu_callback(%x)
+             {api_version = 4, backend_config = {index = 0}} : ... -> tensor<3xf32>
+
+On a GPU the call is `xla_ffi_python_gpu_callback`, and XLA copies the operands to the
+host and the results back.
+
+**Why results are checked.** XLA copies what the function returns into memory of the
+size it expects, and looks neither at its shape nor at its dtype: a larger array would
+overwrite whatever lies behind. So XLA never sees the user's function, but a
+`HostFunction`, which compares number, shape and dtype first, makes each array dense and
+row-major, and raises RuntimeError with both types in it where they differ.
+
+**What an exception becomes.** XLA knows only its text: the launch, or whoever first
+reads a result, raises `JaxRuntimeError`. The exception itself is kept
+(`errors.remember_callback_error`) and becomes its `__cause__`, so that the traceback
+goes down to the user's line.
+
+Outside of all programs the function is called at once, in the same way and with the
+same errors, and nothing is compiled.
+
+**Under transformations.** Under `vmap`, `vmap_method` decides. "sequential" and
+"sequential_unrolled" call the function once for each example, in a loop;
+"broadcast_all" calls it once with whole batches, repeating what has none; "expand_dims"
+the same, with an axis of size 1 for what has none; "legacy_vectorized" leaves that as
+it is. An io callback is always called once for each example. None of the two has a
+derivative, since there is nothing to differentiate: wrap it in `custom_jvp` or
+`custom_vjp`, whose rules may well be other callbacks.
+
+In JAX: `jax/_src/callback.py`; `ffi.py`, `ffi_batching_rule`.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo, platforms
+from minijax.compile import api_util, mlir, tokens
+from minijax.compile.placing import buffer_aval, buffer_on, choose_device
+from minijax.language import rules
+from minijax.language.array import Array, first_device, put
+from minijax.language.core import (
+    AbstractRef,
+    Primitive,
+    ShapedArray,
+    eval_trace,
+    get_aval,
+    no_effects,
+    register,
+    set_current_trace,
+    unmapped_aval,
+)
+from minijax.primitives.shape import broadcasting
+from minijax.programs.control_flow import scans
+from minijax.programs.debugging import finiteness
+from minijax.support import dtypes, errors, source_info
+from minijax.support.config import override, state
+from minijax.support.effects import Effect, io_effect, ordered_io_effect
+from minijax.support.tree_util import (
+    tree_flatten,
+    tree_leaves,
+    tree_map,
+    tree_unflatten,
+)
+
+# ----------------------------------------------------------------------------------
+# The Python side: what XLA calls
+# ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _FlatCallback:
+    """A user's function of flat arguments; equal for equal functions and trees.
+
+    So the programs of two calls of one function are one program, compiled once.
+    """
+
+    callback_func: Callable[..., Any]
+    in_tree: Any
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = tree_unflatten(self.in_tree, leaves)
+        return tree_leaves(self.callback_func(*args, **kwargs))
+
+
+class HostFunction:
+    """What XLA calls in the place of a flat Python function.
+
+    It makes NumPy's arrays Arrays on the way in, and on the way out lets nothing pass
+    but arrays of exactly the expected types.
+    """
+
+    __slots__ = (
+        "function",
+        "in_avals",
+        "out_avals",
+        "takes_token",
+        "x64",
+        "purpose",
+        "source",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Any]],
+        in_avals: Sequence[Any],
+        out_avals: Sequence[Any],
+        takes_token: bool,
+        purpose: str,
+        source: Any,
+    ):
+        self.function = function
+        self.in_avals = [_host_type(aval) for aval in in_avals]
+        self.out_avals = [_host_type(aval) for aval in out_avals]
+        self.takes_token = takes_token
+        # Flags belong to a thread, and XLA's threads have never heard of the user's.
+        self.x64 = state.enable_x64
+        self.purpose = purpose
+        self.source = source
+
+    def __call__(self, *operands: Any) -> tuple:
+        leading = operands[:1] if self.takes_token else ()
+        try:
+            results = self.run(operands[len(leading) :])
+        except BaseException as error:
+            errors.remember_callback_error(error)
+            raise
+        return (*leading, *results)
+
+    def run(self, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Call the function on the CPU, outside of all transformations."""
+        cpu = local_cpu(self.purpose)
+        device = None if cpu == first_device() else cpu
+        try:
+            with (
+                override("enable_x64", self.x64),
+                override("default_device", device),
+                set_current_trace(eval_trace),
+            ):
+                args = [
+                    on_host(operand, aval)
+                    for operand, aval in zip(operands, self.in_avals, strict=True)
+                ]
+                return self.checked(self.function(*args))
+        except Exception as error:
+            line = source_info.format_line(self.source)
+            if line:
+                error.add_note(f"In a callback of {self.purpose}, called at\n  {line}")
+            raise
+
+    def checked(self, results: Sequence[Any]) -> list[np.ndarray]:
+        """The results as dense arrays; RuntimeError unless they are what was said."""
+        arrays = [as_result(value) for value in results]
+        if len(arrays) != len(self.out_avals):
+            raise RuntimeError(
+                "Mismatched number of outputs from callback. Expected: "
+                f"{len(self.out_avals)}, Actual: {len(arrays)}. "
+                + self.expectation(arrays)
+            )
+        for position, (array, aval) in enumerate(zip(arrays, self.out_avals)):
+            for what in ("shape", "dtype"):
+                expected, actual = getattr(aval, what), getattr(array, what)
+                if expected != actual:
+                    raise RuntimeError(
+                        f"Incorrect output {what} for return value #{position}: "
+                        f"Expected: {expected}, Actual: {actual}. "
+                        + self.expectation(arrays)
+                    )
+        return [np.asarray(array, order="C") for array in arrays]
+
+    def expectation(self, arrays: Sequence[np.ndarray]) -> str:
+        """Both types side by side, and the function that is to blame."""
+        said = ", ".join(aval.str_short() for aval in self.out_avals)
+        given = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
+        return (
+            f"{self.purpose} was told by result_shape_dtypes that {self.name()} "
+            f"returns ({said}), but it returned ({given}). Change one of the two."
+        )
+
+    def name(self) -> str:
+        """The user's function and where it is defined."""
+        function = getattr(self.function, "callback_func", self.function)
+        place = api_util.fun_place(function)
+        name = api_util.fun_name(function)
+        return f"{name} ({place})" if place else name
+
+
+def _host_type(aval: Any) -> ShapedArray:
+    """The type of an operand on the Python side: of typed keys their bits."""
+    physical = buffer_aval(aval)
+    return ShapedArray(physical.shape, physical.dtype)
+
+
+def local_cpu(purpose: str) -> Any:
+    """The device on which callbacks get their arguments.
+
+    RuntimeError when the process has no CPU among its platforms.
+    """
+    first = first_device()
+    if first.platform == "cpu":
+        return first
+    try:
+        return platforms.local_devices(backend="cpu")[0]
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{purpose} failed to find a local CPU device to place the inputs on. "
+            'Make sure "cpu" is among the platforms of the flag jax_platforms.'
+        ) from error
+
+
+def on_host(operand: np.ndarray, aval: ShapedArray) -> Array:
+    """An operand as XLA hands it over, as an Array.
+
+    XLA's copy for this call, being nobody else's, also serves as the Array's values, so
+    that reading them costs nothing.
+    """
+    array = put(operand, aval)
+    if operand.flags.owndata and operand.dtype.isbuiltin == 1:
+        array._host = operand
+    return array
+
+
+def as_result(value: Any) -> np.ndarray:
+    """What a callback returned, as an array of the dtype that arrays get here.
+
+    TypeError for what is no array of numbers.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind in "OSUMm":
+        raise TypeError(
+            f"a callback returned {value!r}, which is no array of numbers (dtype "
+            f"{array.dtype}). Return arrays, or Python's numbers."
+        )
+    native = array.dtype.newbyteorder("=")
+    return array.astype(dtypes.canonicalize_dtype(native), copy=False)
+
+
+# ----------------------------------------------------------------------------------
+# The compiler's side: the custom call
+# ----------------------------------------------------------------------------------
+
+_TARGETS = {
+    "cpu": "xla_ffi_python_cpu_callback",
+    "cuda": "xla_ffi_python_gpu_callback",
+    "rocm": "xla_ffi_python_gpu_callback",
+}
+
+
+def emit_python_callback(
+    ctx: mlir.LoweringRuleContext,
+    function: Callable[..., Sequence[Any]],
+    effect: Effect | None,
+    operands: Sequence[Any],
+    *,
+    purpose: str,
+    has_side_effect: bool,
+) -> list[Any]:
+    """Write a call of a flat Python function; returns the StableHLO results.
+
+    `effect` is the effect of the equation, or None; if it is ordered, its token goes
+    through the call. ValueError for a platform that cannot call Python.
+    """
+    module_context = ctx.module_context
+    target = _TARGETS.get(ctx.platform)
+    if target is None:
+        raise ValueError(
+            f"{purpose} cannot be compiled for {ctx.platform}: programs call Python on "
+            f"{', '.join(_TARGETS)}. Compute the value outside of the program and pass "
+            "it as an argument."
+        )
+    kinds = tokens.ordered(() if effect is None else (effect,))
+    module_context.host_callbacks.append(
+        HostFunction(
+            function,
+            ctx.avals_in,
+            ctx.avals_out,
+            bool(kinds),
+            purpose,
+            module_context.source,
+        )
+    )
+    index = len(module_context.host_callbacks) - 1
+    results = [mlir.tensor_type(aval) for aval in ctx.avals_out]
+    given = tokens.current(module_context, kinds)
+    call = hlo.custom_call(
+        target,
+        [*tokens.types(kinds), *results],
+        [*given, *operands],
+        {"index": hlo.unsigned_attribute(index)},
+        has_side_effect,
+    )
+    return tokens.update(module_context, kinds, call.results)
+
+
+# ----------------------------------------------------------------------------------
+# Without a program
+# ----------------------------------------------------------------------------------
+
+
+def call_now(
+    function: Callable[..., Sequence[Any]],
+    args: Sequence[Any],
+    result_avals: Sequence[Any],
+    effect: Effect | None,
+    purpose: str,
+) -> list[Array]:
+    """Call a flat Python function outside of all programs, as a program would.
+
+    Raises what a program would raise, JaxRuntimeError, from what the function raised.
+    """
+    avals = [get_aval(arg) for arg in args]
+    if any(type(aval) is AbstractRef for aval in avals):
+        raise NotImplementedError(
+            f"{purpose} takes arrays, and was given a ref. Pass its content: "
+            "`ref[...]`."
+        )
+    device, committed = choose_device(args)
+    operands = [platforms.to_numpy(buffer_on(arg, device)) for arg in args]
+    for kind in tokens.ordered(() if effect is None else (effect,)):
+        tokens.runtime_tokens.wait_for(kind)
+    source = source_info.current()
+    host = HostFunction(function, avals, result_avals, False, purpose, source)
+    try:
+        results = host.run(operands)
+    except Exception as error:
+        errors.start_at_users_frame(error)
+        text = "".join(traceback.format_exception_only(error)).strip()
+        raise errors.JaxRuntimeError(
+            f"INTERNAL: {purpose}: error calling callback: {text}"
+        ) from error
+    arrays = [
+        put(result, aval, device if committed else None)
+        for result, aval in zip(results, result_avals)
+    ]
+    finiteness.check_results(arrays, purpose)
+    return arrays
+
+
+# ----------------------------------------------------------------------------------
+# pure_callback
+# ----------------------------------------------------------------------------------
+
+pure_callback_p = register(Primitive("pure_callback", multiple_results=True))
+# A type is read off the parameters; a cache would only keep functions alive.
+pure_callback_p.cache_types = False
+pure_callback_p.without("meaning", "it means what the user's function does")
+
+
+@pure_callback_p.def_effectful_abstract_eval
+def _pure_callback_type(*avals: Any, result_avals: Sequence[Any], **_: Any) -> tuple:
+    return list(result_avals), no_effects
+
+
+@pure_callback_p.def_impl
+def _pure_callback_now(
+    *args: Any, callback: Callable, result_avals: Sequence[Any], **_: Any
+) -> list[Array]:
+    return call_now(callback, args, result_avals, None, "pure_callback")
+
+
+@pure_callback_p.def_jvp_rule
+def _pure_callback_jvp(primals: Any, tangents: Any, **_: Any) -> Any:
+    raise errors.value_error(
+        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use "
+        "callbacks while taking gradients: its rule says what the derivative is."
+    )
+
+
+@pure_callback_p.def_transpose
+def _pure_callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
+    raise errors.value_error(
+        "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use "
+        "callbacks while taking gradients: its rule says what the derivative is."
+    )
+
+
+@pure_callback_p.def_batch
+def _pure_callback_batch(
+    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+) -> tuple:
+    """Call once for each example, or once for all: `vmap_method` says which."""
+    size, vmap_method = axis_data.size, params["vmap_method"]
+    fronted = _fronted(args, dims)
+    if vmap_method in ("sequential", "sequential_unrolled"):
+
+        def one(*example: Any) -> list[Any]:
+            return pure_callback_p.bind(*example, **params)
+
+        unroll = vmap_method == "sequential_unrolled"
+        outs = for_each_example(one, fronted, dims, unroll)
+        return outs, [0] * len(outs)
+    repeats = {"legacy_vectorized": None, "expand_dims": 1, "broadcast_all": size}
+    if vmap_method not in repeats:
+        raise NotImplementedError(
+            "vmap is only supported for the pure_callback primitive when vmap_method "
+            "is one of 'sequential', 'sequential_unrolled', 'expand_dims', "
+            f"'broadcast_all', or 'legacy_vectorized'. Got {vmap_method=}."
+        )
+    times = repeats[vmap_method]
+    if times is not None:
+        fronted = [
+            broadcasting.broadcast(arg, (times,)) if dim is None else arg
+            for arg, dim in zip(fronted, dims)
+        ]
+    one_result = params["result_avals"]
+    params["result_avals"] = tuple(unmapped_aval(size, 0, aval) for aval in one_result)
+    outs = pure_callback_p.bind(*fronted, **params)
+    return outs, [0] * len(outs)
+
+
+def _fronted(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+    """The arguments with their batch axes first."""
+    return [
+        arg if dim is None else rules.moveaxis(arg, dim, 0)
+        for arg, dim in zip(args, dims)
+    ]
+
+
+@pure_callback_p.def_lowering
+def _pure_callback_lowering(
+    ctx: mlir.LoweringRuleContext, *operands: Any, callback: Callable, **_: Any
+) -> list[Any]:
+    return emit_python_callback(
+        ctx, callback, None, operands, purpose="pure_callback", has_side_effect=False
+    )
+
+
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Call a pure Python function from inside of any transformed function.
+
+    Args:
+      callback: called as `callback(*args, **kwargs)`, with Arrays on the CPU. It must
+        depend on them alone: it may be called more than once, or never. It may compute
+        with minijax, but not wait for the program that calls it.
+      result_shape_dtypes: a tree of objects with `shape` and `dtype`, such as
+        `ShapeDtypeStruct`: what the callback returns.
+      *args: arrays, or trees of arrays.
+      sharding: the device that makes the call, as a sharding of one device; carried in
+        the equation, and without meaning while programs run on one device.
+      vmap_method: what happens under `vmap`: "sequential", "sequential_unrolled",
+        "expand_dims", "broadcast_all" or "legacy_vectorized", as this module's
+        docstring describes; None: NotImplementedError then.
+      **kwargs: arrays, or trees of arrays, by name.
+
+    Returns:
+      The tree of `result_shape_dtypes` with Arrays as leaves.
+
+    Raises:
+      ValueError: for an unknown `vmap_method`; for a 64-bit dtype while x64 is off; and
+        when it is differentiated.
+      AttributeError: for a result type without `shape` and `dtype`.
+      JaxRuntimeError: when the callback raised, or returned something else than
+        announced; its `__cause__` is that exception.
+    """
+    methods: list[str | None] = ["sequential", "sequential_unrolled", "expand_dims"]
+    methods += ["broadcast_all", "legacy_vectorized", None]
+    if vmap_method not in methods:
+        raise errors.value_error(
+            f"vmap_method must be one of the allowed methods {methods}, but got: "
+            f"{vmap_method}"
+        )
+    leaves, in_tree = tree_flatten((args, kwargs))
+    result_avals, out_tree = result_types(result_shape_dtypes)
+    params = {"callback": _FlatCallback(callback, in_tree), "sharding": sharding}
+    params |= {"result_avals": result_avals, "vmap_method": vmap_method}
+    outs = pure_callback_p.bind(*leaves, **params)
+    return tree_unflatten(out_tree, outs)
+
+
+def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
+    """(the types that a callback is said to return, their tree)."""
+    avals, tree = tree_flatten(tree_map(_result_type, result_shape_dtypes))
+    return tuple(avals), tree
+
+
+def _result_type(leaf: Any) -> ShapedArray:
+    for attribute in ("dtype", "shape"):
+        if not hasattr(leaf, attribute):
+            raise AttributeError(
+                "result_shape_dtypes must be a tree of objects with shape and dtype, "
+                f"such as ShapeDtypeStruct((3,), 'float32'); {leaf!r} has no "
+                f"{attribute}."
+            )
+    dtype = np.dtype(leaf.dtype)
+    if dtypes.canonicalize_dtype(dtype) != dtype:
+        raise errors.value_error(
+            "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is "
+            f"disabled, and {dtype} is one. Say {dtypes.canonicalize_dtype(dtype)}, or "
+            "set the flag."
+        )
+    return ShapedArray(leaf.shape, dtype)
+
+
+def for_each_example(
+    one: Callable[..., list[Any]],
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    unroll: bool = False,
+) -> list[Any]:
+    """Apply a function to one example of a batch after the other, in a loop.
+
+    Arguments with a dim have the batch axis first; so have the results.
+    """
+
+    def step(_: tuple, rows: Sequence[Any]) -> tuple:
+        row = iter(rows)
+        merged = [arg if dim is None else next(row) for arg, dim in zip(args, dims)]
+        return (), one(*merged)
+
+    batched = [arg for arg, dim in zip(args, dims) if dim is not None]
+    return scans.scan(step, (), batched, unroll=unroll)[1]
+
+
+# ----------------------------------------------------------------------------------
+# io_callback
+# ----------------------------------------------------------------------------------
+
+
+io_callback_p = register(Primitive("io_callback", multiple_results=True))
+io_callback_p.cache_types = False
+io_callback_p.without("meaning", "it means what the user's function does")
+
+
+@io_callback_p.def_effectful_abstract_eval
+def _io_callback_type(
+    *avals: Any, result_avals: Sequence[Any], ordered: bool, **_: Any
+) -> tuple:
+    return list(result_avals), frozenset({_io_effect(ordered)})
+
+
+def _io_effect(ordered: bool) -> Effect:
+    return ordered_io_effect if ordered else io_effect
+
+
+@io_callback_p.def_impl
+def _io_callback_now(
+    *args: Any, callback: Callable, result_avals: Any, ordered: bool, **_: Any
+) -> list[Array]:
+    effect = _io_effect(ordered)
+    return call_now(callback, args, result_avals, effect, "io_callback")
+
+
+@io_callback_p.def_jvp_rule
+def _io_callback_jvp(primals: Any, tangents: Any, **_: Any) -> Any:
+    raise errors.value_error(
+        "IO callbacks do not support JVP. Wrap what calls it in `custom_jvp`, or pass "
+        "`lax.stop_gradient(x)`."
+    )
+
+
+@io_callback_p.def_transpose
+def _io_callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
+    raise errors.value_error(
+        "IO callbacks do not support transpose. Wrap what calls it in `custom_vjp`."
+    )
+
+
+@io_callback_p.def_batch
+def _io_callback_batch(
+    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+) -> tuple:
+    """Call once for each example; of these calls no order is promised."""
+    if params["ordered"]:
+        raise errors.value_error(
+            "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "
+            "Write ordered=False, or loop over them with `lax.map`."
+        )
+
+    def one(*example: Any) -> list[Any]:
+        return io_callback_p.bind(*example, **params)
+
+    outs = for_each_example(one, _fronted(args, dims), dims)
+    return outs, [0] * len(outs)
+
+
+@io_callback_p.def_lowering
+def _io_callback_lowering(
+    ctx: Any, *operands: Any, callback: Callable, ordered: bool, **_: Any
+) -> list[Any]:
+    effect = _io_effect(ordered)
+    return emit_python_callback(
+        ctx, callback, effect, operands, purpose="io_callback", has_side_effect=True
+    )
+
+
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding: Any = None,
+    ordered: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function with side effects from inside of a transformed function.
+
+    Args:
+      callback: called as `callback(*args, **kwargs)`, with Arrays on the CPU, once for
+        each time the program gets there.
+      result_shape_dtypes: a tree of objects with `shape` and `dtype`: what the callback
+        returns. None for nothing.
+      *args: arrays, or trees of arrays.
+      sharding: as for `pure_callback`.
+      ordered: whether these calls happen in the order of the program, and after those
+        of programs that this thread launched before.
+      **kwargs: arrays, or trees of arrays, by name.
+
+    Returns:
+      The tree of `result_shape_dtypes` with Arrays as leaves.
+
+    Raises:
+      ValueError: for a 64-bit dtype while x64 is off; when it is differentiated; and
+        for an ordered one under `vmap`.
+      AttributeError: for a result type without `shape` and `dtype`.
+      JaxRuntimeError: when the callback raised, or returned something else than
+        announced; its `__cause__` is that exception. Where nobody reads the results,
+        `effects_barrier` raises it.
+    """
+    leaves, in_tree = tree_flatten((args, kwargs))
+    result_avals, out_tree = result_types(result_shape_dtypes)
+    params = {"callback": _FlatCallback(callback, in_tree), "sharding": sharding}
+    params |= {"result_avals": result_avals, "ordered": ordered}
+    outs = io_callback_p.bind(*leaves, **params)
+    return tree_unflatten(out_tree, outs)

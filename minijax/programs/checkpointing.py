@@ -1,0 +1,599 @@
+"""checkpoint: less memory for a derivative, by computing values again.
+
+The backward pass of a function needs values of the forward pass. Saved, they cost
+memory: for a deep network, one activation per layer. `checkpoint(f)` saves only what
+goes into `f`; when the backward pass comes to `f` it runs the forward computation
+again.
+
+In a program that is one equation, `remat2`, which carries the function's program. Its
+derivative carries the program of values and tangents. The interesting rule is partial
+evaluation, where the tangents are unknown: an ordinary equation would be computed now
+and its residuals saved. Here `transforms/rematerialize.py` splits the program under
+the *policy*: the results come out now, and what remains is again a `remat2` equation,
+`differentiated`, which computes the values it needs from the inputs (and from the
+residuals that the policy allows) before it computes with tangents. Transposed, it is a
+`remat2` whose program does the first part, and then the transposed second part.
+
+XLA would find that the same values are computed twice, keep the first ones, and so undo
+everything: hence the inputs of a differentiated `remat2` go through an
+`optimization_barrier`, unless `prevent_cse=False`. And a residual is rounded
+(`reduce_precision`), so that both passes see the same number whatever precision XLA
+fuses with.
+
+In JAX: `jax/_src/ad_checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.compile import api_util
+from minijax.compile.api_util import check_callable, fun_name
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    Var,
+    eval_jaxpr,
+    get_aval,
+    register,
+    set_current_trace,
+    shaped_abstractify,
+    weakref_lru_cache,
+)
+from minijax.language.rules import Accumulator, Zero
+from minijax.primitives.shape import casting
+from minijax.programs.custom.custom_forward import run_eagerly
+from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
+from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
+from minijax.programs.saving_policies import name_p, nothing_saveable
+from minijax.support import dtypes, errors, source_info
+from minijax.support.effects import of_equation, positional, remat_allowed_effects
+from minijax.support.traceback_filtering import api_boundary
+from minijax.support.tree_util import broadcast_prefix, tree_flatten, tree_unflatten
+from minijax.transforms import ad, api, batching, discharge, partial_eval, rematerialize
+from minijax.transforms.rematerialize import Offloadable as Offloadable
+from minijax.transforms.rematerialize import Recompute as Recompute
+from minijax.transforms.rematerialize import Saveable as Saveable
+from minijax.transforms.rematerialize import where, where_not
+
+# ----------------------------------------------------------------------------------
+# checkpoint
+# ----------------------------------------------------------------------------------
+
+
+class _NotGiven:
+    """The default of an argument that must not be given any more."""
+
+
+_not_given = _NotGiven()
+
+
+def checkpoint(
+    fun: Callable,
+    *,
+    prevent_cse: bool | Sequence[bool] = True,
+    policy: Callable | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | Sequence[str] = (),
+    concrete: Any = _not_given,
+) -> Callable:
+    """`fun`, whose values are computed again in the backward pass rather than saved.
+
+    Args:
+      fun: takes and returns trees of arrays.
+      prevent_cse: whether XLA is kept from merging the two computations; not needed
+        inside of `scan`. A tuple says so for each argument.
+      policy: which values may be saved all the same: one of `checkpoint_policies`, or a
+        function `(primitive, *avals, **params) -> bool`.
+      static_argnums: positions of arguments that are passed on as they are.
+      static_argnames: accepted, and without effect, as in JAX.
+      concrete: removed; passing it raises NotImplementedError, as in JAX.
+
+    Raises:
+      TypeError, ValueError: `prevent_cse` is no bool, `static_argnums` no positions.
+    """
+    check_callable(fun, "checkpoint")
+    if concrete is not _not_given:
+        raise NotImplementedError(
+            "The `concrete` option to `checkpoint` was removed in JAX v0.10.0. Say "
+            "which arguments are static with `static_argnums`."
+        )
+    if isinstance(prevent_cse, Sequence):
+        prevent_cse = tuple(prevent_cse)
+    if not isinstance(prevent_cse, (tuple, bool)):
+        raise errors.type_error(
+            "prevent_cse must be a bool or tuple of bools, got "
+            f"{type(prevent_cse).__name__}"
+        )
+
+    @api_boundary
+    @functools.wraps(fun)
+    def fun_remat(*args: Any, **kwargs: Any) -> Any:
+        positions = _static_positions(static_argnums, len(args))
+        static = tuple((n, _Static(args[n])) for n in sorted(positions))
+        dynamic = [x for n, x in enumerate(args) if n not in positions]
+        leaves, in_tree = tree_flatten((tuple(dynamic), kwargs))
+        in_avals = tuple(shaped_abstractify(leaf) for leaf in leaves)
+        jaxpr, consts, out_tree = _trace(fun, static, in_tree, in_avals)
+        prevented: bool | tuple[bool, ...] = prevent_cse  # type: ignore[assignment]
+        if isinstance(prevent_cse, tuple):
+            full = (tuple(dynamic), kwargs) if kwargs else tuple(dynamic)
+            flags = broadcast_prefix(prevent_cse, full)
+            prevented = (False,) * len(consts) + tuple(flags)
+        params = {"jaxpr": jaxpr, "prevent_cse": prevented, "policy": policy}
+        outputs = remat_p.bind(*consts, *leaves, **params, differentiated=False)
+        return tree_unflatten(out_tree, outputs)
+
+    return fun_remat
+
+
+def remat(
+    fun: Callable,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    concrete: Any = _not_given,
+) -> Callable:
+    """Another name of `checkpoint`."""
+    options: dict[str, Any] = {"policy": policy, "static_argnums": static_argnums}
+    return checkpoint(fun, prevent_cse=prevent_cse, concrete=concrete, **options)
+
+
+def _static_positions(static_argnums: Any, count: int) -> frozenset[int]:
+    numbers = api_util.argnums_tuple(static_argnums, "static_argnums")
+    if not all(-count <= n < count for n in numbers):
+        raise errors.value_error(
+            "the `static_argnums` argument to `checkpoint` / `remat` can only take "
+            "integer values greater than or equal to `-len(args)` and less than "
+            f"`len(args)`, but got {numbers}, while `len(args)` = {count}"
+        )
+    return frozenset(n % count for n in numbers)
+
+
+class _Static:
+    """A static argument: compared by value if it can be hashed, else by identity."""
+
+    __slots__ = ("value", "key")
+
+    def __init__(self, value: Any):
+        self.value = value
+        try:
+            hash(value)
+            self.key = (type(value), value)
+        except TypeError:
+            self.key = (type(value), id(value))
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, _Static) and self.key == other.key
+
+
+def _trace(
+    fun: Callable, static: tuple, in_tree: Any, in_avals: tuple
+) -> tuple[Jaxpr, list[Any], Any]:
+    """(program with its constants as first inputs, constants, tree of the result).
+
+    One program for each kind of arguments: two calls then print as one `let`.
+    """
+    try:
+        traced = _trace_cached(fun, static, in_tree, in_avals)
+    except TypeError as error:
+        if "weak reference" not in str(error) and "unhashable" not in str(error):
+            raise
+        return _trace_function(fun, static, in_tree, in_avals)
+    if any(isinstance(const, Tracer) for const in traced[1]):
+        # It closes over values of a transformation, which do not outlive it.
+        return _trace_function(fun, static, in_tree, in_avals)
+    return traced
+
+
+def _trace_function(
+    fun: Callable, static: tuple, in_tree: Any, in_avals: tuple
+) -> tuple[Jaxpr, list[Any], Any]:
+    out_trees: list[Any] = []
+    by_place = {n: value.value for n, value in static}
+
+    def flat(*leaves: Any) -> list[Any]:
+        dynamic, kwargs = tree_unflatten(in_tree, leaves)
+        rest = iter(dynamic)
+        count = len(dynamic) + len(by_place)
+        args = [by_place[n] if n in by_place else next(rest) for n in range(count)]
+        outputs, out_tree = tree_flatten(fun(*args, **kwargs))
+        api_util.check_outputs(outputs, out_tree, fun_name(fun), "checkpoint / remat")
+        out_trees.append(out_tree)
+        return outputs
+
+    args_tree = in_tree.children()[0]
+    info = api_util.lazy_debug_info(fun, args_tree, "checkpoint / remat")
+    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
+    jaxpr.debug_info = api_util.with_result_paths(info, out_trees[0])
+    api_util.check_refs(jaxpr, [], [])
+    return partial_eval.convert_constvars_jaxpr(jaxpr), consts, out_trees[0]
+
+
+_trace_cached = weakref_lru_cache(_trace_function)
+
+
+# ----------------------------------------------------------------------------------
+# The primitive
+# ----------------------------------------------------------------------------------
+
+remat_p = register(Primitive("remat2", multiple_results=True))
+remat_p.cache_types = False
+
+
+@weakref_lru_cache
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The program as a closed one: a copy, since the cache would keep its key alive."""
+    return ClosedJaxpr(jaxpr.replace())
+
+
+@weakref_lru_cache
+def _dce(jaxpr: Jaxpr, used: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
+    """`dce_jaxpr`, cached, so that equal checkpoints share one program."""
+    return partial_eval.dce_jaxpr(jaxpr, used)
+
+
+def _open(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
+    """A program with its constants as first inputs, and these."""
+    return partial_eval.convert_constvars_jaxpr(closed.jaxpr), closed.consts
+
+
+@remat_p.def_effectful_abstract_eval
+def _remat_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
+    return jaxpr.out_avals, positional(jaxpr.effects, jaxpr.invars)
+
+
+@remat_p.def_impl
+def _remat_impl(*args: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
+    return run_eagerly(close_jaxpr(jaxpr), *args)
+
+
+@remat_p.def_jvp_rule
+def _remat_jvp(
+    primals: Any, tangents: Any, *, jaxpr: Jaxpr, prevent_cse: Any, **params: Any
+) -> tuple[list, list]:
+    nonzeros = [type(t) is not Zero for t in tangents]
+    forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(jaxpr), nonzeros)
+    program, consts = _open(forward)
+    given = where(nonzeros, tangents)
+    if isinstance(prevent_cse, tuple):
+        prevent_cse = (False,) * len(consts) + prevent_cse + (True,) * len(given)
+    outputs = remat_p.bind(
+        *consts, *primals, *given, jaxpr=program, prevent_cse=prevent_cse, **params
+    )
+    count = len(jaxpr.outvars)
+    rest = iter(outputs[count:])
+    return outputs[:count], [
+        next(rest) if nonzero else Zero(get_aval(out).to_tangent_aval())
+        for out, nonzero in zip(outputs, nonzeros_out)
+    ]
+
+
+def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+    """Compute what is known now; the rest computes again what it needs."""
+    jaxpr, policy = params["jaxpr"], params["policy"] or nothing_saveable
+    bad = remat_allowed_effects.filter_not_in(jaxpr.effects)
+    if bad:
+        raise NotImplementedError(
+            f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}"
+        )
+    unknown = [trace.is_unknown(arg) for arg in args]
+    split = rematerialize.partial_eval_jaxpr_custom(
+        jaxpr, unknown, [True] * len(unknown), False, False, policy
+    )
+    # Of the staged program, only the unknown outputs are wanted.
+    wanted = where(split.inst_out, split.unknown_out)
+    rest, used = _dce(split.staged, tuple(wanted))
+    used_res, used_args = used[: split.num_res], used[split.num_res :]
+    num_known = len(split.known.outvars) - split.num_res
+    known, used_known = _dce(split.known, (*[True] * num_known, *used_res))
+    rounded = _insert_reduce_precision(known, sum(used_res))
+    known_args = where(used_known, where_not(unknown, args))
+    with set_current_trace(trace.known):
+        outputs = eval_jaxpr(rounded, (), *known_args)
+    known_out = iter(outputs[:num_known])
+    residuals = outputs[num_known:]
+    staged_args = where(used_args, args)
+    prevent_cse = params["prevent_cse"]
+    if isinstance(prevent_cse, tuple):
+        kept = where(used_args, prevent_cse)
+        prevent_cse = (True,) * len(residuals) + tuple(kept)
+    new_params = dict(params, jaxpr=rest, differentiated=True, prevent_cse=prevent_cse)
+    with set_current_trace(trace.unknown):
+        answers = iter(remat_p.bind(*residuals, *staged_args, **new_params))
+    return [next(answers) if flag else next(known_out) for flag in split.unknown_out]
+
+
+remat_p.partial_eval = _remat_partial_eval
+
+
+@weakref_lru_cache
+def _insert_reduce_precision(jaxpr: Jaxpr, num_res: int) -> Jaxpr:
+    """The program with its residuals rounded where something else reads them, too."""
+    residuals = jaxpr.outvars[len(jaxpr.outvars) - num_res :]
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+    invars, eqns = list(jaxpr.invars), list(jaxpr.eqns)
+    for var in dict.fromkeys(residuals):
+        aval = var.aval
+        if not isinstance(aval, ShapedArray) or var not in used:
+            continue
+        if not dtypes.issubdtype(aval.dtype, np.inexact):
+            continue
+        info = dtypes.finfo(aval.dtype)
+        bits = {"exponent_bits": info.nexp, "mantissa_bits": info.nmant}
+        exact = Var(aval)
+        where_now = source_info.current()
+        round_p = casting.reduce_precision_p
+        rounding = JaxprEqn([exact], [var], round_p, bits, frozenset(), where_now)
+        if var in invars:
+            invars[invars.index(var)] = exact
+            eqns.insert(0, rounding)
+            continue
+        place = next(i for i, eqn in enumerate(eqns) if var in eqn.outvars)
+        maker = eqns[place]
+        if maker.primitive is casting.reduce_precision_p and maker.params == bits:
+            continue
+        outvars = [exact if v is var else v for v in maker.outvars]
+        eqns[place] = maker.replace(outvars=outvars)
+        rounding.source_info = maker.source_info
+        eqns.insert(place + 1, rounding)
+    return jaxpr.replace(invars=invars, eqns=eqns)
+
+
+def _remat_custom_rule(
+    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
+) -> tuple:
+    """A checkpoint in a checkpoint: split in two under the policy of the outer one."""
+    params = eqn.params
+    split = rematerialize.partial_eval_jaxpr_custom(
+        params["jaxpr"], unknown, inst, False, False, saveable
+    )
+    residuals = [Var(v.aval) for v in split.staged.invars[: split.num_res]]
+    known_in = where_not(unknown, eqn.invars)
+    staged_in = [*residuals, *where(inst, eqn.invars)]
+    prevent_cse = params["prevent_cse"]
+    known_cse = staged_cse = prevent_cse
+    if isinstance(prevent_cse, tuple):
+        known_cse = tuple(where_not(unknown, prevent_cse))
+        staged_cse = (True,) * split.num_res + tuple(where(inst, prevent_cse))
+    known = eqn.replace(
+        invars=known_in,
+        outvars=[*where_not(split.unknown_out, eqn.outvars), *residuals],
+        params=dict(params, jaxpr=split.known, prevent_cse=known_cse),
+        effects=of_equation(split.known, known_in),
+    )
+    staged = eqn.replace(
+        invars=staged_in,
+        outvars=where(split.inst_out, eqn.outvars),
+        params=dict(
+            params, jaxpr=split.staged, prevent_cse=staged_cse, differentiated=True
+        ),
+        effects=of_equation(split.staged, staged_in),
+    )
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
+    return known, staged, split.unknown_out, split.inst_out, [*needed, *residuals]
+
+
+remat_p.partial_eval_custom = _remat_custom_rule
+
+
+@remat_p.def_transpose
+def _remat_transpose(
+    cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, prevent_cse: Any, **params: Any
+) -> None:
+    linear = tuple(isinstance(arg, Accumulator) for arg in args)
+    zero_cts = tuple(type(ct) is Zero for ct in cts)
+    transposed, answered = _transpose(close_jaxpr(jaxpr), linear, zero_cts)
+    program, consts = _open(transposed)
+    given = where_not(zero_cts, cts)
+    if isinstance(prevent_cse, tuple):
+        kept = tuple(where_not(linear, prevent_cse))
+        prevent_cse = (False,) * len(consts) + kept + (True,) * len(given)
+    values = where_not(linear, args)
+    answers = iter(
+        remat_p.bind(
+            *consts, *values, *given, jaxpr=program, prevent_cse=prevent_cse, **params
+        )
+    )
+    for accumulator, has_answer in zip(where(linear, args), answered, strict=True):
+        if has_answer:
+            accumulator.accum(next(answers))
+
+
+@weakref_lru_cache
+def _transpose(
+    closed: ClosedJaxpr, linear: tuple[bool, ...], zero_cts: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """Compute again what is not linear, then transpose what is.
+
+    Returns the program and which linear inputs it has an answer for.
+    """
+    answered: list[bool] = []
+    num_values = len(linear) - sum(linear)
+
+    def transposed(*args: Any) -> list[Any]:
+        values, given = args[:num_values], iter(args[num_values:])
+        known, rest, unknown_out, forwarded = partial_eval.partial_eval_jaxpr(
+            closed, linear
+        )
+        with source_info.extend_name_stack("rematted_computation"):
+            outputs = eval_jaxpr(known.jaxpr, known.consts, *values)
+        num_known = len(unknown_out) - sum(unknown_out)
+        residuals = partial_eval.fill_forwarded(
+            forwarded, [*closed.consts, *values], outputs[num_known:]
+        )
+        all_cts = [
+            Zero(aval.to_ct_aval()) if zero else next(given)
+            for aval, zero in zip(closed.out_avals, zero_cts)
+        ]
+        inputs = [
+            Accumulator(aval.to_ct_aval()) for aval in where(linear, closed.in_avals)
+        ]
+        ad.backward_pass(
+            rest.jaxpr, rest.consts, [*residuals, *inputs], where(unknown_out, all_cts)
+        )
+        sums = [accumulator.freeze() for accumulator in inputs]
+        answered.extend(type(ct) is not Zero for ct in sums)
+        return [ct for ct in sums if type(ct) is not Zero]
+
+    in_avals = where_not(linear, closed.in_avals)
+    in_avals += [aval.to_ct_aval() for aval in where_not(zero_cts, closed.out_avals)]
+    jaxpr, consts = partial_eval.trace_to_jaxpr(transposed, in_avals, closed.debug_info)
+    return ClosedJaxpr(jaxpr, consts), answered
+
+
+@remat_p.def_batch
+def _remat_batch(
+    axis_data: Any, args: Any, dims: Any, *, jaxpr: Jaxpr, prevent_cse: Any, **params
+) -> tuple:
+    closed = close_jaxpr(jaxpr)
+    _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
+    mapped = [dim is not None for dim in out_dims]
+    batched, _ = batching.batch_jaxpr(closed, axis_data, dims, mapped)
+    program, consts = _open(batched)
+    if isinstance(prevent_cse, tuple):
+        prevent_cse = (False,) * len(consts) + prevent_cse
+    outputs = remat_p.bind(
+        *consts, *args, jaxpr=program, prevent_cse=prevent_cse, **params
+    )
+    return outputs, [0 if flag else None for flag in mapped]
+
+
+def _remat_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+    jaxpr, used_inputs = _dce(eqn.params["jaxpr"], tuple(used))
+    params = dict(eqn.params, jaxpr=jaxpr)
+    if isinstance(params["prevent_cse"], tuple):
+        params["prevent_cse"] = tuple(where(used_inputs, params["prevent_cse"]))
+    invars = where(used_inputs, eqn.invars)
+    return eqn.replace(
+        invars=invars,
+        outvars=where(used, eqn.outvars),
+        params=params,
+        effects=of_equation(jaxpr, invars),
+    )
+
+
+remat_p.dce = _remat_dce
+
+
+def _remat_discharge(
+    discharged: Sequence[bool],
+    in_avals: Any,
+    out_avals: Sequence[Any],
+    *args: Any,
+    jaxpr: Jaxpr,
+    **params: Any,
+) -> tuple[list[Any], list[Any]]:
+    pure = discharge.discharge_state(close_jaxpr(jaxpr), discharged)
+    results = remat_p.bind(*args, jaxpr=pure.jaxpr, **params)
+    return discharge.split_contents(results, len(out_avals), discharged)
+
+
+remat_p.discharge = _remat_discharge
+
+
+@remat_p.def_lowering
+def _remat_lowering(ctx: Any, *operands: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+    """The program in place; behind a barrier if XLA must not find it twice."""
+    flags = params["prevent_cse"]
+    if isinstance(flags, bool):
+        flags = (flags,) * len(operands)
+    values = list(operands)
+    if params["differentiated"] and any(flags):
+        behind = hlo.stablehlo.OptimizationBarrierOp(where(flags, operands))
+        results = iter(behind.results)
+        values = [
+            next(results) if flag else value for flag, value in zip(flags, operands)
+        ]
+    return ctx.lower_jaxpr(close_jaxpr(jaxpr), *values)
+
+
+# ----------------------------------------------------------------------------------
+# What is saved
+# ----------------------------------------------------------------------------------
+
+
+def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """What the backward pass of `f` keeps of the forward pass.
+
+    Returns pairs of a type and where the value comes from: an argument, a constant, or
+    the line of the operation that computes it.
+    """
+    leaves, in_tree = tree_flatten((args, kwargs))
+    linear: list[Jaxpr] = []
+
+    def residuals_of(*flat: Any) -> list[Any]:
+        def call(*flat: Any) -> Any:
+            args, kwargs = tree_unflatten(in_tree, flat)
+            return f(*args, **kwargs)
+
+        _, pullback = api.vjp(call, *flat)
+        linear.append(pullback.jaxpr)
+        return tree_flatten(pullback)[0]
+
+    jaxpr = api.make_jaxpr(residuals_of)(*leaves).jaxpr
+    info = api_util.CallSignature(f, api_util.NoOptions)
+    names = info.leaf_names(info.bind(args, kwargs))
+    literals = _literals_of(linear[0])
+    return [(v.aval, "from a literal") for v in literals] + _sources(jaxpr, names)
+
+
+def _literals_of(jaxpr: Jaxpr) -> list[Literal]:
+    """The scalars that a linear program multiplies with."""
+    found = [
+        atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Literal)
+    ]
+    return list({id(atom.val): atom for atom in found}.values())
+
+
+def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
+    # Of a rounded value, what it was rounded from.
+    rounded = {
+        eqn.outvars[0]: eqn.invars[0]
+        for eqn in jaxpr.eqns
+        if eqn.primitive is casting.reduce_precision_p
+    }
+    saved = {rounded.get(v, v) for v in jaxpr.outvars if isinstance(v, Var)}
+    found: list[tuple[Any, str]] = [
+        (v.aval, "from a literal") for v in jaxpr.outvars if isinstance(v, Literal)
+    ]
+    found += [(v.aval, "from a constant") for v in jaxpr.constvars if v in saved]
+    found += [
+        (v.aval, f"from the argument {name}")
+        for v, name in zip(jaxpr.invars, names)
+        if v in saved
+    ]
+    for eqn in jaxpr.eqns:
+        place = source_info.summarize(eqn.source_info)
+        for var in eqn.outvars:
+            if var not in saved:
+                continue
+            if eqn.primitive is name_p:
+                text = f"named '{eqn.params['name']}' from {place}"
+            elif eqn.primitive.name == "jit":
+                name = eqn.params["name"]
+                text = f"output of jitted function '{name}' from {place}"
+            else:
+                text = f"output of {eqn.primitive} from {place}"
+            found.append((var.aval, text))
+    return found
+
+
+def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+    """Print what the backward pass of `f` keeps, one value a line."""
+    for aval, source in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(short_dtypes=True)} {source}")

@@ -1,0 +1,512 @@
+"""What branches and loops share: tracing their bodies and arranging their arguments.
+
+A body is a Python function of trees; the equation carries it as a program of flat
+lists. Whatever the function closes over (arrays, tracers of outer transformations)
+becomes a leading argument of the program, so that an equation says everything that it
+depends on: `cond`, `while` and `scan` are followed by these constants, and then by what
+the user gave.
+
+A body is traced once for a function and the types of its arguments, however often it is
+used: so a branch that stands twice is one program, printed once.
+
+In JAX: `lax/control_flow/common.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from minijax.compile import api_util, dispatch
+from minijax.compile.api_util import check_outputs, fun_name, fun_place
+from minijax.language.core import (
+    AbstractRef,
+    AbstractValue,
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    Tracer,
+    Var,
+    get_aval,
+    no_debug_info,
+    type_of_application,
+    typecompat,
+    weakref_lru_cache,
+)
+from minijax.language.rules import AxisData
+from minijax.support import errors, source_info
+from minijax.support.config import state
+from minijax.support.effects import control_flow_allowed_effects, of_program
+from minijax.support.effects import with_inputs as effects_on
+from minijax.support.tree_prefix import equality_errors, equality_errors_pytreedef
+from minijax.support.tree_util import (
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_unflatten,
+)
+from minijax.transforms import batching, partial_eval
+
+# ----------------------------------------------------------------------------------
+# Lists
+# ----------------------------------------------------------------------------------
+
+
+def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """Consecutive parts of a list, of the given sizes, and the rest."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(list(items[start : start + size]))
+        start += size
+    return [*parts, list(items[start:])]
+
+
+def partition(flags: Sequence[bool], items: Sequence[Any]) -> tuple[list, list]:
+    """(the items whose flag is not set, those whose flag is)."""
+    unset = [x for flag, x in zip(flags, items, strict=True) if not flag]
+    return unset, [x for flag, x in zip(flags, items, strict=True) if flag]
+
+
+def merge(flags: Sequence[bool], unset: Iterable[Any], given: Iterable[Any]) -> list:
+    """The inverse of `partition`."""
+    first, second = iter(unset), iter(given)
+    return [next(second) if flag else next(first) for flag in flags]
+
+
+def either(first: Sequence[bool], second: Sequence[bool]) -> list[bool]:
+    """Which flags are set in one of two lists."""
+    return [a or b for a, b in zip(first, second, strict=True)]
+
+
+# ----------------------------------------------------------------------------------
+# From a function to a program
+# ----------------------------------------------------------------------------------
+
+
+class Body(NamedTuple):
+    """A traced body: the program takes the constants first."""
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    out_tree: Any
+
+    @property
+    def out_avals(self) -> list[AbstractValue]:
+        return self.closed.out_avals
+
+
+def trace_body(
+    fun: Callable, in_tree: Any, in_avals: Sequence[AbstractValue], traced_for: str
+) -> Body:
+    """The program of `fun` for arguments of a tree (a tuple) and types.
+
+    TypeError when the function returns what is no array, ValueError when it returns a
+    ref.
+    """
+    key = (in_tree, tuple(in_avals), traced_for, _axes())
+    if not _can_be_remembered(fun):
+        return _trace(fun, *key)
+    body = _trace_once(fun, *key)
+    if any(isinstance(x, Tracer) and not x._trace.alive for x in body.consts):
+        # The function closes over a value of a transformation that has ended since.
+        return _trace(fun, *key)
+    return body
+
+
+def _axes() -> tuple:
+    return tuple(state.axis_env.axis_sizes.items())
+
+
+def _can_be_remembered(fun: Callable) -> bool:
+    try:
+        hash(fun)
+        weakref.ref(fun)
+    except TypeError:
+        return False
+    return True
+
+
+def _trace(
+    fun: Callable, in_tree: Any, in_avals: tuple, traced_for: str, axes: tuple
+) -> Body:
+    out_trees: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outputs, out_tree = tree_flatten(fun(*tree_unflatten(in_tree, leaves)))
+        check_outputs(outputs, out_tree, fun_name(fun), traced_for)
+        out_trees.append(out_tree)
+        return outputs
+
+    info = _debug_info(fun, in_tree, traced_for)
+    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
+    if any(type(v.aval) is AbstractRef for v in jaxpr.outvars):
+        raise errors.value_error(
+            f"Cannot return `Ref`s from `{traced_for}`: the function {fun_name(fun)} "
+            "returned one. Return its content, `ref[...]`."
+        )
+    closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
+    return Body(closed, consts, out_trees[0])
+
+
+_trace_once = weakref_lru_cache(_trace)
+
+
+def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
+    """What messages say of the body; it does not keep the function alive."""
+    held = weakref.ref(fun) if _can_be_remembered(fun) else lambda: fun
+
+    def names() -> tuple[str, ...]:
+        alive = held()
+        if alive is None:
+            return ()
+        return api_util.lazy_debug_info(alive, in_tree, traced_for).arg_names
+
+    return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+
+
+def check_callable(name: str, **functions: Any) -> None:
+    """TypeError, naming the argument, for one that is no function."""
+    for argument, value in functions.items():
+        if not callable(value):
+            raise errors.type_error(
+                f"{name}: the argument {argument} must be a function, got {value!r} "
+                f"of type {type(value).__name__}.",
+                argument=argument,
+            )
+
+
+def check_effects(name: str, *programs: ClosedJaxpr) -> None:
+    """NotImplementedError for an effect that must not stand in a branch or loop."""
+    every = frozenset().union(*(closed.effects for closed in programs))
+    bad = control_flow_allowed_effects.filter_not_in(every)
+    if bad:
+        raise NotImplementedError(f"Effects not supported in `{name}`: {bad}")
+
+
+def check_distinct_refs(name: str, args: Sequence[Any], consts: Sequence[Any]) -> None:
+    """ValueError when a ref has two names inside: given twice, or closed over too."""
+    refs = [x for x in (*args, *consts) if type(get_aval(x)) is AbstractRef]
+    atoms = [getattr(x, "atom", x) for x in refs]
+    if len({id(atom) for atom in atoms}) < len(atoms):
+        raise errors.value_error(
+            f"only one reference to a mutable array may be passed to `{name}`, but "
+            "one ref was given twice, or given and closed over: a write through one "
+            "name would change the other."
+        )
+
+
+# ----------------------------------------------------------------------------------
+# From a program to a program
+# ----------------------------------------------------------------------------------
+
+
+def forwarded(closed: ClosedJaxpr) -> list[int | None]:
+    """For each output, the position of the input that it is, or None."""
+    position = {var: index for index, var in enumerate(closed.jaxpr.invars)}
+    return [
+        None if type(v) is Literal else position.get(v) for v in closed.jaxpr.outvars
+    ]
+
+
+def reordered(closed: ClosedJaxpr, order: Sequence[int]) -> ClosedJaxpr:
+    """The program whose i-th input is the input `order[i]` of `closed`."""
+    if list(order) == list(range(len(closed.jaxpr.invars))):
+        return closed
+    return _reordered(closed, tuple(order))
+
+
+@weakref_lru_cache
+def _reordered(closed: ClosedJaxpr, order: tuple[int, ...]) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    invars = [jaxpr.invars[index] for index in order]
+    info = jaxpr.debug_info if len(order) == len(jaxpr.invars) else no_debug_info
+    return ClosedJaxpr(jaxpr.replace(invars=invars, debug_info=info), closed.consts)
+
+
+def to_front(flags: Sequence[bool]) -> list[int]:
+    """The order of inputs that puts flagged ones first, for `reordered`."""
+    rest, first = partition(flags, range(len(flags)))
+    return [*first, *rest]
+
+
+def to_back(flags: Sequence[bool]) -> list[int]:
+    """The order of inputs that puts flagged ones last, for `reordered`."""
+    rest, last = partition(flags, range(len(flags)))
+    return [*rest, *last]
+
+
+@weakref_lru_cache
+def outputs_reordered(closed: ClosedJaxpr, order: tuple[int, ...]) -> ClosedJaxpr:
+    """The program whose i-th output is the output `order[i]` of `closed`."""
+    outvars = [closed.jaxpr.outvars[index] for index in order]
+    return ClosedJaxpr(closed.jaxpr.replace(outvars=outvars), closed.consts)
+
+
+@weakref_lru_cache
+def with_inputs(
+    closed: ClosedJaxpr,
+    own: int,
+    positions: tuple[int | None, ...],
+    avals: tuple[AbstractValue, ...],
+) -> ClosedJaxpr:
+    """The program with other leading inputs in the place of its first `own` ones.
+
+    The i-th is the old input `positions[i]`, or one of type `avals[i]` that nobody
+    reads.
+    """
+    jaxpr = closed.jaxpr
+    if positions == tuple(range(own)):
+        return closed
+    leading = [
+        Var(aval) if index is None else jaxpr.invars[index]
+        for index, aval in zip(positions, avals, strict=True)
+    ]
+    return ClosedJaxpr(
+        jaxpr.replace(
+            invars=[*leading, *jaxpr.invars[own:]],
+            debug_info=no_debug_info,
+        ),
+        closed.consts,
+    )
+
+
+def share_constants(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """Bodies that are called with the same arguments: (programs, all constants)."""
+    consts: dict[int, Any] = {}
+    for body in bodies:
+        for const in body.consts:
+            consts.setdefault(id(const), const)
+    avals = tuple(get_aval(const) for const in consts.values())
+    programs = []
+    for body in bodies:
+        own = {id(const): index for index, const in enumerate(body.consts)}
+        positions = tuple(own.get(key) for key in consts)
+        programs.append(with_inputs(body.closed, len(own), positions, avals))
+    return programs, list(consts.values())
+
+
+def with_effects(closed: ClosedJaxpr, effects: frozenset) -> ClosedJaxpr:
+    """The program with other effects (on its own inputs)."""
+    if closed.effects == effects:
+        return closed
+    return ClosedJaxpr(closed.jaxpr.replace(effects=effects), closed.consts)
+
+
+def batched_leading(
+    closed: ClosedJaxpr,
+    axis_data: AxisData,
+    mapped: Sequence[bool],
+    wanted: Sequence[bool] | None = None,
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program for a batch, every axis first: (program, which outputs have one).
+
+    Outputs flagged in `wanted` get an axis whether they need one or not.
+    """
+    dims = [0 if flag else None for flag in mapped]
+    _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
+    flags = [dim is not None for dim in out_dims]
+    if wanted is not None:
+        flags = either(flags, wanted)
+    program, _ = batching.batch_jaxpr(closed, axis_data, dims, flags)
+    return program, flags
+
+
+def fixpoint(flags: Sequence[bool], step: Callable) -> tuple[list[bool], Any]:
+    """The least set of flags of a loop's carry that a step through its body keeps.
+
+    `step(flags) -> (flags of the carry after the body, anything)`. What the body makes
+    nonzero (unknown, batched, ...) is so from the next step on; each turn sets at least
+    one flag more, so it ends.
+    """
+    flags = list(flags)
+    while True:
+        after, answer = step(flags)
+        joined = either(flags, after)
+        if joined == flags:
+            return flags, answer
+        flags = joined
+
+
+def run_now(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:
+    """Compute one equation with programs in it: compiled, refs written in place."""
+    avals = tuple(get_aval(arg) for arg in args)
+    closed = _one_equation(
+        primitive, avals, tuple(params.items()), state.trace_key, _axes()
+    )
+    return dispatch.run_closed(closed, args, primitive.name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _one_equation(
+    primitive: Primitive, avals: tuple, params: tuple, trace_key: Any, axes: tuple
+) -> ClosedJaxpr:
+    invars = [Var(aval) for aval in avals]
+    out_avals, effects = type_of_application(primitive, avals, dict(params))
+    outvars = [Var(aval) for aval in out_avals]
+    eqn = JaxprEqn(
+        list(invars),
+        outvars,
+        primitive,
+        dict(params),
+        effects_on(effects, invars),
+        source_info.current(),
+    )
+    return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], of_program([eqn], invars)))
+
+
+# ----------------------------------------------------------------------------------
+# What a carry must be
+# ----------------------------------------------------------------------------------
+
+
+def check_carry(
+    name: str,
+    fun: Callable,
+    in_tree: Any,
+    in_avals: Sequence[AbstractValue],
+    out_tree: Any,
+    out_avals: Sequence[AbstractValue],
+) -> None:
+    """TypeError unless a loop's body gives back the carry it takes.
+
+    The message shows both sides of each leaf that differs.
+    """
+    argument = _first_parameter(fun)
+
+    def component(path: Any) -> str:
+        at = keystr(path)
+        if argument:
+            return f"the input carry {'component ' if at else ''}{argument}{at}"
+        return "the input carry" + (f" at path {at}" if at else "")
+
+    if in_tree != out_tree:
+        differences = [
+            f"{component(path)} is a {mine} but the corresponding component of the "
+            f"carry output is a {theirs}, so {why}"
+            for path, mine, theirs, why in equality_errors(
+                tree_unflatten(in_tree, in_avals), tree_unflatten(out_tree, out_avals)
+            )
+        ]
+        if not differences:
+            return  # only what the containers say of themselves differs
+        raise errors.type_error(
+            f"{name} function carry input and carry output must have the same pytree "
+            f"structure, but they differ:\n\n{_listed(differences)}\n"
+            "Revise the function so that the carry output has the same pytree "
+            "structure as the carry input.",
+            rule="a loop's carry keeps its tree",
+        )
+    pairs, _ = tree_flatten_with_path(tree_unflatten(in_tree, in_avals))
+    differences, unlike = [], []
+    for (path, mine), theirs in zip(pairs, out_avals, strict=True):
+        if not typecompat(mine, theirs):
+            unlike.append((mine, theirs))
+            differences.append(
+                f"{component(path)} has type {mine.str_short()} but the corresponding "
+                f"output carry component has type {theirs.str_short()}"
+                f"{_how_types_differ(mine, theirs)}"
+            )
+    if differences:
+        raise errors.type_error(
+            f"{name} function carry input and carry output must have equal types, but "
+            f"they differ:\n\n{_listed(differences)}\n"
+            "Revise the function so that all output types match the corresponding "
+            "input types.",
+            rule="a loop's carry keeps its types",
+            instead=_carry_to_write(
+                any(mine.shape != theirs.shape for mine, theirs in unlike)
+            ),
+        )
+
+
+def _carry_to_write(shapes_differ: bool) -> str:
+    """What to write in place of a carry that changes its type."""
+    if shapes_differ:
+        return (
+            "begin with an array of the shape that the step returns; what is to be "
+            "collected, one row a step, is scan's second result and no carry"
+        )
+    return (
+        "begin with the dtype that the step returns, as in `jnp.float32(0)`, or "
+        "convert what it returns with `.astype(carry.dtype)`"
+    )
+
+
+def _first_parameter(fun: Callable) -> str:
+    try:
+        return next(iter(inspect.signature(fun).parameters), "")
+    except (ValueError, TypeError):
+        return ""
+
+
+def _listed(differences: Sequence[str]) -> str:
+    if len(differences) == 1:
+        text = differences[0]
+        return (f"T{text[1:]}" if text.startswith("the ") else text) + ".\n"
+    lines = "".join(f"  * {text};\n" for text in differences[:-1])
+    return f"{lines}  * {differences[-1]}.\n"
+
+
+def _how_types_differ(mine: Any, theirs: Any) -> str:
+    """What in two types differs, where that is not plain."""
+    try:
+        if mine.shape != theirs.shape and mine.dtype != theirs.dtype:
+            return ", so both the shapes and the dtypes do not match"
+        if mine.shape != theirs.shape:
+            return ", so the shapes do not match"
+        if mine.dtype != theirs.dtype:
+            return ", so the dtypes do not match"
+    except AttributeError:
+        return ""
+    return ""
+
+
+def check_branches(
+    name: str, names: tuple[str, str], functions: tuple[Callable, Callable], bodies: Any
+) -> None:
+    """TypeError unless two branches give trees and types that are equal."""
+    first, second = bodies
+    who = "".join(f"{n} is {fun_place(f)}\n" for n, f in zip(names, functions))
+    if first.out_tree != second.out_tree:
+        differences = [
+            f"{names[0]} output{_at(path)} is a {mine} but {names[1]} "
+            f"output{_at(path)} is a {theirs}, so {why}"
+            for path, mine, theirs, why in equality_errors_pytreedef(
+                first.out_tree, second.out_tree
+            )
+        ]
+        if not differences:
+            return
+        raise errors.type_error(
+            f"{name} branch outputs must have the same pytree structure, but they "
+            f"differ:\n\n{who}\n{_listed(differences)}\nRevise {names[0]} and/or "
+            f"{names[1]} so that they have the same pytree structure.",
+            rule="branches return one tree",
+        )
+    pairs, _ = tree_flatten_with_path(
+        tree_unflatten(first.out_tree, first.closed.out_avals)
+    )
+    differences = [
+        f"the output of {names[0]}{_at(path)} has type {mine.str_short()} but the "
+        f"corresponding output of {names[1]} has type {theirs.str_short()}"
+        f"{_how_types_differ(mine, theirs)}"
+        for (path, mine), theirs in zip(pairs, second.closed.out_avals, strict=True)
+        if not typecompat(mine, theirs)
+    ]
+    if differences:
+        raise errors.type_error(
+            f"{name} branches must have equal output types but they differ.\n\n{who}\n"
+            f"{_listed(differences)}\nRevise {names[0]} and/or {names[1]} so that all "
+            "output types match.",
+            rule="branches return equal types",
+        )
+
+
+def _at(path: Any) -> str:
+    return f" at path {keystr(path)}" if path else ""

@@ -1,0 +1,754 @@
+"""cond and switch: one of several programs runs, chosen by a number known at run time.
+
+    { lambda ; a:bool[] b:f32[]. let
+        c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a
+        d:f32[] = cond[branches=({ lambda ; e:f32[]. let f:f32[] = sin e in (f,) }
+                                 { lambda ; e:f32[]. let f:f32[] = cos e in (f,) })] c b
+      in (d,) }
+
+The equation takes the index of a branch (for `cond`, 0 is false and 1 is true) and the
+arguments of all branches; every branch is a program with these inputs and with outputs
+of equal types. Both branches are traced, one runs.
+
+A rule treats each branch alike and then makes their types equal again. What the
+derivative of one branch saves for its backward pass is not what another saves:
+`_Residuals` merges the lists by type, so that branches that save two vectors and three
+share two places, and a branch fills the places it has nothing for with empty arrays. An
+output is nonzero, unknown or batched if it is so in any branch.
+
+Under `vmap` a predicate with a batch axis leaves no choice: each example wants its own
+branch, so all branches run, and `select_n` picks. For the derivative's sake each branch
+sees its own arguments only where it is chosen.
+
+In JAX: `lax/control_flow/conditionals.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.compile import tokens
+from minijax.language.core import (
+    AbstractRef,
+    AbstractValue,
+    ClosedJaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    Var,
+    get_aval,
+    is_concrete,
+    jaxpr_as_fun,
+    register,
+    set_current_trace,
+    typecompat,
+    weakref_lru_cache,
+)
+from minijax.language.rules import (
+    Accumulator,
+    Zero,
+    batch_at_front,
+    moveaxis,
+    scalar_like,
+    zero_tangent_of,
+)
+from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.shape import broadcasting, casting, ordering
+from minijax.programs.control_flow.bodies import (
+    Body,
+    batched_leading,
+    check_branches,
+    check_callable,
+    check_distinct_refs,
+    check_effects,
+    either,
+    forwarded,
+    merge,
+    outputs_reordered,
+    partition,
+    run_now,
+    share_constants,
+    trace_body,
+    with_effects,
+    with_inputs,
+)
+from minijax.support import dtypes, errors
+from minijax.support.config import state
+from minijax.support.effects import (
+    JaxprInputEffect,
+    RefEffect,
+    io_effect,
+    ordered_io_effect,
+    positional,
+)
+from minijax.support.effects import with_inputs as effects_on
+from minijax.support.traceback_filtering import api_boundary
+from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.transforms import ad, discharge, partial_eval, rematerialize
+
+_not_given = object()
+
+
+def _operands(operands: tuple, operand: Any) -> tuple:
+    if operand is _not_given:
+        return operands
+    if operands:
+        raise errors.type_error(
+            "if the keyword `operand` is given there can be no positional operands, "
+            f"but there are {len(operands)}."
+        )
+    return (operand,)
+
+
+@api_boundary
+def cond(
+    pred: Any,
+    true_fun: Callable,
+    false_fun: Callable,
+    *operands: Any,
+    operand: Any = _not_given,
+) -> Any:
+    """`true_fun(*operands)` or `false_fun(*operands)`, chosen when the program runs.
+
+    Args:
+      pred: a boolean scalar; a number is true when it is not 0.
+      true_fun, false_fun: functions of the operands that return equal trees of arrays
+        of equal shapes and dtypes. Both are traced, one runs.
+      operands: arrays or trees of arrays.
+
+    Returns:
+      what the chosen function returns.
+
+    Raises:
+      TypeError: `pred` is no scalar, an argument is no function, or the results differ
+        in tree, shape or dtype (the message shows both, leaf by leaf).
+    """
+    if not callable(false_fun) or not callable(true_fun):
+        old = callable(false_fun) and len(operands) == 2 and callable(operands[1])
+        if not old:
+            check_callable("lax.cond", true_fun=true_fun, false_fun=false_fun)
+        return _cond_with_two_operands(pred, true_fun, false_fun, *operands)
+    operands = _operands(operands, operand)
+    pred = _as_predicate(pred)
+    if state.disable_jit and is_concrete(pred):
+        return true_fun(*operands) if pred else false_fun(*operands)
+    leaves, tree = tree_flatten(operands)
+    avals = [get_aval(x) for x in leaves]
+    bodies = [trace_body(f, tree, avals, "cond") for f in (true_fun, false_fun)]
+    names = ("true_fun", "false_fun")
+    check_branches("cond", names, (true_fun, false_fun), bodies)
+    (true_program, false_program), consts = share_constants(bodies)
+    index = casting.convert_element_type(pred, np.int32)
+    return _bind("cond", index, (false_program, true_program), consts, leaves, bodies)
+
+
+def _cond_with_two_operands(pred: Any, x: Any, f: Any, y: Any, g: Any) -> Any:
+    """The old form `cond(pred, x, f, y, g)`: f(x) or g(y)."""
+    return cond(pred, lambda x, _: f(x), lambda _, y: g(y), x, y)
+
+
+def _as_predicate(pred: Any) -> Any:
+    if pred is None:
+        raise errors.type_error("cond predicate is None: give a boolean scalar.")
+    if isinstance(pred, (list, tuple)):
+        raise errors.type_error(
+            f"Pred must be a scalar, got {pred} of type {type(pred)}."
+        )
+    try:
+        aval = get_aval(pred)
+    except TypeError:
+        aval = None
+    if not isinstance(aval, ShapedArray):
+        raise errors.type_error(
+            f"Pred type must be either boolean or number, got {pred}."
+        )
+    if aval.shape:
+        raise errors.type_error(
+            f"Pred must be a scalar, got {pred} of shape {aval.shape}. To choose entry "
+            "by entry use `jnp.where(pred, x, y)`."
+        )
+    if dtypes.issubdtype(aval.dtype, np.bool_):
+        return pred
+    kinds = (np.integer, np.floating)
+    if not any(dtypes.issubdtype(aval.dtype, kind) for kind in kinds):
+        raise errors.type_error(
+            f"Pred type must be either boolean or number, got {aval.dtype}."
+        )
+    if isinstance(pred, (int, float, np.generic)):
+        return pred != 0
+    return comparing.ne(pred, scalar_like(aval, 0))
+
+
+@api_boundary
+def switch(
+    index: Any,
+    branches: Sequence[Callable],
+    *operands: Any,
+    operand: Any = _not_given,
+) -> Any:
+    """`branches[index](*operands)`, chosen when the program runs.
+
+    Args:
+      index: an integer scalar; what is out of bounds is clamped to the nearest branch.
+      branches: functions of the operands that return equal trees of arrays of equal
+        shapes and dtypes. All are traced, one runs.
+      operands: arrays or trees of arrays.
+
+    Returns:
+      what the chosen function returns.
+
+    Raises:
+      TypeError: `index` is no integer scalar, a branch is no function, or results
+        differ in tree, shape or dtype.
+      ValueError: there is no branch.
+    """
+    branches = tuple(branches)
+    for position, branch in enumerate(branches):
+        check_callable("lax.switch", **{f"branches[{position}]": branch})
+    operands = _operands(operands, operand)
+    index = _as_index(index)
+    if not branches:
+        raise errors.value_error("lax.switch: the sequence of branches is empty.")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    index = casting.convert_element_type(index, np.int32)
+    last = np.array(len(branches) - 1, np.int32)
+    index = select.clamp(np.array(0, np.int32), index, last)
+    return switch_on(index, branches, operands)
+
+
+def _as_index(index: Any) -> Any:
+    try:
+        aval = get_aval(index)
+    except TypeError:
+        aval = None
+    if not isinstance(aval, ShapedArray):
+        raise errors.type_error(f"Index type must be an integer, got {index}.")
+    if aval.shape:
+        raise errors.type_error(
+            f"Branch index must be scalar, got {index} of shape {aval.shape}."
+        )
+    if not dtypes.issubdtype(aval.dtype, np.integer):
+        raise errors.type_error(
+            f"Index type must be an integer, got {index} as {aval.dtype}"
+        )
+    return index
+
+
+def switch_on(
+    index: Any, branches: Sequence[Callable], operands: tuple, **params: Any
+) -> Any:
+    """`switch` for an index that is an int32 within bounds."""
+    if state.disable_jit and is_concrete(index):
+        return branches[int(index)](*operands)
+    leaves, tree = tree_flatten(operands)
+    avals = [get_aval(x) for x in leaves]
+    bodies = [trace_body(f, tree, avals, "switch") for f in branches]
+    for position, body in enumerate(bodies[1:], 1):
+        names = ("branch 0", f"branch{position}")
+        functions = (branches[0], branches[position])
+        check_branches("switch", names, functions, (bodies[0], body))
+    programs, consts = share_constants(bodies)
+    return _bind("switch", index, programs, consts, leaves, bodies, **params)
+
+
+def _bind(
+    name: str,
+    index: Any,
+    programs: Sequence[ClosedJaxpr],
+    consts: Sequence[Any],
+    leaves: Sequence[Any],
+    bodies: Sequence[Body],
+    **params: Any,
+) -> Any:
+    """Bind the equation; outputs that every branch just passes on are not computed."""
+    check_distinct_refs(name, leaves, consts)
+    inputs = [*consts, *leaves]
+    sources = [
+        places[0] if len(set(places)) == 1 else None
+        for places in zip(*(forwarded(closed) for closed in programs))
+    ]
+    keep = [source is None for source in sources]
+    programs = [partial_eval.prune_outputs(closed, keep) for closed in programs]
+    check_effects(name, *programs)
+    outputs = cond_p.bind(index, *inputs, branches=_alike(programs), **params)
+    answers = iter(outputs)
+    outputs = [
+        next(answers) if source is None else casting.asarray(inputs[source])
+        for source in sources
+    ]
+    return tree_unflatten(bodies[0].out_tree, outputs)
+
+
+def _alike(programs: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+    """Branches with the same effects: those of any of them."""
+    if not any(closed.effects for closed in programs):
+        return tuple(programs)
+    every = _effects(programs)
+    return tuple(
+        with_effects(closed, effects_on(every, closed.jaxpr.invars))
+        for closed in programs
+    )
+
+
+def _effects(programs: Sequence[ClosedJaxpr]) -> frozenset:
+    """The effects of any branch, those on inputs by position."""
+    return frozenset().union(
+        *(positional(closed.effects, closed.jaxpr.invars) for closed in programs)
+    )
+
+
+# ----------------------------------------------------------------------------------
+# The primitive
+# ----------------------------------------------------------------------------------
+
+cond_p = register(Primitive("cond", multiple_results=True))
+cond_p.cache_types = False
+
+
+@cond_p.def_effectful_abstract_eval
+def _cond_type(index: Any, *avals: Any, branches: tuple, **_: Any) -> tuple:
+    _check_types(index, avals, branches)
+    effects = _effects(branches)
+    if effects:  # the index comes first
+        effects = frozenset(
+            e.replace(e.input + 1) if isinstance(e, JaxprInputEffect) else e
+            for e in effects
+        )
+    return branches[0].out_avals, effects
+
+
+def _check_types(index: Any, avals: Sequence[Any], branches: tuple) -> None:
+    if index.dtype != np.int32 or index.shape:
+        raise TypeError(f"cond called with index of type {index} instead of int32[]")
+    first = branches[0]
+    for number, closed in enumerate(branches):
+        if len(closed.in_avals) != len(avals):
+            raise TypeError(
+                f"cond called with {len(avals)} non-predicate operands, but branch "
+                f"{number} takes {len(closed.in_avals)} inputs"
+            )
+        if not all(map(typecompat, closed.in_avals, avals)):
+            raise TypeError(
+                f"cond branch {number} takes input types {_short(closed.in_avals)}, "
+                f"called with operands of type {_short(avals)}"
+            )
+        if len(closed.out_avals) != len(first.out_avals) or not all(
+            map(typecompat, closed.out_avals, first.out_avals)
+        ):
+            raise TypeError(
+                f"cond branches 0 and {number} have mismatching output types: "
+                f"{_short(first.out_avals)} vs {_short(closed.out_avals)}"
+            )
+
+
+def _short(avals: Sequence[AbstractValue]) -> str:
+    return " ".join(aval.str_short() for aval in avals)
+
+
+@cond_p.def_impl
+def _cond_impl(*args: Any, **params: Any) -> list[Any]:
+    return run_now(cond_p, *args, **params)
+
+
+@cond_p.def_lowering
+def _cond_lowering(
+    ctx: Any, index: Any, *operands: Any, branches: tuple, **_: Any
+) -> list[Any]:
+    module_context = ctx.module_context
+    effects = set().union(*(closed.effects for closed in branches))
+    given = tokens.current(module_context, effects)
+    types = [ctx.result_type(position) for position in range(len(ctx.avals_out))]
+    types = [*tokens.types(effects), *types]
+    case = hlo.stablehlo.CaseOp(types, index, len(branches))
+    for region, closed in zip(case.regions, branches):
+        inside = tokens.region(module_context, effects, given)
+        with hlo.ir.InsertionPoint(region.blocks.append()), inside:
+            results = ctx.lower_jaxpr(closed, *operands)
+            hlo.stablehlo.return_([*tokens.last(module_context), *results])
+    return tokens.update(module_context, effects, case.results)
+
+
+@cond_p.def_jvp_rule
+def _cond_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: tuple, **params: Any
+) -> tuple[list, list]:
+    nonzeros = [type(t) is not Zero for t in tangents[1:]]
+    wanted = _any_of(ad.jvp_jaxpr(closed, nonzeros)[1] for closed in branches)
+    forward = tuple(ad.jvp_jaxpr(closed, nonzeros, wanted)[0] for closed in branches)
+    given = [t for t in tangents[1:] if type(t) is not Zero]
+    outputs = cond_p.bind(*primals, *given, branches=forward, **params)
+    outs, rest = outputs[: len(wanted)], iter(outputs[len(wanted) :])
+    return outs, [
+        next(rest) if nonzero else zero_tangent_of(out)
+        for out, nonzero in zip(outs, wanted)
+    ]
+
+
+def _any_of(flags_of_branches: Any) -> tuple[bool, ...]:
+    return tuple(any(flags) for flags in zip(*flags_of_branches))
+
+
+class _Residuals:
+    """One list of places for what several branches save, merged by type.
+
+    Branches that save (x), (y) and (x, x), x and y being types, share the places
+    x, y, x: the first uses 0, the second 1, the third 0 and 2.
+    """
+
+    def __init__(self, avals_of_branches: Sequence[Sequence[AbstractValue]]):
+        places: dict[tuple, int] = {}
+        self.indices: list[list[int]] = []
+        for avals in avals_of_branches:
+            seen: dict[Any, int] = {}
+            own = []
+            for aval in avals:
+                count = seen[aval] = seen.get(aval, -1) + 1
+                own.append(places.setdefault((aval, count), len(places)))
+            self.indices.append(own)
+        self.avals: list[Any] = [aval for aval, _ in places]
+
+    def fill(self, programs: Sequence[ClosedJaxpr], num_outputs: int) -> tuple:
+        """Programs that return their outputs and then all places."""
+        avals = tuple(self.avals)
+        return tuple(
+            _filled(closed, num_outputs, avals, tuple(own))
+            for closed, own in zip(programs, self.indices)
+        )
+
+    def read(self, programs: Sequence[ClosedJaxpr]) -> tuple:
+        """Programs that take all places in the stead of their own residuals."""
+        result = []
+        for closed, own in zip(programs, self.indices):
+            places: list[int | None] = [None] * len(self.avals)
+            for position, place in enumerate(own):
+                places[place] = position
+            avals = tuple(self.avals)
+            result.append(with_inputs(closed, len(own), tuple(places), avals))
+        return tuple(result)
+
+
+@weakref_lru_cache
+def _filled(
+    closed: ClosedJaxpr, num_outputs: int, avals: tuple, own: tuple[int, ...]
+) -> ClosedJaxpr:
+    def fun(*args: Any) -> list[Any]:
+        outputs = jaxpr_as_fun(closed)(*args)
+        places = [broadcasting.empty_of(aval) for aval in avals]
+        for place, value in zip(own, outputs[num_outputs:]):
+            places[place] = value
+        return [*outputs[:num_outputs], *places]
+
+    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, closed.in_avals, closed.debug_info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def _cond_linearize(
+    nonzeros: tuple[bool, ...], *primals: Any, branches: tuple, **params: Any
+) -> tuple:
+    own = tuple(nonzeros[1:])
+    nothing = (False,) * len(own)
+    wanted = _any_of(
+        ad.linearize_jaxpr(closed, own, (), nothing)[2] for closed in branches
+    )
+    split_branches = [
+        ad.linearize_jaxpr(closed, own, wanted, nothing) for closed in branches
+    ]
+    # Residuals that are constants of a branch are not there outside of it.
+    split_branches = [
+        _all_new(closed, b) for closed, b in zip(branches, split_branches)
+    ]
+    count = len(wanted)
+    residuals = _Residuals([primal.out_avals[count:] for primal, _ in split_branches])
+    forward = residuals.fill([primal for primal, _ in split_branches], count)
+    linear = residuals.read([program for _, program in split_branches])
+    outputs = cond_p.bind(*primals, branches=forward, **params)
+    avals = branches[0].out_avals
+
+    def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
+        given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
+        answers = iter(cond_p.bind(*saved, *given, branches=linear, **params))
+        return [
+            next(answers) if nonzero else Zero(aval.to_tangent_aval())
+            for aval, nonzero in zip(avals, wanted)
+        ]
+
+    saved = [primals[0], *outputs[count:]]
+    return outputs[:count], wanted, saved, apply_linear
+
+
+def _all_new(closed: ClosedJaxpr, answer: tuple) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """(primal, linear) programs of a branch, every residual an output of the first."""
+    primal, _, nonzeros_out, places, linear = answer
+    if all(place is None for place in places):
+        return primal, linear
+    return _returning(primal, closed, places, len(nonzeros_out)), linear
+
+
+def _returning(
+    primal: ClosedJaxpr, closed: ClosedJaxpr, places: Sequence, num_outputs: int
+) -> ClosedJaxpr:
+    """`primal` with the constants of `closed` that are residuals among its outputs."""
+
+    def fun(*args: Any) -> list[Any]:
+        outputs = jaxpr_as_fun(primal)(*args)
+        saved = partial_eval.fill_forwarded(
+            places, closed.consts, outputs[num_outputs:]
+        )
+        return [*outputs[:num_outputs], *saved]
+
+    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, primal.in_avals, primal.debug_info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+cond_p.linearize = _cond_linearize
+
+
+def _cond_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+    branches, rest_params = params["branches"], dict(params)
+    del rest_params["branches"]
+    unknown = [trace.is_unknown(arg) for arg in args]
+    if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
+        raise NotImplementedError("State effect not supported in cond partial-eval.")
+    if unknown[0]:
+        with set_current_trace(trace.unknown):
+            return cond_p.bind(*args, **params)
+    own = tuple(unknown[1:])
+    nothing = (False,) * (len(own) - sum(own))
+    wanted = _any_of(
+        partial_eval.partial_eval_jaxpr(closed, own, (), nothing)[2]
+        for closed in branches
+    )
+    parts = []
+    for closed in branches:
+        known, rest, unknown_out, places = partial_eval.partial_eval_jaxpr(
+            closed, own, wanted, nothing
+        )
+        count = len(unknown_out) - sum(unknown_out)
+        if any(place is not None for place in places):
+            known = _returning(known, closed, places, count)
+        parts.append((known, rest))
+    count = len(wanted) - sum(wanted)
+    residuals = _Residuals([known.out_avals[count:] for known, _ in parts])
+    known_args, unknown_args = partition(own, args[1:])
+    with set_current_trace(trace.known):
+        outputs = cond_p.bind(
+            args[0],
+            *known_args,
+            branches=residuals.fill([known for known, _ in parts], count),
+            **rest_params,
+        )
+    with set_current_trace(trace.unknown):
+        answers = cond_p.bind(
+            args[0],
+            *outputs[count:],
+            *unknown_args,
+            branches=residuals.read([rest for _, rest in parts]),
+            **rest_params,
+        )
+    return merge(wanted, outputs[:count], answers)
+
+
+cond_p.partial_eval = _cond_partial_eval
+
+
+@cond_p.def_transpose
+def _cond_transpose(
+    cts: Sequence[Any], index: Any, *args: Any, branches: tuple, **params: Any
+) -> None:
+    pairs = [ad.transpose_jaxpr(closed, args, cts) for closed in branches]
+    answered = _any_of(own for _, own in pairs)
+    avals = tuple(arg.aval for arg in args if isinstance(arg, Accumulator))
+    transposed = tuple(_answering(*pair, avals, answered) for pair in pairs)
+    values = ad.transposed_inputs(args)
+    given = [ct for ct in cts if type(ct) is not Zero]
+    answers = iter(
+        cond_p.bind(index, *values, *given, branches=_alike(transposed), **params)
+    )
+    accumulators = [arg for arg in args if isinstance(arg, Accumulator)]
+    for accumulator, has_answer in zip(accumulators, answered, strict=True):
+        if has_answer:
+            accumulator.accum(next(answers))
+
+
+@weakref_lru_cache
+def _answering(
+    transposed: ClosedJaxpr,
+    own: tuple[bool, ...],
+    avals: tuple[AbstractValue, ...],
+    answers: tuple[bool, ...],
+) -> ClosedJaxpr:
+    """A transposed branch that answers where any branch does."""
+    if own == answers:
+        return transposed
+
+    def fun(*args: Any) -> list[Any]:
+        given = iter(jaxpr_as_fun(transposed)(*args))
+        sums = [next(given) if flag else Zero(a) for a, flag in zip(avals, own)]
+        sums = ad.instantiate_wanted(sums, answers)
+        return [ct for ct in sums if type(ct) is not Zero]
+
+    info = transposed.debug_info
+    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, transposed.in_avals, info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+@cond_p.def_batch
+def _cond_batch(
+    axis_data: Any, args: Sequence[Any], dims: Sequence, *, branches: tuple, **params
+) -> tuple[list[Any], list[int | None]]:
+    if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
+        raise NotImplementedError("State effect not supported in vmap-of-cond.")
+    if any({io_effect, ordered_io_effect} & closed.effects for closed in branches):
+        raise NotImplementedError(
+            "IO effect not supported in vmap-of-cond: with an index for each example "
+            "every branch runs. Call the callback after the cond, with what it gave."
+        )
+    if dims[0] is not None:
+        return _select_branches(axis_data, args, dims, branches)
+    mapped = [dim is not None for dim in dims[1:]]
+    ops = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args[1:], dims[1:])]
+    wanted = _any_of(batched_leading(c, axis_data, mapped)[1] for c in branches)
+    batched = tuple(batched_leading(c, axis_data, mapped, wanted)[0] for c in branches)
+    out = cond_p.bind(args[0], *ops, branches=batched, **params)
+    return out, [0 if flag else None for flag in wanted]
+
+
+def _select_branches(
+    axis_data: Any, args: Sequence[Any], dims: Sequence, branches: tuple
+) -> tuple[list[Any], list[int | None]]:
+    """Every example has an index of its own: run all branches, and select.
+
+    A branch gets its arguments without derivatives where it is not chosen: a division
+    by zero there must not spoil the derivative.
+    """
+    index, *ops = (batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims))
+    everything = [True] * len(ops)
+    outputs = []
+    for number, closed in enumerate(branches):
+        wanted = [True] * len(closed.out_avals)
+        program, _ = batched_leading(closed, axis_data, everything, wanted)
+        chosen = comparing.eq(index, scalar_like(get_aval(index), number))
+        own = [_select(chosen, ordering.stop_gradient(x), x) for x in ops]
+        outputs.append(jaxpr_as_fun(program)(*own))
+    out = [_select(index, *cases) for cases in zip(*outputs)]
+    return out, [0] * len(out)
+
+
+def _select(which: Any, *cases: Any) -> Any:
+    """`select_n` with an index for each example of a batch."""
+    shape = get_aval(cases[0]).shape
+    if len(shape) != get_aval(which).ndim:
+        which = broadcasting.broadcast_in_dim(
+            which, shape, tuple(range(get_aval(which).ndim))
+        )
+    return select.select_n(which, *cases)
+
+
+def _cond_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+    branches = eqn.params["branches"]
+    needed = [False] * (len(eqn.invars) - 1)
+    for closed in branches:
+        needed = either(needed, partial_eval.dce_jaxpr(closed.jaxpr, used)[1])
+    smaller = tuple(
+        ClosedJaxpr(partial_eval.dce_jaxpr(c.jaxpr, used, needed)[0], c.consts)
+        for c in branches
+    )
+    return _with_branches(
+        eqn,
+        smaller,
+        [v for v, flag in zip(eqn.invars, [True, *needed]) if flag],
+        [v for v, flag in zip(eqn.outvars, used) if flag],
+    )
+
+
+cond_p.dce = _cond_dce
+
+
+def _with_branches(
+    eqn: JaxprEqn, branches: tuple, invars: list, outvars: list
+) -> JaxprEqn:
+    """The equation with other branches, inputs and outputs."""
+    return eqn.replace(
+        invars=invars,
+        outvars=outvars,
+        params={**eqn.params, "branches": branches},
+        effects=effects_on(_effects(branches), invars[1:]),
+    )
+
+
+def _cond_partial_eval_custom(
+    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
+) -> tuple:
+    branches = eqn.params["branches"]
+    needed = [v for v, flag in zip(eqn.invars, inst) if isinstance(v, Var) and not flag]
+    everything = [True] * len(eqn.outvars)
+    if unknown[0]:
+        return None, eqn, everything, everything, needed
+    own = unknown[1:]
+
+    def parts(closed: ClosedJaxpr, wanted: Any) -> rematerialize.Split:
+        return rematerialize.partial_eval_jaxpr_custom(
+            closed.jaxpr, own, [True] * len(own), wanted, True, saveable
+        )
+
+    unknown_out = list(_any_of(parts(c, False).unknown_out for c in branches))
+    splits = [parts(closed, unknown_out) for closed in branches]
+    residuals = _Residuals([p.staged.in_avals[: p.num_res] for p in splits])
+    count = len(unknown_out) - sum(unknown_out)
+    known = residuals.fill(
+        [ClosedJaxpr(p.known, c.consts) for p, c in zip(splits, branches)], count
+    )
+    staged = residuals.read(
+        [ClosedJaxpr(p.staged, c.consts) for p, c in zip(splits, branches)]
+    )
+    saved = [Var(aval) for aval in residuals.avals]
+    eqn_known = _with_branches(
+        eqn,
+        known,
+        rematerialize.where_not(unknown, eqn.invars),
+        [*rematerialize.where_not(unknown_out, eqn.outvars), *saved],
+    )
+    eqn_staged = _with_branches(
+        eqn, staged, [eqn.invars[0], *saved, *eqn.invars[1:]], list(eqn.outvars)
+    )
+    return eqn_known, eqn_staged, unknown_out, everything, [*needed, *saved]
+
+
+cond_p.partial_eval_custom = _cond_partial_eval_custom
+
+
+def _cond_discharge(
+    discharged: Sequence[bool],
+    in_avals: Any,
+    out_avals: Any,
+    index: Any,
+    *args: Any,
+    branches: tuple,
+    **params: Any,
+) -> tuple[list[Any], list[Any]]:
+    """A ref's content that no branch changes does not go through the equation."""
+    pure = [discharge.discharge_state(c, discharged[1:]) for c in branches]
+    count = len(out_avals)
+    places: list[int | None] = [None] * count
+    for positions in list(zip(*(forwarded(closed) for closed in pure)))[count:]:
+        same = len(set(positions)) == 1
+        places.append(positions[0] if same else None)
+    kept = tuple(i for i, place in enumerate(places) if place is None)
+    smaller = tuple(outputs_reordered(closed, kept) for closed in pure)
+    answers = iter(cond_p.bind(index, *args, branches=smaller, **params))
+    results = [next(answers) if place is None else args[place] for place in places]
+    return discharge.split_contents(results, count, _refs(discharged, in_avals))
+
+
+def _refs(discharged: Sequence[bool], in_avals: Sequence[Any]) -> list[bool]:
+    return [
+        flag and type(aval) is AbstractRef for flag, aval in zip(discharged, in_avals)
+    ]
+
+
+cond_p.discharge = _cond_discharge

@@ -1,0 +1,171 @@
+"""fori_loop: a loop over whole numbers, as a `scan` or as a `while`.
+
+With bounds that are known when the program is traced the number of steps is known: the
+loop is a `scan` without rows, and has a derivative in reverse mode. With bounds that
+are known only when the program runs it is a `while`, and has none.
+
+In JAX: `lax/control_flow/loops.py`, `fori_loop`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.compile.api_util import fun_name
+from minijax.language.core import (
+    get_aval,
+    is_concrete,
+    to_concrete_value,
+    weakref_lru_cache,
+)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import comparing
+from minijax.primitives.shape import casting
+from minijax.programs.control_flow.bodies import check_callable
+from minijax.programs.control_flow.scans import scan
+from minijax.programs.control_flow.while_loops import while_loop
+from minijax.support import dtypes, errors
+from minijax.support.config import state
+from minijax.support.traceback_filtering import api_boundary
+
+
+@api_boundary
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """`val = body_fun(i, val)` for i from `lower` up to, not including, `upper`.
+
+    Args:
+      lower, upper: integer scalars of one dtype. Known when the program is traced, they
+        make a `scan`, which has a derivative in reverse mode; otherwise a `while_loop`.
+      body_fun: takes i and the carry, returns a carry of the same tree, shapes and
+        dtypes.
+      init_val: the first carry, an array or a tree of arrays.
+      unroll: how many steps to write out in one turn of the loop, True for all of them;
+        only with known bounds.
+
+    Returns:
+      the last carry; `init_val` when `upper <= lower`.
+
+    Raises:
+      TypeError: `body_fun` is no function, the bounds have different dtypes, or the
+        body returns a carry of another type.
+      ValueError: `unroll` is given for bounds that are not known.
+    """
+    check_callable("lax.fori_loop", body_fun=body_fun)
+    dtype = _dtype(lower, upper)
+    bounds = _known(lower, upper)
+    if bounds is not None:
+        first, last = bounds
+        length = max(last - first, 0)
+        if state.disable_jit and length == 0:
+            return init_val
+        (_, result), _ = scan(
+            _scan_body(body_fun),
+            (first, init_val),
+            None,
+            length=length,
+            unroll=False if unroll is None else unroll,
+        )
+        return result
+    if unroll is not None and unroll is not False and unroll != 1:
+        raise errors.value_error(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically "
+            "known: pass Python integers."
+        )
+    lower, upper = (
+        x if get_aval(x).dtype == dtype else casting.convert_element_type(x, dtype)
+        for x in (lower, upper)
+    )
+    start = (lower, upper, init_val)
+    return while_loop(_goes_on, _while_body(body_fun), start)[2]
+
+
+def _dtype(lower: Any, upper: Any) -> Any:
+    """The dtype of the counter; a Python integer takes that of the other bound."""
+    first, second = get_aval(lower), get_aval(upper)
+    if first.dtype == second.dtype:
+        return first.dtype
+    signed = [dtypes.issubdtype(a.dtype, np.signedinteger) for a in (first, second)]
+    if all(signed) and first.weak_type != second.weak_type:
+        return second.dtype if first.weak_type else first.dtype
+    raise errors.type_error(
+        "lower and upper arguments to fori_loop must have equal types, got "
+        f"{first.dtype.name} and {second.dtype.name}"
+    )
+
+
+def _known(lower: Any, upper: Any) -> tuple[int, int] | None:
+    """Both bounds as numbers, when they are known."""
+    if not (is_concrete(lower) and is_concrete(upper)):
+        return None
+    try:
+        first, last = (int(to_concrete_value(x)) for x in (lower, upper))  # type: ignore[arg-type]
+        return first, last
+    except TypeError:
+        return None
+
+
+def _goes_on(loop: tuple) -> Any:
+    i, upper, _ = loop
+    return comparing.lt(i, upper)
+
+
+def _remembered(make: Callable) -> Callable:
+    """One body for one function, so that a loop used twice is traced once."""
+    once = weakref_lru_cache(make)
+
+    def body(fun: Callable) -> Callable:
+        try:
+            hash(fun)
+            weakref.ref(fun)
+        except TypeError:
+            return make(fun)
+        return once(fun)
+
+    return body
+
+
+def _held(fun: Callable) -> Callable[[], Callable]:
+    """The function, held weakly: what is remembered for it must not keep it alive."""
+    try:
+        return weakref.ref(fun)  # type: ignore[return-value]
+    except TypeError:
+        return lambda: fun
+
+
+@_remembered
+def _scan_body(fun: Callable) -> Callable:
+    held = _held(fun)
+
+    def scanned_fun(carry: tuple, _: None) -> tuple:
+        i, x = carry
+        return (elementwise.add(i, _one(i)), held()(i, x)), None
+
+    scanned_fun.__name__ = fun_name(fun)
+    return scanned_fun
+
+
+@_remembered
+def _while_body(fun: Callable) -> Callable:
+    held = _held(fun)
+
+    def while_body_fun(loop: tuple) -> tuple:
+        i, upper, x = loop
+        return elementwise.add(i, _one(i)), upper, held()(i, x)
+
+    while_body_fun.__name__ = fun_name(fun)
+    return while_body_fun
+
+
+def _one(i: Any) -> Any:
+    return get_aval(i).dtype.type(1)

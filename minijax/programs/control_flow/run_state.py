@@ -1,0 +1,172 @@
+"""run_state: a program over refs as a pure function of their contents.
+
+    def double(refs):
+        x, y = refs
+        y[...] = 2.0 * x[...]
+
+    run_state(double)((x, jnp.zeros(3)))   # the contents afterwards: (x, 2 x)
+
+The equation carries a program whose inputs are all refs and that has no results: its
+results are the last contents. Arrays that the function closes over become refs, too,
+which are read once at the start. The derivative is that of the discharged program, and
+is written over refs again: one ref of tangents for each ref that has any.
+
+In JAX: `state/discharge.py`, `run_state`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.compile import api_util
+from minijax.language.core import (
+    AbstractRef,
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    eval_jaxpr,
+    get_aval,
+    register,
+)
+from minijax.language.rules import Zero, instantiate
+from minijax.primitives.refs.references import ref_get
+from minijax.programs.custom.custom_forward import run_eagerly
+from minijax.support.effects import RefEffect, positional
+from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.transforms import ad, discharge, partial_eval
+
+run_state_p = register(Primitive("run_state", multiple_results=True))
+run_state_p.cache_types = False
+run_state_p.without("batch", "JAX has none: batch the function inside")
+run_state_p.without("transpose", "its derivative runs forward only, as in JAX")
+
+
+@run_state_p.def_effectful_abstract_eval
+def _run_state_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
+    """Effects on refs of the caller are seen from outside, others are not."""
+    seen = positional(jaxpr.effects, jaxpr.invars)
+    outer = frozenset(
+        effect
+        for effect in seen
+        if not isinstance(effect, RefEffect) or type(avals[effect.input]) is AbstractRef
+    )
+    return list(avals), outer
+
+
+def _pure(*contents: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
+    closed = discharge.discharge_state(_closed(jaxpr))
+    return run_eagerly(closed, *contents)
+
+
+def _closed(jaxpr: Jaxpr) -> ClosedJaxpr:
+    return ClosedJaxpr(jaxpr)
+
+
+run_state_p.impl = _pure
+
+
+@run_state_p.def_lowering
+def _run_state_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+    return ctx.lower_fun(_pure, *operands, **params)
+
+
+@run_state_p.def_jvp_rule
+def _run_state_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    jaxpr: Jaxpr,
+    which_linear: tuple[bool, ...],
+    is_initialized: tuple[bool, ...],
+) -> tuple[list, list]:
+    nonzeros = _nonzero_contents(jaxpr, [type(t) is not Zero for t in tangents])
+    given = [instantiate(t) for t, nonzero in zip(tangents, nonzeros) if nonzero]
+    forward, _ = ad.jvp_jaxpr(_closed(jaxpr), nonzeros)
+    hoisted, consts = _consts_to_refs(forward.jaxpr), forward.consts
+    results = run_state_p.bind(
+        *consts,
+        *primals,
+        *given,
+        jaxpr=hoisted,
+        which_linear=(False,) * len(consts) + which_linear + (True,) * len(given),
+        is_initialized=(True,) * len(hoisted.invars),
+    )
+    results = results[len(consts) :]
+    outs, rest = results[: len(primals)], iter(results[len(primals) :])
+    return outs, [
+        next(rest) if nonzero else Zero(get_aval(out).to_tangent_aval())
+        for out, nonzero in zip(outs, nonzeros)
+    ]
+
+
+def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:
+    """Which refs have tangents in the end: those that are given one or written one."""
+    pure = discharge.discharge_state(_closed(jaxpr))
+    while True:
+        _, nonzeros_out = ad.jvp_jaxpr(pure, nonzeros)
+        joined = [a or b for a, b in zip(nonzeros, nonzeros_out)]
+        if joined == nonzeros:
+            return nonzeros
+        nonzeros = joined
+
+
+def _run_state_discharge(
+    discharged: Any, in_avals: Any, out_avals: Any, *args: Any, **params: Any
+) -> tuple[list[Any], list[Any]]:
+    contents = run_state_p.bind(*args, **params)
+    return [c if flag else None for c, flag in zip(contents, discharged)], contents
+
+
+run_state_p.discharge = _run_state_discharge
+
+
+def _consts_to_refs(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with its constants as leading inputs: refs, read at the start."""
+    if not jaxpr.constvars:
+        return jaxpr
+    const_avals: list[Any] = [v.aval for v in jaxpr.constvars]
+    is_ref = [type(aval) is AbstractRef for aval in const_avals]
+    avals = [a if flag else AbstractRef(a) for a, flag in zip(const_avals, is_ref)]
+
+    def hoisted(*args: Any) -> list[Any]:
+        refs, rest = args[: len(avals)], args[len(avals) :]
+        consts = [r if flag else ref_get(r, ()) for r, flag in zip(refs, is_ref)]
+        return eval_jaxpr(jaxpr, consts, *rest)
+
+    info = jaxpr.debug_info
+    return partial_eval.trace_to_jaxpr(hoisted, [*avals, *jaxpr.in_avals], info)[0]
+
+
+def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function of contents for a function of refs.
+
+    Args:
+      f: takes one tree of refs, reads and writes them, and returns None.
+
+    Returns:
+      a function of a tree of arrays that returns the tree of the last contents.
+    """
+
+    def wrapped(args: Any) -> Any:
+        leaves, tree = tree_flatten(args)
+        leaf_avals: list[Any] = [get_aval(leaf) for leaf in leaves]
+        avals = [AbstractRef(aval) for aval in leaf_avals]
+        info = api_util.lazy_debug_info(f, tree_flatten((args,))[1], "run_state")
+
+        def flat(*refs: Any) -> list[Any]:
+            return tree_flatten(f(tree_unflatten(tree, refs)))[0]
+
+        jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, info)
+        hoisted = _consts_to_refs(jaxpr)
+        count = len(consts) + len(leaves)
+        contents = run_state_p.bind(
+            *consts,
+            *leaves,
+            jaxpr=hoisted,
+            which_linear=(False,) * count,
+            is_initialized=(True,) * count,
+        )
+        return tree_unflatten(tree, contents[len(consts) :])
+
+    return wrapped

@@ -1,0 +1,440 @@
+"""Solving equations with derivatives by the implicit function theorem.
+
+`custom_linear_solve` solves A x = b by any function. The derivative does not go through
+that function: with x' = A⁻¹ (b' - A' x) it is one more solve, and the transpose of a
+solve is a solve with the transposed matrix. So the equation carries four programs: the
+product by A, by Aᵀ, and the two solves; transposing swaps them pairwise.
+
+`custom_root` finds u with F(m, u) = 0 by any function. Then u' = -(∂F/∂u)⁻¹ (∂F/∂m) m':
+one linear solve with the linearised F, which the user gives as `tangent_solve`. It is a
+`custom_jvp` function, no primitive.
+
+In JAX: `lax/control_flow/solves.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax.compile import api_util
+from minijax.compile.api_util import check_callable
+from minijax.language.core import (
+    ClosedJaxpr,
+    Primitive,
+    get_aval,
+    jaxpr_as_fun,
+    register,
+)
+from minijax.language.rules import (
+    AxisData,
+    Zero,
+    add_tangents,
+    broadcast_axis,
+    instantiate,
+    is_linear,
+    moveaxis,
+    zero_tangent_of,
+)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.programs.custom.custom_forward import custom_jvp, run_eagerly
+from minijax.programs.custom.custom_gradients import trace_with_consts
+from minijax.support.effects import positional
+from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from minijax.transforms import ad, batching
+from minijax.transforms.differentiation import linear_transpose, linearize
+
+
+def _check_tree(
+    function: str, expected_name: str, actual: Any, expected: Any, has_aux: bool
+) -> None:
+    """TypeError unless a function's result has the tree it must have."""
+    if has_aux:
+        children = actual.children()
+        if len(children) != 2:
+            raise ValueError(
+                f"{function}() produced a pytree with structure {actual}, but a pytree "
+                "tuple with auxiliary output was expected because has_aux was set to "
+                "True."
+            )
+        actual = children[0]
+    if actual != expected:
+        raise TypeError(
+            f"{function}() output pytree structure must match {expected_name}, got "
+            f"{actual} and {expected}."
+        )
+
+
+# ----------------------------------------------------------------------------------
+# custom_root
+# ----------------------------------------------------------------------------------
+
+
+class _RootTuple(NamedTuple):
+    f: Any
+    solve: Any
+    l_and_s: Any
+
+
+def custom_root(
+    f: Callable,
+    initial_guess: Any,
+    solve: Callable,
+    tangent_solve: Callable,
+    has_aux: bool = False,
+) -> Any:
+    """A root of a function, differentiable in what the function closes over.
+
+    Args:
+      f: takes a tree and returns one of the same structure; zero at the root.
+      initial_guess: where the search begins; no derivatives go there.
+      solve: `(f, initial_guess) -> root`; it need not be differentiable. With
+        `has_aux`, a pair `(root, aux)`.
+      tangent_solve: `(g, y) -> x` with `g(x) = y`, where `g` is `f` linearised at the
+        root: for scalars `lambda g, y: y / g(1.0)`.
+      has_aux: whether `solve` returns also something else.
+
+    Returns:
+      the result of `solve(f, initial_guess)`.
+
+    Raises:
+      TypeError: a function's result has another tree than `initial_guess`.
+    """
+    for name, function in (("f", f), ("solve", solve)):
+        check_callable(function, f"custom_root's {name}")
+    guess, tree = tree_flatten(initial_guess)
+    args = (initial_guess,)
+    f_jaxpr, f_consts, out_tree = trace_with_consts(f, args, "custom_root")
+    _check_tree("f", "initial_guess", out_tree, tree, False)
+    solve_jaxpr, solve_consts, solution_tree = trace_with_consts(
+        lambda x: solve(f, x), args, "custom_root solve"
+    )
+    _check_tree("solve", "initial_guess", solution_tree, tree, has_aux)
+
+    def linearize_and_solve(x: Any, b: Any) -> Any:
+        _, f_jvp = linearize(f, x)
+        return tangent_solve(f_jvp, b)
+
+    l_and_s_jaxpr, l_and_s_consts, out_tree = trace_with_consts(
+        linearize_and_solve, (initial_guess, initial_guess), "custom_root tangent_solve"
+    )
+    _check_tree("tangent_solve", "x", out_tree, tree, False)
+    consts = _RootTuple(f_consts, solve_consts, l_and_s_consts)
+    solution = _custom_root(
+        _RootTuple(*map(len, consts)),
+        _RootTuple(f_jaxpr, solve_jaxpr, l_and_s_jaxpr),
+        *(x for part in consts for x in part),
+        *guess,
+    )
+    return tree_unflatten(solution_tree, solution)
+
+
+def _split(args: Sequence[Any], lengths: Sequence[int]) -> tuple[list[list], list]:
+    """Arguments in groups of given lengths, and the rest."""
+    groups, start = [], 0
+    for length in lengths:
+        groups.append(list(args[start : start + length]))
+        start += length
+    return groups, list(args[start:])
+
+
+def _custom_root_fun(const_lengths: Any, jaxprs: Any, *args: Any) -> list[Any]:
+    groups, guess = _split(args, const_lengths)
+    params = _RootTuple(*groups)
+    return jaxpr_as_fun(jaxprs.solve)(*params.solve, *guess)
+
+
+_custom_root_fun.__name__ = "_custom_root"
+_custom_root = custom_jvp(_custom_root_fun, nondiff_argnums=(0, 1))
+
+
+@_custom_root.defjvp
+def _root_jvp(const_lengths: Any, jaxprs: Any, primals: Any, tangents: Any) -> tuple:
+    """u' = -(∂F/∂u)⁻¹ (∂F/∂m) m', by the user's linear solve."""
+    groups, _ = _split(primals, const_lengths)
+    params = _RootTuple(*groups)
+    results = _custom_root(const_lengths, jaxprs, *primals)
+    count = len(jaxprs.f.out_avals)
+    solution, aux = results[:count], results[count:]
+    tangent_groups, _ = _split(tangents, const_lengths)
+    f = jaxpr_as_fun(jaxprs.f)
+    _, rhs = ad.jvp(lambda *m: f(*m, *solution), params.f, tangent_groups[0])
+    solve = jaxpr_as_fun(jaxprs.l_and_s)
+    answer = solve(*params.l_and_s, *solution, *map(instantiate, rhs))
+    solution_dot = [elementwise.neg(x) for x in answer]
+    aux_dot = [instantiate(zero_tangent_of(x)) for x in aux]
+    return [*solution, *aux], [*solution_dot, *aux_dot]
+
+
+# ----------------------------------------------------------------------------------
+# custom_linear_solve
+# ----------------------------------------------------------------------------------
+
+
+class _LinearSolveTuple(NamedTuple):
+    matvec: Any
+    vecmat: Any
+    solve: Any
+    transpose_solve: Any
+
+    def transpose(self) -> _LinearSolveTuple:
+        """The same for the transposed matrix."""
+        return type(self)(self.vecmat, self.matvec, self.transpose_solve, self.solve)
+
+
+def custom_linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable,
+    transpose_solve: Callable | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve a linear equation by any function; derivatives by solving again.
+
+    Args:
+      matvec: the linear function to invert, differentiable in what it closes over.
+      b: the right-hand side, a tree of arrays.
+      solve: `(matvec, b) -> x` with `matvec(x) = b`; it need not be differentiable.
+      transpose_solve: `(vecmat, b) -> x` for the transposed function, which is made
+        here; needed for reverse mode unless `symmetric`.
+      symmetric: whether `matvec` is its own transpose; `solve` then serves both.
+      has_aux: whether the solves return a pair `(x, aux)`.
+
+    Returns:
+      the result of `solve(matvec, b)`.
+
+    Raises:
+      TypeError: a function's result has another tree than `b`, or reverse mode is
+        asked for without `transpose_solve`.
+      ValueError: a function's result has other shapes than `b`.
+    """
+    if transpose_solve is None and symmetric:
+        transpose_solve = solve
+    leaves, tree = tree_flatten(b)
+    shapes = [get_aval(leaf).shape for leaf in leaves]
+
+    def checked(fun: Callable, name: str, has_aux: bool) -> Callable:
+        def call(x: Any) -> Any:
+            out = fun(x)
+            results = tree_leaves(out[0] if has_aux else out)
+            actual = [get_aval(y).shape for y in results]
+            if actual != shapes:
+                raise ValueError(
+                    f"{name}() output shapes must match b, got {actual} and {shapes}"
+                )
+            return out
+
+        call.__name__ = api_util.fun_name(fun)
+        return call
+
+    matvec_jaxpr, matvec_consts, out_tree = trace_with_consts(
+        checked(matvec, "matvec", False), (b,), "custom_linear_solve"
+    )
+    _check_tree("matvec", "b", out_tree, tree, False)
+    solve_jaxpr, solve_consts, solution_tree = trace_with_consts(
+        checked(lambda x: solve(matvec, x), "solve", has_aux),
+        (b,),
+        "custom_linear_solve solve",
+    )
+    _check_tree("solve", "b", solution_tree, tree, has_aux)
+    vecmat_jaxpr = transposed_jaxpr = None
+    vecmat_consts: list[Any] = []
+    transposed_consts: list[Any] = []
+    if transpose_solve is not None:
+        vecmat, vecmat_jaxpr, vecmat_consts = matvec, matvec_jaxpr, matvec_consts
+        if not symmetric:
+            vecmat = _transpose_of(matvec, b)
+            vecmat_jaxpr, vecmat_consts, _ = trace_with_consts(
+                vecmat, (b,), "custom_linear_solve transpose_solve"
+            )
+        user_solve = transpose_solve
+        transposed_jaxpr, transposed_consts, out_tree = trace_with_consts(
+            checked(lambda x: user_solve(vecmat, x), "transpose_solve", has_aux),
+            (b,),
+            "custom_linear_solve transpose_solve",
+        )
+        _check_tree("transpose_solve", "b", out_tree, tree, has_aux)
+    consts = [matvec_consts, vecmat_consts, solve_consts, transposed_consts]
+    outputs = linear_solve_p.bind(
+        *(x for part in consts for x in part),
+        *leaves,
+        const_lengths=_LinearSolveTuple(*map(len, consts)),
+        jaxprs=_LinearSolveTuple(
+            matvec_jaxpr, vecmat_jaxpr, solve_jaxpr, transposed_jaxpr
+        ),
+    )
+    return tree_unflatten(solution_tree, outputs)
+
+
+def _transpose_of(linear: Callable, example: Any) -> Callable:
+    transposed = linear_transpose(linear, example)
+
+    def one_result(x: Any) -> Any:
+        (y,) = transposed(x)
+        return y
+
+    return one_result
+
+
+linear_solve_p = register(Primitive("custom_linear_solve", multiple_results=True))
+linear_solve_p.cache_types = False
+
+
+@linear_solve_p.def_effectful_abstract_eval
+def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
+    solve = jaxprs.solve
+    num_aux = len(solve.out_avals) - len(jaxprs.matvec.out_avals)
+    out_avals = list(avals[sum(const_lengths) :])
+    if num_aux:
+        out_avals += solve.out_avals[-num_aux:]
+    return out_avals, positional(solve.effects, solve.jaxpr.invars)
+
+
+@linear_solve_p.def_impl
+def _linear_solve_impl(*args: Any, const_lengths: Any, jaxprs: Any) -> list[Any]:
+    groups, b = _split(args, const_lengths)
+    return run_eagerly(jaxprs.solve, *_LinearSolveTuple(*groups).solve, *b)
+
+
+@linear_solve_p.def_jvp_rule
+def _linear_solve_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list, list]:
+    """x' = A⁻¹ (b' - A' x)."""
+    x = linear_solve_p.bind(*primals, **params)
+    groups, _ = _split(primals, params["const_lengths"])
+    tangent_groups, rhs = _split(tangents, params["const_lengths"])
+    solution = x[: len(rhs)]
+    matvec_dot = tangent_groups[0]
+    if any(type(t) is not Zero for t in matvec_dot):
+        zeros = [zero_tangent_of(value) for value in solution]
+        _, products = ad.jvp(
+            jaxpr_as_fun(params["jaxprs"].matvec),
+            [*groups[0], *solution],
+            [*matvec_dot, *zeros],
+        )
+        rhs = [add_tangents(t, _negated(p)) for t, p in zip(rhs, products)]
+    constants = [value for group in groups for value in group]
+    answers = linear_solve_p.bind(*constants, *map(instantiate, rhs), **params)
+    aux_dot = [zero_tangent_of(value) for value in x[len(rhs) :]]
+    return x, [*answers[: len(rhs)], *aux_dot]
+
+
+def _negated(tangent: Any) -> Any:
+    return tangent if type(tangent) is Zero else elementwise.neg(tangent)
+
+
+@linear_solve_p.def_transpose
+def _linear_solve_transpose(
+    cts: Sequence[Any], *args: Any, const_lengths: Any, jaxprs: Any
+) -> list[Any]:
+    if jaxprs.transpose_solve is None:
+        raise TypeError(
+            "transpose_solve required for backwards mode automatic differentiation of "
+            "custom_linear_solve. Give it, or say symmetric=True."
+        )
+    groups, b = _split(args, const_lengths)
+    if any(is_linear(x) for group in groups for x in group):
+        raise NotImplementedError(
+            "custom_linear_solve is transposed in its right-hand side only"
+        )
+    if any(type(ct) is not Zero for ct in cts[len(b) :]):
+        raise NotImplementedError(
+            "custom_linear_solve has no derivative of its auxiliary results"
+        )
+    swapped = _LinearSolveTuple(*groups).transpose()
+    answers = linear_solve_p.bind(
+        *(x for group in swapped for x in group),
+        *map(instantiate, cts[: len(b)]),
+        const_lengths=_LinearSolveTuple(*const_lengths).transpose(),
+        jaxprs=jaxprs.transpose(),
+    )
+    return [None] * sum(const_lengths) + list(answers[: len(b)])
+
+
+def _batched(
+    closed: ClosedJaxpr | None,
+    axis_data: AxisData,
+    mapped: Sequence[bool],
+    wanted: Sequence[bool],
+) -> tuple[ClosedJaxpr | None, list[bool]]:
+    """A program for a batch: axes first in and out; (program, which results have one).
+
+    Without a program nothing is known to need an axis.
+    """
+    if closed is None:
+        return None, list(wanted)
+    dims = [0 if flag else None for flag in mapped]
+    _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
+    flags = [dim is not None or flag for dim, flag in zip(out_dims, wanted)]
+    program, _ = batching.batch_jaxpr(closed, axis_data, dims, flags)
+    return program, flags
+
+
+@linear_solve_p.def_batch
+def _linear_solve_batch(
+    axis_data: AxisData,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    const_lengths: Any,
+    jaxprs: Any,
+) -> tuple[list[Any], list[int | None]]:
+    """All four programs get the axis; which parts of x and b have one is a fixpoint."""
+    groups, b = _split(args, const_lengths)
+    dim_groups, b_dims = _split(dims, const_lengths)
+    mapped = [[dim is not None for dim in group] for group in dim_groups]
+    of_matvec, of_vecmat, of_solve, of_transposed = mapped
+    count = len(b)
+    num_aux = len(jaxprs.solve.out_avals) - count
+    b_mapped = [dim is not None for dim in b_dims]
+    x_mapped = [False] * (count + num_aux)
+    while True:
+        solve, x_new = _batched(
+            jaxprs.solve, axis_data, [*of_solve, *b_mapped], x_mapped
+        )
+        solved = x_new
+        vecmat, by_vecmat = _batched(
+            jaxprs.vecmat, axis_data, [*of_vecmat, *b_mapped], b_mapped
+        )
+        if vecmat is not None:
+            x_new = _or(x_new, [*by_vecmat, *[True] * num_aux])
+        x_part = x_new[:count]
+        matvec, b_new = _batched(
+            jaxprs.matvec, axis_data, [*of_matvec, *x_part], b_mapped
+        )
+        transposed, by_transposed = _batched(
+            jaxprs.transpose_solve, axis_data, [*of_transposed, *x_part], x_new
+        )
+        if transposed is not None:
+            b_new = _or(b_new, by_transposed[:count])
+        if x_new == x_mapped and b_new == b_mapped:
+            break
+        x_mapped, b_mapped = x_new, b_new
+    moved = [
+        x if dim is None else moveaxis(x, dim, 0)
+        for group, group_dims in zip(groups, dim_groups)
+        for x, dim in zip(group, group_dims)
+    ]
+    for x, dim, flag in zip(b, b_dims, b_mapped):
+        if dim is not None:
+            x = moveaxis(x, dim, 0)
+        elif flag:
+            x = broadcast_axis(x, axis_data.size, 0)
+        moved.append(x)
+    outputs = linear_solve_p.bind(
+        *moved,
+        const_lengths=const_lengths,
+        jaxprs=_LinearSolveTuple(matvec, vecmat, solve, transposed),
+    )
+    return outputs, [0 if flag else None for flag in solved]
+
+
+def _or(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
+    return [x or y for x, y in zip(a, b, strict=True)]
+
+
+@linear_solve_p.def_lowering
+def _linear_solve_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+    return ctx.lower_fun(_linear_solve_impl, *operands, **params)

@@ -1,0 +1,593 @@
+"""custom_vjp: a function with a user's rule for the backward pass.
+
+`fwd` returns the value and residuals, `bwd` turns residuals and a cotangent into
+cotangents of the arguments. In the linear program the call is one closed equation,
+`custom_lin`, which only transposing opens.
+
+In JAX: `jax/_src/custom_derivatives.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.compile.api_util import check_callable, fun_name
+from minijax.language.core import (
+    AbstractRef,
+    Primitive,
+    Tracer,
+    all_primitives,
+    get_aval,
+    mapped_aval,
+    no_effects,
+)
+from minijax.language.pretty import printed_first
+from minijax.language.rules import (
+    Accumulator,
+    SymbolicZero,
+    Zero,
+    instantiate,
+    match_axis,
+    not_mapped,
+)
+from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.programs.custom.custom_forward import (
+    FlatCall,
+    RunJaxpr,
+    as_array,
+    custom_call_dce,
+    custom_call_discharge,
+    custom_jvp_call_p,
+    flatten_arrays,
+    nondiff_positions,
+    positional_arguments,
+    setter_of_wrapped,
+    split_static,
+    trace_call,
+    write_call,
+)
+from minijax.programs.custom.custom_remat import optimized_forward
+from minijax.support import dtypes, errors
+from minijax.support.config import state
+from minijax.support.traceback_filtering import api_boundary
+from minijax.support.tree_util import (
+    broadcast_prefix,
+    tree_flatten,
+    tree_structure,
+    tree_unflatten,
+)
+from minijax.transforms import batching
+
+
+class CustomVJPPrimal:
+    """What `fwd` gets for each leaf with symbolic_zeros: value, and if it is perturbed.
+
+    In JAX: `custom_derivatives.py`, `CustomVJPPrimal`.
+    """
+
+    __slots__ = ("value", "perturbed")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value = value
+        self.perturbed = perturbed
+
+
+class custom_vjp:
+    """A function with a user's rule for reverse mode.
+
+        @custom_vjp
+        def f(x): return x ** 3
+
+        f.defvjp(lambda x: (f(x), x),                  # value and residuals
+                 lambda x, ct: (3 * x ** 2 * ct,))     # cotangents of the arguments
+
+    Args:
+      fun: the function.
+      nondiff_argnums, nondiff_argnames: arguments that are not differentiated; `bwd`
+        gets them first.
+
+    In JAX: `jax.custom_vjp`.
+    """
+
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ):
+        check_callable(fun, "custom_vjp")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable | None = None
+        self.bwd: Callable | None = None
+        self.symbolic_zeros = False
+
+    def __getattr__(self, name: str) -> Any:
+        return setter_of_wrapped(self, name)
+
+    def defvjp(
+        self,
+        fwd: Callable,
+        bwd: Callable,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set `fwd(*args) -> (value, residuals)` and `bwd(residuals, ct) -> cts`.
+
+        `bwd` returns a tuple with one cotangent for each differentiable argument, None
+        for zero. With `symbolic_zeros`, `fwd` gets `CustomVJPPrimal`s and `bwd` may get
+        `SymbolicZero`s. With `optimize_remat`, a checkpoint runs the function itself
+        where it needs no residuals (see `custom_remat.py`).
+        """
+        if optimize_remat and symbolic_zeros:
+            raise NotImplementedError(
+                "remat optimization for custom_vjp does not support symbolic zeros"
+            )
+        if optimize_remat:
+            flat = functools.partial(_FlatFwd, symbolic=False)
+            fwd = optimized_forward(self.fun, fwd, self.nondiff_argnums, flat)
+        self.fwd = fwd
+        self.bwd = bwd
+        self.symbolic_zeros = symbolic_zeros
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = fun_name(self.fun)
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {name} using defvjp. Write "
+                f"`{name}.defvjp(fwd, bwd)`."
+            )
+        args = positional_arguments(self.fun, args, kwargs)
+        static, dynamic = split_static(args, self.nondiff_argnums)
+        for value in static:
+            if isinstance(value, Tracer):
+                raise _nondiff_tracer_error(value, name)
+        leaves, in_tree = flatten_arrays(tuple(dynamic), name)
+        _check_distinct_refs(leaves, name)
+        call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
+        fwd = _FlatFwd(self.fwd, call, self.symbolic_zeros)
+        bwd = _FlatBwd(self.bwd, static, call, fwd, self.symbolic_zeros)
+        outputs = custom_vjp_call_p.bind_call(
+            call, fwd, bwd, leaves, symbolic_zeros=self.symbolic_zeros
+        )
+        return tree_unflatten(call.tree_of_result(fwd), outputs)
+
+
+def _check_distinct_refs(leaves: Sequence[Any], name: str) -> None:
+    """ValueError when one ref is given twice; JAX asks outside of jit only."""
+    refs = [x for x in leaves if type(x) is Ref]
+    if len({id(ref) for ref in refs}) < len(refs):
+        raise errors.value_error(
+            "only one reference to a mutable array may be passed as an argument to a "
+            f"function, but custom_vjp function {name} got one ref of type "
+            f"{get_aval(refs[0]).str_short()} twice."
+        )
+
+
+class _CallWithoutRefs(FlatCall):
+    """The user's function, which must not return a ref."""
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        outputs = super().__call__(*leaves)
+        for out in outputs:
+            if type(get_aval(out)) is AbstractRef:
+                raise errors.value_error(
+                    f"custom_vjp primal function {self.name} returned a mutable array "
+                    f"reference of type {get_aval(out).str_short()}, but mutable array "
+                    "references cannot be returned. Return its content, `ref[...]`."
+                )
+        return outputs
+
+
+def _nondiff_tracer_error(value: Tracer, name: str) -> Exception:
+    return errors.UnexpectedTracerError(
+        f"Found a JAX Tracer object passed as an argument to the custom_vjp function "
+        f"{name} in a position indicated by nondiff_argnums as non-differentiable: "
+        f"{value._error_repr()}. Tracers cannot be passed as non-differentiable "
+        "arguments; pass it as an ordinary argument and return None for it from bwd."
+    )
+
+
+class _FlatFwd:
+    """The user's fwd on flat lists: (primals, perturbed) -> (outputs, residuals)."""
+
+    def __init__(self, fwd: Callable, call: FlatCall, symbolic: bool):
+        self.fwd = fwd
+        self.__name__ = fun_name(fwd)
+        self.call = call
+        self.symbolic = symbolic
+        self.out_tree: Any = None
+        self.res_tree: Any = None
+
+    def __call__(
+        self, primals: Sequence[Any], perturbed: Sequence[bool]
+    ) -> tuple[list[Any], list[Any]]:
+        values: Sequence[Any] = [as_array(primal) for primal in primals]
+        if self.symbolic:
+            values = [CustomVJPPrimal(x, p) for x, p in zip(values, perturbed)]
+        dynamic = iter(tree_unflatten(self.call.in_tree, values))
+        full = [
+            arg if position in self.call.positions else next(dynamic)
+            for position, arg in enumerate(self.call.args)
+        ]
+        pair = self.fwd(*full)
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise TypeError(
+                f"Custom VJP fwd rule {self.__name__} for function {self.call.name} "
+                "must produce a pair (list or tuple of length two) where the first "
+                "element represents the primal output and the second element "
+                "represents residuals (i.e. values stored from the forward-pass for "
+                f"use on the backward-pass), but got {pair}."
+            )
+        outputs, self.out_tree = tree_flatten(pair[0])
+        residuals, self.res_tree = tree_flatten(pair[1])
+        expected = self.call.out_tree
+        if expected is not None and self.out_tree != expected:
+            raise TypeError(
+                f"Custom VJP fwd rule {self.__name__} for function {self.call.name} "
+                "must produce a pair whose first element has the container (pytree) "
+                f"structure of the function's result, {expected}, but got "
+                f"{self.out_tree}."
+            )
+        return outputs, residuals
+
+
+class _FlatBwd:
+    """The user's bwd on flat lists: (residuals, cotangents) -> cotangents."""
+
+    def __init__(
+        self, bwd: Callable, static: list, call: FlatCall, fwd: _FlatFwd, symbolic: bool
+    ):
+        self.bwd = bwd
+        self.__name__ = fun_name(bwd)
+        self.static = static
+        self.call = call
+        self.fwd = fwd
+        self.symbolic = symbolic
+
+    def __call__(
+        self,
+        residuals: Sequence[Any],
+        cotangents: Sequence[Any],
+        in_avals: Sequence[Any],
+    ) -> list[Any]:
+        if self.symbolic:
+            cts = [
+                SymbolicZero(ct.aval) if type(ct) is Zero else as_array(ct)
+                for ct in cotangents
+            ]
+        else:
+            cts = [as_array(instantiate(ct)) for ct in cotangents]
+        res = tree_unflatten(self.fwd.res_tree, residuals)
+        ct = tree_unflatten(self.fwd.out_tree, cts)
+        answer = self.bwd(*self.static, res, ct)
+        if isinstance(answer, list):
+            answer = tuple(answer)
+        return self._flatten_answer(answer, in_avals)
+
+    def _flatten_answer(self, answer: Any, in_avals: Sequence[Any]) -> list[Any]:
+        """One cotangent (or Zero) for each leaf of the arguments, checked."""
+        where = f"Custom VJP bwd rule {self.__name__} for function {self.call.name}"
+        example = tree_unflatten(self.call.in_tree, [object()] * len(in_avals))
+        if not isinstance(answer, tuple) or len(answer) != len(example):
+            shown = answer if not isinstance(answer, tuple) else f"{len(answer)} items"
+            raise TypeError(
+                f"{where} must produce a tuple of length {len(example)}, one cotangent "
+                f"for each differentiable argument, but got {shown}."
+            )
+        flat: list[Any] = []
+        for position, (part, argument) in enumerate(zip(answer, example)):
+            leaves, tree = tree_flatten(argument)
+            if part is None:
+                flat += [None] * len(leaves)
+                continue
+            try:  # a leaf may stand for a tree of such, as in JAX
+                flat += broadcast_prefix(part, argument, is_leaf=_is_no_tree)
+            except ValueError:
+                raise TypeError(
+                    f"{where} must produce cotangents of the tree structure of the "
+                    f"arguments; argument {position} has {tree}, its cotangent "
+                    f"{tree_structure(part)}."
+                ) from None
+        checked = []
+        for ct, aval in zip(flat, in_avals):
+            expected = aval.to_ct_aval()
+            if ct is None:
+                checked.append(Zero(expected))
+                continue
+            if type(ct) is SymbolicZero:
+                if (ct.shape, ct.dtype) != (expected.shape, expected.dtype):
+                    raise ValueError(
+                        f"{where}: it gave a SymbolicZero of type {ct.aval.str_short()}"
+                        f" for a cotangent of type {expected.str_short()}. Return None "
+                        "for a cotangent that is zero."
+                    )
+                checked.append(Zero(expected))
+                continue
+            actual = get_aval(ct)
+            if actual.shape != expected.shape:
+                raise ValueError(
+                    f"{where}: expected output with aval {expected.str_short()} but "
+                    f"got {actual.str_short()}: a cotangent has the shape of its "
+                    "argument."
+                )
+            # Of the dtype JAX asks nothing, where the argument has tangents at all.
+            if dtypes.is_float0(expected.dtype) or dtypes.is_float0(actual.dtype):
+                checked.append(Zero(expected))
+                continue
+            checked.append(ct)
+        return checked
+
+
+def _is_no_tree(x: Any) -> bool:
+    return x is None or type(x) is SymbolicZero
+
+
+class CustomVJPCallPrimitive(Primitive):
+    """The primitive of custom_vjp calls; it is bound with Python functions.
+
+    In JAX: `CustomVJPCallPrimitive`.
+    """
+
+    def bind_call(
+        self, fun: Callable, fwd: Callable, bwd: Callable, args: Sequence[Any], **params
+    ) -> list[Any]:
+        return state.trace.process_custom_vjp_call(self, fun, fwd, bwd, args, **params)
+
+    def bind(self, *args: Any, **params: Any) -> list[Any]:
+        return self.rebind(args, params)
+
+    def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        fwd, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
+        count = params["num_consts"]
+        if count:
+            fwd, bwd = _drop_consts_of_fwd(fwd, count), _drop_consts_of_bwd(bwd, count)
+        return self.bind_call(
+            RunJaxpr(params["call_jaxpr"]),
+            fwd,
+            bwd,
+            args,
+            symbolic_zeros=params["symbolic_zeros"],
+        )
+
+    def stage(
+        self, trace: Any, fun: Any, fwd: Any, bwd: Any, args: Any, **options: Any
+    ) -> list[Any]:
+        """Write the call as an equation that keeps the rules."""
+        closed, consts = trace_call(trace, fun, args)
+        params = {"call_jaxpr": closed, "fwd_jaxpr_thunk": fwd, "bwd": bwd}
+        params |= {"num_consts": len(consts), **options}
+        return write_call(trace, self, closed, [*consts, *args], params)
+
+    def run_forward(
+        self, fwd: Callable, primals: Sequence[Any], tangents: Sequence[Any], **_: Any
+    ) -> tuple[list[Any], list[Any]]:
+        """(outputs, residuals)."""
+        return fwd(primals, [type(t) is not Zero for t in tangents])
+
+    def write_linear(
+        self, bwd: Callable, residuals: Any, tangents: Any, outs: Any, **options: Any
+    ) -> list[Any]:
+        """The tangents of the outputs, as one equation that only transposing opens."""
+        in_avals = [t.aval if type(t) is Zero else get_aval(t) for t in tangents]
+        out_avals = [get_aval(out).to_tangent_aval() for out in outs]
+        given = [t for t in tangents if type(t) is not Zero]
+        params = {"num_res": len(residuals), "bwd": bwd, "in_avals": tuple(in_avals)}
+        params |= {"out_avals": tuple(out_avals), **options}
+        params["in_zeros"] = tuple(type(t) is Zero for t in tangents)
+        return custom_lin_p.bind(*residuals, *given, **params)
+
+    def batch_call(
+        self, trace: Any, fun: Any, fwd: Any, bwd: Any, values: Any, dims: Any, **params
+    ) -> tuple[list[Any], list[int | None]]:
+        """The call on batches: function, fwd and bwd, all batched."""
+        out_dims: list[int | None] = []
+        batched = batching.batch_flat(fun, trace.axis_data, dims, out_dims, trace.tag)
+        batched_fwd = _BatchedFwd(fwd, trace.axis_data, dims, trace.tag)
+        batched_bwd = _BatchedBwd(bwd, trace.axis_data, dims, batched_fwd, trace.tag)
+        outs = trace.parent.process_custom_vjp_call(
+            self, batched, batched_fwd, batched_bwd, values, **params
+        )
+        return outs, out_dims or batched_fwd.out_dims
+
+
+class _drop_consts_of_fwd:
+    def __init__(self, fwd: Callable, count: int):
+        self.fwd = fwd
+        self.__name__ = fun_name(fwd)
+        self.count = count
+
+    def __call__(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+        return self.fwd(primals[self.count :], perturbed[self.count :])
+
+
+class _drop_consts_of_bwd:
+    def __init__(self, bwd: Callable, count: int):
+        self.bwd = bwd
+        self.__name__ = fun_name(bwd)
+        self.count = count
+
+    def __call__(self, residuals: Any, cotangents: Any, in_avals: Any) -> list[Any]:
+        zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[: self.count]]
+        return [*zeros, *self.bwd(residuals, cotangents, in_avals[self.count :])]
+
+
+class _BatchedFwd:
+    """fwd on batches; it notes the batch axes of outputs and residuals."""
+
+    def __init__(self, fwd: Any, axis_data: Any, in_dims: tuple, tag: Any):
+        self.fwd = fwd
+        self.__name__ = fun_name(fwd)
+        self.axis_data = axis_data
+        self.in_dims = in_dims
+        self.tag = tag
+        self.out_dims: list[int | None] = []
+        self.res_dims: list[int | None] = []
+
+    def __call__(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
+        count = 0
+
+        def flat(*args: Any) -> list[Any]:
+            nonlocal count
+            outputs, residuals = self.fwd(args, perturbed)
+            count = len(outputs)
+            return [*outputs, *residuals]
+
+        dims: list[int | None] = []
+        run = batching.batch_flat(flat, self.axis_data, self.in_dims, dims, self.tag)
+        values = run(*primals)
+        self.out_dims, self.res_dims = dims[:count], dims[count:]
+        return values[:count], values[count:]
+
+
+class _BatchedBwd:
+    """bwd on batches; cotangents of shared arguments are summed over the batch."""
+
+    def __init__(
+        self, bwd: Any, axis_data: Any, in_dims: tuple, fwd: _BatchedFwd, tag: Any
+    ):
+        self.bwd = bwd
+        self.__name__ = fun_name(bwd)
+        self.axis_data = axis_data
+        self.in_dims = in_dims
+        self.fwd = fwd
+        self.tag = tag
+
+    def __call__(
+        self,
+        residuals: Sequence[Any],
+        cotangents: Sequence[Any],
+        in_avals: Sequence[Any],
+    ) -> list[Any]:
+        size = self.axis_data.size
+        given = [ct for ct in cotangents if type(ct) is not Zero]
+        nonzero = [type(ct) is not Zero for ct in cotangents]
+        example_avals = [
+            mapped_aval(size, dim, aval) for aval, dim in zip(in_avals, self.in_dims)
+        ]
+        zero_avals: list[Any] = [
+            mapped_aval(size, dim, ct.aval) if type(ct) is Zero else None
+            for ct, dim in zip(cotangents, self.fwd.out_dims)
+        ]
+        zeros_out: list[bool] = []
+
+        def flat(*args: Any) -> list[Any]:
+            res, cts = args[: len(residuals)], iter(args[len(residuals) :])
+            full = [
+                next(cts) if flag else Zero(aval)
+                for flag, aval in zip(nonzero, zero_avals)
+            ]
+            answers = self.bwd(res, full, example_avals)
+            zeros_out[:] = [type(answer) is Zero for answer in answers]
+            return [answer for answer in answers if type(answer) is not Zero]
+
+        dims: list[int | None] = []
+        ct_dims = [dim for dim, flag in zip(self.fwd.out_dims, nonzero) if flag]
+        in_dims = [*self.fwd.res_dims, *ct_dims]
+        run = batching.batch_flat(flat, self.axis_data, in_dims, dims, self.tag)
+        answers = iter(zip(run(*residuals, *given), dims))
+        flat_answers = []
+        for aval, wanted, zero in zip(in_avals, self.in_dims, zeros_out):
+            if zero:
+                flat_answers.append(Zero(aval.to_ct_aval()))
+                continue
+            answer, dim = next(answers)
+            flat_answers.append(_match_or_sum(answer, dim, wanted, size))
+        return flat_answers
+
+
+def _match_or_sum(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+    if dim is not not_mapped and wanted is not_mapped:
+        return all_primitives["reduce_sum"].bind(x, axes=(dim,), out_sharding=None)
+    return match_axis(size, x, dim, wanted)
+
+
+custom_vjp_call_p = CustomVJPCallPrimitive("custom_vjp_call", multiple_results=True)
+all_primitives["custom_vjp_call"] = custom_vjp_call_p
+custom_vjp_call_p.cache_types = False
+custom_vjp_call_p.type_rule = custom_jvp_call_p.type_rule
+custom_vjp_call_p.transpose = custom_jvp_call_p.transpose
+custom_vjp_call_p.lowerings = custom_jvp_call_p.lowerings
+custom_vjp_call_p.dce = custom_call_dce
+custom_vjp_call_p.discharge = custom_call_discharge
+for _rule in ("jvp", "batch"):
+    custom_vjp_call_p.without(
+        _rule, "traces treat custom calls by a method of their own"
+    )
+
+
+@printed_first("name")
+def _custom_vjp_pretty(params: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": params["call_jaxpr"].debug_info.name,
+        "bwd": fun_name(params["bwd"]),
+        "call_jaxpr": params["call_jaxpr"],
+        "fwd": fun_name(params["fwd_jaxpr_thunk"]),
+        **({"num_consts": params["num_consts"]} if params["num_consts"] else {}),
+        "symbolic_zeros": params["symbolic_zeros"],
+    }
+
+
+custom_vjp_call_p.pretty = _custom_vjp_pretty
+
+
+# The linear part of a custom_vjp call: opened by transposing, closed to all else.
+custom_lin_p = Primitive("custom_lin", multiple_results=True)
+all_primitives["custom_lin"] = custom_lin_p
+custom_lin_p.cache_types = False
+
+
+@custom_lin_p.def_effectful_abstract_eval
+def _custom_lin_type(*avals: Any, out_avals: Any, **_: Any) -> tuple:
+    return list(out_avals), no_effects
+
+
+@custom_lin_p.def_impl
+def _custom_lin_impl(*args: Any, **_: Any) -> None:
+    raise _no_forward_mode()
+
+
+def _no_forward_mode() -> TypeError:
+    return TypeError(
+        "can't apply forward-mode differentiation (jvp) to a custom_vjp function: its "
+        "rule is for the backward pass only. Use `custom_jvp`, which serves both "
+        "modes, or `vjp` and `grad`."
+    )
+
+
+@custom_lin_p.def_lowering
+def _custom_lin_lowering(ctx: Any, *operands: Any, **_: Any) -> None:
+    raise _no_forward_mode()
+
+
+@custom_lin_p.def_transpose
+def _custom_lin_transpose(cts: Sequence[Any], *args: Any, num_res: int, **params: Any):
+    residuals, inputs = args[:num_res], args[num_res:]
+    answers = params["bwd"](residuals, cts, params["in_avals"])
+    kept = [a for a, zero in zip(answers, params["in_zeros"]) if not zero]
+    for target, answer in zip(inputs, kept, strict=True):
+        if isinstance(target, Accumulator):
+            target.accum(answer)
+
+
+def _custom_lin_pretty(params: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "bwd": fun_name(params["bwd"]),
+        "in_zeros": list(params["in_zeros"]),
+        "num_res": params["num_res"],
+        "symbolic_zeros": params["symbolic_zeros"],
+    }
+
+
+custom_lin_p.pretty = _custom_lin_pretty
+custom_lin_p.without("jvp", "it is linear and only ever transposed")
+
+
+@custom_lin_p.def_batch
+def _custom_lin_batch(axis_data: Any, args: Any, dims: Any, **_: Any) -> None:
+    """vmap batches the rules of the call; only forward mode comes here (jacfwd)."""
+    raise _no_forward_mode()

@@ -1,0 +1,341 @@
+"""Built from custom rules: custom_gradient, closure_convert, linear_call.
+
+`custom_gradient` is `custom_vjp` written as one function, which returns its value and
+the function that pulls a cotangent back. `closure_convert` makes explicit arguments of
+what a function closes over, so that a custom rule sees it. `linear_call` calls a linear
+function whose transpose is given.
+
+In JAX: `jax/_src/custom_derivatives.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.compile import api_util
+from minijax.compile.api_util import check_callable, check_outputs, fun_name
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    eval_jaxpr,
+    get_aval,
+    jaxpr_as_fun,
+    register,
+)
+from minijax.language.rules import SymbolicZero, Zero, instantiate, is_linear, zeros_of
+from minijax.programs.custom.custom_backward import custom_vjp
+from minijax.programs.custom.custom_forward import run_eagerly
+from minijax.support import dtypes
+from minijax.support.tree_util import (
+    register_pytree_node_class,
+    tree_flatten,
+    tree_map,
+    tree_structure,
+    tree_unflatten,
+)
+from minijax.transforms import ad, partial_eval
+
+
+def trace_with_consts(
+    fun: Callable, args: Sequence[Any], traced_for: str
+) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """(program of `fun` at the types of trees, its constants, tree of its result).
+
+    The constants are the program's first inputs.
+    """
+    leaves, in_tree = tree_flatten(tuple(args))
+    return trace_at_types(fun, in_tree, [get_aval(x) for x in leaves], traced_for)
+
+
+def trace_at_types(
+    fun: Callable, in_tree: Any, in_avals: Sequence[Any], traced_for: str
+) -> tuple[ClosedJaxpr, list[Any], Any]:
+    """`trace_with_consts` for the tree and types of the arguments."""
+    out_trees: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outputs, out_tree = tree_flatten(fun(*tree_unflatten(in_tree, leaves)))
+        check_outputs(outputs, out_tree, fun_name(fun), traced_for)
+        out_trees.append(out_tree)
+        return outputs
+
+    info = api_util.lazy_debug_info(fun, in_tree, traced_for)
+    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
+    closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
+    return closed, consts, out_trees[0]
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """Zero tangents for a tree of values: arrays, or `SymbolicZero`s.
+
+    For rules of `custom_jvp`. In JAX: `jax.custom_derivatives.zero_from_primal`.
+    """
+
+    def zero(x: Any) -> Any:
+        aval: Any = get_aval(x).to_tangent_aval()
+        return SymbolicZero(aval) if symbolic_zeros else zeros_of(aval)
+
+    return tree_map(zero, val)
+
+
+# ----------------------------------------------------------------------------------
+# custom_gradient
+# ----------------------------------------------------------------------------------
+
+
+@register_pytree_node_class
+class _Residuals:
+    """The program that pulls a cotangent back; its constants are what is saved."""
+
+    def __init__(self, jaxpr: Jaxpr, in_tree: Any, out_tree: Any, consts: Any):
+        self.jaxpr = jaxpr
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.consts = consts
+
+    def tree_flatten(self) -> tuple:
+        return self.consts, (self.jaxpr, self.in_tree, self.out_tree)
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple, consts: Any) -> _Residuals:
+        jaxpr, in_tree, out_tree = static
+        return cls(jaxpr, in_tree, out_tree, consts)
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    """A function whose backward rule is the second thing it returns.
+
+        @custom_gradient
+        def f(x, y):
+            return x * y, lambda ct: (ct * y, ct * x)
+
+    Args:
+      fun: returns `(value, pullback)`. The pullback takes a cotangent of the value and
+        returns a tuple of cotangents, one for each argument (for one argument the
+        cotangent itself will do). It may close over whatever `fun` computed.
+
+    Returns:
+      a function that returns the value only.
+    """
+    check_callable(fun, "custom_gradient")
+
+    @custom_vjp
+    def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
+        value, _ = fun(*args, **kwargs)
+        return value
+
+    def fwd(*args: Any, **kwargs: Any) -> tuple:
+        value, pullback = fun(*args, **kwargs)
+        leaves, out_tree = tree_flatten((value,))
+        avals = [get_aval(leaf).to_ct_aval() for leaf in leaves]
+        in_trees: list[Any] = []
+
+        def flat(*cts: Any) -> list[Any]:
+            flat_answer, tree = tree_flatten(pullback(*tree_unflatten(out_tree, cts)))
+            in_trees.append(tree)
+            return flat_answer
+
+        info = api_util.lazy_debug_info(pullback, out_tree, "custom_gradient fwd")
+        jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, info)
+        return value, _Residuals(jaxpr, in_trees[0], out_tree, consts)
+
+    def bwd(res: _Residuals, cts: Any) -> Any:
+        leaves, out_tree = tree_flatten((cts,))
+        if out_tree != res.out_tree:
+            raise TypeError(
+                f"the cotangent has the structure {out_tree}, but the value of the "
+                f"function has {res.out_tree}."
+            )
+        flat_answer = eval_jaxpr(res.jaxpr, res.consts, *leaves)
+        answer = tree_unflatten(res.in_tree, flat_answer)
+        return (answer,) if res.in_tree == tree_structure(0) else answer
+
+    wrapped_fun.defvjp(fwd, bwd)
+    return wrapped_fun
+
+
+# ----------------------------------------------------------------------------------
+# closure_convert
+# ----------------------------------------------------------------------------------
+
+
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+    """Make arguments of the values a function closes over.
+
+    For functions with custom rules that take a function: what that one closes over and
+    is differentiated must be passed as an argument.
+
+    Args:
+      fun: a pure function.
+      example_args: arguments of it; only their trees and types matter.
+
+    Returns:
+      `(converted, consts)`: `converted(*args, *consts)` equals `fun(*args)`. `consts`
+      holds what may have a tangent; plain arrays stay inside of `converted`.
+
+    The converted function raises TypeError for arguments of another tree.
+    """
+    check_callable(fun, "closure_convert")
+    in_tree = tree_structure(tuple(example_args))
+    closed, consts, out_tree = trace_with_consts(fun, example_args, "closure_convert")
+    hoisted = [_may_have_tangent(const) for const in consts]
+    kept = [const for const, flag in zip(consts, hoisted) if not flag]
+    num_hoisted = sum(hoisted)
+
+    def converted(*args_and_consts: Any) -> Any:
+        count = len(args_and_consts) - num_hoisted
+        args, given = args_and_consts[:count], iter(args_and_consts[count:])
+        own = iter(kept)
+        all_consts = [next(given) if flag else next(own) for flag in hoisted]
+        leaves, tree = tree_flatten(tuple(args))
+        if tree != in_tree:
+            raise TypeError(
+                "The inputs to the closure produced by closure_convert must have the "
+                "same Pytree structure as the example arguments passed when "
+                f"closure_convert was called. Expected {in_tree}, but got {tree}"
+            )
+        outputs = jaxpr_as_fun(closed)(*all_consts, *leaves)
+        return tree_unflatten(out_tree, outputs)
+
+    return converted, [const for const, flag in zip(consts, hoisted) if flag]
+
+
+def _may_have_tangent(value: Any) -> bool:
+    """Whether a value may carry a tangent, now or when a program is differentiated."""
+    if not isinstance(value, Tracer):
+        return False
+    if isinstance(value, ad.JVPTracer):
+        return type(value.tangent) is not Zero or _may_have_tangent(value.primal)
+    if isinstance(value, partial_eval.DynamicJaxprTracer):
+        aval = value.aval.to_tangent_aval()
+        return isinstance(aval, ShapedArray) and not dtypes.is_float0(aval.dtype)
+    return _may_have_tangent(getattr(value, "value", None))
+
+
+# ----------------------------------------------------------------------------------
+# linear_call
+# ----------------------------------------------------------------------------------
+
+linear_call_p = register(Primitive("linear_call", multiple_results=True))
+linear_call_p.cache_types = False
+linear_call_p.without("batch", "JAX has none: batch the functions inside")
+
+
+def linear_call(
+    fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any
+) -> Any:
+    """Call a linear function whose transpose is given.
+
+    Args:
+      fun: `(residuals, x) -> y`, linear in the tree `x`.
+      fun_transpose: `(residuals, ct of y) -> ct of x`.
+      residual_args, linear_args: trees of arrays.
+
+    Raises:
+      TypeError: when transposed, if `fun_transpose` gives another tree than that of
+        `linear_args`.
+    """
+    residuals, res_tree = tree_flatten(residual_args)
+    linear, lin_tree = tree_flatten(linear_args)
+    args = (residual_args, linear_args)
+    callee, consts, out_tree = trace_with_consts(fun, args, "linear_call fun")
+    example = (residual_args, tree_unflatten(out_tree, callee.out_avals))
+    in_tree = tree_structure(example)
+    avals = [*(get_aval(x) for x in residuals), *callee.out_avals]
+    known: list[Any] = []
+
+    def transpose_thunk() -> tuple[ClosedJaxpr, list[Any]]:
+        if not known:
+            closed, own, tree = trace_at_types(
+                fun_transpose, in_tree, avals, "linear_call fun_transpose"
+            )
+            if tree != lin_tree:
+                raise TypeError(
+                    "transpose output pytree structure must match that of linear "
+                    f"inputs, got output structure {tree} and input structure "
+                    f"{lin_tree}."
+                )
+            known.append((closed, own))
+        return known[0]
+
+    outputs = linear_call_p.bind(
+        *consts,
+        *residuals,
+        *linear,
+        callee=callee,
+        transpose_thunk=transpose_thunk,
+        num_callee_consts=len(consts),
+        num_res=len(residuals),
+    )
+    return tree_unflatten(out_tree, outputs)
+
+
+@linear_call_p.def_impl
+def _linear_call_impl(*args: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
+    return run_eagerly(callee, *args)
+
+
+@linear_call_p.def_abstract_eval
+def _linear_call_type(*avals: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
+    return list(callee.out_avals)
+
+
+@linear_call_p.def_jvp_rule
+def _linear_call_jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    num_callee_consts: int,
+    num_res: int,
+    **params: Any,
+) -> tuple[list, list]:
+    count = num_callee_consts + num_res
+    if any(type(t) is not Zero for t in tangents[:count]):
+        raise NotImplementedError(
+            "linear_call is differentiated in its linear arguments only; pass its "
+            "residual arguments through `lax.stop_gradient`."
+        )
+    params = dict(params, num_callee_consts=num_callee_consts, num_res=num_res)
+    outs = linear_call_p.bind(*primals, **params)
+    given = [instantiate(t) for t in tangents[count:]]
+    return outs, linear_call_p.bind(*primals[:count], *given, **params)
+
+
+@linear_call_p.def_transpose
+def _linear_call_transpose(
+    cts: Sequence[Any],
+    *args: Any,
+    callee: ClosedJaxpr,
+    transpose_thunk: Callable,
+    num_callee_consts: int,
+    num_res: int,
+) -> list[Any]:
+    """The other function is called, with this one as its transpose."""
+    transpose, consts = transpose_thunk()
+    count = num_callee_consts + num_res
+    own, residuals = args[:num_callee_consts], args[num_callee_consts:count]
+    if any(is_linear(x) for x in args[:count]):
+        raise NotImplementedError(
+            "linear_call cannot be transposed in its residual arguments"
+        )
+    answers = linear_call_p.bind(
+        *consts,
+        *residuals,
+        *(instantiate(ct) for ct in cts),
+        callee=transpose,
+        transpose_thunk=lambda: (callee, own),
+        num_callee_consts=len(consts),
+        num_res=num_res,
+    )
+    return [None] * count + list(answers)
+
+
+@linear_call_p.def_lowering
+def _linear_call_lowering(
+    ctx: Any, *operands: Any, callee: ClosedJaxpr, **_: Any
+) -> list[Any]:
+    return ctx.lower_jaxpr(callee, *operands)

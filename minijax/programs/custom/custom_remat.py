@@ -1,0 +1,202 @@
+"""remat_opt: what `defvjp(..., optimize_remat=True)` makes of a forward rule.
+
+A forward rule computes the function's value and residuals for the backward pass. Under
+`checkpoint` the residuals of the first pass are thrown away; when the rule is one fused
+kernel, nobody can take its residuals out. So the rule becomes one equation that carries
+its program and a thunk that traces the function itself: dead-code elimination writes
+the function in its place where no residual is read.
+
+In JAX: `jax/_src/custom_derivatives.py`, `optimize_remat_of_custom_vjp_fwd`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from minijax.language import core
+from minijax.language.core import ClosedJaxpr, JaxprEqn, Primitive, get_aval
+from minijax.language.rules import Zero, instantiate
+from minijax.programs.custom.custom_forward import (
+    FlatCall,
+    as_array,
+    run_eagerly,
+    split_static,
+)
+from minijax.support.effects import of_equation, positional
+from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.transforms import ad, batching, partial_eval
+
+remat_opt_p = core.register(Primitive("remat_opt", multiple_results=True))
+remat_opt_p.cache_types = False
+remat_opt_p.without("transpose", "JAX has none: it would be a second derivative")
+
+
+def optimized_forward(
+    fun: Callable, fwd: Callable, nondiff: tuple[int, ...], flat_fwd: Callable
+) -> Callable:
+    """The rule `fwd` as one equation. `flat_fwd(fwd, call)` runs it on flat lists."""
+
+    @functools.wraps(fwd)
+    def forward(*args: Any) -> tuple[Any, Any]:
+        leaves, in_tree = tree_flatten(tuple(split_static(args, nondiff)[1]))
+        leaves = [as_array(leaf) for leaf in leaves]
+        call = FlatCall(fun, args, nondiff, in_tree)
+        flat = flat_fwd(fwd, call)
+        passed_on: list[int | None] = []
+
+        def program(*values: Any) -> list[Any]:
+            outs, residuals = flat(values, [True] * len(values))
+            given = {id(value): position for position, value in enumerate(values)}
+            passed_on[:] = [given.get(id(residual)) for residual in residuals]
+            kept = [r for r, p in zip(residuals, passed_on) if p is None]
+            return [*kept, *outs]
+
+        avals = [get_aval(leaf) for leaf in leaves]
+        trace = partial_eval.trace_to_jaxpr
+        jaxpr, consts = trace(program, avals)
+        num_res = passed_on.count(None)
+        results = remat_opt_p.bind(
+            *consts,
+            *leaves,
+            num_consts=len(consts),
+            num_res=num_res,
+            fwd_jaxpr=ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr)),
+            fun_jaxpr_thunk=lambda: ClosedJaxpr(*trace(call, avals)),
+        )
+        kept = iter(results[:num_res])
+        residuals = [next(kept) if p is None else leaves[p] for p in passed_on]
+        outs = tree_unflatten(flat.out_tree, results[num_res:])
+        return outs, tree_unflatten(flat.res_tree, residuals)
+
+    return forward
+
+
+@remat_opt_p.def_effectful_abstract_eval
+def _type(*avals: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
+    return fwd_jaxpr.out_avals, positional(fwd_jaxpr.effects, fwd_jaxpr.jaxpr.invars)
+
+
+@remat_opt_p.def_impl
+def _impl(*args: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return run_eagerly(fwd_jaxpr, *args)
+
+
+@remat_opt_p.def_lowering
+def _lowering(ctx: Any, *operands: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return ctx.lower_jaxpr(fwd_jaxpr, *operands)
+
+
+def _open(both: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    return ClosedJaxpr(partial_eval.convert_constvars_jaxpr(both.jaxpr)), both.consts
+
+
+@remat_opt_p.def_batch
+def _batch(
+    axis: Any, args: Any, dims: Any, *, num_consts: int, num_res: int, **params: Any
+) -> tuple:
+    fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
+    _, out_dims = batching.batch_jaxpr(fwd_jaxpr, axis, dims)
+    mapped = [dim is not None for dim in out_dims]
+    batched, consts = _open(batching.batch_jaxpr(fwd_jaxpr, axis, dims, mapped)[0])
+
+    def thunk() -> ClosedJaxpr:
+        inputs, wanted = dims[num_consts:], mapped[num_res:]
+        return batching.batch_jaxpr(fun_jaxpr_thunk(), axis, inputs, wanted)[0]
+
+    outputs = remat_opt_p.bind(
+        *consts,
+        *args,
+        num_consts=len(consts) + num_consts,
+        num_res=num_res,
+        fwd_jaxpr=batched,
+        fun_jaxpr_thunk=thunk,
+    )
+    return outputs, [0 if flag else None for flag in mapped]
+
+
+@remat_opt_p.def_jvp_rule
+def _jvp(
+    primals: Any, tangents: Any, *, num_consts: int, num_res: int, **params: Any
+) -> tuple[list, list]:
+    """The rule of values and tangents; its residuals are those and their tangents."""
+    fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
+    nonzeros = [type(t) is not Zero for t in tangents[:num_consts]]
+    of_consts = [t for t in tangents[:num_consts] if type(t) is not Zero]
+    # Arguments' tangents are all there, since the function may be written instead.
+    of_args = [instantiate(t) for t in tangents[num_consts:]]
+    num_args, num_out = len(of_args), len(fwd_jaxpr.out_avals) - num_res
+    wanted = [True] * len(fwd_jaxpr.out_avals)
+    forward, _ = ad.jvp_jaxpr(fwd_jaxpr, [*nonzeros, *[True] * num_args], wanted)
+    program, consts = _open(forward)
+    jaxpr = program.jaxpr
+    # (consts, args, their tangents) -> (res, out, their tangents), in another order:
+    # what the function gets and gives stands last.
+    start = len(consts) + num_consts
+    middle = start + num_args
+    end = middle + len(of_consts)
+    invars = [*jaxpr.invars[:start], *jaxpr.invars[middle:end]]
+    invars += [*jaxpr.invars[start:middle], *jaxpr.invars[end:]]
+    outs, rest = jaxpr.outvars[: num_res + num_out], jaxpr.outvars[num_res + num_out :]
+    outvars = [*outs[:num_res], *rest[:num_res], *outs[num_res:], *rest[num_res:]]
+
+    def thunk() -> ClosedJaxpr:
+        both = [True] * num_args, [True] * num_out
+        return ad.jvp_jaxpr(fun_jaxpr_thunk(), *both)[0]
+
+    results = remat_opt_p.bind(
+        *consts,
+        *primals[:num_consts],
+        *of_consts,
+        *primals[num_consts:],
+        *of_args,
+        num_consts=start + len(of_consts),
+        num_res=2 * num_res,
+        fwd_jaxpr=ClosedJaxpr(
+            jaxpr.replace(invars=invars, outvars=outvars, debug_info=core.no_debug_info)
+        ),
+        fun_jaxpr_thunk=thunk,
+    )
+    residuals, outputs = results[: 2 * num_res], results[2 * num_res :]
+    return (
+        [*residuals[:num_res], *outputs[:num_out]],
+        [*residuals[num_res:], *outputs[num_out:]],
+    )
+
+
+def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+    """Without residuals that are read, the function stands in the rule's place."""
+    params = eqn.params
+    num_consts, num_res = params["num_consts"], params["num_res"]
+    thunk = params["fun_jaxpr_thunk"]
+    outvars = [v for v, flag in zip(eqn.outvars, used) if flag]
+    if any(used[:num_res]):
+
+        def smaller() -> ClosedJaxpr:
+            own = thunk()
+            outvars = [v for v, flag in zip(own.jaxpr.outvars, used[num_res:]) if flag]
+            return ClosedJaxpr(own.jaxpr.replace(outvars=outvars), own.consts)
+
+        keep = [position >= num_consts for position in range(len(eqn.invars))]
+        jaxpr, used_in = partial_eval.dce_jaxpr(params["fwd_jaxpr"].jaxpr, used, keep)
+        params = {
+            **params,
+            "num_consts": sum(used_in[:num_consts]),
+            "num_res": sum(used[:num_res]),
+            "fwd_jaxpr": ClosedJaxpr(jaxpr),
+            "fun_jaxpr_thunk": smaller,
+        }
+        primitive, invars = remat_opt_p, eqn.invars
+    else:
+        closed, used_in = partial_eval.dce_closed_jaxpr(thunk(), used[num_res:])
+        params, jaxpr = {"call_jaxpr": closed}, closed.jaxpr
+        primitive = core.all_primitives["closed_call"]  # of a room above this one
+        invars = eqn.invars[num_consts:]
+    invars = [v for v, flag in zip(invars, used_in) if flag]
+    effects = of_equation(jaxpr, invars)
+    changed = {"primitive": primitive, "params": params, "effects": effects}
+    return eqn.replace(invars=invars, outvars=outvars, **changed)
+
+
+remat_opt_p.dce = _dce

@@ -1,0 +1,1 @@
+"""Finding what went wrong: leaks, NaNs, reused keys, breakpoints, reports."""

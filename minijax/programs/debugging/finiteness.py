@@ -1,0 +1,191 @@
+"""What the flags jax_debug_nans and jax_debug_infs ask for: errors instead of NaNs.
+
+While a flag is set, the results of every program that runs are looked at. A program of
+one operation is to blame itself. A larger one is run again, equation by equation: each
+equation is then a program that is looked at, so that the first one that gives a NaN
+raises, and an equation that carries a program is searched in the same way. The error
+names the primitive and the user's line, which every equation keeps, also those that
+`grad` and `vmap` made.
+
+Branches and loops run as Python then, so that the operation in their bodies is found.
+
+In JAX: `jax/_src/dispatch.py`, `check_special`. There the function itself is called
+again, without `jit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.language.array import Array, wrap_as
+from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
+from minijax.support import dtypes, errors, source_info
+from minijax.support.config import override, state
+
+
+def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
+    """Launch a program and look at its results.
+
+    Raises FloatingPointError when one has a NaN (or inf) that the flags forbid.
+    """
+    closed = program.lowered.source()
+    eager = closed is None or closed.debug_info.traced_for == "eager"
+    with override("debug_nans", False), override("debug_infs", False):
+        kept = buffers
+        if not eager and any(program.lowered.donated):
+            kept = _copies_of_donated(program, buffers)
+        arrays = program(buffers)
+    found = forbidden(arrays)
+    if found is None:
+        return arrays
+    if eager:
+        raise _error(found, program.name)
+    avals = program.lowered.in_avals
+    args = [wrap_as(buffer, aval) for buffer, aval in zip(kept, avals)]
+    _step_through(closed, args)
+    raise errors.with_facts(
+        FloatingPointError(
+            f"invalid value ({found}) encountered in jit({program.name}). Run again "
+            "one operation after the other, the function did not produce invalid "
+            f"values. Either a {found} is a constant of the function or one of its "
+            "arguments, which it returns, or the compiler's optimizations (such as "
+            "another order of sums) brought it about; then it may be avoided by "
+            "leaving out `jit`."
+        ),
+        rule=_rule(found),
+    )
+
+
+def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Run a program equation by equation; the first bad one raises.
+
+    A function of the library may have been traced for another caller: its equations
+    count as written where it was called.
+    """
+    env: dict[Var, Any] = dict(zip(closed.jaxpr.constvars, closed.consts))
+    env.update(zip(closed.jaxpr.invars, args))
+    file_name = closed.debug_info.place.rpartition(":")[0]
+    is_users = source_info.is_user_filename(file_name)
+
+    def read(atom: Any) -> Any:
+        return atom.val if type(atom) is Literal else env[atom]
+
+    for eqn in closed.jaxpr.eqns:
+        inputs = [read(v) for v in eqn.invars]
+        with source_info.user_context(eqn.source_info if is_users else None):
+            steps = _steps.get(eqn.primitive.name)
+            if steps is None:
+                outputs = eqn.primitive.rebind(inputs, eqn.params)
+            else:
+                outputs = _run_control_flow(eqn, inputs, steps)
+        if not eqn.primitive.multiple_results:
+            outputs = [outputs]
+        env.update(zip(eqn.outvars, outputs))
+    return [read(v) for v in closed.jaxpr.outvars]
+
+
+# ----------------------------------------------------------------------------------
+# Branches and loops: run as Python, to find the operation in them that is to blame
+# ----------------------------------------------------------------------------------
+
+
+def _run_control_flow(eqn: JaxprEqn, inputs: list[Any], steps: Callable) -> list[Any]:
+    with override("debug_nans", False), override("debug_infs", False):
+        outputs = eqn.primitive.rebind(inputs, eqn.params)
+    found = forbidden(outputs)
+    if found is not None:
+        steps(inputs, **eqn.params)
+        raise _error(found, eqn.primitive.name)
+    return outputs
+
+
+def _step_cond(inputs: list[Any], *, branches: tuple, **_: Any) -> None:
+    index, *operands = inputs
+    _step_through(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+
+
+def _step_scan(inputs: list[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> None:
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    consts = inputs[:num_consts]
+    carry = inputs[num_consts : num_consts + num_carry]
+    xs = inputs[num_consts + num_carry :]
+    steps = range(params["length"])
+    for step in reversed(steps) if params["reverse"] else steps:
+        rows = [x[step] for x in xs]
+        carry = _step_through(jaxpr, [*consts, *carry, *rows])[:num_carry]
+
+
+def _step_while(
+    inputs: Any, *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any
+) -> None:
+    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+    if cond_jaxpr.out_avals[0].shape:
+        return  # a batch of loops: all run until the last one ends
+    cond_consts, rest = inputs[:cond_nconsts], inputs[cond_nconsts:]
+    body_consts, carry = rest[:body_nconsts], rest[body_nconsts:]
+    while bool(_step_through(cond_jaxpr, [*cond_consts, *carry])[0]):
+        carry = _step_through(body_jaxpr, [*body_consts, *carry])
+
+
+_steps: dict[str, Callable] = {
+    "cond": _step_cond,
+    "scan": _step_scan,
+    "while": _step_while,
+}
+
+
+def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:
+    """The buffers, with copies of those that the program will use up."""
+    lowered = program.lowered
+    copy = all_primitives["copy"]
+    return [
+        copy.bind(wrap_as(buffer, aval))._buffer if donated else buffer
+        for buffer, aval, donated in zip(buffers, lowered.in_avals, lowered.donated)
+    ]
+
+
+def forbidden(arrays: Sequence[Array]) -> str | None:
+    """What the flags forbid and an array has: "nan", "inf", or None."""
+    for array in arrays:
+        if not dtypes.issubdtype(array.dtype, np.inexact):
+            continue
+        values = array._value
+        if values.dtype.kind not in "fc":
+            values = values.astype(np.float32)
+        if state.debug_nans and np.isnan(values).any():
+            return "nan"
+        if state.debug_infs and np.isinf(values).any():
+            return "inf"
+    return None
+
+
+def check_results(arrays: Sequence[Array], name: str) -> None:
+    """FloatingPointError for results of an operation, `name`, that a flag forbids."""
+    if state.debug_nans or state.debug_infs:
+        found = forbidden(arrays)
+        if found is not None:
+            raise _error(found, name)
+
+
+def _error(found: str, name: str) -> FloatingPointError:
+    """The error of one operation, with the user's line, also in a second run."""
+    frame = source_info.user_frame(state.user_traceback) or source_info.user_frame_now()
+    message = f"invalid value ({found}) encountered in {name}."
+    if frame is not None:
+        message += f"\nIt happened at\n  {source_info.format_line(frame)}"
+    error = errors.with_facts(
+        FloatingPointError(message),
+        used_at=frame,
+        line=source_info.source_text(frame) if frame else "",
+        primitive=name,
+        rule=_rule(found),
+    )
+    error.user_line = frame  # type: ignore[attr-defined]  # the line is there already
+    return error
+
+
+def _rule(found: str) -> str:
+    return f"the flag jax_debug_{found}s forbids results with {found}"

@@ -1,0 +1,248 @@
+"""Derivatives held against difference quotients. In JAX: `jax.test_util`.
+
+    check_grads(f, (x,), order=2)
+
+In one random direction v the forward derivative must equal
+(f(x + eps v) - f(x - eps v)) / (2 eps), and the backward one must satisfy
+<v, Jᵀ w> = <J v, w> with the same quotient for J v. Derivatives of derivatives are
+checked in the same way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.support import dtypes
+from minijax.support.tree_util import tree_flatten, tree_map
+from minijax.transforms import api
+
+_EPSILON = 1e-4
+
+# Absolute and relative tolerance by dtype, as JAX's.
+_TOLERANCE = {"float16": 1e-2, "bfloat16": 1e-1, "float32": 2e-3, "float64": 1e-5}
+_TOLERANCE |= {"complex64": 1e-3, "complex128": 1e-5}
+
+
+def _tolerance(dtype: Any, given: Any) -> float:
+    """The tolerance for a dtype: given as a number, by dtype, or the default."""
+    name = dtypes.canonicalize_dtype(dtype).name
+    if given is None:
+        return _TOLERANCE.get(name, 0.0)
+    if isinstance(given, dict):
+        by_name = {np.dtype(key).name: value for key, value in given.items()}
+        return by_name.get(name, _TOLERANCE.get(name, 0.0))
+    return given
+
+
+def _check_close(xs: Any, ys: Any, atol: Any, rtol: Any, message: str) -> None:
+    """AssertionError unless two trees of arrays are close."""
+
+    def check(x: Any, y: Any) -> None:
+        x, y = _plain(x), _plain(y)
+        if x.shape != y.shape:
+            raise AssertionError(f"{message}: shapes {x.shape} and {y.shape} differ")
+        if dtypes.is_float0(x.dtype) or dtypes.is_float0(y.dtype):
+            return
+        absolute = max(_tolerance(x.dtype, atol), _tolerance(y.dtype, atol)) * x.size
+        relative = max(_tolerance(x.dtype, rtol), _tolerance(y.dtype, rtol)) * y.size
+        wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
+        np.testing.assert_allclose(
+            x.astype(wide), y.astype(wide), relative, absolute, err_msg=message
+        )
+
+    tree_map(check, xs, ys)
+
+
+def _plain(x: Any) -> np.ndarray:
+    return np.asarray(x)
+
+
+def _check_dtypes(xs: Any, ys: Any, message: str) -> None:
+    def check(x: Any, y: Any) -> None:
+        kinds = [dtypes.canonicalize_dtype(_plain(z).dtype) for z in (x, y)]
+        if kinds[0] != kinds[1]:
+            raise AssertionError(f"{message}: dtypes {kinds[0]} and {kinds[1]} differ")
+
+    tree_map(check, xs, ys)
+
+
+def _random_like(random: np.random.RandomState, x: Any) -> Any:
+    """Normal numbers of the shape and dtype of `x`; a number for a number."""
+    array = _plain(x)
+    values = np.asarray(random.randn(*array.shape), array.dtype)
+    if array.dtype.kind == "c":
+        values = values + array.dtype.type(1j) * random.randn(*array.shape)
+    values = np.asarray(values, array.dtype)
+    return values.item() if isinstance(x, (bool, int, float, complex)) else values
+
+
+def _shifted(args: Any, tangents: Any, step: float) -> Any:
+    def shift(x: Any, t: Any) -> Any:
+        array = _plain(x)
+        moved = np.asarray(array + np.asarray(t * step, array.dtype), array.dtype)
+        return moved.item() if isinstance(x, (bool, int, float, complex)) else moved
+
+    return tree_map(shift, args, tangents)
+
+
+def _numerical_jvp(f: Callable, args: Any, tangents: Any, eps: float) -> Any:
+    """The symmetric difference quotient of `f` along the tangents."""
+    ahead, behind = (f(*_shifted(args, tangents, step)) for step in (eps, -eps))
+
+    def quotient(x: Any, y: Any) -> np.ndarray:
+        x, y = _plain(x), _plain(y)
+        with np.errstate(invalid="ignore"):
+            difference = np.where(x == y, np.zeros((), x.dtype), x - y)
+        return np.asarray(difference * (0.5 / eps), x.dtype)
+
+    return tree_map(quotient, ahead, behind)
+
+
+def check_jvp(
+    f: Callable,
+    f_jvp: Callable,
+    args: Sequence[Any],
+    atol: Any = None,
+    rtol: Any = None,
+    eps: float = _EPSILON,
+    err_msg: str = "",
+) -> None:
+    """Hold a forward derivative against the difference quotient in one direction.
+
+    Args:
+      f: the function, checked at `f(*args)`.
+      f_jvp: `(primals, tangents) -> (value, tangent)`, such as `partial(jvp, f)`.
+      args: the point.
+      atol, rtol: tolerances: a number, or numbers by dtype; they grow with the size.
+      eps: the step of the quotient.
+      err_msg: put before the message.
+
+    Raises:
+      AssertionError: the two differ.
+    """
+    tangents = tree_map(
+        functools.partial(_random_like, np.random.RandomState(0)), tuple(args)
+    )
+    value, tangent = f_jvp(tuple(args), tangents)
+    _check_dtypes(value, tangent, f"{err_msg} tangent".strip())
+    expected = f(*args)
+    _check_dtypes(value, expected, f"{err_msg} primal".strip())
+    quotient = _numerical_jvp(f, tuple(args), tangents, eps)
+    _check_close(value, expected, atol, rtol, f"{err_msg} primal".strip())
+    _check_close(tangent, quotient, atol, rtol, f"{err_msg} tangent".strip())
+
+
+def check_vjp(
+    f: Callable,
+    f_vjp: Callable,
+    args: Sequence[Any],
+    atol: Any = None,
+    rtol: Any = None,
+    eps: float = _EPSILON,
+    err_msg: str = "",
+) -> None:
+    """Hold a backward derivative against the difference quotient in one direction.
+
+    `f_vjp(*args)` gives the value and the function of cotangents, such as
+    `partial(vjp, f)`. The other arguments and the error are those of `check_jvp`.
+    """
+    random_like = functools.partial(_random_like, np.random.RandomState(0))
+    value, pullback = f_vjp(*args)
+    expected = f(*args)
+    _check_close(value, expected, atol, rtol, f"{err_msg} primal".strip())
+    tangents = tree_map(random_like, tuple(args))
+    quotient = _numerical_jvp(f, tuple(args), tangents, eps)
+    cotangents = tree_map(random_like, value)
+    conjugated = tree_map(lambda ct: np.conj(_plain(ct)), cotangents)
+    answers = pullback(conjugated)
+    backward = _inner(tangents, tree_map(lambda ct: np.conj(_plain(ct)), answers))
+    forward = _inner(quotient, cotangents)
+    message = f"{err_msg} cotangent projection".strip()
+    _check_close(backward, forward, atol, rtol, message)
+
+
+def _inner(xs: Any, ys: Any) -> Any:
+    """The real inner product of two trees; without inexact leaves, zero."""
+    pairs = zip(tree_flatten(xs)[0], tree_flatten(ys)[0], strict=True)
+    arrays = [(_plain(x), _plain(y)) for x, y in pairs]
+    products = [
+        np.real(np.vdot(x, y)) for x, y in arrays if not dtypes.is_float0(y.dtype)
+    ]
+    return functools.reduce(np.add, products, np.float32(0))
+
+
+def check_grads(
+    f: Callable,
+    args: Sequence[Any],
+    order: int,
+    modes: Sequence[str] = ("fwd", "rev"),
+    atol: Any = None,
+    rtol: Any = None,
+    eps: float | None = None,
+) -> None:
+    """Hold all derivatives up to an order against difference quotients.
+
+    Args:
+      f: the function, checked at `f(*args)`.
+      args: the point; trees of floats.
+      order: derivatives of up to this order are checked, in all mixtures of modes.
+      modes: any of "fwd" (`jvp`), "rev" (`vjp`) and "lin" (`linearize`).
+      atol, rtol, eps: see `check_jvp`.
+
+    Raises:
+      AssertionError: a derivative differs; the message names its modes.
+    """
+    step = _EPSILON if eps is None else eps
+
+    def check(f: Callable, args: tuple, order: int, message: str = "") -> None:
+        if "fwd" in modes:
+            name = f"JVP of {message}" if message else "JVP"
+            forward = functools.partial(api.jvp, f)
+            check_jvp(f, forward, args, atol, rtol, step, name)
+            if order > 1:
+                check(_linear_jvp(f), (args, args), order - 1, name)
+        if "rev" in modes:
+            name = f"VJP of {message}" if message else "VJP"
+            check_vjp(f, functools.partial(api.vjp, f), args, atol, rtol, step, name)
+            if order > 1:
+                check(_pulled_back(f, args), args, order - 1, name)
+
+        if "lin" in modes:
+            name = f"LIN of {message}" if message else "LIN"
+            linear = functools.partial(_jvp_by_linearize, f)
+            check_jvp(f, linear, args, atol, rtol, step, name)
+            if order > 1:
+                check(linear, (args, args), order - 1, name)
+
+    check(f, tuple(args), order)
+
+
+def _jvp_by_linearize(f: Callable, args: Any, tangents: Any) -> tuple[Any, Any]:
+    value, linear = api.linearize(f, *args)
+    return value, linear(*tangents)
+
+
+def _linear_jvp(f: Callable) -> Callable:
+    """The derivative as a function of point and direction."""
+
+    def derivative(args: Any, tangents: Any) -> Any:
+        return api.jvp(f, tuple(args), tuple(tangents))
+
+    return derivative
+
+
+def _pulled_back(f: Callable, args: tuple) -> Callable:
+    """Value and cotangents for one random cotangent, as a function of the point."""
+    value, _ = api.vjp(f, *args)
+    random_like = functools.partial(_random_like, np.random.RandomState(0))
+    cotangents = tree_map(random_like, value)
+
+    def derivative(*args: Any) -> Any:
+        out, pullback = api.vjp(f, *args)
+        return out, pullback(cotangents)
+
+    return derivative

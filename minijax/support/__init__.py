@@ -1,0 +1,1 @@
+"""What every room uses: settings, events, effects, dtypes, trees, errors."""

@@ -1,0 +1,515 @@
+"""The one piece of thread-local state, and the flags that live in it.
+
+`state` answers every "what holds right now?" question of the core: which trace
+records (`state.trace`), which axis names are bound (`state.axis_env`), which mesh is
+current (`state.mesh`), and what each flag says (`state.enable_x64`). A read is one
+attribute load. Class attributes of `State` are the defaults of the whole process;
+an attribute of the instance is the override of one thread.
+
+`state.trace_key` is one object that stands for everything that can change what
+tracing a function yields. Caches use it as a part of their key. It hashes and
+compares by identity, and equal combinations share one object while it is alive.
+
+In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from minijax.backend import platforms as backend_platforms
+from minijax.support.thread_state import State as State
+from minijax.support.thread_state import TraceKey as TraceKey
+from minijax.support.thread_state import declare_context as declare_context
+from minijax.support.thread_state import declare_flag, renew_keys
+from minijax.support.thread_state import install as install
+from minijax.support.thread_state import override as override
+from minijax.support.thread_state import state as state
+from minijax.support.thread_state import trace_names as trace_names
+
+_UNSET: Any = object()
+_flags: dict[str, Flag] = {}
+
+# ---- how the text of an environment variable and a given value become a flag's value
+
+
+def _to_bool(name: str, value: Any) -> bool:
+    if isinstance(value, str):
+        lowered = value.lower()
+        if lowered in ("y", "yes", "t", "true", "on", "1"):
+            return True
+        if lowered in ("n", "no", "f", "false", "off", "0"):
+            return False
+        raise ValueError(
+            f"The flag {name} is a truth value; write True or False, got {value!r}."
+        )
+    return bool(value)
+
+
+def _to_int(name: str, value: Any) -> int | None:
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            pass
+    elif value is None or isinstance(value, int):
+        return value
+    raise ValueError(f"The flag {name} takes an int, got {value!r}.")
+
+
+def _to_float(name: str, value: Any) -> float | None:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    elif value is None or isinstance(value, (int, float)):
+        return value
+    raise ValueError(f"The flag {name} takes a float, got {value!r}.")
+
+
+def _to_text(name: str, value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ValueError(
+            f"The flag {name} takes a string or None, got {value!r} of type "
+            f"{type(value).__name__}."
+        )
+    return value
+
+
+def _to_device(name: str, value: Any) -> Any:
+    # A device is known by what it offers, since this floor holds no device class.
+    if value is None or value in ("cpu", "gpu", "tpu", "cuda"):
+        return value
+    if hasattr(value, "platform") and hasattr(value, "id"):
+        return value
+    raise ValueError(
+        f"The flag {name} takes a device such as `devices('cpu')[0]`, a platform "
+        f"name such as 'cpu' or 'gpu', or None; got {value!r}."
+    )
+
+
+class Flag:
+    """One flag: how it is named, checked and overridden.
+
+    Calling it gives a context manager: `with enable_x64(True): ...`. A truth flag
+    may be called without an argument, which means True.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        default: Any,
+        convert: Callable[[str, Any], Any],
+        choices: tuple[Any, ...],
+        text: str,
+    ) -> None:
+        self.name = name
+        self.__name__ = name
+        self.__doc__ = text
+        self.convert = convert
+        self.choices = choices
+        self.listeners: list[Callable[[Any], None]] = []
+        self.default = self.checked(_from_environment(name, default))
+
+    @property
+    def value(self) -> Any:
+        """What the flag says in this thread, now."""
+        return getattr(state, self.name)
+
+    def checked(self, value: Any) -> Any:
+        """The value as stored; a ValueError in a sentence when it cannot be."""
+        if self.choices:
+            if value not in self.choices:
+                shown = ", ".join(repr(choice) for choice in self.choices)
+                raise ValueError(
+                    f"The flag {self.name} must be one of {shown}; got {value!r}."
+                )
+            return value
+        return self.convert(self.name, value)
+
+    def __call__(self, new_val: Any = _UNSET) -> override:
+        if new_val is _UNSET:
+            if self.convert is not _to_bool:
+                raise TypeError(
+                    f"The context manager {self.name} needs the new value as its "
+                    f"argument, for example `with {self.name}({self.default!r}):`."
+                )
+            new_val = True
+        return override(self.name, self.checked(new_val))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            f"The flag {self.name} is not a truth value itself; read "
+            f"`config.jax_{self.name}`, or call it to make a context manager."
+        )
+
+    def __repr__(self) -> str:
+        return f"<flag {self.name} = {self.value!r}>"
+
+
+def _from_environment(name: str, default: Any) -> Any:
+    for prefix in ("MINIJAX_", "JAX_"):
+        text = os.environ.get(prefix + name.upper())
+        if text is not None:
+            return text
+    return default
+
+
+def _flag(
+    name: str,
+    default: Any,
+    text: str,
+    *,
+    convert: Callable[[str, Any], Any] | None = None,
+    choices: tuple[Any, ...] = (),
+    traced: bool = False,
+) -> Flag:
+    if convert is None:
+        by_type: dict[type, Callable[[str, Any], Any]]
+        by_type = {bool: _to_bool, int: _to_int, float: _to_float}
+        convert = by_type.get(type(default), _to_text)
+    flag = Flag(name, default, convert, choices, text)
+    _flags[name] = flag
+    declare_flag(name, flag.default, traced=traced)
+    return flag
+
+
+_traced = functools.partial(_flag, traced=True)
+
+
+class Config:
+    """`jax.config`: read a flag as an attribute, set it with `update`.
+
+    Every flag has its name with and without the prefix `jax_`.
+    """
+
+    def update(self, name: str, value: Any) -> None:
+        """Set the process-wide value of a flag.
+
+        Raises AttributeError for a name that is no flag and ValueError for a value
+        that the flag does not take.
+        """
+        flag = _lookup(name)
+        value = flag.checked(value)
+        # Listeners come first: one may refuse (a backend that already runs). Those
+        # that were told before it are told the old value again.
+        told = []
+        try:
+            for listener in flag.listeners:
+                listener(value)
+                told.append(listener)
+        except BaseException:
+            for listener in told:
+                listener(self.read(name))
+            raise
+        install(flag.name, value)
+
+    def read(self, name: str) -> Any:
+        """What the flag says in this thread."""
+        return getattr(state, _lookup(name).name)
+
+    def on_update(self, name: str, listener: Callable[[Any], None]) -> None:
+        """Call `listener(value)` before each `update`; raising refuses the value."""
+        _lookup(name).listeners.append(listener)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All flags with their values in this thread, by their names in JAX."""
+        return {f"jax_{name}": getattr(state, name) for name in _flags}
+
+    @property
+    def x64_enabled(self) -> bool:
+        return state.enable_x64
+
+    def __getattr__(self, name: str) -> Any:
+        return self.read(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"Flags are not assigned; write config.update({name!r}, {value!r})."
+        )
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.values]
+
+
+def _lookup(name: str) -> Flag:
+    flag = _flags.get(name.removeprefix("jax_"))
+    if flag is None:
+        raise AttributeError(
+            f"Unrecognized config option: {name}. The flags are listed by "
+            "`config.values`."
+        )
+    return flag
+
+
+config = Config()
+
+
+class UserContext:
+    """A value of the user's own that is part of every cache key.
+
+    `context(value)` is a context manager, `context.value` the current value.
+    """
+
+    _numbers = itertools.count(1)
+
+    def __init__(self, default: Any = None) -> None:
+        self.name = f"user_context_{next(UserContext._numbers)}"
+        declare_context(self.name, default)
+
+    @property
+    def value(self) -> Any:
+        return getattr(state, self.name)
+
+    def get_global(self) -> Any:
+        return getattr(State, self.name)
+
+    def set_global(self, value: Any) -> None:
+        install(self.name, value)
+
+    def __call__(self, value: Any) -> override:
+        return override(self.name, value)
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """Make a context whose value decides which compiled program is reused.
+
+    Functions under `jit` are traced again when the value is one that they were not
+    traced under before. The value must be hashable.
+    """
+    return UserContext(default_value)
+
+
+# ---- the flags --------------------------------------------------------------------
+
+MATMUL_PRECISIONS = (
+    *(None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+    *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM"),
+    *("ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"),
+    *("F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16", "BF16_BF16_F32"),
+    *("BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9"),
+    *("TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
+)
+PRNG_IMPLS = (
+    *("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg"),
+    *("philox2x32", "philox4x32"),
+)
+
+# These decide what a trace or its compiled program looks like: the trace key.
+enable_x64 = _traced(
+    "enable_x64",
+    False,
+    "Keep 64-bit types; otherwise values and results have at most 32 bits.",
+)
+explicit_x64_dtypes = _traced(
+    "explicit_x64_dtypes",
+    "warn",
+    "What an explicitly requested 64-bit dtype means while enable_x64 is off.",
+    choices=("warn", "error", "allow"),
+)
+numpy_dtype_promotion = _traced(
+    "numpy_dtype_promotion",
+    "standard",
+    "'standard' promotes mixed dtypes implicitly, 'strict' raises.",
+    choices=("standard", "strict"),
+)
+numpy_rank_promotion = _traced(
+    "numpy_rank_promotion",
+    "allow",
+    "Whether broadcasting may add leading axes to an operand.",
+    choices=("allow", "warn", "raise"),
+)
+default_matmul_precision = _traced(
+    "default_matmul_precision",
+    None,
+    "The precision of matrix products that do not name one.",
+    choices=MATMUL_PRECISIONS,
+)
+default_device = _traced(
+    "default_device",
+    None,
+    "The device, or name of a platform, on which uncommitted work runs.",
+    convert=_to_device,
+)
+disable_jit_flag = _traced(
+    "disable_jit", False, "Run jitted functions as plain Python."
+)
+threefry_partitionable = _traced(
+    "threefry_partitionable",
+    True,
+    "Random bits that do not depend on how the result is sharded.",
+)
+default_prng_impl = _traced(
+    "default_prng_impl",
+    "threefry2x32",
+    "The generator of keys that do not name one.",
+    choices=PRNG_IMPLS,
+)
+random_seed_offset = _traced("random_seed_offset", 0, "A number added to every seed.")
+debug_key_reuse = _traced(
+    "debug_key_reuse", False, "Raise when a random key is used twice."
+)
+high_dynamic_range_gumbel = _traced(
+    "high_dynamic_range_gumbel",
+    False,
+    "Draw Gumbel noise with more bits, so that rare values can occur.",
+)
+softmax_custom_jvp = _traced(
+    "softmax_custom_jvp", False, "Give softmax its own, more stable derivative rule."
+)
+allow_f16_reductions = _traced(
+    "allow_f16_reductions", True, "When off, sums over 16-bit floats raise."
+)
+check_static_indices = _traced(
+    "check_static_indices",
+    False,
+    "Check the bounds of indices that are known while tracing.",
+)
+mutable_array_checks = _traced(
+    "mutable_array_checks", True, "Check that refs do not alias."
+)
+eager_constant_folding = _traced(
+    "eager_constant_folding", False, "Evaluate operations on constants while tracing."
+)
+auto_pcast = _traced(
+    "auto_pcast",
+    True,
+    "Mark values as varying over a mesh axis where an operation needs it.",
+)
+no_execution = _traced("no_execution", False, "Raise when a program runs.")
+
+# These act outside programs: no cache depends on them.
+no_tracing = _flag("no_tracing", False, "Raise when a function is traced.")
+debug_nans = _flag("debug_nans", False, "Raise where a NaN is first computed.")
+debug_infs = _flag("debug_infs", False, "Raise where an infinity is computed.")
+check_tracer_leaks = _flag(
+    "check_tracer_leaks", False, "Raise when a tracer outlives its trace."
+)
+enable_checks = _flag("enable_checks", False, "Check invariants; this costs time.")
+disable_bwd_checks = _flag(
+    "disable_bwd_checks", False, "Do not check what a custom_vjp backward returns."
+)
+enable_custom_prng = _flag(
+    "enable_custom_prng", False, "Make PRNGKey return typed keys."
+)
+legacy_prng_key = _flag(
+    "legacy_prng_key",
+    "allow",
+    "What to do when an untyped uint32 array is used as a random key.",
+    choices=("allow", "warn", "error"),
+)
+log_compiles = _flag("log_compiles", False, "Log each trace and compilation.")
+explain_cache_misses = _flag(
+    "explain_cache_misses", False, "Log why a jitted function was traced again."
+)
+log_checkpoint_residuals = _flag(
+    "log_checkpoint_residuals", False, "Log what checkpointing keeps."
+)
+captured_constants_warn_bytes = _flag(
+    "captured_constants_warn_bytes",
+    2_000_000_000,
+    "Warn when a program captures constants of more bytes; -1 never warns.",
+)
+traceback_filtering = _flag(
+    "traceback_filtering",
+    "auto",
+    "How the library's own frames are hidden in tracebacks.",
+    choices=("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+)
+include_full_tracebacks_in_locations = _flag(
+    "include_full_tracebacks_in_locations",
+    True,
+    "Give each lowered operation its whole call stack, not only one line.",
+)
+traceback_in_locations_limit = _flag(
+    "traceback_in_locations_limit", 100, "At most so many frames in a location."
+)
+tracer_error_num_traceback_frames = _flag(
+    "tracer_error_num_traceback_frames", 5, "Frames shown for a leaked tracer."
+)
+pprint_use_color = _flag("pprint_use_color", True, "Colour printed jaxprs.")
+compilation_cache_dir = _flag(
+    "compilation_cache_dir", None, "Where compiled programs are kept; None: nowhere."
+)
+enable_compilation_cache = _flag(
+    "enable_compilation_cache", True, "Use compilation_cache_dir when it is set."
+)
+persistent_cache_min_compile_time_secs = _flag(
+    "persistent_cache_min_compile_time_secs",
+    1.0,
+    "Programs that compile faster than this are not kept on disk.",
+)
+persistent_cache_min_entry_size_bytes = _flag(
+    "persistent_cache_min_entry_size_bytes",
+    0,
+    "Programs smaller than this are not kept on disk.",
+)
+raise_persistent_cache_errors = _flag(
+    "raise_persistent_cache_errors",
+    False,
+    "Raise when the cache on disk fails, instead of warning.",
+)
+platforms = _flag(
+    "platforms", None, "Comma-separated platforms to start, the first is the default."
+)
+num_cpu_devices = _flag("num_cpu_devices", -1, "CPU devices to offer; -1: as XLA says.")
+cpu_collectives_implementation = _flag(
+    "cpu_collectives_implementation",
+    "gloo",
+    "How processes on CPUs talk to each other.",
+    choices=(None, "gloo", "mpi", "megascale"),
+)
+cpu_enable_async_dispatch = _flag(
+    "cpu_enable_async_dispatch", True, "Let programs on the CPU run asynchronously."
+)
+use_shardy_partitioner = _flag(
+    "use_shardy_partitioner", True, "Partition programs with Shardy."
+)
+
+
+def _set_platforms(value: str | None) -> None:
+    if backend_platforms.is_initialized() and value != state.platforms:
+        warnings.warn(
+            "jax_platforms was set after the first computation: the devices that are "
+            "in use stay. Set it at the start of the program, or by the environment "
+            "variable JAX_PLATFORMS.",
+            stacklevel=3,
+        )
+    backend_platforms.settings.platforms = value
+
+
+def _set_num_cpu_devices(value: int) -> None:
+    if backend_platforms.is_initialized() and value != state.num_cpu_devices:
+        raise RuntimeError(
+            "jax_num_cpu_devices must be set before the first computation: the "
+            "devices exist already. Set it at the start of the program, or by the "
+            "environment variable JAX_NUM_CPU_DEVICES."
+        )
+    backend_platforms.settings.num_cpu_devices = value if value > 0 else None
+
+
+config.on_update("platforms", _set_platforms)
+config.on_update("num_cpu_devices", _set_num_cpu_devices)
+
+
+def disable_jit(disable: bool = True) -> override:
+    """Context manager: jitted functions run as plain Python, operation by operation.
+
+    Control flow runs as Python too, so that a debugger can step through its bodies.
+    """
+    return disable_jit_flag(disable)
+
+
+def checking_leaks() -> override:
+    """Context manager: raise when a tracer is still alive after its trace ended."""
+    return check_tracer_leaks(True)
+
+
+renew_keys()

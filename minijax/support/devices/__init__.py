@@ -1,0 +1,1 @@
+"""Meshes of devices, and how an array is cut over them."""

@@ -1,0 +1,439 @@
+"""Arrays of devices whose axes have names.
+
+An `AbstractMesh` has names and sizes and no devices: it stands in the types of traced
+values, which do not depend on where a program runs.
+
+In JAX: `jax/_src/mesh.py`, and `make_mesh` of `sharding_impls.py`.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import functools
+import math
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from minijax.backend import platforms
+from minijax.backend.door import DeviceList
+from minijax.support.devices.partition_spec import AxisName
+
+_interning = threading.RLock()
+
+
+class AxisType(enum.Enum):
+    """Who decides about shardings along a mesh axis.
+
+    Auto: the compiler. Explicit: the types of the values. Manual: the program itself,
+    which sees its own part only (inside `shard_map`).
+    """
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _axis_types_of(names: tuple, types: Any, class_name: str) -> tuple[AxisType, ...]:
+    if types is None:
+        return (AxisType.Auto,) * len(names)
+    if not isinstance(types, tuple):
+        types = (types,)
+    if not all(isinstance(axis_type, AxisType) for axis_type in types):
+        raise TypeError(
+            f"axis_types passed to {class_name} must be of type "
+            f"`jax.sharding.AxisType`. Got {types} of type "
+            f"{tuple(map(type, types))}"
+        )
+    if len(types) != len(names):
+        raise ValueError(
+            "Number of axis names should match the number of axis_types. Got "
+            f"axis_names={names} and axis_types={types}"
+        )
+    return types
+
+
+class BaseMesh:
+    """What meshes with and without devices have in common."""
+
+    axis_names: tuple[AxisName, ...]
+    axis_sizes: tuple[int, ...]
+    axis_types: tuple[AxisType, ...]
+    size: int
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError("A mesh cannot be changed; use its method `update`.")
+
+    @functools.cached_property
+    def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]:
+        """Pairs of name and size."""
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @functools.cached_property
+    def shape(self) -> collections.OrderedDict[AxisName, int]:
+        """From name to size, in the order of the axes."""
+        return collections.OrderedDict(self.shape_tuple)
+
+    @property
+    def empty(self) -> bool:
+        """Whether this is the mesh of no devices, which stands for "no mesh"."""
+        return self.size == 0
+
+    @functools.cached_property
+    def _name_to_type(self) -> dict[AxisName, AxisType]:
+        return dict(zip(self.axis_names, self.axis_types, strict=True))
+
+    def _names_of(self, wanted: AxisType) -> tuple[AxisName, ...]:
+        return tuple(n for n, t in self._name_to_type.items() if t is wanted)
+
+    @functools.cached_property
+    def auto_axes(self) -> tuple[AxisName, ...]:
+        """The names of the Auto axes."""
+        return self._names_of(AxisType.Auto)
+
+    @functools.cached_property
+    def explicit_axes(self) -> tuple[AxisName, ...]:
+        """The names of the Explicit axes."""
+        return self._names_of(AxisType.Explicit)
+
+    @functools.cached_property
+    def manual_axes(self) -> tuple[AxisName, ...]:
+        """The names of the Manual axes."""
+        return self._names_of(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether there are axes, and all are Auto."""
+        return bool(self.axis_types) and len(self.auto_axes) == len(self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether there are axes, and all are Explicit."""
+        return bool(self.axis_types) and len(self.explicit_axes) == len(self.axis_types)
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether there are axes, and all are Manual."""
+        return bool(self.axis_types) and len(self.manual_axes) == len(self.axis_types)
+
+    @property
+    def _any_axis_auto(self) -> bool:
+        return bool(self.auto_axes)
+
+    @property
+    def _any_axis_explicit(self) -> bool:
+        return bool(self.explicit_axes)
+
+    @property
+    def _any_axis_manual(self) -> bool:
+        return bool(self.manual_axes)
+
+
+class Mesh(BaseMesh):
+    """An array of devices whose axes have names.
+
+    Args:
+      devices: an array (or nested list) of devices of any rank.
+      axis_names: a name for each axis; a string is one name.
+      axis_types: an `AxisType` for each axis; all Auto by default.
+
+    Raises:
+      ValueError: if names or types do not fit the rank, or a name is None.
+      TypeError: if the types are no `AxisType`s.
+
+    Equal meshes are one object.
+
+    In JAX: `jax.sharding.Mesh`.
+    """
+
+    devices: np.ndarray
+
+    def __new__(
+        cls,
+        devices: Any,
+        axis_names: Any,
+        axis_types: tuple[AxisType, ...] | None = None,
+    ) -> Mesh:
+        if not isinstance(devices, np.ndarray):
+            devices = np.array(devices)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if None in names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
+        if devices.ndim != len(names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the "
+                "length of its second argument (`axis_names`), but got devices.ndim == "
+                f"{devices.ndim} and len(axis_names) == {len(names)}."
+            )
+        types = _axis_types_of(names, axis_types, "Mesh")
+        flat = tuple(devices.flat)
+        key = (flat, devices.shape, names, types)
+        with _interning:
+            found = _meshes.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                own = np.array(flat, dtype=object).reshape(devices.shape)
+                own.flags.writeable = False
+                is_empty = not names and flat[0] is None
+                found.__dict__.update(
+                    devices=own,
+                    axis_names=names,
+                    axis_sizes=devices.shape,
+                    axis_types=types,
+                    size=0 if is_empty else math.prod(devices.shape),
+                )
+                _meshes[key] = found
+        return found
+
+    def __reduce__(self) -> Any:
+        return (Mesh, (self.devices, self.axis_names, self.axis_types))
+
+    def __str__(self) -> str:
+        if self.empty:
+            return "Mesh()"
+        sizes = ", ".join(f"'{name}': {size}" for name, size in self.shape_tuple)
+        return f"Mesh({sizes}, axis_types={self.axis_types})"
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return (
+            f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names!r}, "
+            f"axis_types={self.axis_types})"
+        )
+
+    def update(
+        self, devices: Any = None, axis_names: Any = None, axis_types: Any = None
+    ) -> Mesh:
+        """The same mesh with some of its parts replaced."""
+        return Mesh(
+            self.devices if devices is None else devices,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
+
+    @functools.cached_property
+    def _internal_device_list(self) -> Any:
+        return DeviceList(tuple(self.devices.flat))
+
+    @functools.cached_property
+    def device_ids(self) -> np.ndarray:
+        """The devices' ids, in the shape of the mesh."""
+        ids = [device.id for device in self.devices.flat]
+        return np.array(ids, dtype=np.int64).reshape(self.devices.shape)
+
+    @functools.cached_property
+    def local_devices(self) -> list[Any]:
+        """The devices of this process, in the order of the mesh."""
+        return [
+            device
+            for device in self.devices.flat
+            if device.process_index == device.client.process_index()
+        ]
+
+    @property
+    def is_multi_process(self) -> bool:
+        """Whether other processes own some of the devices."""
+        return self.devices.size != len(self.local_devices)
+
+    @functools.cached_property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Names, sizes and types without the devices; it remembers their kind."""
+        if not self.axis_names:
+            return empty_abstract_mesh
+        device = self.devices.flat[0]
+        cores = {"tpu": "num_cores", "gpu": "core_count"}.get(device.platform)
+        kind = AbstractDevice(
+            device.device_kind,
+            getattr(device, cores, None) if cores else None,
+            device.platform,
+        )
+        return AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AbstractDevice:
+    """A kind of device.
+
+    In JAX: `jax.sharding.AbstractDevice`.
+    """
+
+    device_kind: str
+    num_cores: int | None
+    platform: str
+
+    def __repr__(self) -> str:
+        return f"AbstractDevice({self._fields()})"
+
+    def _fields(self) -> str:
+        return (
+            f"device_kind={self.device_kind}, num_cores={self.num_cores}, "
+            f"platform={self.platform}"
+        )
+
+
+class AbstractMesh(BaseMesh):
+    """Names, sizes and types of mesh axes, without devices.
+
+    Args:
+      axis_sizes: a size for each axis.
+      axis_names: a name for each axis.
+      axis_types: an `AxisType` for each axis; all Auto by default.
+      abstract_device: the kind of the devices, if it is known.
+
+    Raises:
+      ValueError: if the lengths differ.
+      TypeError: if the types are no `AxisType`s.
+
+    Equal abstract meshes are one object.
+
+    In JAX: `jax.sharding.AbstractMesh`.
+    """
+
+    abstract_device: AbstractDevice | None
+
+    def __new__(
+        cls,
+        axis_sizes: Sequence[int],
+        axis_names: Sequence[AxisName],
+        axis_types: Any = None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ) -> AbstractMesh:
+        sizes = tuple(axis_sizes)
+        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        if len(sizes) != len(names):
+            raise ValueError(
+                "AbstractMesh needs a name for each axis. Got axis_sizes="
+                f"{sizes} and axis_names={names}"
+            )
+        types = _axis_types_of(names, axis_types, "AbstractMesh")
+        key = (sizes, names, types, abstract_device)
+        with _interning:
+            found = _abstract_meshes.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                found.__dict__.update(
+                    axis_sizes=sizes,
+                    axis_names=names,
+                    axis_types=types,
+                    abstract_device=abstract_device,
+                    size=math.prod(sizes) if sizes else 0,
+                )
+                _abstract_meshes[key] = found
+        return found
+
+    def __reduce__(self) -> Any:
+        make = functools.partial(AbstractMesh, abstract_device=self.abstract_device)
+        return (make, (self.axis_sizes, self.axis_names, self.axis_types))
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"'{name}': {size}" for name, size in self.shape_tuple)
+        device = self.abstract_device
+        kind = "" if device is None else f", {device._fields()}"
+        return f"AbstractMesh({sizes or '()'}, axis_types={self.axis_types}{kind})"
+
+    def update(
+        self,
+        axis_sizes: Any = None,
+        axis_names: Any = None,
+        axis_types: Any = None,
+        **changed: Any,
+    ) -> AbstractMesh:
+        """The same mesh with some of its parts replaced."""
+        changed.setdefault("abstract_device", self.abstract_device)
+        return AbstractMesh(
+            self.axis_sizes if axis_sizes is None else axis_sizes,
+            self.axis_names if axis_names is None else axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            **changed,
+        )
+
+    def update_axis_types(
+        self, name_to_type: Mapping[AxisName, AxisType]
+    ) -> AbstractMesh:
+        """The same mesh with other types for some axes."""
+        return self.update(
+            axis_types=tuple(
+                name_to_type.get(name, axis_type)
+                for name, axis_type in self._name_to_type.items()
+            )
+        )
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """Itself."""
+        return self
+
+    _internal_device_list = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (
+            "device_ids",
+            "devices",
+            "is_multi_process",
+            "local_devices",
+            "local_mesh",
+        ):
+            raise ValueError(f"AbstractMesh does not implement {name}")
+        raise AttributeError(f"AbstractMesh has no attribute {name!r}")
+
+
+_meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
+_abstract_meshes: weakref.WeakValueDictionary[Any, AbstractMesh]
+_abstract_meshes = weakref.WeakValueDictionary()
+
+empty_abstract_mesh = AbstractMesh((), ())
+empty_concrete_mesh = Mesh(np.empty((), dtype=object), ())
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[AxisName],
+    axis_types: tuple[AxisType, ...] | None = None,
+    *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """A mesh of this shape, over the first devices of the default platform.
+
+    The devices are taken in their own order. (For a TPU, jax orders them along the
+    chips' links.)
+
+    Args:
+      axis_shapes: the size of each axis.
+      axis_names: the name of each axis.
+      axis_types: the type of each axis; all Explicit by default.
+      devices: the devices to choose from.
+
+    Raises:
+      ValueError: if sizes are no integers or there are too few devices.
+    """
+    if devices is None:
+        devices = platforms.devices()
+    try:
+        sizes = tuple(size.__index__() for size in axis_shapes)
+    except (AttributeError, TypeError) as error:
+        raise ValueError(
+            "`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got "
+            f"{axis_shapes}"
+        ) from error
+    count = math.prod(sizes)
+    if count > len(devices):
+        raise ValueError(
+            f"Number of devices {len(devices)} must be >= the product of mesh_shape "
+            f"{sizes}"
+        )
+    chosen = np.array(list(devices)[:count], dtype=object).reshape(sizes)
+    if axis_types is None:
+        axis_types = (AxisType.Explicit,) * len(sizes)
+    return Mesh(chosen, axis_names, axis_types)

@@ -1,0 +1,557 @@
+"""How arrays are cut into parts, and which device holds which part.
+
+A `Mesh` gives names to the axes of an array of devices. A `PartitionSpec` says, for
+each dimension of an array, along which mesh axes it is cut. Both together are a
+`NamedSharding`. With this one the rows are cut in four, and two devices hold each part:
+
+    mesh = Mesh(np.array(devices).reshape(4, 2), ("x", "y"))
+    NamedSharding(mesh, PartitionSpec("x", None))
+
+In JAX: `jax.sharding`; `jax/_src/named_sharding.py`, `sharding_impls.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.backend.door import DeviceList, HloSharding, _hlo
+from minijax.backend.placement import (
+    Index,
+    Shape,
+    Sharding,
+    SingleDeviceSharding,
+    check_memory_kind,
+    replicated,
+)
+from minijax.support.devices.mesh import (
+    AbstractDevice,
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    empty_abstract_mesh,
+    empty_concrete_mesh,
+    make_mesh,
+)
+from minijax.support.devices.partition_spec import AxisName, P, PartitionSpec
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "DuplicateSpecError",
+    "GSPMDSharding",
+    "IndivisibleError",
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "empty_abstract_mesh",
+    "empty_concrete_mesh",
+    "make_mesh",
+    "sdy_sharding",
+    "spec_of_hlo_sharding",
+]
+
+_OpType = _hlo.OpSharding.Type
+
+
+class IndivisibleError(ValueError):
+    """A dimension's size is not a multiple of the number of parts it is cut into."""
+
+
+class DuplicateSpecError(Exception):
+    """One mesh axis cuts two dimensions."""
+
+    def __init__(self, message: str, mesh: Any, pspec: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.mesh = mesh
+        self.pspec = pspec
+
+
+class NamedSharding(Sharding):
+    """An array cut along the axes of a mesh.
+
+    Args:
+      mesh: the devices, or for the type of a traced value an `AbstractMesh`.
+      spec: the mesh axes that cut each dimension.
+      memory_kind: where on the devices; None means their default memory.
+
+    Raises:
+      TypeError: if `spec` is no `PartitionSpec`.
+      ValueError: if the spec names an axis that the mesh does not have.
+      DuplicateSpecError: if the spec uses an axis twice.
+
+    In JAX: `jax.sharding.NamedSharding`.
+    """
+
+    mesh: Mesh | AbstractMesh
+    spec: PartitionSpec
+
+    def __init__(
+        self,
+        mesh: Mesh | AbstractMesh,
+        spec: PartitionSpec,
+        *,
+        memory_kind: str | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(
+                f"NamedSharding takes a PartitionSpec as its spec, and got {spec!r} of "
+                f"type {type(spec)}. Write PartitionSpec({spec!r})."
+            )
+        check_spec(mesh, spec)
+        self.mesh = mesh
+        self.spec = spec
+        self.num_devices = mesh.size
+        if isinstance(mesh, Mesh) and not mesh.empty:
+            self._internal_device_list = mesh._internal_device_list
+            memory_kind = check_memory_kind(memory_kind, self._internal_device_list)
+        self.memory_kind = memory_kind
+        self._hlo_shardings: dict[int, Any] = {}
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, NamedSharding)
+            and self.mesh is other.mesh
+            and self.spec is other.spec
+            and self.memory_kind == other.memory_kind
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec, self.memory_kind))
+
+    def __repr__(self) -> str:
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{kind})"
+
+    def __reduce__(self) -> Any:
+        make = functools.partial(NamedSharding, memory_kind=self.memory_kind)
+        return (make, (self.mesh, self.spec))
+
+    def update(self, **changed: Any) -> NamedSharding:
+        """The same sharding with another `mesh`, `spec` or `memory_kind`."""
+        spec = changed.pop("spec", self.spec)
+        if not isinstance(spec, PartitionSpec):
+            spec = PartitionSpec(*spec)
+        mesh = changed.pop("mesh", self.mesh)
+        kind = changed.pop("memory_kind", self.memory_kind)
+        return NamedSharding(mesh, spec, memory_kind=kind, **changed)
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        """The same parts on the same devices, in another of their memories."""
+        return self.update(memory_kind=kind)
+
+    def _require_devices(self, what: str) -> None:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError(
+                f"{what} is not implemented for `jax.sharding.AbstractMesh`."
+            )
+
+    @property
+    def _is_concrete(self) -> bool:
+        return isinstance(self.mesh, Mesh)
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        self._require_devices("_device_assignment")
+        return tuple(self.mesh.devices.flat)
+
+    @property
+    def device_set(self) -> set[Any]:
+        """All devices that hold a part of the array."""
+        self._require_devices("device_set")
+        return set(self.mesh.devices.flat)
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process among them."""
+        self._require_devices("addressable_devices")
+        return set(self.mesh.local_devices)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices belong to this process."""
+        self._require_devices("is_fully_addressable")
+        return self._internal_device_list.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        if self.mesh.size == 1:
+            return True
+        if self.spec.unreduced:
+            return False
+        return all(self.mesh.shape[axis] == 1 for axis in self._used_axes())
+
+    @property
+    def replicated_axes(self) -> frozenset[AxisName]:
+        """The mesh axes along which all devices hold the same part."""
+        used = set(self._used_axes()) | self.spec.unreduced | self.spec.reduced
+        return frozenset(self.mesh.axis_names) - used
+
+    def _used_axes(self) -> list[AxisName]:
+        spec = self.spec
+        return [axis for d in range(len(spec)) for axis in spec.axes(d)]
+
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
+        """Raises ValueError if an array of this shape has too few dimensions."""
+        if len(aval_shape) < len(self.spec):
+            scalar = (
+                "" if aval_shape else " For scalars the PartitionSpec should be P()"
+            )
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least "
+                f"{len(self.spec)}, but was applied to a value of rank "
+                f"{len(aval_shape)}.{scalar}"
+            )
+
+    def parts(self, ndim: int) -> tuple[int, ...]:
+        """Into how many parts each dimension is cut."""
+        sizes = self.mesh.shape
+        return tuple(
+            math.prod(sizes[axis] for axis in self.spec.axes(dimension))
+            for dimension in range(ndim)
+        )
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        """The shape of the part on each device.
+
+        Raises:
+          IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
+          ValueError: if the array has fewer dimensions than the spec.
+        """
+        self.check_compatible_aval(global_shape)
+        parts = self.parts(len(global_shape))
+        for dimension, (size, count) in enumerate(
+            zip(global_shape, parts, strict=True)
+        ):
+            if size % count:
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {dimension} is "
+                    f"partitioned {count} times, but the dimension size is {size} "
+                    f"(full shape: {tuple(global_shape)}, per-dimension tiling "
+                    f"factors: {list(parts)} should evenly divide the shape)"
+                )
+        return tuple(size // count for size, count in zip(global_shape, parts))
+
+    def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """For each device the slice of the array that it holds.
+
+        Raises:
+          IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
+          ValueError: if devices hold addends and not parts of the array.
+        """
+        self._require_devices("devices_indices_map")
+        if self.spec.unreduced:
+            raise ValueError(
+                f"devices_indices_map has no answer for {self}: its devices hold "
+                "addends, which are not parts of the array. Reduce it first."
+            )
+        shape = self.shard_shape(global_shape)
+        parts = self.parts(len(shape))
+        position = {name: i for i, name in enumerate(self.mesh.axis_names)}
+        sizes = self.mesh.axis_sizes
+        found = {}
+        for place in itertools.product(*map(range, sizes)):
+            index = []
+            for dimension, (size, count) in enumerate(zip(shape, parts)):
+                if count == 1:
+                    index.append(slice(None))
+                    continue
+                number = 0
+                for axis in self.spec.axes(dimension):
+                    at = position[axis]
+                    number = number * sizes[at] + place[at]
+                index.append(slice(number * size, (number + 1) * size))
+            found[self.mesh.devices[place]] = tuple(index)
+        return found
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both place the same parts of a rank-`ndim` array on the same devices.
+
+        Between abstract meshes only the parts are compared.
+        """
+        if not self._is_concrete and not getattr(other, "_is_concrete", True):
+            return self.memory_kind == other.memory_kind and bool(
+                self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
+            )
+        return super().is_equivalent_to(other, ndim)
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        """The same as XLA's tiling of the devices, for a rank."""
+        found = self._hlo_shardings.get(num_dimensions)
+        if found is None:
+            found = _hlo_sharding_of(self.mesh, self.spec, num_dimensions)
+            self._hlo_shardings[num_dimensions] = found
+        return found
+
+
+def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
+    """Raises if a spec does not fit a mesh; see `NamedSharding`."""
+    seen: set[AxisName] = set()
+    repeated: list[AxisName] = []
+    for dimension in range(len(spec)):
+        for axis in spec.axes(dimension):
+            if axis in seen and axis not in repeated:
+                repeated.append(axis)
+            seen.add(axis)
+    if repeated:
+        shown = ", ".join(sorted(f"`{axis}`" for axis in repeated))
+        raise DuplicateSpecError(
+            "A single NamedSharding spec specification can map every mesh axis to at "
+            f"most one positional dimension, but {spec} has duplicate entries for "
+            f"{shown}",
+            mesh,
+            spec,
+        )
+    names = mesh.axis_names
+    for axis in seen:
+        if axis not in names:
+            raise ValueError(
+                f"Resource axis: {axis} of {spec} is not found in mesh: {names}."
+            )
+    if PartitionSpec.UNCONSTRAINED in spec.partitions and not mesh._any_axis_auto:
+        raise ValueError(
+            f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are "
+            f"`Auto`. Got mesh axis_types: {mesh.axis_types}"
+        )
+    for role in ("unreduced", "reduced"):
+        for axis in getattr(spec, role):
+            if axis not in names:
+                raise ValueError(
+                    f"{role.capitalize()} axes {axis} is not found in mesh axes "
+                    f"{names}. Got {spec}"
+                )
+            if mesh._name_to_type[axis] is not AxisType.Explicit:
+                raise ValueError(
+                    f"{role.capitalize()} axes can only refer to mesh axes that is of "
+                    f"type `Explicit`. Got {role} axes: {set(getattr(spec, role))} and "
+                    f"mesh: {mesh}"
+                )
+
+
+def _hlo_sharding_of(
+    mesh: Mesh | AbstractMesh, spec: PartitionSpec, ndim: int
+) -> HloSharding:
+    """XLA's form of a mesh and a spec.
+
+    XLA numbers the devices in the mesh's order, reshapes the numbers to the mesh,
+    transposes the axes that cut dimension 0 to the front, then those of dimension 1,
+    and so on, and reshapes to the number of parts of each dimension. What is left over
+    goes to the end, one more dimension for each kind: devices with the same part, with
+    parts the program handles itself, with addends.
+    """
+    sizes = mesh.shape
+    # Axes of size 1 cut nothing; without them, equal tilings have equal forms.
+    kept = [name for name in mesh.axis_names if sizes[name] > 1]
+    position = {name: i for i, name in enumerate(kept)}
+    order: list[int] = []
+    tiles: list[int] = []
+    for dimension in range(ndim):
+        axes = [axis for axis in spec.axes(dimension) if axis in position]
+        order.extend(position[axis] for axis in axes)
+        tiles.append(math.prod(sizes[axis] for axis in axes))
+    left: dict[Any, list[AxisName]] = {
+        _OpType.REPLICATED: [],
+        _OpType.MANUAL: [],
+        _OpType.UNREDUCED: [],
+    }
+    for name in kept:
+        if position[name] in order:
+            continue
+        if mesh._name_to_type[name] is AxisType.Manual:
+            left[_OpType.MANUAL].append(name)
+        elif name in spec.unreduced:
+            left[_OpType.UNREDUCED].append(name)
+        else:
+            left[_OpType.REPLICATED].append(name)
+    if len(left[_OpType.REPLICATED]) == len(kept):
+        return replicated
+    kinds = []
+    for kind, names in sorted(left.items(), key=lambda item: item[0].value):
+        if names:
+            kinds.append(kind)
+            tiles.append(math.prod(sizes[name] for name in names))
+            order.extend(position[name] for name in names)
+    return HloSharding.iota_tile(
+        dims=tiles,
+        reshape_dims=[sizes[name] for name in kept],
+        transpose_perm=order,
+        subgroup_types=kinds,
+    )
+
+
+def spec_of_hlo_sharding(
+    sharding: HloSharding, mesh: Mesh | AbstractMesh
+) -> PartitionSpec:
+    """The spec for which `mesh` gives this sharding: what the compiler chose, by name.
+
+    Raises:
+      ValueError: if the axes of the mesh cannot say it.
+    """
+    if sharding.is_replicated() or (sharding.is_maximal() and mesh.size == 1):
+        return PartitionSpec()
+    if not sharding.is_tiled():
+        raise ValueError(f"The sharding {sharding} has no PartitionSpec.")
+    dimensions = sharding.tile_assignment_dimensions()
+    numbers = np.asarray(sharding.tile_assignment_devices()).reshape(dimensions)
+    # Moving one step along a mesh axis adds this to a device's number.
+    steps = {}
+    step = 1
+    for name, size in reversed(mesh.shape_tuple):
+        if size > 1:
+            steps[step] = name
+        step *= size
+    partitions = []
+    for dimension, count in enumerate(dimensions):
+        line = np.moveaxis(numbers, dimension, 0).reshape(count, -1)[:, 0]
+        axes: list[AxisName] = []
+        done = 1
+        while done < count:
+            name = steps.get(int(line[done] - line[0]))
+            if name is None:
+                raise ValueError(
+                    f"The sharding {sharding} is not cut along the axes of {mesh}."
+                )
+            axes.insert(0, name)
+            done *= mesh.shape[name]
+        partitions.append(tuple(axes))
+    if sharding.subgroup_types() or sharding.replicate_on_last_tile_dim():
+        extra = len(sharding.subgroup_types()) or 1
+        partitions = partitions[:-extra]
+    while partitions and not partitions[-1]:
+        partitions.pop()
+    return PartitionSpec(*partitions)
+
+
+class GSPMDSharding(Sharding):
+    """An array cut in a way that only XLA's own terms describe.
+
+    Args:
+      devices: the devices, in the order in which the tiling numbers them.
+      hlo_sharding: the tiling.
+      memory_kind: where on the devices; None means their default memory.
+
+    In JAX: `GSPMDSharding` of `jax/_src/sharding_impls.py`.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Any],
+        hlo_sharding: HloSharding,
+        *,
+        memory_kind: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._internal_device_list = DeviceList(tuple(devices))
+        self._hlo_sharding = hlo_sharding
+        self.num_devices = len(self._internal_device_list)
+        self.memory_kind = check_memory_kind(memory_kind, self._internal_device_list)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, GSPMDSharding)
+            and bool(self._hlo_sharding == other._hlo_sharding)
+            and self.memory_kind == other.memory_kind
+            and self._internal_device_list == other._internal_device_list
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._internal_device_list, self.memory_kind))
+
+    def __repr__(self) -> str:
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"GSPMDSharding({self._hlo_sharding!r}{kind})"
+
+    def with_memory_kind(self, kind: str) -> GSPMDSharding:
+        """The same parts on the same devices, in another of their memories."""
+        return GSPMDSharding(
+            self._device_assignment, self._hlo_sharding, memory_kind=kind
+        )
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        return self.num_devices == 1 or self._hlo_sharding.is_replicated()
+
+    def parts(self, ndim: int) -> tuple[int, ...]:
+        """Into how many parts each dimension is cut."""
+        if self.is_fully_replicated:
+            return (1,) * ndim
+        return tuple(self._hlo_sharding.tile_assignment_dimensions()[:ndim])
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        """The shape of the part on each device.
+
+        Raises:
+          IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
+        """
+        parts = self.parts(len(global_shape))
+        for size, count in zip(global_shape, parts, strict=True):
+            if size % count:
+                raise IndivisibleError(
+                    f"{self} cuts an array of shape {tuple(global_shape)} into "
+                    f"{list(parts)} parts, which do not come out even."
+                )
+        return tuple(size // count for size, count in zip(global_shape, parts))
+
+    def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """For each device the slice of the array that it holds."""
+        everything = (slice(None),) * len(global_shape)
+        devices = self._device_assignment
+        if self.is_fully_replicated:
+            return dict.fromkeys(devices, everything)
+        shape = self.shard_shape(global_shape)
+        dimensions = self._hlo_sharding.tile_assignment_dimensions()
+        numbers = np.asarray(self._hlo_sharding.tile_assignment_devices())
+        found = {}
+        for place, number in np.ndenumerate(numbers.reshape(dimensions)):
+            found[devices[number]] = tuple(
+                slice(None) if count == 1 else slice(at * size, (at + 1) * size)
+                for at, size, count in zip(place, shape, dimensions)
+            )
+        return {device: found[device] for device in devices}
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
+        return self._hlo_sharding
+
+
+def sdy_sharding(sharding: NamedSharding, ndim: int, open_dims: bool = False) -> Any:
+    """Shardy's attribute for a rank-`ndim` value, in the current MLIR context.
+
+    Args:
+      sharding: the sharding; axes of size 1 included.
+      ndim: the value's rank.
+      open_dims: let the compiler cut further along Auto axes. Explicit axes that the
+        spec does not use are then marked as replicated.
+    """
+    mesh, spec = sharding.mesh, sharding.spec
+    partitions = spec.partitions
+    dimensions = []
+    for dimension in range(ndim):
+        free = (
+            dimension < len(partitions)
+            and partitions[dimension] is PartitionSpec.UNCONSTRAINED
+        )
+        dimensions.append((spec.axes(dimension), free or open_dims))
+    kept: Sequence[AxisName] = ()
+    if open_dims:
+        unused = sharding.replicated_axes
+        kept = [name for name in mesh.explicit_axes if name in unused]
+    unreduced = [name for name in mesh.axis_names if name in spec.unreduced]
+    return hlo.sdy_sharding(mesh.shape_tuple, dimensions, kept, unreduced)

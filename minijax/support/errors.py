@@ -1,0 +1,286 @@
+"""Exceptions with JAX's names, which say what was done, where, and what to write.
+
+A message names the user's file and line, why the operation cannot work there, and the
+line to write instead. The same is in `error.facts`, a dict of plain values, for views
+and tests: `used_at` (a `Frame`), `line`, `value`, `born`, `rule`, `instead`.
+
+This floor knows no tracers: the constructors take anything, and use `_error_repr()`,
+`_origin_msg()` and `_line_info` where the value has them.
+
+In JAX: `jax/_src/errors.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypeVar
+
+from minijax.backend.door import _jax
+from minijax.support.source_info import (
+    Frame,
+    format_line,
+    is_user_filename,
+    source_text,
+    summarize,
+    user_frame_now,
+)
+
+JaxRuntimeError = _jax.JaxRuntimeError
+XlaRuntimeError = JaxRuntimeError
+
+AnyException = TypeVar("AnyException", bound=BaseException)
+
+
+def check_bool_conversion(size: int) -> None:
+    """Raise ValueError unless an array of `size` elements has one truth value."""
+    if size == 0:
+        raise ValueError(
+            "The truth value of an empty array is ambiguous. Use `array.size > 0` "
+            "to check that an array is not empty."
+        )
+    if size > 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. "
+            "Use a.any() or a.all()"
+        )
+
+
+def with_facts(error: AnyException, **facts: Any) -> AnyException:
+    """Attach facts to any exception: `raise with_facts(TypeError(...), rule="add")`.
+
+    The place where the user's code called is added to the facts, as `used_at` and
+    `line`, and to the message.
+    """
+    known = dict(getattr(error, "facts", {}))
+    if "used_at" not in known and "used_at" not in facts:
+        frame = user_frame_now()
+        known |= _place(frame)
+        if frame is not None and error.args and isinstance(error.args[0], str):
+            place = f"\nIt happened at\n  {format_line(frame)}"
+            error.args = (error.args[0] + place, *error.args[1:])
+    error.facts = known | facts  # type: ignore[attr-defined]
+    return error
+
+
+# What callbacks raised last: in XLA's threads, where nobody can catch it.
+_raised_in_callbacks: deque[BaseException] = deque(maxlen=16)
+
+
+def remember_callback_error(error: BaseException) -> None:
+    """Keep what a callback raised until XLA's error about it comes to the user."""
+    _raised_in_callbacks.append(error)
+
+
+def add_callback_cause(error: BaseException) -> None:
+    """Give XLA's error about a callback what that raised as its cause.
+
+    XLA knows only the text of an exception of Python. Found again by it, the exception
+    itself tells its own traceback, down to the user's line.
+    """
+    text = str(error)
+    for raised in reversed(_raised_in_callbacks):
+        if "callback" in text and type(raised).__name__ in text and str(raised) in text:
+            _raised_in_callbacks.remove(raised)
+            start_at_users_frame(raised)
+            error.__cause__ = raised
+            return
+
+
+def start_at_users_frame(error: BaseException) -> None:
+    """Leave the library's own frames out at the start of an exception's traceback."""
+    rest = error.__traceback__
+    while rest is not None and not is_user_filename(rest.tb_frame.f_code.co_filename):
+        rest = rest.tb_next
+    error.__traceback__ = rest
+
+
+def type_error(message: str, **facts: Any) -> TypeError:
+    """A TypeError with facts and the user's line: `raise type_error("...")`."""
+    return with_facts(TypeError(message), **facts)
+
+
+def value_error(message: str, **facts: Any) -> ValueError:
+    """A ValueError with facts and the user's line: `raise value_error("...")`."""
+    return with_facts(ValueError(message), **facts)
+
+
+def facts_of(error: BaseException) -> dict[str, Any]:
+    """The facts attached to an exception; empty for a foreign one."""
+    return dict(getattr(error, "facts", {}))
+
+
+def _place(frame: Frame | None) -> dict[str, Any]:
+    if frame is None:
+        return {}
+    return {"used_at": frame, "line": source_text(frame)}
+
+
+def _describe(value: Any) -> str:
+    describe = getattr(value, "_error_repr", None)
+    return describe() if describe is not None else str(value)
+
+
+def _origin(value: Any) -> str:
+    origin = getattr(value, "_origin_msg", None)
+    return origin().strip() if origin is not None else ""
+
+
+def _born(value: Any) -> str:
+    line_info = getattr(value, "_line_info", None)
+    if line_info is None:
+        return ""
+    summary = summarize(line_info)
+    return "" if summary == "unknown" else summary
+
+
+def _traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, dict]:
+    """The message and facts of an operation that needs a value while tracing."""
+    frame = user_frame_now()
+    paragraphs = [f"{what}: {_describe(value)}."]
+    if frame is not None:
+        paragraphs.append(f"It happened at\n  {format_line(frame)}")
+    paragraphs.append(why)
+    paragraphs.append(instead)
+    origin = _origin(value)
+    if origin:
+        paragraphs.append(origin)
+    born = _born(value)
+    if born and not origin:
+        paragraphs.append(f"The traced value was made at {born}.")
+    facts = {
+        "value": _describe(value),
+        "origin": origin,
+        "born": born,
+        "rule": why,
+        "instead": instead,
+        **_place(frame),
+    }
+    return "\n".join(paragraphs), facts
+
+
+_NO_VALUES = (
+    "While a function is traced its arrays have a shape and a dtype but no values yet, "
+    "so Python cannot decide anything by them."
+)
+
+
+class _TeachingError(Exception):
+    """Keeps the facts beside the message."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts = facts or _place(user_frame_now())
+
+
+class JAXTypeError(_TeachingError, TypeError):
+    """A TypeError that carries facts."""
+
+
+class JAXIndexError(_TeachingError, IndexError):
+    """An IndexError that carries facts."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A value was needed while only its shape and dtype are known.
+
+    Typical causes are a traced argument where a static one is expected (an axis, a
+    shape), `float(x)`, `x.item()`, and shapes that depend on values.
+    """
+
+    def __init__(self, tracer: Any, context: str = "") -> None:
+        message, facts = _traced_message(
+            "A concrete value is needed, but this one is traced",
+            tracer,
+            " ".join(part for part in (context.strip(), _NO_VALUES) if part),
+            "Mark the argument as static (`jit(f, static_argnums=...)`), or compute "
+            "with array operations, whose shapes do not depend on values.",
+        )
+        super().__init__(message, **facts)
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """The truth of a traced array was asked for, as by `if x > 0:`.
+
+    Also `while`, `and`, `or`, `not`, `min(x, y)` and `assert` ask for it.
+    """
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = _traced_message(
+            "The truth value of a traced array was asked for",
+            tracer,
+            _NO_VALUES,
+            "Write `jnp.where(condition, a, b)` or `lax.cond(condition, f, g, x)` "
+            "in place of `if`, `lax.while_loop` in place of `while`, `jnp.minimum` in "
+            "place of `min`, `&` and `|` in place of `and` and `or`; or make the "
+            "argument static (`jit(f, static_argnums=...)`).",
+        )
+        JAXTypeError.__init__(self, message, **facts)
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced array was given to NumPy, as by `np.sin(x)` or `table[i]`."""
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = _traced_message(
+            "A traced array cannot become a NumPy array",
+            tracer,
+            "NumPy computes at once and needs values; a traced array has none yet.",
+            "Call the function of `jnp` in place of the one of `np`. To index a "
+            "NumPy array with a traced index, write `jnp.asarray(table)[index]`.",
+        )
+        super().__init__(message, **facts)
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced array was used as a Python integer: an axis, a size, a list index."""
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = _traced_message(
+            "A traced array cannot be used as a Python integer",
+            tracer,
+            _NO_VALUES,
+            "If it is an axis, a shape or a count, make the argument static "
+            "(`jit(f, static_argnums=...)`). If it indexes a list, write "
+            "`jnp.array(items)[index]`.",
+        )
+        super().__init__(message, **facts)
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced mask was used as an index: the size of the result is not known."""
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = _traced_message(
+            "A boolean index must have known values, but this one is traced",
+            tracer,
+            "The mask decides how large the result is, and shapes must be known while "
+            "tracing.",
+            "Write `jnp.where(mask, x, 0)` and go on with the full shape, or "
+            "`jnp.nonzero(mask, size=n)` with a size that you choose.",
+        )
+        super().__init__(message, **facts)
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced value was used after its trace ended, or in another trace.
+
+    It left its function by a side effect: a global, an attribute, a list.
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice, which gives the same numbers twice."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is ill-typed: found by the checker, never the user's fault."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A symbolic dimension cannot be compared or divided without its value."""

@@ -1,0 +1,252 @@
+"""vmap: one program for one example becomes one program for a whole batch.
+
+A `BatchTracer` holds an array with one axis more than its type says, and where that
+axis is. Each primitive has a rule that says what the operation does with the axis: most
+carry it along (`sin`), some move it (`dot_general` puts batch axes first), few need a
+different primitive. Nothing runs in a loop.
+
+In JAX: `interpreters/batching.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.language.core import (
+    ClosedJaxpr,
+    Primitive,
+    Trace,
+    Tracer,
+    TraceTag,
+    chosen,
+    eval_jaxpr,
+    get_aval,
+    jaxprs_in_params,
+    set_current_trace,
+    unmapped_aval,
+    weakref_lru_cache,
+)
+from minijax.language.named_axes import NamedAxisEffect, extend_axis_env
+from minijax.language.rules import AxisData, match_axis, no_axis_name, not_mapped
+from minijax.programs.debugging import leaks
+from minijax.support import events, source_info
+from minijax.support.config import state
+from minijax.transforms.partial_eval import trace_to_jaxpr
+
+
+class BatchTracer(Tracer):
+    """A value with a batch axis: `value` has it at `batch_dim`, `aval` does not."""
+
+    __slots__ = ("value", "batch_dim")
+
+    _trace: BatchTrace
+
+    val = property(lambda self: self.value)
+
+    def __init__(self, trace: BatchTrace, value: Any, batch_dim: int):
+        self._trace = trace
+        self.aval = get_aval(value).mapped(trace.axis_data.size, batch_dim)
+        self.value = value
+        self.batch_dim = batch_dim
+
+    def birth(self) -> str:
+        inner = self.value.birth() if isinstance(self.value, Tracer) else ""
+        return inner or (
+            "\nIt stands for one example of a batch: it was made by `vmap`, along axis "
+            f"{self.batch_dim} of an array of type "
+            f"{get_aval(self.value).str_short(short_dtypes=True)}."
+        )
+
+    _origin_msg = birth
+
+    def _short_repr(self) -> str:
+        return f"VmapTracer(aval={self.aval}, batched={get_aval(self.value)})"
+
+
+class BatchTrace(Trace):
+    """Applies batch rules; the batched values live in the parent trace.
+
+    In JAX: `interpreters/batching.py`, `BatchTrace`.
+    """
+
+    __slots__ = ("parent", "tag", "axis_data", "alive")
+
+    def __init__(self, parent: Trace, tag: TraceTag, axis_data: AxisData):
+        self.parent = parent
+        self.tag = tag
+        self.axis_data = axis_data
+        self.alive = True
+
+    def to_pair(self, value: Any) -> tuple[Any, int | None]:
+        if isinstance(value, BatchTracer) and value._trace.tag is self.tag:
+            return value.value, value.batch_dim
+        return value, not_mapped
+
+    def tracer(self, value: Any, dim: int | None) -> Any:
+        return value if dim is not_mapped else BatchTracer(self, value, dim)
+
+    def process_primitive(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        values, dims = [], []
+        for arg in args:
+            value, dim = self.to_pair(arg)
+            values.append(value)
+            dims.append(dim)
+        with set_current_trace(self.parent):
+            name = self.axis_data.name
+            uses_axis = name is not no_axis_name and name in axis_names_in(params)
+            unmapped = dims.count(not_mapped) == len(dims) and not uses_axis
+            # A write happens once for each example, whatever it writes.
+            if unmapped and not getattr(primitive.batch, "even_unmapped", False):
+                return self.parent.process_primitive(primitive, values, params)
+            if primitive.batch is None:
+                reason = primitive.reasons.get("batch")
+                raise NotImplementedError(
+                    f"Batching rule for '{primitive}' not implemented"
+                    + (f": {reason}." if reason else ".")
+                )
+            out, out_dims = primitive.batch(
+                self.axis_data, tuple(values), tuple(dims), **params
+            )
+        if events.subscribers:
+            events.emit(
+                "batch", primitive=primitive, trace=self, dims=dims, out_dims=out_dims
+            )
+        if primitive.multiple_results:
+            return [self.tracer(x, dim) for x, dim in zip(out, out_dims, strict=True)]
+        return self.tracer(out, out_dims)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
+        values, dims = self._unzip(args)
+        with set_current_trace(self.parent):
+            outs, out_dims = primitive.batch_call(
+                self, fun, jvp, values, dims, **params
+            )
+        return [self.tracer(x, dim) for x, dim in zip(outs, out_dims, strict=True)]
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
+        values, dims = self._unzip(args)
+        with set_current_trace(self.parent):
+            outs, out_dims = primitive.batch_call(
+                self, fun, fwd, bwd, values, dims, **params
+            )
+        return [self.tracer(x, dim) for x, dim in zip(outs, out_dims, strict=True)]
+
+    def _unzip(self, args: Sequence[Any]) -> tuple[list, tuple]:
+        pairs = [self.to_pair(arg) for arg in args]
+        return [value for value, _ in pairs], tuple(dim for _, dim in pairs)
+
+
+def axis_names_in(params: dict[str, Any]) -> Sequence:
+    """The named axes that a collective's parameters, or its programs, mention."""
+    for key in ("axes", "axis_name", "axis_index_groups_axis"):
+        names = params.get(key)
+        if names is not None:
+            return names if isinstance(names, tuple) else (names,)
+    inner = [effect for jaxpr in jaxprs_in_params(params) for effect in jaxpr.effects]
+    return [effect.name for effect in inner if isinstance(effect, NamedAxisEffect)]
+
+
+def batch(
+    fun: Callable,
+    axis_data: AxisData,
+    args: Sequence[Any],
+    in_dims: Sequence[int | None],
+    out_dims: Callable[[int], Sequence[int | None]] | None = None,
+) -> tuple[list[Any], list[int | None]]:
+    """Run a flat function on a batch: (batched outputs, where each one's axis is).
+
+    With `out_dims(number of outputs)` the axes are moved there.
+    """
+    tag = TraceTag()
+    dims: list[int | None] = []
+    outputs = batch_flat(fun, axis_data, in_dims, dims, tag)(*args)
+    if out_dims is None:
+        return outputs, dims
+    wanted = list(out_dims(len(outputs)))
+    moved = [
+        match_axis(axis_data.size, x, dim, target)
+        for x, dim, target in zip(outputs, dims, wanted, strict=True)
+    ]
+    return moved, wanted
+
+
+def batch_flat(
+    fun: Callable,
+    axis_data: AxisData,
+    in_dims: Sequence[int | None],
+    out_dims: list[int | None],
+    tag: TraceTag,
+) -> Callable[..., list[Any]]:
+    """`fun` on batched values; it leaves its output axes in `out_dims`."""
+
+    def run(*values: Any) -> list[Any]:
+        trace = chosen(BatchTrace)(state.trace, tag, axis_data)
+        args = [trace.tracer(x, dim) for x, dim in zip(values, in_dims, strict=True)]
+        axes = (
+            [] if axis_data.name is no_axis_name else [(axis_data.name, axis_data.size)]
+        )
+        with (
+            set_current_trace(trace),
+            extend_axis_env(axes),
+            source_info.transform_name_stack("vmap"),
+        ):
+            outputs = fun(*args)
+        pairs = [trace.to_pair(output) for output in outputs]
+        trace.alive = False
+        del args, outputs  # so that no tracer is left
+        leaks.check_no_leaks(trace)
+        out_dims[:] = [dim for _, dim in pairs]
+        return [value for value, _ in pairs]
+
+    run.__name__ = str(getattr(fun, "name", None) or getattr(fun, "__name__", "run"))
+    return run
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis_data: AxisData,
+    in_dims: Sequence[int | None],
+    instantiate: Sequence[bool] | None = None,
+) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    """The program for a batch: (batched program, where each output's axis is).
+
+    Outputs flagged in `instantiate` get their axis first whether they need one or not.
+    """
+    flags = None if instantiate is None else tuple(instantiate)
+    return _batch_jaxpr(closed, axis_data, tuple(in_dims), flags)
+
+
+@weakref_lru_cache
+def _batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis_data: AxisData,
+    in_dims: tuple[int | None, ...],
+    instantiate: tuple[bool, ...] | None,
+) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    out_dims: list[int | None] = []
+    size = axis_data.size
+
+    def fun(*args: Any) -> list[Any]:
+        outputs, dims = batch(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
+            axis_data,
+            args,
+            in_dims,
+        )
+        if instantiate is not None:
+            for index, wanted in enumerate(instantiate):
+                if wanted:
+                    outputs[index] = match_axis(size, outputs[index], dims[index], 0)
+                    dims[index] = 0
+        out_dims.extend(dims)
+        return outputs
+
+    in_avals = [
+        unmapped_aval(size, dim, aval)
+        for aval, dim in zip(closed.in_avals, in_dims, strict=True)
+    ]
+    jaxpr, consts = trace_to_jaxpr(fun, in_avals, closed.debug_info)
+    return ClosedJaxpr(jaxpr, consts), tuple(out_dims)

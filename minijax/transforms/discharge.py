@@ -1,0 +1,271 @@
+"""Discharge: a program with refs becomes a pure one, as XLA needs it.
+
+The interpreter walks over the equations and keeps, for every ref, the value it has at
+that point. `b <- a[0]` becomes a slice of that value, `a[0] <- b` makes a new value,
+`new_ref` and `freeze` vanish. Refs that are inputs become arrays, and their last values
+become results after those of the program:
+
+    { lambda ; a:Ref{f32[3]} b:f32[]. let a[0] <- b in () }
+    { lambda ; a:f32[3] b:f32[]. let c = dynamic_update_slice a b 0 in (c,) }
+
+A primitive with a ref among its inputs, or refs of its own inside, has a rule:
+
+    primitive.discharge(discharged, in_avals, out_avals, *args, **params)
+        -> (new contents, outputs)
+
+`discharged[i]` says whether input `i` is a ref that becomes an array; `args` hold the
+refs' contents in their places, and `new contents` has one entry for each input: the
+content of a ref after the equation, or None for one that did not change (and for all
+that are no refs). A primitive that carries a program discharges it by
+`discharge_state`, binds itself with the result, and separates the last results by
+`split_contents`.
+
+To run a program with refs is to run its pure one on the refs' contents and to put the
+new contents into the refs: `StatefulProgram`. Each ref's memory is donated, so that
+a write inside jit happens in place.
+
+In JAX: `state/discharge.py`; `interpreters/pxla.py`, `_discharge_refs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.language.core import (
+    AbstractRef,
+    Atom,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    weakref_lru_cache,
+)
+from minijax.primitives.refs import mutable_arrays
+from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.primitives.shape import broadcasting
+from minijax.support import errors, source_info
+from minijax.support.effects import InternalMutableArrayEffect, RefEffect
+from minijax.transforms.partial_eval import trace_to_jaxpr
+
+# ----------------------------------------------------------------------------------
+# Programs to programs
+# ----------------------------------------------------------------------------------
+
+
+def has_refs(closed: ClosedJaxpr) -> bool:
+    """Whether a program takes, closes over or makes refs."""
+    kinds = (RefEffect, InternalMutableArrayEffect)
+    if any(isinstance(effect, kinds) for effect in closed.effects):
+        return True
+    jaxpr = closed.jaxpr
+    return any(type(v.aval) is AbstractRef for v in (*jaxpr.invars, *jaxpr.constvars))
+
+
+def discharge_state(
+    closed: ClosedJaxpr, should_discharge: bool | Sequence[bool] = True
+) -> ClosedJaxpr:
+    """The program without refs: contents in, results and then last contents out.
+
+    `should_discharge` says for which inputs that are refs (all, or one by one); the
+    others stay refs.
+    """
+    if isinstance(should_discharge, bool):
+        should_discharge = (should_discharge,) * len(closed.in_avals)
+    return _discharge_state(closed, tuple(should_discharge))
+
+
+@weakref_lru_cache
+def _discharge_state(
+    closed: ClosedJaxpr, should_discharge: tuple[bool, ...]
+) -> ClosedJaxpr:
+    in_avals = [
+        aval.inner_aval if type(aval) is AbstractRef and flag else aval
+        for aval, flag in zip(closed.in_avals, should_discharge, strict=True)
+    ]
+
+    def pure(*args: Any) -> list[Any]:
+        return eval_discharged(closed.jaxpr, closed.consts, should_discharge, args)
+
+    jaxpr, consts = trace_to_jaxpr(pure, in_avals, closed.debug_info)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def eval_discharged(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    should_discharge: Sequence[bool],
+    args: Sequence[Any],
+) -> list[Any]:
+    """Run a program, its refs replaced by their contents: results, last contents.
+
+    Raises NotImplementedError for a primitive that takes a ref and has no rule.
+    """
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    inputs = [
+        var
+        for var, flag in zip(jaxpr.invars, should_discharge, strict=True)
+        if flag and type(var.aval) is AbstractRef
+    ]
+    discharged = set(inputs)
+
+    def read(atom: Atom) -> Any:
+        return atom.val if type(atom) is Literal else env[atom]
+
+    outer = source_info.current_name_stack()
+    for eqn in jaxpr.eqns:
+        with source_info.user_context(eqn.source_info, outer=outer):
+            outputs = _eval_eqn(eqn, [read(v) for v in eqn.invars], discharged, env)
+        if not eqn.primitive.multiple_results:
+            outputs = [outputs]
+        env.update(zip(eqn.outvars, outputs))
+    return [*(read(v) for v in jaxpr.outvars), *(env[var] for var in inputs)]
+
+
+def _eval_eqn(eqn: JaxprEqn, args: list[Any], discharged: set[Var], env: dict) -> Any:
+    primitive = eqn.primitive
+    if primitive is mutable_arrays.new_ref_p:
+        discharged.add(eqn.outvars[0])
+        return args[0]
+    if primitive is mutable_arrays.empty_ref_p:
+        discharged.add(eqn.outvars[0])
+        aval = eqn.params["ty"]
+        return broadcasting.empty(aval.shape, aval.dtype)
+    flags = [v in discharged for v in eqn.invars]
+    if any(flags) and primitive is mutable_arrays.freeze_p:
+        return args[0]
+    if any(flags) and primitive is mutable_arrays.free_ref_p:
+        return []
+    own = any(isinstance(e, InternalMutableArrayEffect) for e in eqn.effects)
+    if not any(flags) and not own:
+        return primitive.rebind(args, eqn.params)
+    if primitive.discharge is None:
+        raise NotImplementedError(
+            f"No state discharge rule implemented for primitive: {primitive}. It takes "
+            "a ref, or makes one inside; give it a rule `discharge`, or read the ref "
+            "before and write it after."
+        )
+    contents, outputs = primitive.discharge(
+        flags,
+        [v.aval for v in eqn.invars],
+        [v.aval for v in eqn.outvars],
+        *args,
+        **eqn.params,
+    )
+    for var, flag, content in zip(eqn.invars, flags, contents, strict=True):
+        if content is None:
+            continue
+        if not flag:
+            raise ValueError(
+                f"the discharge rule of {primitive} gave a new content for an input "
+                "that is no discharged ref"
+            )
+        env[var] = content
+    return outputs
+
+
+def split_contents(
+    results: Sequence[Any], num_outputs: int, discharged: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
+    """Results of a discharged program, as a rule returns them: (contents, outputs)."""
+    last = iter(results[num_outputs:])
+    contents = [next(last) if flag else None for flag in discharged]
+    return contents, list(results[:num_outputs])
+
+
+# ----------------------------------------------------------------------------------
+# Running them
+# ----------------------------------------------------------------------------------
+
+
+class StatefulProgram:
+    """A compiled program that takes and changes refs; called like `dispatch.Program`.
+
+    Where a program takes a ref its buffer is the `Ref` itself.
+    """
+
+    def __init__(self, program: Any, num_outputs: int, own: Sequence[Ref]):
+        self.program = program
+        self.num_outputs = num_outputs
+        self.own = list(own)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.program, name)
+
+    def __call__(self, buffers: list[Any]) -> list[Any]:
+        """Launch, and put the refs' new contents into them."""
+        arguments = [*buffers, *self.own]
+        refs = [x for x in arguments if type(x) is Ref]
+        _check_distinct(refs)
+        inputs = [x._array._buffer if type(x) is Ref else x for x in arguments]
+        outputs = self.program(inputs)
+        for ref, content in zip(refs, outputs[self.num_outputs :], strict=True):
+            ref._array = content
+        return outputs[: self.num_outputs]
+
+
+def _check_distinct(refs: Sequence[Ref]) -> None:
+    if len({id(ref) for ref in refs}) < len(refs):
+        raise errors.value_error(
+            "only one reference to a mutable array may be passed to a function, but "
+            "one ref was given twice, or given and closed over: a write through one "
+            "name would change the other."
+        )
+
+
+def stateful_program(
+    closed: ClosedJaxpr, donated: Sequence[bool] | None, compile_pure: Callable
+) -> StatefulProgram:
+    """The executable of a program with refs.
+
+    `compile_pure(closed, donated)` makes that of a pure program.
+    """
+    pure, flags, own = pure_and_donated(closed, donated)
+    program = compile_pure(pure, flags)
+    return StatefulProgram(program, len(closed.out_avals), own)
+
+
+def pure_and_donated(
+    closed: ClosedJaxpr, donated: Sequence[bool] | None
+) -> tuple[ClosedJaxpr, tuple[bool, ...], list[Ref]]:
+    """(the pure program, which of its inputs give their memory away, own refs)."""
+    pure, own = pure_program(closed)
+    flags = donated or (False,) * len(closed.in_avals)
+    of_refs = [type(aval) is AbstractRef for aval in closed.in_avals]
+    merged = [a or b for a, b in zip(flags, of_refs, strict=True)]
+    return pure, (*merged, *[True] * len(own)), own
+
+
+@weakref_lru_cache
+def pure_program(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
+    """(the program without refs, the refs it closes over).
+
+    The contents of these are its last inputs.
+    """
+    opened, own = hoist_refs(closed)
+    return discharge_state(opened), own
+
+
+def hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
+    """(the program with the refs it closes over as its last inputs, those refs)."""
+    if any(type(v.aval) is AbstractRef for v in closed.jaxpr.constvars):
+        return _hoist_refs(closed)
+    return closed, []
+
+
+@weakref_lru_cache
+def _hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
+    jaxpr = closed.jaxpr
+    is_ref = [type(v.aval) is AbstractRef for v in jaxpr.constvars]
+    opened = jaxpr.replace(
+        constvars=[v for v, flag in zip(jaxpr.constvars, is_ref) if not flag],
+        invars=[
+            *jaxpr.invars,
+            *(v for v, flag in zip(jaxpr.constvars, is_ref) if flag),
+        ],
+    )
+    rest = [const for const, flag in zip(closed.consts, is_ref) if not flag]
+    own = [const for const, flag in zip(closed.consts, is_ref) if flag]
+    return ClosedJaxpr(opened, rest), own

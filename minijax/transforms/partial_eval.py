@@ -1,0 +1,507 @@
+"""Writing programs down: from Python to jaxprs, and from one jaxpr to two.
+
+`DynamicJaxprTrace` is how Python writes down its own computation: every primitive that
+is bound while it is the current trace becomes an equation. `JaxprTrace` splits a
+computation into what is known now and what is not: known primitives go to one trace,
+the others to another. Linearization (`ad.py`) is the main user of that split.
+
+In JAX: `interpreters/partial_eval.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.language import core
+from minijax.language.core import (
+    AbstractValue,
+    Atom,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    Trace,
+    Tracer,
+    Var,
+    escaped_tracer_error,
+    get_aval,
+    no_debug_info,
+    no_effects,
+    set_current_trace,
+    type_of_application,
+    weakref_lru_cache,
+)
+from minijax.programs.debugging import leaks
+from minijax.support import events, source_info
+from minijax.support.config import state
+from minijax.support.effects import keeps_equation, of_program, with_inputs
+from minijax.transforms import unknown_refs
+from minijax.transforms.residual_order import residual_order
+
+# ----------------------------------------------------------------------------------
+# Python to jaxpr
+# ----------------------------------------------------------------------------------
+
+
+_aval_of = operator.attrgetter("aval")
+
+
+class DynamicJaxprTracer(Tracer):
+    """A value in a program that is being written: a variable, or a literal."""
+
+    __slots__ = ("atom",)
+
+    _trace: DynamicJaxprTrace
+
+    def __init__(self, trace: DynamicJaxprTrace, aval: Any, atom: Atom):
+        self._trace = trace
+        self.aval = aval
+        self.atom = atom
+
+    def birth(self) -> str:
+        return self._trace.birth_of(self.atom)
+
+    _origin_msg = birth
+
+    def _short_repr(self) -> str:
+        return f"JitTracer({self.aval})"
+
+
+class DynamicJaxprTrace(Trace):
+    """Writes one equation for each primitive that is bound.
+
+    `dead_code=True` drops, at the end, the equations that no output needs; JAX does so
+    for linear programs, and `make_jaxpr` does not.
+
+    In JAX: `interpreters/partial_eval.py`, `DynamicJaxprTrace`.
+    """
+
+    __slots__ = ("eqns", "invars", "constants", "debug_info", "dead_code", "alive")
+
+    def __init__(self, debug_info: DebugInfo = no_debug_info, dead_code: bool = False):
+        self.eqns: list[JaxprEqn] = []
+        self.invars: list[Var] = []
+        # By the id of the value, which is kept here so that the id stays its own.
+        self.constants: dict[int, tuple[Atom, Any]] = {}
+        self.debug_info = debug_info
+        self.dead_code = dead_code
+        self.alive = True
+
+    def new_arg(self, aval: AbstractValue) -> DynamicJaxprTracer:
+        """A tracer for the next argument of the program."""
+        var = Var(aval)
+        self.invars.append(var)
+        return DynamicJaxprTracer(self, aval, var)
+
+    def to_atom(self, value: Any) -> Atom:
+        """The variable or literal that stands for a value in this program.
+
+        Scalars of Python and NumPy become literals; other values, tracers of outer
+        transformations among them, become constants of the program.
+        """
+        if type(value) is DynamicJaxprTracer and value._trace is self:
+            return value.atom
+        known = self.constants.get(id(value))
+        if known is not None:
+            return known[0]
+        if isinstance(value, Tracer) and not value._trace.alive:
+            raise escaped_tracer_error(value)
+        aval = get_aval(value)
+        atom: Atom
+        if isinstance(value, (int, float, complex, np.generic)):
+            return Literal(value, aval)
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            atom = Literal(value[()], aval)
+        else:
+            if hasattr(value, "__jax_array__"):
+                value = value.__jax_array__()
+            atom = Var(aval)
+        self.constants[id(value)] = (atom, value)
+        return atom
+
+    def lift(self, value: Any) -> DynamicJaxprTracer:
+        """A value as a tracer of this trace."""
+        if type(value) is DynamicJaxprTracer and value._trace is self:
+            return value
+        atom = self.to_atom(value)
+        return DynamicJaxprTracer(self, atom.aval, atom)
+
+    def process_primitive(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        if primitive.staging is not None:
+            out = primitive.staging(self, args, params)
+            if out is not NotImplemented:
+                return out
+        atoms = []
+        for arg in args:
+            if type(arg) is DynamicJaxprTracer and arg._trace is self:
+                atoms.append(arg.atom)
+            else:
+                atoms.append(self.to_atom(arg))
+        avals = tuple(map(_aval_of, atoms))
+        out_avals, effects = type_of_application(primitive, avals, params)
+        if effects:
+            effects = with_inputs(effects, atoms)
+        source = source_info.current()
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in out_avals]
+            eqn = JaxprEqn(atoms, outvars, primitive, params, effects, source)
+            self.eqns.append(eqn)
+            out = [DynamicJaxprTracer(self, var.aval, var) for var in outvars]
+        else:
+            var = Var(out_avals)
+            eqn = JaxprEqn(atoms, [var], primitive, params, effects, source)
+            self.eqns.append(eqn)
+            out = DynamicJaxprTracer(self, out_avals, var)
+        if events.subscribers:
+            events.emit("bind", trace=self, eqn=eqn)
+        return out
+
+    def add_eqn(
+        self,
+        primitive: Primitive,
+        args: Sequence[Any],
+        out_avals: Sequence[AbstractValue],
+        params: dict[str, Any],
+        effects: frozenset = no_effects,
+    ) -> list[DynamicJaxprTracer]:
+        """Write an equation whose types are known, without asking the type rule."""
+        outvars = [Var(aval) for aval in out_avals]
+        atoms = [self.to_atom(arg) for arg in args]
+        eqn = JaxprEqn(
+            atoms, outvars, primitive, params, effects, source_info.current()
+        )
+        self.eqns.append(eqn)
+        if events.subscribers:
+            events.emit("bind", trace=self, eqn=eqn)
+        return [DynamicJaxprTracer(self, var.aval, var) for var in outvars]
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
+        return primitive.stage(self, fun, jvp, args, **params)
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
+        return primitive.stage(self, fun, fwd, bwd, args, **params)
+
+    def finish(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """End the program: (jaxpr, the values of its constvars).
+
+        Constants that no equation uses are left out, in JAX as here.
+        """
+        outvars = [self.to_atom(output) for output in outputs]
+        self.alive = False
+        inputs: list[Any] = [*self.invars]
+        inputs += [atom for atom, _ in self.constants.values()]
+        effects = of_program(self.eqns, inputs)
+        values = {atom: value for atom, value in self.constants.values()}
+        jaxpr = Jaxpr([], self.invars, outvars, self.eqns, effects, self.debug_info)
+        jaxpr.constvars = [atom for atom in values if type(atom) is Var]
+        if self.dead_code:
+            jaxpr, _ = dce_jaxpr(jaxpr, [True] * len(outvars), instantiate=True)
+        else:
+            used = set(outvars).union(*[eqn.invars for eqn in self.eqns])
+            jaxpr.constvars = [var for var in jaxpr.constvars if var in used]
+        return jaxpr, [values[var] for var in jaxpr.constvars]
+
+    def birth_of(self, atom: Atom) -> str:
+        """Where a variable of this program was made, for error messages."""
+        function = f"while tracing the function {self.debug_info.func_src_info}"
+        purpose = f"for {self.debug_info.traced_for}"
+        if atom in self.invars:
+            names = self.debug_info.arg_names
+            position = self.invars.index(atom)
+            name = names[position] if position < len(names) else str(position)
+            return (
+                f"\nThis value became a tracer {function} {purpose}: it depends on the "
+                f"argument {name}."
+            )
+        for eqn in self.eqns:
+            if any(atom is outvar for outvar in eqn.outvars):
+                line = source_info.format_line(eqn.source_info)
+                return (
+                    f"\nThis value became a tracer {function} {purpose}. It was made "
+                    f"by the operation {eqn.primitive} in the line\n  {line}"
+                )
+        return f"\nThis value became a tracer {function} {purpose}."
+
+
+def trace_to_jaxpr(
+    fun: Callable[..., Sequence[Any]],
+    in_avals: Sequence[AbstractValue],
+    debug_info: DebugInfo = no_debug_info,
+    dead_code: bool = False,
+) -> tuple[Jaxpr, list[Any]]:
+    """Call `fun` on tracers of the given types: (jaxpr, values of its constvars).
+
+    `fun` takes and returns flat lists. Closed-over arrays and tracers of outer
+    transformations come back as constants.
+
+    In JAX: `partial_eval.py`, `trace_to_jaxpr_dynamic`.
+    """
+    trace = core.chosen(DynamicJaxprTrace)(debug_info, dead_code)
+    if events.subscribers:
+        events.emit("trace.begin", trace=trace, debug_info=debug_info)
+    args = [trace.new_arg(aval) for aval in in_avals]
+    try:
+        with set_current_trace(trace), source_info.reset_name_stack():
+            outputs = fun(*args)
+        jaxpr, consts = trace.finish(outputs)
+        del args, outputs  # so that no tracer is left
+        leaks.check_no_leaks(trace)
+    finally:
+        trace.alive = False
+        if events.subscribers:
+            events.emit("trace.end", trace=trace, debug_info=debug_info)
+    return jaxpr, consts
+
+
+core.trace_function.append(trace_to_jaxpr)
+
+
+# ----------------------------------------------------------------------------------
+# What is known and what is not
+# ----------------------------------------------------------------------------------
+
+
+class JaxprTrace(Trace):
+    """Partial evaluation: known values are computed, the rest is written down.
+
+    A primitive with only known arguments goes to the trace `known` (which may compute,
+    or write another program). One with an unknown argument, that is a tracer of the
+    trace `unknown`, is written down there; known arguments become its constants: these
+    are the residuals. With `x` known and `t` not, `mul(t, cos(x))` computes `c = cos x`
+    and writes `mul t c`; `c` is a residual.
+
+    In JAX: `interpreters/partial_eval.py`, `JaxprTrace`.
+    """
+
+    __slots__ = ("known", "unknown")
+
+    def __init__(self, known: Trace, unknown: DynamicJaxprTrace):
+        self.known = known
+        self.unknown = unknown
+
+    def is_unknown(self, value: Any) -> bool:
+        return type(value) is DynamicJaxprTracer and value._trace is self.unknown
+
+    def process_primitive(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Any:
+        current = state.trace  # put back below, as `set_current_trace` does, faster
+        for arg in args:
+            if type(arg) is DynamicJaxprTracer and arg._trace is self.unknown:
+                break
+        else:
+            state.trace = self.known
+            try:
+                return self.known.process_primitive(primitive, args, params)
+            finally:
+                state.trace = current
+        if primitive.partial_eval is not None:
+            return primitive.partial_eval(self, args, params)
+        state.trace = self.unknown
+        try:
+            return self.unknown.process_primitive(primitive, args, params)
+        finally:
+            state.trace = current
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
+        if not any(self.is_unknown(arg) for arg in args):
+            with set_current_trace(self.known):
+                return self.known.process_custom_jvp_call(
+                    primitive, fun, jvp, args, **params
+                )
+        # What is written down is linear and is not differentiated by this rule again.
+        return fun(*args)
+
+    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
+        if not any(self.is_unknown(arg) for arg in args):
+            with set_current_trace(self.known):
+                return self.known.process_custom_vjp_call(
+                    primitive, fun, fwd, bwd, args, **params
+                )
+        return fun(*args)
+
+
+@weakref_lru_cache
+def partial_eval_jaxpr(
+    closed: ClosedJaxpr,
+    unknown_in: tuple[bool, ...],
+    wanted: tuple[bool, ...] = (),
+    forwardable: tuple[bool, ...] | None = None,
+) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...], tuple[int | None, ...]]:
+    """Split a program by which inputs are known.
+
+    Returns `(known, unknown, unknown_out, forwarded)`: `known` maps the known inputs to
+    the known outputs followed by new residuals; `unknown` maps residuals followed by
+    the unknown inputs to the unknown outputs. `forwarded[i]` is the position among
+    `[*closed.consts, *known inputs]` of the i-th residual, or None for a new one;
+    `forwardable` says for which of the known inputs that may be. Outputs flagged in
+    `wanted` are unknown in any case.
+
+    In JAX: `partial_eval.py`, `partial_eval_jaxpr_nounits_fwd`.
+    """
+    debug_info = closed.jaxpr.debug_info
+    known_trace = DynamicJaxprTrace(debug_info)
+    unknown_trace = DynamicJaxprTrace(debug_info, dead_code=True)
+    trace = JaxprTrace(known_trace, unknown_trace)
+    args = [
+        (unknown_trace if unknown else known_trace).new_arg(aval)
+        for aval, unknown in zip(closed.in_avals, unknown_in, strict=True)
+    ]
+    refs = unknown_refs.unknown_refs(closed.jaxpr, unknown_in)
+    with set_current_trace(trace), source_info.reset_name_stack():
+        outputs = unknown_refs.eval_making_unknown(
+            closed.jaxpr, closed.consts, refs, unknown_trace, args
+        )
+    flags = wanted or (False,) * len(outputs)
+    unknown_out = tuple(trace.is_unknown(x) or w for x, w in zip(outputs, flags))
+    unknown_jaxpr, residuals = unknown_trace.finish(
+        [out for out, unknown in zip(outputs, unknown_out) if unknown]
+    )
+    order = residual_order(unknown_jaxpr)
+    unknown_jaxpr.constvars = [unknown_jaxpr.constvars[index] for index in order]
+    residuals = [residuals[index] for index in order]
+    known_args = [arg for arg, unknown in zip(args, unknown_in) if not unknown]
+    sources = allowed_sources(closed.consts, known_args, forwardable)
+    forwarded, new_residuals = split_forwarded(residuals, sources)
+    known_outputs = [out for out, unknown in zip(outputs, unknown_out) if not unknown]
+    known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
+    unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(_drop_unread(unknown_jaxpr)))
+    return known, unknown_closed, unknown_out, forwarded
+
+
+def _drop_unread(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with results that nobody reads dropped: they are printed `_`."""
+    read = {v for eqn in jaxpr.eqns for v in eqn.invars}.union(jaxpr.outvars)
+    eqns = [
+        eqn.replace(outvars=[v if v in read else DropVar(v.aval) for v in eqn.outvars])
+        for eqn in jaxpr.eqns
+    ]
+    return jaxpr.replace(eqns=eqns)
+
+
+def allowed_sources(
+    consts: Sequence[Any], args: Sequence[Any], allowed: Sequence[bool] | None
+) -> list[Any]:
+    """Where a residual may come from: None in the place of those arguments it may not.
+
+    A loop's carry is not there after it: its entries cannot be forwarded.
+    """
+    if allowed is not None:
+        args = [arg if flag else None for arg, flag in zip(args, allowed, strict=True)]
+    return [*consts, *args]
+
+
+def split_forwarded(
+    residuals: Sequence[Any], sources: Sequence[Any]
+) -> tuple[tuple[int | None, ...], list[Any]]:
+    """Which residuals the caller has already: (position in `sources` or None, rest)."""
+    position = {id(source): index for index, source in enumerate(sources)}
+    forwarded = tuple(position.get(id(residual)) for residual in residuals)
+    rest = [r for r, index in zip(residuals, forwarded) if index is None]
+    return forwarded, rest
+
+
+def fill_forwarded(
+    forwarded: Sequence[int | None], sources: Sequence[Any], rest: Sequence[Any]
+) -> list[Any]:
+    """The inverse of `split_forwarded`: all residuals in their order."""
+    remaining = iter(rest)
+    return [next(remaining) if index is None else sources[index] for index in forwarded]
+
+
+# ----------------------------------------------------------------------------------
+# Programs to programs
+# ----------------------------------------------------------------------------------
+
+
+def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with its constvars as leading arguments."""
+    if not jaxpr.constvars:
+        return jaxpr
+    return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+
+
+def prune_outputs(closed: ClosedJaxpr, keep: Sequence[bool]) -> ClosedJaxpr:
+    """The program with some outputs left out; all of its equations stay."""
+    if all(keep):
+        return closed
+    return _prune_outputs(closed, tuple(keep))
+
+
+@weakref_lru_cache
+def _prune_outputs(closed: ClosedJaxpr, keep: tuple[bool, ...]) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    outvars = [v for v, kept in zip(jaxpr.outvars, keep) if kept]
+    return ClosedJaxpr(jaxpr.replace(outvars=outvars), closed.consts)
+
+
+def dce_jaxpr(
+    jaxpr: Jaxpr,
+    used_outputs: Sequence[bool],
+    instantiate: bool | Sequence[bool] = False,
+) -> tuple[Jaxpr, list[bool]]:
+    """Dead-code elimination: (the smaller program, which inputs it still has).
+
+    Inputs that only dead equations read go as well, unless `instantiate` says (for all,
+    or one by one) to keep them. A primitive that carries a program has a rule
+    (`Primitive.dce`) that makes it smaller inside.
+
+    In JAX: `partial_eval.py`, `dce_jaxpr`.
+    """
+    outvars = [v for v, used in zip(jaxpr.outvars, used_outputs, strict=True) if used]
+    needed = set(outvars)
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        used = [v in needed for v in eqn.outvars]
+        if not any(used) and not (eqn.effects and keeps_equation(eqn.effects)):
+            continue
+        if eqn.primitive.dce is not None:
+            smaller = eqn.primitive.dce(used, eqn)
+            if smaller is None:
+                continue
+            eqn = smaller
+        kept.append(eqn)
+        needed.update(eqn.invars)
+    kept.reverse()
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(jaxpr.invars)
+    used_inputs = [v in needed or keep for v, keep in zip(jaxpr.invars, instantiate)]
+    effects = of_program(kept, [*jaxpr.constvars, *jaxpr.invars])
+    smaller_jaxpr = jaxpr.replace(
+        constvars=[v for v in jaxpr.constvars if v in needed],
+        invars=[v for v, used in zip(jaxpr.invars, used_inputs) if used],
+        outvars=outvars,
+        eqns=kept,
+        effects=effects,
+    )
+    return smaller_jaxpr, used_inputs
+
+
+def dce_closed_jaxpr(
+    closed: ClosedJaxpr, used_outputs: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """`dce_jaxpr` with constants; cached, so that equal uses share one program."""
+    return _dce_closed_jaxpr(closed, tuple(used_outputs))
+
+
+@weakref_lru_cache
+def _dce_closed_jaxpr(
+    closed: ClosedJaxpr, used_outputs: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs)
+    kept = set(jaxpr.constvars)
+    consts = [
+        value
+        for var, value in zip(closed.jaxpr.constvars, closed.consts)
+        if var in kept
+    ]
+    return ClosedJaxpr(jaxpr, consts), used_inputs

@@ -1,0 +1,131 @@
+"""Which refs of a program are unknown because of what is written to them.
+
+Partial evaluation goes through a program from its start and calls unknown what depends
+on something unknown. A ref breaks that order: made with a known content, it may be
+written later with an unknown value, and from then on holds one. Such a ref must be
+unknown from the beginning, or a read would find the old content in the known program.
+
+This is the case of every ref of tangents that begins with zeros: forward mode makes it
+beside the ref of values, and only its writes depend on the tangents.
+
+The analysis looks into programs inside of equations, so that a loop that writes two
+refs, one with values and one with tangents, makes only the second unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Trace,
+    Var,
+    set_current_trace,
+)
+from minijax.support import source_info
+from minijax.support.effects import AccumEffect, InternalMutableArrayEffect, WriteEffect
+
+
+def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:
+    """The refs that a program makes with known contents and writes unknown ones to."""
+    if not any(isinstance(e, InternalMutableArrayEffect) for e in jaxpr.effects):
+        return set()
+    unknown = {v for v, flag in zip(jaxpr.invars, unknown_in, strict=True) if flag}
+    _spread(jaxpr, unknown)
+    return {
+        var
+        for eqn in jaxpr.eqns
+        if eqn.primitive.makes_ref and unknown.isdisjoint(eqn.invars)
+        for var in eqn.outvars
+        if var in unknown
+    }
+
+
+def _spread(jaxpr: Jaxpr, unknown: set[Var]) -> None:
+    """Add to `unknown` what depends on it; a write reaches back to the ref."""
+    while True:
+        size = len(unknown)
+        for eqn in jaxpr.eqns:
+            _spread_eqn(eqn, unknown)
+        if len(unknown) == size:
+            return
+
+
+def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
+    flags = [v in unknown for v in eqn.invars]
+    if not any(flags):
+        return
+    programs = list(_programs(eqn))
+    for inner, offset, carry in programs:
+        inside = {v for v, flag in zip(inner.invars, flags[offset:]) if flag}
+        while True:
+            size = len(inside)
+            _spread(inner, inside)
+            # What a step makes unknown is so in all steps after it.
+            inside.update(v for v, out in zip(carry, inner.outvars) if out in inside)
+            if len(inside) == size:
+                break
+        pairs = [*zip(eqn.outvars, inner.outvars)]
+        pairs += [*zip(eqn.invars[offset:], inner.invars)]  # type: ignore[list-item]
+        unknown.update(
+            outer  # type: ignore[misc]
+            for outer, own in pairs
+            if own in inside and type(outer) is not Literal
+        )
+    if programs:
+        return
+    unknown.update(eqn.outvars)
+    for effect in eqn.effects:
+        if isinstance(effect, (WriteEffect, AccumEffect)):
+            unknown.add(effect.input)
+
+
+def _programs(eqn: JaxprEqn) -> Iterator[tuple[Jaxpr, int, Sequence[Var]]]:
+    """The programs of an equation that calls them.
+
+    Each with the number of inputs of the equation before its own, and the inputs that
+    its first outputs become in the next step, if it is a loop.
+    """
+    params = eqn.params
+    if eqn.primitive.name == "while":
+        inner = params["body_jaxpr"].jaxpr
+        carry = inner.invars[params["body_nconsts"] :]
+        yield inner, params["cond_nconsts"], carry
+        return
+    if eqn.primitive.name == "cond":
+        for branch in params["branches"]:
+            yield branch.jaxpr, 1, ()
+        return
+    first, count = params.get("num_consts", 0), params.get("num_carry", 0)
+    for key in ("jaxpr", "call_jaxpr"):
+        inner = params.get(key)
+        inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+        if not isinstance(inner, Jaxpr) or len(inner.invars) != len(eqn.invars):
+            continue
+        if len(inner.outvars) == len(eqn.outvars):
+            yield inner, 0, inner.invars[first : first + count]
+
+
+def eval_making_unknown(
+    jaxpr: Jaxpr, consts: Sequence[Any], refs: set[Var], unknown: Trace, args: Any
+) -> list[Any]:
+    """`core.eval_jaxpr`, but that `refs` are made in the trace `unknown`."""
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    outer = source_info.current_name_stack()
+    for eqn in jaxpr.eqns:
+        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        with source_info.user_context(eqn.source_info, outer=outer):
+            if refs.isdisjoint(eqn.outvars):
+                outputs = eqn.primitive.rebind(inputs, eqn.params)
+            else:
+                with set_current_trace(unknown):
+                    outputs = eqn.primitive.rebind(inputs, eqn.params)
+        if not eqn.primitive.multiple_results:
+            outputs = [outputs]
+        env.update(zip(eqn.outvars, outputs))
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]

@@ -1,0 +1,93 @@
+"""Questions and exercises of chapter 00, "Start here"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "00.p1": Prediction(
+        1,
+        "Python runs `double` once, to write it down; the compiled program, which "
+        "runs all three times, has no print in it.",
+    ),
+}
+
+
+def grade_prints(times: Any) -> str | None:
+    """How often does a print run in calls with shapes (3,), (3,), (4,)?"""
+    if times == 2:
+        return None
+    if times == 3:
+        return "It is not 3: a shape that it has seen needs no new program."
+    return f"It is not {times!r}: a shape that is new needs a program of its own."
+
+
+def grade_activation(scores: Callable[..., Any], name: Any) -> str | None:
+    """`tanh` is replaced by `maximum(0, x)`, and the new primitive is named."""
+    from minijax import make_jaxpr
+
+    weights = np.linspace(-1, 1, 64 * 4, dtype=np.float32).reshape(64, 4)
+    params = [
+        {"w": weights, "b": np.zeros(4, np.float32)},
+        {"w": weights[:4, :3], "b": np.ones(3, np.float32)},
+    ]
+    image = np.linspace(0, 1, 64, dtype=np.float32)
+    found = [eqn.primitive.name for eqn in make_jaxpr(scores)(params, image).eqns]
+    if "tanh" in found:
+        return "tanh still stands in the jaxpr."
+    hidden = np.maximum(0, image @ params[0]["w"] + params[0]["b"])
+    right = hidden @ params[1]["w"] + params[1]["b"]
+    if not np.allclose(scores(params, image), right, rtol=1e-3, atol=1e-3):
+        return "It computes something else than maximum(0, x) in the hidden layer."
+    if name != "max":
+        return f"The new equation is not called {name!r}; its jaxpr has {found}."
+    return None
+
+
+def grade_accuracy(scores: Callable[..., Any], params: Any) -> str | None:
+    """At least 97% of the held-out digits are right."""
+    from minijax import vmap
+    from minijax_lab import digits
+
+    data = digits.load()
+    found = np.asarray(vmap(scores, in_axes=(None, 0))(params, data.test_images))
+    if found.shape != (len(data.test_labels), 10):
+        return (
+            "scores(params, image) must return 10 scores for one image; with vmap "
+            f"over the held-out images it gave {found.shape}."
+        )
+    right = float(np.mean(found.argmax(axis=1) == data.test_labels))
+    if right < 0.97:
+        return f"{right:.1%} of the held-out digits are right; 97% are asked for."
+    return None
+
+
+def grade_own_gradient(function: Callable[..., Any], x: Any) -> str | None:
+    """`grad` of a function of the learner's own agrees with a finite difference."""
+    from minijax import grad, make_jaxpr
+
+    equations = len(make_jaxpr(function)(float(x)).eqns)
+    if equations < 3:
+        return f"Its jaxpr has {equations} equations; take a function with at least 3."
+    exact = float(grad(function)(float(x)))
+    step = 1e-2 * max(1.0, abs(float(x)))
+    above, below = function(float(x) + step), function(float(x) - step)
+    measured = (float(above) - float(below)) / (2 * step)
+    if not np.isfinite(exact):
+        return f"Its derivative at {x} is {exact}; choose another point."
+    if abs(exact - measured) > 0.02 * max(1.0, abs(exact)):
+        return f"grad says {exact:.4f}, the difference quotient {measured:.4f}."
+    return None
+
+
+EXERCISES = {
+    "00.1": Exercise(grade_prints),
+    "00.2": Exercise(grade_activation),
+    "00.3": Exercise(grade_accuracy),
+    "00.4": Exercise(grade_own_gradient),
+}

@@ -1,0 +1,141 @@
+"""Questions and exercises of chapter 01, "Arrays"."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction, same, text_of
+
+PREDICTIONS = {
+    "01.q1": Prediction(
+        "raises", "An Array never changes; x.at[0].set(1.0) makes a new one."
+    ),
+    "01.q2": Prediction(
+        "the last entry",
+        "A compiled program cannot raise at one entry, so the index is clamped.",
+    ),
+    "01.q3": Prediction(
+        "bfloat16", "A Python number is weak: it takes the width of what it meets."
+    ),
+    "01.q4": Prediction(
+        "not yet", "The work has been started; who asks for a number waits."
+    ),
+    "01.p1": Prediction(
+        "at least ten times",
+        "The call only orders the product; block_until_ready waits for it.",
+    ),
+}
+
+EXERCISE_1 = ["float16", "float32", "float16", "float32", "int8", "int32"]
+EXPRESSIONS = ["h * 2", "i * 2.5", "i + h", "h + float32", "i + True", "sum(i)"]
+
+
+def grade_dtypes(names: Any) -> str | None:
+    """The six result dtypes of exercise 1, as strings or as dtypes."""
+    if not isinstance(names, (list, tuple)):
+        return "Give a list of six dtypes, such as ['int8', 'float32', ...]."
+    if len(names) != len(EXERCISE_1):
+        return f"There are {len(EXERCISE_1)} expressions, and you gave {len(names)}."
+    for expression, name, right in zip(EXPRESSIONS, names, EXERCISE_1):
+        if not same(name, right):
+            return f"{expression} is not {text_of(name)}."
+    return None
+
+
+class Delayed:
+    """A result that is ready only some time after the call that ordered it."""
+
+    def __init__(self, seconds: float) -> None:
+        self.ready = time.perf_counter() + seconds
+
+    def block_until_ready(self) -> Delayed:
+        """Waits, as an Array's method does."""
+        time.sleep(max(0.0, self.ready - time.perf_counter()))
+        return self
+
+
+def grade_stopwatch(stopwatch: Callable[..., Any]) -> str | None:
+    """It waits for the result, and leaves out the first, slow call."""
+    calls: list[int] = []
+
+    def slow_first_time(x: Any) -> Delayed:
+        calls.append(1)
+        # The first call is "compiled" for as long as three ordinary ones.
+        if len(calls) == 1:
+            time.sleep(0.6)
+        return Delayed(0.2)
+
+    seconds = stopwatch(slow_first_time, 1.0)
+    if not isinstance(seconds, float):
+        return f"It returns {type(seconds).__name__}; return the seconds, a float."
+    if seconds < 0.15:
+        return (
+            f"The work takes 0.2 s after the call, and you say {seconds:.2f} s: the "
+            "clock stopped before the result was ready."
+        )
+    if len(calls) < 2 or seconds > 0.7:
+        return f"You say {seconds:.2f} s, with the first call's compiling in it."
+    return None
+
+
+def grade_running_mean(running_mean: Callable[..., Any]) -> str | None:
+    """Right, and as many equations for 1,000 entries as for 10."""
+    from minijax import make_jaxpr
+
+    for length in (1, 5):
+        x = np.arange(1.0, length + 1, dtype=np.float32) ** 2
+        expected = np.cumsum(x) / np.arange(1, length + 1)
+        found = np.asarray(running_mean(x))
+        if found.shape != expected.shape or not np.allclose(found, expected):
+            return f"running_mean({x}) is {found} and should be {expected}."
+    short, long = (
+        len(make_jaxpr(lambda x: running_mean(x))(np.ones(n, np.float32)).eqns)
+        for n in (10, 1000)
+    )
+    if short != long:
+        return (
+            f"For 10 entries it leaves {short} equations and for 1,000 it leaves "
+            f"{long}: a Python loop was written out."
+        )
+    return None
+
+
+def grade_translation(numpy_one: Callable, my_one: Callable) -> str | None:
+    """Both functions agree, and the second one can be traced and uses a scatter."""
+    from minijax import make_jaxpr
+
+    index = np.array([3, 1, 3, 0])
+    expected = np.asarray(numpy_one(index.copy()))
+    if not expected.shape:
+        return "The NumPy function must return an array."
+    found = np.asarray(my_one(index))
+    if found.shape != expected.shape or not np.allclose(found, expected):
+        return f"For {index} NumPy gives {expected} and yours {found}."
+    closed = make_jaxpr(my_one)(index)
+    if not any(name.startswith("scatter") for name in primitives_of(closed.jaxpr)):
+        return "No `.at[...]` leaves a scatter in its jaxpr. Write into an array."
+    return None
+
+
+def primitives_of(jaxpr: Any) -> list[str]:
+    """The names of all primitives of a jaxpr, with those of inner programs."""
+    from minijax.language.core import jaxprs_in_params
+
+    names: list[str] = []
+    for eqn in jaxpr.eqns:
+        names.append(eqn.primitive.name)
+        for inner in jaxprs_in_params(eqn.params):
+            names.extend(primitives_of(inner))
+    return names
+
+
+EXERCISES = {
+    "01.1": Exercise(grade_dtypes),
+    "01.2": Exercise(grade_stopwatch),
+    "01.3": Exercise(grade_running_mean),
+    "01.4": Exercise(grade_translation),
+}

@@ -1,0 +1,149 @@
+"""Questions and exercises of chapter 03, "jit and its cache"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from minijax.support import events
+from minijax_lab.grading import Exercise, Prediction, same
+
+PREDICTIONS = {
+    "03.r1": Prediction(
+        "its shape",
+        "A tracer has a type and no value.",
+        "the view of `puzzle` in chapter 02",
+    ),
+    "03.r2": Prediction(
+        3,
+        "The loop runs while tracing, three times.",
+        "the view of `puzzle` in chapter 02",
+    ),
+    "03.r3": Prediction(
+        "bfloat16",
+        "A Python number takes the width it meets.",
+        '"Which dtype comes out" in chapter 01',
+    ),
+    "03.p1": Prediction(
+        "[0. 2. 4.]",
+        "2.0 stands in the kept program as a literal; nobody reads factor again.",
+    ),
+    "03.p2": Prediction(
+        4,
+        "The first call, another shape, a weak integer and a weak float are new; other "
+        "numbers of the same type are not.",
+    ),
+}
+
+EXERCISE_1 = ["miss", "hit", "hit", "miss", "miss", "miss", "hit", "miss"]
+
+
+def grade_hits(answers: Any) -> str | None:
+    """Hit or miss for the eight calls of exercise 1."""
+    if not isinstance(answers, (list, tuple)):
+        return "Give a list of eight words, such as ['miss', 'hit', ...]."
+    if len(answers) != len(EXERCISE_1):
+        return f"There are {len(EXERCISE_1)} calls, and you gave {len(answers)}."
+    for number, (said, right) in enumerate(zip(answers, EXERCISE_1), start=1):
+        if not same(said, right):
+            return f"Call {number} is not a {said}."
+    return None
+
+
+@contextmanager
+def misses() -> Iterator[list[Any]]:
+    """Collects the functions of all calls that found no program in their cache."""
+    found: list[Any] = []
+
+    def listen(name: str, data: dict[str, Any]) -> None:
+        if name == "jit.miss":
+            found.append(data["function"])
+
+    with events.subscribe(listen):
+        yield found
+
+
+def slow_training(w: np.ndarray, steps: int) -> np.ndarray:
+    """What the exercise's loop computes, with the derivative worked out."""
+    for i in range(steps):
+        w = w - 0.1 / (1 + i) * 2 * (w - 1.0)
+    return w
+
+
+def grade_training(train: Callable[..., Any]) -> str | None:
+    """The same result as the slow loop, and one miss in five steps."""
+    start = np.zeros(3, np.float32)
+    expected = slow_training(start, 5)
+    import minijax.numpy as jnp
+
+    w = jnp.asarray(start)
+    result = np.asarray(train(w + 0.0, 5))
+    if result.shape != expected.shape or not np.allclose(result, expected, atol=1e-5):
+        return f"After five steps w should be {expected} and is {result}."
+    with misses() as found:
+        train(w + 0.0, 8)
+    if len(found) > 1:
+        return (
+            f"Eight more steps missed the cache {len(found)} times. A function that "
+            "is made in the loop, or a number that Python knows, makes a new program."
+        )
+    return None
+
+
+def grade_pure(normalize: Callable[..., Any], update: Callable[..., Any]) -> str | None:
+    """Both are jitted, right, and follow a changing mean with one program each."""
+    for name, function in (("normalize", normalize), ("update", update)):
+        if not hasattr(function, "lower"):
+            return f"{name} is not jitted; hand in jit({name})."
+    x = np.array([1.0, 3.0], np.float32)
+    mean: Any = np.float32(0.0)
+    expected = 0.0
+    for round_number in range(3):
+        found = np.asarray(normalize(x, mean))
+        if not np.allclose(found, x - expected, atol=1e-6):
+            return (
+                f"In round {round_number + 1} normalize gives {found} and should give "
+                f"{x - expected}. Does the mean come in as its argument?"
+            )
+        mean = update(mean, x)
+        expected += 0.1 * (2.0 - expected)
+        if np.shape(mean) != () or not np.allclose(mean, expected, atol=1e-6):
+            return f"update should give a mean of {expected:.3f} and gives {mean}."
+    return None
+
+
+def grade_padding(padded: Callable[..., Any], jitted: Any) -> str | None:
+    """Right for every length, with one program in the jitted function."""
+    if not hasattr(jitted, "lower"):
+        return "The second function is not jitted."
+    inner = jitted
+    with misses() as found:
+        for length in (1, 5, 17, 64):
+            x = np.arange(length, dtype=np.float32)
+            result = float(padded(x))
+            if not np.isclose(result, float(np.sum(x**2))):
+                return f"For {length} entries it gives {result}, not {np.sum(x**2)}."
+    own = sum(1 for function in found if is_program_of(function, inner))
+    if own > 1:
+        return f"Four lengths made {own} programs of the jitted function; pad first."
+    if own == 0 and inner._cache_size() == 0:
+        return "The jitted function was never called."
+    if inner._cache_size() > 1:
+        return f"The jitted function keeps {inner._cache_size()} programs; one will do."
+    return None
+
+
+def is_program_of(function: Any, jitted: Any) -> bool:
+    """Whether an event's function is the one that `jitted` wraps."""
+    return function is jitted or function is getattr(jitted, "__wrapped__", None)
+
+
+EXERCISES = {
+    "03.1": Exercise(grade_hits),
+    "03.2": Exercise(grade_training),
+    "03.3": Exercise(grade_pure),
+    "03.4": Exercise(grade_padding),
+}

@@ -1,0 +1,146 @@
+"""Questions and exercises of chapter 04, "Pytrees and state"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "04.r1": Prediction(
+        1,
+        "Numbers are not part of the key; types are.",
+        "the view of `f` in chapter 03, its second call",
+    ),
+    "04.r2": Prediction(
+        2,
+        "A static value is part of the key.",
+        "the function `power` in chapter 03",
+    ),
+    "04.r3": Prediction(
+        "yes",
+        "`.at` gives a new array.",
+        '"No assignment" in chapter 01',
+    ),
+    "04.p1": Prediction(3, "None and {} are containers without leaves."),
+    "04.p2": Prediction(
+        2,
+        "A static field belongs to the structure, and the structure to the key; the "
+        "third call finds the program of the first.",
+    ),
+}
+
+EXERCISE_1 = [2, 3, 5, 4, 1]
+
+
+def grade_leaves(leaves: Any) -> str | None:
+    """The leaves of exercise 1's tree, in order."""
+    if not isinstance(leaves, (list, tuple)):
+        return "Give a list of leaves, such as [1, 2, 3]."
+    if list(leaves) == EXERCISE_1:
+        return None
+    if None in leaves:
+        return "None is a container, an empty one."
+    if sorted(map(str, leaves)) == sorted(map(str, EXERCISE_1)):
+        return "These are the leaves, in another order."
+    return f"It has {len(EXERCISE_1)} leaves, and yours are others."
+
+
+def grade_scale(scale_class: Any) -> str | None:
+    """`factor` is a leaf, `axis` belongs to the structure; grad and jit take it."""
+    import minijax.numpy as jnp
+    from minijax import grad, jit, tree
+
+    scale = scale_class(factor=2.0, axis=0)
+    leaves = tree.leaves(scale)
+    if leaves == [scale]:
+        return "An instance is a leaf itself: the class is not registered."
+    if leaves != [2.0]:
+        return f"Its leaves are {leaves}; factor alone should be one."
+    if tree.structure(scale) == tree.structure(scale_class(factor=2.0, axis=1)):
+        return "Two axes give the same structure, so one program would serve both."
+    x = jnp.ones((3, 2))
+    if jit(lambda s, x: s(x))(scale, x).shape != (2,):
+        return "Under jit, Scale(2.0, 0) of a (3, 2) array should have shape (2,)."
+    slope = grad(lambda s: jnp.sum(s(x)))(scale)
+    if not isinstance(slope, scale_class) or float(slope.factor) != 6.0:
+        return f"The derivative for factor is 6, and grad returns {slope}."
+    return None
+
+
+def grade_clip(clip_by_norm: Callable[..., Any]) -> str | None:
+    """Scaled down as a whole when too long, otherwise untouched."""
+    from minijax import jit, tree
+
+    example = {"w": np.array([[3.0, 0.0]]), "b": [np.array(4.0), None]}
+    for name, function in (("", clip_by_norm), (" under jit", jit(clip_by_norm))):
+        for largest, factor in ((1.0, 0.2), (5.0, 1.0), (100.0, 1.0)):
+            found = function(example, largest)
+            if tree.structure(found) != tree.structure(example):
+                return f"The structure{name} became {tree.structure(found)}."
+            wanted = tree.map(partial(np.multiply, factor), example)
+            for a, b in zip(tree.leaves(found), tree.leaves(wanted)):
+                if not np.allclose(a, b, atol=1e-5):
+                    return (
+                        f"The norm of {example} is 5. For largest = {largest}{name} "
+                        f"a leaf should be {b} and is {a}."
+                    )
+    zeros = tree.map(np.zeros_like, example)
+    if not all(np.all(leaf == 0) for leaf in tree.leaves(clip_by_norm(zeros, 1.0))):
+        return "A tree of zeros should stay zero (look at what you divide by)."
+    return None
+
+
+def adam_by_hand(w: np.ndarray, slopes: list[np.ndarray]) -> np.ndarray:
+    """Algorithm 1 of Kingma and Ba (2014), in 64 bits."""
+    first, second = np.zeros_like(w), np.zeros_like(w)
+    for step, g in enumerate(slopes, start=1):
+        first = 0.9 * first + 0.1 * g
+        second = 0.999 * second + 0.001 * g**2
+        corrected = first / (1 - 0.9**step)
+        scale = np.sqrt(second / (1 - 0.999**step)) + 1e-8
+        w = w - 0.001 * corrected / scale
+    return w
+
+
+def off_from_adam(found: Any, wanted: Any, start: Any, number: int) -> str:
+    """What is wrong with a leaf after step `number`, in a sentence."""
+    # Without correction the first step is 0.1 / sqrt(0.001) times as long.
+    if number == 1 and np.allclose(found - start, (wanted - start) * 0.1**-0.5):
+        return "The first step is too long: the bias correction is missing."
+    difference = float(np.max(np.abs(found - wanted)))
+    return f"After step {number} a leaf is off by {difference:.1e}."
+
+
+def grade_adam(adam_start: Callable, adam_step: Callable) -> str | None:
+    """Four steps on a tree agree with the paper; the step is pure and can be jitted."""
+    from minijax import jit, tree
+
+    rng = np.random.default_rng(0)
+    params = {"w": rng.normal(size=(2, 3)), "b": [rng.normal(size=3), None]}
+    slopes = [tree.map(lambda p: rng.normal(size=p.shape), params) for _ in range(4)]
+    state, found = adam_start(params), params
+    step = jit(adam_step)
+    for number, slope in enumerate(slopes, start=1):
+        state, found = step(state, found, slope)
+        if tree.structure(found) != tree.structure(params):
+            return f"The structure of params became {tree.structure(found)}."
+        for position, leaf in enumerate(tree.leaves(found)):
+            history = [tree.leaves(s)[position] for s in slopes[:number]]
+            wanted = adam_by_hand(tree.leaves(params)[position], history)
+            if not np.allclose(leaf, wanted, atol=2e-6):
+                start = tree.leaves(params)[position]
+                return off_from_adam(np.asarray(leaf), wanted, start, number)
+    return None
+
+
+EXERCISES = {
+    "04.1": Exercise(grade_leaves),
+    "04.2": Exercise(grade_scale),
+    "04.3": Exercise(grade_clip),
+    "04.4": Exercise(grade_adam),
+}

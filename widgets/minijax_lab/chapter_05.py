@@ -1,0 +1,133 @@
+"""Questions and exercises of chapter 05, "Random numbers"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "05.r1": Prediction(
+        1,
+        "NumPy's number is drawn while tracing, once, and stands in the program as a "
+        "constant.",
+        "the puzzle of chapter 03",
+    ),
+    "05.r2": Prediction(
+        1,
+        "None is a tree without leaves.",
+        "the puzzle of chapter 04",
+    ),
+    "05.r3": Prediction(
+        "float32",
+        "A NumPy scalar has a dtype, and it counts; only 1.0 would be weak.",
+        '"Which dtype comes out" in chapter 01',
+    ),
+    "05.p1": Prediction(1, "normal is a function: the same key gives the same number."),
+}
+
+REUSED = {"b", "d"}
+
+
+def grade_reuse(letters: Any) -> str | None:
+    """Which of the four snippets use a key twice?"""
+    if isinstance(letters, str):
+        letters = list(letters)
+    if not isinstance(letters, (list, tuple, set)):
+        return "Give a list of letters, such as ['a', 'c']."
+    said = {str(letter).strip().lower() for letter in letters}
+    if said == REUSED:
+        return None
+    innocent = sorted(said - REUSED)
+    if innocent:
+        return f"In {innocent[0]} every key is used once."
+    return f"You found {len(said)} of {len(REUSED)}."
+
+
+def grade_dropout(dropout_batch: Callable[..., Any]) -> str | None:
+    """Each row has its own mask, half of the entries survive, doubled."""
+    from minijax import random
+
+    x = np.ones((40, 50), np.float32)
+    found = np.asarray(dropout_batch(random.key(3), x))
+    if found.shape != x.shape:
+        return f"For x of shape {x.shape} it returns shape {found.shape}."
+    if not np.isin(found, (0.0, 2.0)).all():
+        return "Entries must be zero or twice what they were."
+    if not 0.4 < np.mean(found == 2.0) < 0.6:
+        return f"{np.mean(found == 2.0):.0%} of the entries survive; half should."
+    masks = {row.tobytes() for row in found}
+    if len(masks) < len(found):
+        return f"Among {len(found)} rows there are only {len(masks)} different masks."
+    if not np.array_equal(found, np.asarray(dropout_batch(random.key(3), x))):
+        return "Twice with the same key, and the masks differ: where is the state?"
+    if np.array_equal(found, np.asarray(dropout_batch(random.key(4), x))):
+        return "Another key gives the same masks."
+    return None
+
+
+def grade_shuffle(shuffle: Callable[..., Any]) -> str | None:
+    """A permutation of the rows, every order, from bits and a sort."""
+    from minijax import jit, make_jaxpr, random
+
+    x = np.arange(12.0, dtype=np.float32).reshape(6, 2)
+    found = np.asarray(shuffle(random.key(0), x))
+    if found.shape != x.shape or not np.array_equal(np.sort(found, axis=0), x):
+        return f"These are not the rows of x in another order:\n{found}"
+    if not np.array_equal(found, np.asarray(jit(shuffle)(random.key(0), x))):
+        return "Under jit the same key gives another order."
+    text = str(make_jaxpr(lambda k, x: shuffle(k, x))(random.key(0), x))
+    for forbidden in ("_shuffle", "permutation", "choice"):
+        if forbidden in text:
+            return f"Its jaxpr shows {forbidden}; use random.bits and a sort."
+    three = np.arange(3)
+    shuffled = jit(shuffle)
+    orders = {tuple(np.asarray(shuffled(random.key(s), three))) for s in range(100)}
+    if len(orders) != 6:
+        return f"Of the 6 orders of three numbers, 100 keys gave {len(orders)}."
+    return None
+
+
+def grade_noise_like(noise_like: Callable[..., Any]) -> str | None:
+    """The same structure and shapes; no two leaves from one key."""
+    from minijax import random, tree
+
+    example = {
+        "layers": [{"w": np.ones((4, 3)), "b": np.ones(3)} for _ in range(3)],
+        "scale": (np.ones(()), None),
+    }
+    found = noise_like(random.key(1), example)
+    if tree.structure(found) != tree.structure(example):
+        return (
+            f"The structure should be {tree.structure(example)} and is "
+            f"{tree.structure(found)}."
+        )
+    leaves = [np.asarray(leaf) for leaf in tree.leaves(found)]
+    for leaf, wanted in zip(leaves, tree.leaves(example)):
+        if leaf.shape != np.shape(wanted):
+            return f"A leaf of shape {np.shape(wanted)} became one of {leaf.shape}."
+    # Leaves that share a key begin with the same numbers, if they are as long.
+    seen: dict[bytes, tuple[int, ...]] = {}
+    for leaf in leaves:
+        data = leaf.tobytes()
+        if data in seen:
+            return f"Two leaves of shape {leaf.shape} hold the same numbers."
+        seen[data] = leaf.shape
+    numbers = np.concatenate([leaf.ravel() for leaf in leaves])
+    if abs(numbers.mean()) > 0.6 or not 0.5 < numbers.std() < 1.6:
+        return f"Mean {numbers.mean():.2f}, deviation {numbers.std():.2f}: not normal."
+    again = noise_like(random.key(1), example)
+    if not all(map(np.array_equal, leaves, tree.leaves(again))):
+        return "Twice with the same key, and the noise differs."
+    return None
+
+
+EXERCISES = {
+    "05.1": Exercise(grade_reuse),
+    "05.2": Exercise(grade_dropout),
+    "05.3": Exercise(grade_shuffle),
+    "05.4": Exercise(grade_noise_like),
+}

@@ -1,0 +1,441 @@
+"""Primitive cards: what each primitive is, with its checks as they were run.
+
+A card is made by running things, not by describing them: the primitive's example is
+computed by XLA and by NumPy, differentiated by its rules and by differences, transposed
+and held against the dot product, batched and held against a loop, lowered and compiled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.language.core import (
+    Jaxpr,
+    Literal,
+    Primitive,
+    all_primitives,
+    jaxprs_in_params,
+)
+from minijax.random import key as new_key
+from minijax.transforms.api import jit, jvp, make_jaxpr, vjp, vmap
+from minijax_lab.explain.recording import Recording
+from minijax_lab.explain.source import defined_in, record_block
+from minijax_lab.explain.words import PHRASES
+
+STEP = 1e-2
+X = np.array([0.3, -0.6, 0.8], np.float32)
+Y = np.array([0.7, 0.2, -0.4], np.float32)
+A = np.array([[0.5, -0.2, 0.1], [0.3, 0.9, -0.7]], np.float32)
+B = np.arange(6, dtype=np.float32).reshape(3, 2) / 6
+I = np.array([3, 5, 12], np.int32)  # noqa: E741
+J = np.array([2, 3, 5], np.int32)
+
+# How to use a primitive once. What `lax` has and takes arrays alone needs none.
+EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
+    "acosh": (lax.acosh, (X + 2,)),
+    "and": (lax.bitwise_and, (I, J)),
+    "argmax": (lambda x: lax.argmax(x, 0, np.int32), (X,)),
+    "argmin": (lambda x: lax.argmin(x, 0, np.int32), (X,)),
+    "bitcast_convert_type": (lambda x: lax.bitcast_convert_type(x, np.int32), (X,)),
+    "broadcast_in_dim": (lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)), (X,)),
+    "clamp": (lambda x: lax.clamp(-0.5, x, 0.5), (X,)),
+    "complex": (lax.complex, (X, Y)),
+    "concatenate": (lambda x, y: lax.concatenate([x, y], 0), (X, Y)),
+    "conj": (lambda x, y: lax.conj(lax.complex(x, y)), (X, Y)),
+    "conv_general_dilated": (
+        lambda x, k: lax.conv(x, k, (1,), "SAME"),
+        (X.reshape(1, 1, 3), Y.reshape(1, 1, 3)),
+    ),
+    "convert_element_type": (
+        lambda x: lax.convert_element_type(x, np.float16),
+        (X,),
+    ),
+    "copy": (jnp.copy, (X,)),
+    "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 0), (X,)),
+    "cummax": (lambda x: lax.cummax(x, 0), (X,)),
+    "cummin": (lambda x: lax.cummin(x, 0), (X,)),
+    "cumprod": (lambda x: lax.cumprod(x, 0), (X,)),
+    "cumsum": (lambda x: lax.cumsum(x, 0), (X,)),
+    "dot_general": (lambda a, b: a @ b, (A, B)),
+    "dynamic_slice": (lambda x: lax.dynamic_slice(x, (1,), (2,)), (X,)),
+    "dynamic_update_slice": (
+        lambda x, y: lax.dynamic_update_slice(x, y[:1], (1,)),
+        (X, Y),
+    ),
+    "gather": (lambda x: x[jnp.array([2, 0])], (X,)),
+    "imag": (lambda x, y: lax.imag(lax.complex(x, y)), (X, Y)),
+    "integer_pow": (lambda x: lax.integer_pow(x, 3), (X,)),
+    "iota": (lambda: lax.iota(np.float32, 4), ()),
+    "log": (lax.log, (X + 2,)),
+    "log1p": (lax.log1p, (X + 1,)),
+    "lgamma": (lax.lgamma, (X + 2,)),
+    "digamma": (lax.digamma, (X + 2,)),
+    "not": (lax.bitwise_not, (I,)),
+    "or": (lax.bitwise_or, (I, J)),
+    "pad": (lambda x: lax.pad(x, np.float32(0), [(1, 2, 0)]), (X,)),
+    "population_count": (lax.population_count, (I,)),
+    "pow": (lax.pow, (X + 2, Y)),
+    "random_bits": (lambda: jnp.asarray(_bits()), ()),
+    "real": (lambda x, y: lax.real(lax.complex(x, y)), (X, Y)),
+    "reduce_and": (lambda x: jnp.all(x > -1), (X,)),
+    "reduce_max": (lambda x: jnp.max(x), (X,)),
+    "reduce_min": (lambda x: jnp.min(x), (X,)),
+    "reduce_or": (lambda x: jnp.any(x > 0), (X,)),
+    "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 23), (X,)),
+    "reduce_prod": (lambda x: jnp.prod(x), (X,)),
+    "reduce_sum": (lambda x: jnp.sum(x), (X,)),
+    "reduce_window_sum": (
+        lambda x: lax.reduce_window(x, np.float32(0), lax.add, (2,), (1,), "VALID"),
+        (X,),
+    ),
+    "reshape": (lambda a: a.reshape(3, 2), (A,)),
+    "rev": (lambda x: lax.rev(x, (0,)), (X,)),
+    "rsqrt": (lax.rsqrt, (X + 1,)),
+    "rem": (lambda x: lax.rem(x, np.float32(0.5)), (X,)),
+    "scatter": (lambda x: jnp.asarray(x).at[1].set(9.0), (X,)),
+    "scatter-add": (
+        lambda x, y: jnp.asarray(x).at[jnp.array([1, 1, 0])].add(y),
+        (X, Y),
+    ),
+    "scatter-mul": (lambda x: jnp.asarray(x).at[1].multiply(3.0), (X,)),
+    "scatter-max": (lambda x: jnp.asarray(x).at[1].max(0.0), (X,)),
+    "scatter-min": (lambda x: jnp.asarray(x).at[1].min(0.0), (X,)),
+    "select_n": (lambda x, y: jnp.where(X > 0, x, y), (X, Y)),
+    "shift_left": (lax.shift_left, (I, J)),
+    "shift_right_logical": (lax.shift_right_logical, (I, J)),
+    "shift_right_arithmetic": (lax.shift_right_arithmetic, (I, J)),
+    "slice": (lambda x: lax.slice(x, (1,), (3,)), (X,)),
+    "sort": (lambda x: lax.sort(x), (X,)),
+    "split": (lambda a: lax.split(a, (1, 2), axis=1)[0], (A,)),
+    "sqrt": (lax.sqrt, (X + 1,)),
+    "squeeze": (lambda a: jnp.squeeze(a[:1], 0), (A,)),
+    "top_k": (lambda x: lax.top_k(x, 2)[0], (X,)),
+    "transpose": (lambda a: a.T, (A,)),
+    "xor": (lax.bitwise_xor, (I, J)),
+    "igamma": (lambda x: lax.igamma(Y + 1, x), (X + 2,)),
+    "igammac": (lambda x: lax.igammac(Y + 1, x), (X + 2,)),
+    "polygamma": (
+        lambda x: lax.polygamma(np.array([1, 2, 1], np.float32), x),
+        (X + 2,),
+    ),
+    "unstack": (lambda a: lax.unstack(a)[0], (A,)),
+    "zeta": (lax.zeta, (X + 3, Y + 1)),
+}
+
+
+# These give tokens, or nothing, and are only there for the order of effects.
+WITHOUT_VALUES = {"create_token", "after_all", "dce_sink"}
+
+
+def _bits() -> Any:
+    from minijax import random
+
+    return random.bits(new_key(0), (3,))
+
+
+@dataclass
+class Check:
+    """One check as it was run: what was compared, and the largest difference."""
+
+    name: str
+    result: str  # "holds", "fails", or why it does not apply
+    difference: float | None
+
+
+@dataclass(kw_only=True)
+class CardRecording(Recording):
+    """A primitive's card."""
+
+    kind = "card"
+
+    name: str
+    meaning: str
+    family: str
+    block: list[str]
+    path: str
+    rules: list[list[str]]  # name, and "there" or why not
+    example: str
+    checks: list[Check]
+    stablehlo: list[str]
+    compiled: list[str] = field(default_factory=list)
+
+
+def record_card(name: str | Primitive) -> CardRecording:
+    """Makes the card of a primitive; KeyError, with near names, if there is none."""
+    name = str(name)
+    if name not in all_primitives:
+        import difflib
+
+        near = difflib.get_close_matches(name, all_primitives, 3)
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        raise KeyError(f"there is no primitive named {name!r}.{hint}")
+    primitive = all_primitives[name]
+    block = record_block(primitive) if defined_in(primitive) else None
+    used = example_of(name)
+    checks: list[Check] = []
+    stablehlo: list[str] = []
+    compiled: list[str] = []
+    example = "no example is run for this primitive"
+    if used is not None:
+        function, args = used
+        example = str(make_jaxpr(function)(*args))
+        checks = run_checks(primitive, function, args)
+        stablehlo, compiled = lowered(function, args)
+    held = sum(check.result == "holds" for check in checks)
+    ran = sum(check.difference is not None for check in checks)
+    meaning = PHRASES.get(name, "")
+    headline = f"primitive {name}"
+    if meaning:
+        headline += f": {meaning}"
+    if ran:
+        headline += f"; {held} of {ran} checks hold"
+    return CardRecording(
+        call=name,
+        headline=headline,
+        name=name,
+        meaning=meaning,
+        family=family_of(primitive),
+        block=block.sources[0].lines if block else [],
+        path=block.path if block else "",
+        rules=rules_of(primitive),
+        example=example,
+        checks=checks,
+        stablehlo=stablehlo,
+        compiled=compiled,
+    )
+
+
+def family_of(primitive: Primitive) -> str:
+    """The room that a primitive's block stands in: "elementwise", "slicing"."""
+    place = defined_in(primitive)
+    return place[0].stem if place is not None else "other"
+
+
+def rules_of(primitive: Primitive) -> list[list[str]]:
+    """Each rule, and whether it is there; if not, why, as the block says."""
+    found = []
+    slots = {
+        "type": primitive.type_rule is not None,
+        "jvp": primitive.jvp is not None or primitive.jvp_terms is not None,
+        "transpose": primitive.transpose is not None,
+        "batch": primitive.batch is not None,
+        "lowering": bool(primitive.lowerings),
+    }
+    for name, there in slots.items():
+        told = "there" if there else primitive.reasons.get(name, "none")
+        found.append([name, told])
+    return found
+
+
+def example_of(name: str) -> tuple[Callable[..., Any], tuple] | None:
+    """A function that uses the primitive, and arguments for it; None if unknown."""
+    # Made when the first card is: it loads loops, callbacks and custom rules.
+    from minijax_lab.explain.card_examples import EXAMPLES as WITH_PROGRAMS
+
+    given = EXAMPLES.get(name, WITH_PROGRAMS.get(name))
+    if given is not None:
+        return given if uses(given[0], given[1], name) else None
+    function = getattr(lax, name, None)
+    if function is None or name in WITHOUT_VALUES:
+        return None
+    for args in ((X,), (X, Y), (I,), (I, J)):
+        if uses(function, args, name):
+            return function, args
+    return None
+
+
+def uses(function: Callable[..., Any], args: tuple, name: str) -> bool:
+    """Whether a function of these arguments leaves the primitive in its jaxpr."""
+    try:
+        closed = make_jaxpr(lambda *xs: function(*xs))(*args)
+    except Exception:
+        return False
+    return name in names_in(closed.jaxpr)
+
+
+def names_in(jaxpr: Jaxpr) -> set[str]:
+    """The primitives of a program and of those in it."""
+    found = {eqn.primitive.name for eqn in jaxpr.eqns}
+    for eqn in jaxpr.eqns:
+        for inner in jaxprs_in_params(eqn.params):
+            found |= names_in(inner)
+    return found
+
+
+# ---- checks -------------------------------------------------------------------------
+
+
+def run_checks(primitive: Primitive, function: Callable, args: tuple) -> list[Check]:
+    """Runs what can be run on the example."""
+    differentiable = bool(args) and all(a.dtype == np.float32 for a in args)
+    dtype = getattr(function(*args), "dtype", None)
+    differentiable = differentiable and dtype == np.float32
+    flat = primitive.reasons.get("transpose", "")
+    checks = [meaning_check(primitive, function, args)]
+    if differentiable and "always zero" not in flat:
+        name = "jvp against differences"
+        checks.append(attempted(name, derivative_check, function, args))
+        name = "transpose against dot product"
+        checks.append(attempted(name, transpose_check, function, args))
+    else:
+        reason = primitive.reasons.get("jvp") or flat or "no derivative: not of floats"
+        checks.append(Check("jvp against differences", reason, None))
+    if args:
+        checks.append(attempted("batch against loop", batch_check, function, args))
+    return checks
+
+
+def attempted(name: str, check: Callable[..., Check], *given: Any) -> Check:
+    """A check, or why it does not apply: a rule may be declared not to exist."""
+    try:
+        return check(*given)
+    except (NotImplementedError, ValueError, TypeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        return Check(name, f"does not apply: {reason}", None)
+
+
+def verdict(name: str, difference: float, limit: float) -> Check:
+    """A check that compared numbers."""
+    return Check(name, "holds" if difference <= limit else "fails", float(difference))
+
+
+def meaning_check(primitive: Primitive, function: Callable, args: tuple) -> Check:
+    """XLA's answer against NumPy's, by the block's `meaning`."""
+    name = "XLA against NumPy"
+    closed = make_jaxpr(lambda *xs: function(*xs))(*args)
+    alone = len(closed.jaxpr.eqns) == 1 and closed.jaxpr.eqns[0].primitive is primitive
+    if primitive.meaning is None or not alone:
+        return Check(name, "the block has no meaning in NumPy for this example", None)
+    eqn = closed.jaxpr.eqns[0]
+    operands: dict[Any, Any] = dict(zip(closed.jaxpr.invars, args))
+    operands.update(zip(closed.jaxpr.constvars, map(np.asarray, closed.consts)))
+    values = [
+        np.asarray(v.val) if isinstance(v, Literal) else operands[v] for v in eqn.invars
+    ]
+    try:
+        expected = primitive.meaning(*values, **eqn.params)
+    except Exception as error:
+        return Check(name, f"not computed: {type(error).__name__}", None)
+    found = function(*args)
+    if primitive.multiple_results and isinstance(expected, (list, tuple)):
+        expected = expected[0]
+        found = found[0] if isinstance(found, (list, tuple)) else found
+    return verdict(name, largest(found, expected), 3e-5)
+
+
+def derivative_check(function: Callable, args: tuple) -> Check:
+    """The jvp rule against a central difference, in random directions."""
+    rng = np.random.default_rng(0)
+    directions = tuple(rng.normal(size=a.shape).astype(np.float32) for a in args)
+    _, tangent = jvp(function, args, directions)
+    ahead = function(*(a + STEP * d for a, d in zip(args, directions)))
+    behind = function(*(a - STEP * d for a, d in zip(args, directions)))
+    difference = (np.asarray(ahead, np.float64) - np.asarray(behind, np.float64)) / (
+        2 * STEP
+    )
+    return verdict("jvp against differences", largest(tangent, difference), 2e-2)
+
+
+def transpose_check(function: Callable, args: tuple) -> Check:
+    """<J v, w> against <v, J^T w>: the transpose is that of the derivative."""
+    rng = np.random.default_rng(1)
+    directions = tuple(rng.normal(size=a.shape).astype(np.float32) for a in args)
+    out, tangent = jvp(function, args, directions)
+    weights = rng.normal(size=np.shape(out)).astype(np.float32)
+    _, pullback = vjp(function, *args)
+    cotangents = pullback(jnp.asarray(weights))
+    left = float(np.sum(np.asarray(tangent, np.float64) * weights))
+    right = sum(
+        float(np.sum(np.asarray(ct, np.float64) * d))
+        for ct, d in zip(cotangents, directions)
+    )
+    return verdict("transpose against dot product", abs(left - right), 1e-4)
+
+
+def batch_check(function: Callable, args: tuple) -> Check:
+    """The batch rule against a loop over the examples."""
+    batches = tuple(np.stack([a, a[::-1] if a.ndim else a]) for a in args)
+    mapped = vmap(function)(*batches)
+    looped = np.stack([np.asarray(function(*(b[i] for b in batches))) for i in (0, 1)])
+    return verdict("batch against loop", largest(mapped, looped), 5e-5)
+
+
+def largest(found: Any, expected: Any) -> float:
+    """The largest difference of two arrays; infinite for different shapes."""
+    a, b = np.asarray(found), np.asarray(expected)
+    if a.shape != b.shape:
+        return float("inf")
+    if a.dtype == bool:
+        return float(np.max(a != b, initial=0))
+    distance = np.abs(a.astype(np.complex128) - b)
+    both_nan = np.isnan(a.astype(np.complex128)) & np.isnan(b.astype(np.complex128))
+    return float(np.max(np.where(both_nan, 0.0, distance), initial=0.0))
+
+
+def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str]]:
+    """The operations of StableHLO that the example becomes, and XLA's on the CPU."""
+    program = jit(lambda *xs: function(*xs)).lower(*args)
+    lines = [line.strip() for line in program.as_text().splitlines()]
+    operations = [line for line in lines if line.startswith("%") and " = " in line]
+    text = program.compile().as_text() or ""
+    opcodes: list[str] = []
+    for line in text.splitlines():
+        _, equals, rest = line.partition(" = ")
+        found = re.search(r"\s([a-z][a-z0-9-]*)\(", rest) if equals else None
+        if found and found.group(1) not in ("parameter", "tuple", *opcodes):
+            opcodes.append(found.group(1))
+    return operations[:12], opcodes
+
+
+def families() -> dict[str, list[str]]:
+    """All primitives of minijax by the room that their blocks stand in."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(all_primitives):
+        found.setdefault(family_of(all_primitives[name]), []).append(name)
+    return dict(sorted(found.items()))
+
+
+@dataclass(kw_only=True)
+class PrimitivesRecording(Recording):
+    """The table of primitives: family by family."""
+
+    kind = "primitives"
+
+    groups: dict[str, list[str]]
+    derivatives: dict[str, str]  # "linear", "curved" or "flat", as `kind_of` says
+
+
+def kind_of(primitive: Primitive) -> str:
+    """How a primitive is differentiated.
+
+    "linear": it is linear in an operand, and backward mode transposes it; "curved": its
+    derivative is written with linear ones; "flat": its derivative is zero, or none.
+    """
+    if primitive.transpose is not None:
+        return "linear"
+    has_jvp = primitive.jvp is not None or primitive.jvp_terms is not None
+    zero = "always zero" in primitive.reasons.get("transpose", "")
+    return "curved" if has_jvp and not zero else "flat"
+
+
+def record_primitives() -> PrimitivesRecording:
+    """Records which primitives there are, and how each is differentiated."""
+    groups = families()
+    kinds = {name: kind_of(all_primitives[name]) for name in all_primitives}
+    found = list(kinds.values())
+    linear, curved = found.count("linear"), found.count("curved")
+    headline = (
+        f"{len(kinds)} primitives in {len(groups)} families: {linear} are linear in an "
+        f"operand, {curved} have a derivative made of those, "
+        f"{len(kinds) - linear - curved} have none"
+    )
+    return PrimitivesRecording(
+        call="primitives", headline=headline, groups=groups, derivatives=kinds
+    )

@@ -1,0 +1,213 @@
+"""Why is this equation here? The rule that wrote it, kept while recording.
+
+A program that went through `grad` or `vmap` is full of equations that nobody wrote.
+While `recording()` is on, each equation keeps its cause: the rule that was running when
+it was written (`mul`'s jvp, with file and line) and the transformations around it,
+outermost first. The rules are read off the Python stack at the moment of the event
+`bind`, so that the core carries nothing for it and nothing is paid when it is off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from minijax.support import events, source_info
+from minijax.transforms import ad, batching
+from minijax_lab.explain.recording import PARTS
+from minijax_lab.explain.source import short_path
+
+# A function that calls a rule: the kind of rule, and the transformation it serves.
+CALLERS: dict[CodeType, tuple[str, str]] = {
+    ad.apply_jvp.__code__: ("jvp", "jvp"),
+    ad.transpose_eqn.__code__: ("transpose", "transpose"),
+    ad.LinearizeTrace.process_primitive.__code__: ("linearize", "jvp"),
+    batching.BatchTrace.process_primitive.__code__: ("batch", "vmap"),
+}
+
+
+@dataclass
+class Rule:
+    """A rule that was running, and where its code begins."""
+
+    kind: str  # "jvp", "transpose", "batch", "linearize"
+    primitive: str
+    file: str
+    line: int
+
+
+@dataclass
+class Cause:
+    """What wrote an equation: the running rules, the innermost first.
+
+    Without rules it was the user's own operation. `transformations` are those around
+    it, outermost first: ["vmap", "jvp"].
+    """
+
+    rules: list[Rule]
+    transformations: list[str]
+
+
+# Running rules, the innermost first, each with the transformation that it serves.
+Rules = list[tuple[Rule, str]]
+
+# The equations stand beside their causes: an id is one's own only while one lives.
+_causes: dict[int, tuple[Any, Cause]] = {}
+_MOST = 200_000
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[None]:
+    """Context manager: equations that are written inside keep their causes."""
+    with events.subscribe(_listen):
+        yield
+    _known.frame = None  # frames keep what their functions held
+
+
+def cause_of(eqn: Any) -> Cause | None:
+    """The cause of an equation; None if it was not written while recording."""
+    found = _causes.get(id(eqn))
+    return found[1] if found is not None else None
+
+
+def forget() -> None:
+    """Forgets all causes, and with them the equations."""
+    _causes.clear()
+
+
+def _listen(name: str, data: dict[str, Any]) -> None:
+    if name != "bind":
+        return
+    if len(_causes) >= _MOST:
+        _causes.clear()
+    eqn = data["eqn"]
+    _causes[id(eqn)] = (eqn, cause_now(sys._getframe(2)))
+
+
+class _Known(threading.local):
+    """The function of the user that ran last, and the rules that run around it.
+
+    What is around a running function stays the same while it runs, so the frames there
+    are looked at once, and not again for each of its operations.
+    """
+
+    frame: FrameType | None = None
+    rules: Rules = []
+    cause = Cause([], [])
+
+
+_known = _Known()
+
+# Functions that only hand the primitive on, as it was.
+MACHINERY = {
+    "process_primitive",
+    "bind",
+    "rebind",
+    "__enter__",
+    "__exit__",
+    "apply_jvp",
+    "tracer",
+    "linear",
+}
+
+
+class _Kind:
+    """What a function is, worked out once: it is asked for each frame of each equation.
+
+    Kept by the id of its code, which stands in it so that the id stays its own: to hash
+    a code object, Python 3.12 and later go through all of its instructions.
+    """
+
+    __slots__ = ("code", "file", "part", "plain", "rule", "serves", "users")
+
+    def __init__(self, code: CodeType) -> None:
+        self.code = code
+        # The kind of the rules that it calls, and the transformation that they serve.
+        self.serves = CALLERS.get(code)
+        # Whether, called by a caller of rules, it is the rule.
+        self.rule = self.serves is None and code.co_name not in MACHINERY
+        self.file = short_path(Path(code.co_filename))
+        # The user's, and what is around it stays while it runs.
+        pauses = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE)
+        self.users = source_info.is_user_filename(code.co_filename) and not pauses
+        self.part = code.co_name in PARTS
+        self.plain = self.serves is None and not self.users and not self.part
+
+
+_kinds: dict[int, _Kind] = {}
+
+
+def kind_of(code: CodeType) -> _Kind:
+    """What a function is that was not seen before."""
+    kind = _kinds[id(code)] = _Kind(code)
+    return kind
+
+
+def cause_now(frame: FrameType | None) -> Cause:
+    """The cause of what is being written, from the Python stack."""
+    rules: Rules = []
+    inner: _Kind | None = None
+    users: FrameType | None = None
+    inside = 0
+    around = _known.frame
+    while frame is not None:
+        if frame is around:
+            return from_rules(rules + _known.rules) if rules else _known.cause
+        code = frame.f_code
+        kind = _kinds.get(id(code)) or kind_of(code)
+        if kind.plain:
+            inner = kind
+        else:
+            if kind.serves is not None:
+                if inner is not None and inner.rule:
+                    rules.append(rule_that_runs(kind.serves, frame, inner))
+            elif users is None and kind.users:
+                users, inside = frame, len(rules)
+            if not kind.part:
+                inner = kind
+        frame = frame.f_back
+    if users is not None:
+        _known.frame, _known.rules = users, rules[inside:]
+        _known.cause = from_rules(_known.rules)
+    return from_rules(rules)
+
+
+def rule_that_runs(
+    serves: tuple[str, str], caller: FrameType, called: _Kind
+) -> tuple[Rule, str]:
+    """The rule that was called in the frame `caller`, and what it serves."""
+    kind, transformation = serves
+    code = called.code
+    if code.co_name == "accum":
+        kind = "sum of cotangents"
+    primitive = str(caller.f_locals.get("primitive"))
+    return Rule(kind, primitive, called.file, code.co_firstlineno), transformation
+
+
+def from_rules(rules: Rules) -> Cause:
+    """The cause that running rules are, the innermost first."""
+    transformations: list[str] = []
+    for _, transformation in rules:
+        if not transformations or transformations[-1] != transformation:
+            transformations.append(transformation)
+    return Cause([rule for rule, _ in rules], transformations[::-1])
+
+
+def in_words(cause: Cause | None) -> str:
+    """A cause as a clause, such as "written by the jvp of sin (elementwise.py:640)"."""
+    if cause is None:
+        return "its cause was not recorded"
+    if not cause.rules:
+        return "written by the operation itself"
+    said = [
+        f"the {rule.kind} of {rule.primitive} ({rule.file}:{rule.line})"
+        for rule in cause.rules
+    ]
+    return "written by " + ", for ".join(said)

@@ -1,0 +1,623 @@
+"""The recording behind `see.trace`: a function, traced, and watched while it is.
+
+The function really is traced, as `make_jaxpr` does it. Meanwhile Python reports each
+line of the user's code that it starts (`lines.py`), and the trace reports each
+equation that it writes (the event `bind`). Together they say which expression wrote
+which equation, and which lines ran in Python only and will not run again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import re
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from minijax.compile.pjit import JitFunction
+from minijax.language.array import Array
+from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
+from minijax.support import events, source_info
+from minijax.support.tree_util import tree_leaves
+from minijax.transforms.api import make_jaxpr
+from minijax.transforms.partial_eval import DynamicJaxprTracer
+from minijax_lab.explain import lines
+from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
+from minijax_lab.explain.lines import PAUSES
+from minijax_lab.explain.recording import (
+    PARTS,
+    Recording,
+    Sources,
+    Span,
+    count_in_words,
+    file_label,
+    later,
+    signature,
+)
+from minijax_lab.explain.statements import is_plain_statement, statements_of
+
+LONGEST_TEXT = 60
+MOST_NAMES = 12
+NOTHING = object()
+ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+# Values whose text can be made later, since nobody can change them.
+SIMPLE = frozenset((bool, bytes, complex, float, int, str, type(None)))
+
+# Whether a frame's `f_locals` shows what happens later: since Python 3.13 it looks into
+# the frame, before that it is a copy.
+LIVE = sys.version_info >= (3, 13)
+
+
+@dataclass
+class Name:
+    """A local name and what it holds: a tracer with its variable, or a value."""
+
+    name: str
+    text: str
+    variable: str  # the name of the jaxpr's variable, "" if there is none
+    traced: bool
+    depth: int = 0  # of the function whose name it is: how many run around it
+
+
+@dataclass
+class TraceStep:
+    """Something that happened: an equation, a line of Python only, a call, ..."""
+
+    kind: str  # "equation", "py", "call", "print", "error"
+    label: str
+    span: Span | None
+    equation: int | None  # its id in the jaxpr; None if it is no part of the result
+    depth: int  # how many functions of the user are running
+    function: str
+    text: str  # what was printed, the error's message, the equation
+    names: list[Name] = field(default_factory=list)  # what changed since the last step
+
+
+@dataclass
+class LineRuns:
+    """How often a line was started, and how many equations it has written."""
+
+    source: int
+    line: int
+    runs: int  # of the line itself: lambdas and comprehensions on it do not count
+    equations: int
+
+
+@dataclass(kw_only=True)
+class TraceRecording(Recording):
+    """A function traced once: its steps, and the jaxpr that they wrote."""
+
+    kind = "trace"
+
+    steps: list[TraceStep]
+    lines: list[LineRuns]
+    jaxpr: JaxprRecording
+    arguments: list[Name]
+    constants: list[Name]  # arrays that the function closes over, with their names
+    error: str
+
+
+def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Traces `function` on the given arguments, and records how.
+
+    An exception of the function is recorded as its last step and not raised. Raises
+    TypeError if `function` cannot be called.
+    """
+    if not callable(function):
+        raise TypeError(
+            f"see.trace takes a function and its arguments, and got "
+            f"{type(function).__name__} first."
+        )
+    watch = _Watch(function)
+    return watch.run(args, kwargs)
+
+
+@dataclass(slots=True)
+class _Statement:
+    """A statement of a function of the user, as its lines lead to it."""
+
+    line: int | None  # the first one; None for lines that belong to no statement
+    names: tuple[str, ...] | None  # what it can change; None: any name
+    runs: LineRuns | None = None  # once it has run
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A running function of the user."""
+
+    source: int
+    lines: dict[int, _Statement]
+    place: tuple[int, str]  # how many functions run around it, its name
+    within: bool  # a lambda or a comprehension: a part of a line of another function
+    locals: Mapping[str, Any]
+    held: dict[str, Any] = field(default_factory=dict)  # by its names, when last asked
+    part: bool = False  # a comprehension: its statement is the one around it
+    statement: _Statement | None = None  # the one that runs
+    written: int = 0  # equations written when it began
+    unsure: bool = False  # whether names may have changed that no statement tells of
+
+
+class _Watch:
+    """Watches one tracing, and keeps little more than what it is told.
+
+    Texts, places in the source and the names of variables wait until somebody looks at
+    the recording.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        while isinstance(function, JitFunction):
+            function = function.__wrapped__
+        self.function = function
+        self.sources = Sources()
+        # Steps, and equations that are to be made steps. What happens often is kept in
+        # flat lists: each object more is one for the garbage collector.
+        self.happened: list[TraceStep | JaxprEqn] = []
+        self.told = 0  # how many of them are steps
+        # From which on they happened in another function: its depth, and its name.
+        self.places: list[tuple[int, tuple[int, str]]] = []
+        # Names, each with what it holds since the step of that number, and with the
+        # depth of the function whose name it is.
+        self.named: list[tuple[int, int, str, Any]] = []
+        self.frames: dict[types.FrameType, _Frame] = {}
+        self.stack: list[types.FrameType] = []
+        self.place: tuple[int, str] = (0, "")
+        self.lines: list[LineRuns] = []
+        self.spans: dict[tuple[int, int], Span] = {}  # by source and line
+        self.runs: dict[tuple[int, int], LineRuns] = {}  # by source and line
+        # By the id of a function's code, which `sources` keeps, and by line.
+        self.statements: dict[int, dict[int, _Statement]] = {}
+        self.outer: Any = None  # the trace that writes the result
+        self.arguments: list[tuple[int, int, str, Any]] = []
+        self.printed = io.StringIO()
+        self.error: BaseException | None = None
+        self.followed: dict[str, bool] = {}
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self.installed = code is not None and is_installed(code.co_filename)
+
+    # ---- running -------------------------------------------------------------------
+
+    def run(self, args: tuple, kwargs: dict[str, Any]) -> TraceRecording:
+        """Traces the function and returns what was seen."""
+
+        @functools.wraps(self.function)
+        def fresh(*arguments: Any, **named: Any) -> Any:
+            # A function of its own: a kept program would show nothing.
+            with lines.watching(self):
+                return self.function(*arguments, **named)
+
+        closed: ClosedJaxpr | None = None
+        with self.watching():
+            try:
+                closed = make_jaxpr(fresh)(*args, **kwargs)
+            except Exception as error:
+                self.error = error
+        while self.stack:  # those through which an exception went unseen
+            self.leaves(self.stack[-1])
+        if closed is None:
+            return self.recording(None, {})
+        # A global may hold something else by the time somebody looks.
+        known = names_of_values(self.function)
+        return later(TraceRecording, lambda: self.recording(closed, known))
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Listens to what is printed and to the trace's equations."""
+        with contextlib.redirect_stdout(_Printed(self)):
+            with events.subscribe(self.listener()):
+                yield
+
+    # ---- Python --------------------------------------------------------------------
+
+    def follows(self, code: types.CodeType) -> bool:
+        """Whether a function is the user's, and its source is known."""
+        file = code.co_filename
+        followed = self.followed.get(file)
+        if followed is None:
+            # An installed library is followed only if it is what is traced.
+            followed = source_info.is_user_filename(file)
+            followed = followed and (self.installed or not is_installed(file))
+            self.followed[file] = followed
+        return followed and self.sources.add_code(code) is not None
+
+    def enters(self, frame: types.FrameType) -> None:
+        """A function of the user begins."""
+        code = frame.f_code
+        number = self.sources.add_code(code)
+        assert number is not None
+        depth = len(self.frames)
+        self.moves((depth, code.co_name))
+        lines = self.statements.setdefault(id(code), {})
+        within = depth > 0 and code.co_name.startswith("<")
+        state = _Frame(number, lines, self.place, within, frame.f_locals)
+        state.part = code.co_name in PARTS
+        self.frames[frame] = state
+        self.stack.append(frame)
+        if not depth:
+            before, self.named = self.named, []
+            self.note_names(state, frame.f_locals, 0)
+            self.arguments, self.named = self.named, before
+        elif not within:
+            span = self.span_at(number, code.co_firstlineno)
+            self.add("call", code.co_name, span, "")
+            self.note_names(state, frame.f_locals, len(self.happened) - 1)
+        # A generator may go on in the middle of a statement, which did not begin here.
+        state.unsure = within or bool(code.co_flags & PAUSES)
+
+    def moves(self, place: tuple[int, str]) -> None:
+        """What happens from now on happens in another function."""
+        self.place = place
+        self.places.append((len(self.happened), place))
+
+    def line(self, frame: types.FrameType, line: int) -> None:
+        """Python begins a line of the user."""
+        state = self.frames.get(frame)
+        if state is None:
+            return
+        statement = state.lines.get(line)
+        if statement is None:
+            statement = self.new_statement(frame.f_code, state, line)
+        before = state.statement
+        if statement is not before:
+            if before is not None:
+                self.end_statement(frame, state, before)
+            state.statement = statement
+            state.written = len(self.happened) - self.told
+
+    def new_statement(
+        self, code: types.CodeType, state: _Frame, line: int
+    ) -> _Statement:
+        """The statement that a line belongs to which has not run before."""
+        known = statements_of(code)
+        first = known.of_line.get(line) if known.of_line else line
+        statement = None
+        if first is not None and first != line:
+            statement = state.lines.get(first)
+        if statement is None:
+            names = known.changed_by(first) if first is not None else None
+            statement = _Statement(first, names)
+            if first is not None:
+                state.lines[first] = statement
+        state.lines[line] = statement
+        return statement
+
+    def leaves(self, frame: types.FrameType) -> None:
+        """A function of the user ends."""
+        state = self.frames.get(frame)
+        if state is None:
+            return
+        if state.statement is not None:
+            self.end_statement(frame, state, state.statement)
+        del self.frames[frame]
+        if self.stack[-1] is frame:
+            self.stack.pop()
+        else:
+            self.stack.remove(frame)
+        self.moves(self.frames[self.stack[-1]].place if self.stack else (0, ""))
+
+    def end_statement(
+        self, frame: types.FrameType, state: _Frame, statement: _Statement
+    ) -> None:
+        """A statement is over: it wrote equations, or it was Python only."""
+        line = statement.line
+        if line is None:
+            state.unsure = True  # what such a line changed is not known
+            return
+        count = len(self.happened)
+        if not state.part:
+            runs = statement.runs
+            if runs is None:
+                runs = statement.runs = self.runs_of(state.source, line)
+            runs.runs += not state.within
+            written = count - self.told - state.written
+            if written:
+                runs.equations += written
+            elif runs.runs == 1 and not state.within and not self.is_plain(runs):
+                self.add("py", "py", self.span_at(state.source, line), "", state.place)
+                count += 1
+        # What a statement assigned is there once its last equation is.
+        if state.unsure:
+            state.unsure = False
+            self.note_names(state, frame.f_locals, count - 1)
+        elif statement.names != ():
+            now = state.locals if LIVE else frame.f_locals
+            self.note_names(state, now, count - 1, statement.names)
+
+    def runs_of(self, source: int, line: int) -> LineRuns:
+        """How often a statement ran, also as a part of other functions."""
+        runs = self.runs.get((source, line))
+        if runs is None:
+            runs = self.runs[source, line] = LineRuns(source, line, 0, 0)
+            self.lines.append(runs)
+        return runs
+
+    def span_at(self, number: int, line: int) -> Span:
+        """The whole of a line, without its indentation."""
+        found = self.spans.get((number, line))
+        if found is not None:
+            return found
+        source = self.sources.found[number]
+        index = line - source.first_line
+        text = source.lines[index] if 0 <= index < len(source.lines) else ""
+        start = len(text) - len(text.lstrip())
+        span = self.spans[number, line] = Span(number, line, start, line, len(text))
+        return span
+
+    def note_names(
+        self,
+        state: _Frame,
+        now: Mapping[str, Any],
+        step: int,
+        names: Iterable[str] | None = None,
+    ) -> None:
+        """Notes the local names that hold something else than when last asked.
+
+        `names` are those that can have changed; by default all.
+        """
+        held, named, depth = state.held, self.named, state.place[0]
+        if names is None:
+            # What a comprehension goes through has a name that nobody wrote: ".0".
+            names = [name for name in now if name[0] != "."]
+        before = len(named)
+        for name in names:
+            value = now.get(name, NOTHING)
+            if value is NOTHING or held.get(name, NOTHING) is value:
+                continue
+            held[name] = value
+            if name == "_":
+                continue  # for nobody
+            kind = type(value)
+            if kind is DynamicJaxprTracer:
+                named.append((step, depth, name, value.atom))
+            elif kind in SIMPLE:
+                named.append((step, depth, name, value))
+            else:
+                told = described(name, value)
+                if told is not None:
+                    named.append((step, depth, name, told))
+        if len(named) > before + MOST_NAMES:
+            del named[before:-MOST_NAMES]
+
+    # ---- the trace -----------------------------------------------------------------
+
+    def listener(self) -> events.Subscriber:
+        """What hears that a trace wrote an equation, or began."""
+        append, thread = self.happened.append, get_ident()
+
+        def listen(name: str, data: dict[str, Any]) -> None:
+            if name == "bind":
+                if get_ident() == thread:
+                    append(data["eqn"])
+            elif name == "trace.begin" and self.outer is None:
+                self.outer = data["trace"]
+
+        return listen
+
+    def add(
+        self,
+        kind: str,
+        label: str,
+        span: Span | None,
+        text: str,
+        place: tuple[int, str] | None = None,
+    ) -> None:
+        """Adds a step that is no equation."""
+        depth, function = place or self.place
+        self.happened.append(TraceStep(kind, label, span, None, depth, function, text))
+        self.told += 1
+
+    def note_printed(self, text: str) -> None:
+        """The user's function printed something."""
+        last = self.happened[-1] if self.happened else None
+        if isinstance(last, TraceStep) and last.kind == "print":
+            last.text += text
+            return
+        frame = self.stack[-1] if self.stack else None
+        span = None
+        if frame is not None:
+            span = self.sources.span(frame.f_code, frame.f_lasti)
+        self.add("print", "print", span, text)
+
+    # ---- the result ----------------------------------------------------------------
+
+    def recording(
+        self, closed: ClosedJaxpr | None, known: dict[int, str]
+    ) -> TraceRecording:
+        """All that was seen, with the names that the printer gives to variables."""
+        jaxpr = closed.jaxpr if closed is not None else self.unfinished()
+        recorder = Recorder(jaxpr)
+        printed = recorder.recording()
+        if closed is None:
+            leave_open(printed)
+
+        def named(depth: int, name: str, value: Any) -> Name:
+            if isinstance(value, Name):
+                return replace(value, depth=depth)
+            if type(value) in SIMPLE:
+                return Name(name, shortened(repr(value)), "", False, depth)
+            number = recorder.variable_ids.get(value) if type(value) is Var else None
+            variable = printed.variables[number].name if number is not None else ""
+            text = value.aval.str_short(short_dtypes=True)
+            return Name(name, text, variable, True, depth)
+
+        steps: list[TraceStep] = []
+        depth, function = 0, ""
+        places = iter([*self.places, (len(self.happened), (0, ""))])
+        moved, place = next(places)
+        for position, step in enumerate(self.happened):
+            while moved <= position:
+                depth, function = place
+                moved, place = next(places)
+            if not isinstance(step, TraceStep):
+                eqn = step
+                number = recorder.equation_ids.get(id(eqn))
+                span = self.sources.of_operation(eqn.source_info)
+                label = eqn.primitive.name
+                step = TraceStep("equation", label, span, number, depth, function, "")
+            steps.append(step)
+        for position, depth, name, value in self.named:
+            if position >= 0:  # else it is older than all steps
+                steps[position].names.append(named(depth, name, value))
+        message = ""
+        if self.error is not None:
+            message = self.note_error(steps)
+        constants = constants_of(closed, known, recorder, printed) if closed else []
+        call = f"{name_of(self.function)}({signature(printed.inputs)})"
+        only = self.lines_in_python()
+        written = [step for step in steps if step.kind == "equation"]
+        kept = [step for step in written if step.equation is not None]
+        headline = f"trace of {call}: {count_in_words(len(kept), 'equation')}"
+        if len(kept) < len(written):
+            headline += f", {len(written) - len(kept):,} of programs in between"
+        if only:
+            lines = count_in_words(len(only), "line")
+            headline += f"; {lines} ran in Python only and will not run again"
+        if message:
+            headline += f"; stopped by {type(self.error).__name__}"
+        kinds = ("equation", "error")
+        telling = [i for i, step in enumerate(steps) if step.kind in kinds]
+        return TraceRecording(
+            call=call,
+            headline=headline,
+            telling=telling[-1] if telling else max(0, len(steps) - 1),
+            sources=self.sources.found,
+            steps=steps,
+            lines=self.lines,
+            jaxpr=printed,
+            arguments=[named(0, name, value) for *_, name, value in self.arguments],
+            constants=constants,
+            error=message,
+        )
+
+    def unfinished(self) -> Jaxpr:
+        """The program as far as it had been written when the function raised."""
+        if self.outer is None:
+            return Jaxpr([], [], [], [])
+        consts = [a for a, _ in self.outer.constants.values() if isinstance(a, Var)]
+        trace = self.outer
+        return unfinished(consts, trace.invars, trace.eqns, trace.debug_info)
+
+    def note_error(self, steps: list[TraceStep]) -> str:
+        """Adds the step of the exception; returns its message."""
+        assert self.error is not None
+        message = str(self.error).strip()
+        for file in self.sources.files:
+            message = message.replace(file, file_label(file))
+        span = None
+        traceback = self.error.__traceback__
+        function = ""
+        while traceback is not None:
+            code = traceback.tb_frame.f_code
+            if source_info.is_user_filename(code.co_filename):
+                found = self.sources.span(code, traceback.tb_lasti)
+                span = found or span
+                function = code.co_name
+            traceback = traceback.tb_next
+        label = type(self.error).__name__
+        step = TraceStep("error", label, span, None, 0, function, message)
+        steps.append(step)
+        return f"{label}: {message}"
+
+    def lines_in_python(self) -> list[LineRuns]:
+        """The statements that never wrote an equation."""
+        return [
+            runs
+            for runs in self.lines
+            if not runs.equations and not self.is_plain(runs)
+        ]
+
+    def is_plain(self, runs: LineRuns) -> bool:
+        """Whether a statement only hands on what is there: `return x`, a docstring."""
+        source = self.sources.found[runs.source]
+        text = source.lines[runs.line - source.first_line].strip()
+        return is_plain_statement(text)
+
+
+def names_of_values(function: Callable[..., Any]) -> dict[int, str]:
+    """What a function calls the values that it closes over, by their ids."""
+    known: dict[int, str] = {}
+    function = inspect.unwrap(function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return known
+    cells = getattr(function, "__closure__", None) or ()
+    for name, cell in zip(code.co_freevars, cells):
+        with contextlib.suppress(ValueError):
+            known[id(cell.cell_contents)] = f"{name}, closed over"
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        if value is not None:
+            known.setdefault(id(value), f"{name}, a global")
+    return known
+
+
+def constants_of(
+    closed: ClosedJaxpr, known: dict[int, str], recorder: Any, printed: JaxprRecording
+) -> list[Name]:
+    """Arrays that the program closes over, by the name that the function has."""
+    found = []
+    for var, value in zip(closed.jaxpr.constvars, closed.consts):
+        variable = printed.variables[recorder.variable_ids[var]]
+        name = known.get(id(value), "made while tracing")
+        found.append(Name(name, variable.type, variable.name, False))
+    return found
+
+
+def described(name: str, value: Any) -> Name | None:
+    """A name and what it holds; None for functions, modules and the like."""
+    if isinstance(value, Tracer):
+        kind = type(value).__name__.removesuffix("Tracer")
+        text = f"{value.aval.str_short(short_dtypes=True)} ({kind})"
+        return Name(name, text, "", True)
+    if isinstance(value, (Array, np.ndarray)):
+        sizes = ",".join(map(str, value.shape))
+        return Name(name, f"array {value.dtype}[{sizes}]", "", False)
+    if callable(value) or isinstance(value, types.ModuleType):
+        return None
+    if isinstance(value, (dict, list, tuple)):
+        leaves = tree_leaves(value)
+        traced = sum(isinstance(leaf, Tracer) for leaf in leaves)
+        if traced:
+            text = f"{type(value).__name__} of {count_in_words(traced, 'tracer')}"
+            return Name(name, text, "", True)
+    try:
+        text = repr(value)
+    except Exception:
+        text = type(value).__name__
+    return Name(name, shortened(text), "", False)
+
+
+class _Printed(io.TextIOBase):
+    """Standard output while a function is watched."""
+
+    def __init__(self, watch: _Watch) -> None:
+        self.watch = watch
+
+    def write(self, text: str) -> int:
+        self.watch.note_printed(text)
+        return len(text)
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    parts = file.replace("\\", "/").split("/")
+    return "site-packages" in parts or "dist-packages" in parts
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """A function's name; of a lambda, "lambda"."""
+    name = getattr(function, "__name__", type(function).__name__)
+    return "lambda" if name == "<lambda>" else name
+
+
+def shortened(text: str) -> str:
+    """A text in at most `LONGEST_TEXT` letters, on one line, without addresses."""
+    text = ADDRESS.sub("", " ".join(text.split()))
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 3] + "..."

@@ -1,0 +1,247 @@
+"""The recording behind `see.why`: the story of an exception, or of an equation."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from minijax.language.core import JaxprEqn, Literal, Tracer, Var
+from minijax.support import errors, source_info
+from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
+from minijax_lab.explain import causes
+from minijax_lab.explain.jaxpr import (
+    JaxprRecording,
+    leave_open,
+    record_jaxpr,
+    unfinished,
+)
+from minijax_lab.explain.recording import Recording, Sources, Span, file_label
+from minijax_lab.explain.words import meaning
+
+LAST_EQUATIONS = 10
+TRACE_AGAIN = (
+    "`with minijax_lab.explain.causes.recording(): jaxpr = make_jaxpr(f)(x)`, and ask "
+    "about the equations of that one."
+)
+
+
+@dataclass
+class Moment:
+    """A place in the story: where a tracer was born, where it was used."""
+
+    label: str  # "born", "made", "used", "raised"
+    span: Span | None
+    text: str
+
+
+@dataclass(kw_only=True)
+class WhyRecording(Recording):
+    """What went wrong or came to be, where, by which rule; what to write instead."""
+
+    kind = "why"
+
+    moments: list[Moment]
+    message: str
+    rule: str
+    instead: str
+    program: JaxprRecording | None  # the last equations before it happened
+    hidden: int  # earlier equations that are not shown
+
+
+def record_why(subject: Any = None) -> WhyRecording:
+    """Records why an exception happened, or why an equation is where it is.
+
+    Without a subject, the exception that is being handled, or the last one that Python
+    showed. Raises TypeError for anything else, and LookupError when there was none.
+    """
+    if isinstance(subject, JaxprEqn):
+        return why_equation(subject)
+    if subject is None:
+        # The one that is being handled comes before the one that was shown.
+        subject = sys.exc_info()[1]
+        subject = subject or getattr(sys, "last_exc", None)
+        subject = subject or getattr(sys, "last_value", None)
+        if subject is None:
+            raise LookupError(
+                "see.why() tells about the last exception that was shown, and there "
+                "was none. Pass one: `except Exception as error: see.why(error)`."
+            )
+    if not isinstance(subject, BaseException):
+        raise TypeError(
+            "see.why takes an exception or an equation (of jaxpr.eqns), and got "
+            f"{type(subject).__name__}."
+        )
+    return why_exception(subject)
+
+
+# ---- exceptions ---------------------------------------------------------------------
+
+
+def why_exception(error: BaseException) -> WhyRecording:
+    """The story of an exception."""
+    facts = errors.facts_of(error)
+    sources = Sources()
+    frames = user_frames_of(error)
+    moments: list[Moment] = []
+    tracer = tracer_in(error)
+    program, hidden, born = program_of(tracer, sources)
+    if born is not None:
+        moments.append(born)
+    elif facts.get("born"):
+        moments.append(Moment("born", None, scrubbed(str(facts["born"]), frames)))
+    if frames:
+        code, instruction, function = frames[-1]
+        span = sources.span(code, instruction)
+        place = f"in {function}"
+        moments.append(Moment("used", span, place))
+    name = type(error).__name__
+    message = scrubbed(str(error).strip(), frames)
+    where = ""
+    if frames:
+        code, _, function = frames[-1]
+        line = moments[-1].span.line if moments[-1].span else code.co_firstlineno
+        where = f" in {function}, line {line}"
+    rule = str(facts.get("rule", "")) or first_paragraph(message)
+    instead = scrubbed(str(facts.get("instead", "")), frames) or advice_in(message)
+    return WhyRecording(
+        call=name,
+        headline=f"why: {name}{where}",
+        telling=max(0, len(moments) - 1),
+        sources=sources.found,
+        moments=moments,
+        message=message,
+        rule=scrubbed(rule, frames),
+        instead=instead,
+        program=program,
+        hidden=hidden,
+    )
+
+
+def user_frames_of(error: BaseException) -> list[tuple[Any, int, str]]:
+    """The frames of the user's code, outermost first: (code, instruction, name)."""
+    found = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if source_info.is_user_filename(code.co_filename):
+            found.append((code, traceback.tb_lasti, code.co_name))
+        traceback = traceback.tb_next
+    return found
+
+
+def tracer_in(error: BaseException) -> Tracer | None:
+    """The tracer that an exception is about: an argument of its innermost frames."""
+    frames = []
+    traceback = getattr(error, "whole_traceback", error.__traceback__)
+    while traceback is not None:
+        frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    for frame in reversed(frames):
+        if source_info.is_user_filename(frame.f_code.co_filename):
+            break
+        for name in ("self", "tracer", "value", "x", "arg"):
+            value = frame.f_locals.get(name)
+            if isinstance(value, Tracer):
+                return value
+    return None
+
+
+def innermost(tracer: Any) -> DynamicJaxprTracer | None:
+    """The variable of a program that a tracer stands for, under its wrappings."""
+    while isinstance(tracer, Tracer):
+        if isinstance(tracer, DynamicJaxprTracer):
+            return tracer
+        tracer = getattr(tracer, "primal", getattr(tracer, "value", None))
+    return None
+
+
+def program_of(
+    tracer: Tracer | None, sources: Sources
+) -> tuple[JaxprRecording | None, int, Moment | None]:
+    """The program that the tracer belongs to, and where the tracer came from."""
+    inner = innermost(tracer)
+    if inner is None or not isinstance(inner._trace, DynamicJaxprTrace):
+        return None, 0, None
+    trace, atom = inner._trace, inner.atom
+    file = trace.debug_info.place.rpartition(":")[0]
+    if not file or not source_info.is_user_filename(file):
+        return None, 0, None  # a program of the library's own
+    hidden = max(0, len(trace.eqns) - LAST_EQUATIONS)
+    shown = trace.eqns[hidden:]
+    defined = {var for eqn in shown for var in eqn.outvars}
+    inputs: dict[Var, None] = dict.fromkeys(trace.invars)
+    for eqn in shown:
+        for operand in eqn.invars:
+            if not isinstance(operand, Literal) and operand not in defined:
+                inputs[operand] = None
+    program = record_jaxpr(unfinished([], list(inputs), shown, trace.debug_info))
+    leave_open(program)
+    names = trace.debug_info.arg_names
+    function = trace.debug_info.name
+    purpose = trace.debug_info.traced_for
+    for position, var in enumerate(trace.invars):
+        if var is atom:
+            name = names[position] if position < len(names) else str(position)
+            text = f"argument {name} of {purpose}({function})"
+            return program, hidden, Moment("born", None, text)
+    for eqn in trace.eqns:
+        if any(var is atom for var in eqn.outvars):
+            span = sources.of_operation(eqn.source_info)
+            text = f"result of {eqn.primitive} in {purpose}({function})"
+            return program, hidden, Moment("born", span, text)
+    return program, hidden, None
+
+
+def scrubbed(text: str, frames: list[tuple[Any, int, str]]) -> str:
+    """A message without the machine's paths."""
+    for code, _, _ in frames:
+        text = text.replace(code.co_filename, file_label(code.co_filename))
+    return text
+
+
+def first_paragraph(message: str) -> str:
+    """The beginning of a message, up to where it tells the place."""
+    return message.partition("\nIt happened at")[0].strip()
+
+
+def advice_in(message: str) -> str:
+    """The sentence of a message that says what to write, if there is one."""
+    for sentence in message.replace("\n", " ").split(". "):
+        words = sentence.strip().split(" ", 1)
+        if words[0] in ("Write", "Use", "Pass", "Mark", "Return", "Convert", "Instead"):
+            return sentence.strip().rstrip(".") + "."
+    return ""
+
+
+# ---- equations ----------------------------------------------------------------------
+
+
+def why_equation(eqn: JaxprEqn) -> WhyRecording:
+    """Why an equation is in its program: the user's line and the rules in between."""
+    sources = Sources()
+    span = sources.of_operation(eqn.source_info)
+    cause = causes.cause_of(eqn)
+    name = eqn.primitive.name
+    moments = [Moment("line", span, "the operation that you wrote")]
+    if cause is not None:
+        for rule in reversed(cause.rules):
+            text = f"{rule.kind} rule of {rule.primitive}, {rule.file}:{rule.line}"
+            moments.append(Moment("rule", None, text))
+    stack = str(eqn.source_info.name_stack)
+    scopes = f"; name stack {stack}" if stack else ""
+    what = meaning(name, eqn.params)
+    story = causes.in_words(cause)
+    line = f" from line {span.line}" if span is not None else ""
+    return WhyRecording(
+        call=name,
+        headline=f"why {name}{line}: {story.partition(' (')[0]}",
+        telling=len(moments) - 1,
+        sources=sources.found,
+        moments=moments,
+        message=f"{name}: {what}{scopes}" if what else f"{name}{scopes}",
+        rule=story,
+        instead="" if cause is not None else TRACE_AGAIN,
+        program=None,
+        hidden=0,
+    )

@@ -1,0 +1,243 @@
+"""Grades the course's predictions and exercises; says what is missing, never raises.
+
+An exercise is a `Grader`: a function that looks at what the learner made and returns
+one sentence on what is wrong, or None. The second failure of an exercise adds its first
+hint, the third its last one, the piece of source to read; `hint("03.2")` gives one
+after the other. Chapters' graders stand in `chapter_NN.py`; the hints stand beside the
+solutions (`widgets/minijax_lab/solutions.py` finds them).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from minijax_lab import solutions
+
+SECONDS = 10
+PACKAGE = str(solutions.PACKAGE) + os.sep
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A question with one right answer. `why` is told once it has been answered.
+
+    `shown` is the place in an earlier chapter that shows it; without one the answer
+    comes a few cells below the question.
+    """
+
+    answer: Any
+    why: str
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """How an exercise is graded: a sentence on what is wrong, or None."""
+
+    grade: Callable[..., str | None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call of `check` found: "passed", "failed" or "not tried"."""
+
+    name: str
+    state: str
+    reason: str = ""
+
+
+class TookTooLong(Exception):
+    """Raised inside an exercise that ran longer than `SECONDS`."""
+
+
+failures: Counter[str] = Counter()
+hints_given: Counter[str] = Counter()
+# What `check` found so far in this process, which `minijax course check` reads.
+outcomes: list[Outcome] = []
+
+
+def chapter(name: str) -> Any:
+    """Returns the module with the graders of the chapter that `name` begins with."""
+    number = str(name).partition(".")[0]
+    try:
+        return importlib.import_module(f"minijax_lab.chapter_{number}")
+    except ModuleNotFoundError:
+        return None
+
+
+def predict(name: str, answer: Any = ...) -> None:
+    """Compares a prediction with what happens, and prints the outcome.
+
+    `name` is the question's, as in "02.p1"; an `answer` of `...` is not yet one.
+    """
+    module = chapter(name)
+    question = None if module is None else module.PREDICTIONS.get(name)
+    if question is None:
+        print(f"{name}: there is no such question.")
+    elif answer is ...:
+        print(f"{name}: put your answer in place of ... and run this cell again.")
+    elif same(answer, question.answer):
+        print(f"{name}: yes. {question.why}")
+    else:
+        shown = question.shown
+        where = f"Look at {shown}." if shown else "Run on and see why."
+        print(f"{name}: you said {answer!r}; it is not that. {where}")
+
+
+def same(answer: Any, right: Any) -> bool:
+    """Compares answers; in texts, case and spacing do not count.
+
+    A number may be given as a text, and a dtype as itself or by its name.
+    """
+    if isinstance(right, str):
+        return text_of(answer).lower().split() == right.lower().split()
+    if isinstance(answer, str) and isinstance(right, (int, float)):
+        return answer.strip() == str(right)
+    if isinstance(answer, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(answer) == len(right) and all(map(same, answer, right))
+    try:
+        return bool(answer == right)
+    except Exception:
+        return False
+
+
+def text_of(answer: Any) -> str:
+    """Returns an answer as text: a dtype or a scalar type of NumPy's by its name."""
+    name = getattr(answer, "name", None) or getattr(answer, "__name__", None)
+    return name if isinstance(name, str) else str(answer)
+
+
+def check(name: str, *made: Any) -> None:
+    """Grades what the learner made for the exercise `name`, and prints the outcome.
+
+    `check("tiny")` scores the learner's own `tiny` against JAX instead.
+
+    Exceptions of the learner's code are reported, not raised, so that a notebook with
+    unsolved exercises runs from top to bottom.
+    """
+    if name == "tiny":
+        from minijax_lab.tiny_score import score
+
+        score()
+        return
+    module = chapter(name)
+    exercise = None if module is None else module.EXERCISES.get(name)
+    if exercise is None:
+        print(f"{name}: there is no such exercise.")
+        return
+    if not made or any(thing is ... for thing in made):
+        outcomes.append(Outcome(name, "not tried"))
+        print(f"{name}: not solved yet. Put your solution in place of ...")
+        return
+    complaint = run(exercise.grade, made)
+    if complaint is None:
+        outcomes.append(Outcome(name, "passed"))
+        failures.pop(name, None)
+        print(f"{name}: solved.")
+        return
+    outcomes.append(Outcome(name, "failed", complaint))
+    failures[name] += 1
+    print(f"{name}: not yet. {complaint}")
+    hints = solutions.hints(name)
+    if failures[name] == 1 and hints:
+        print(f'  hint("{name}") helps a little at a time.')
+    if failures[name] >= 2 and hints:
+        print(f"  hint: {hints[0]}")
+        hints_given[name] = max(hints_given[name], 1)
+    if failures[name] >= 3 and len(hints) > 1:
+        print(f"  read: {hints[-1]}")
+
+
+def hint(name: str) -> None:
+    """Prints the next hint for the exercise `name`; the last says what to read.
+
+    An exercise that was not tried yet has no hints: the first idea should be your own.
+    """
+    found = solutions.hints(name)
+    if not found:
+        print(f"{name}: there is no such exercise.")
+        return
+    if not was_tried(name):
+        print(f'{name}: try it once, with check("{name}", ...); hints come after that.')
+        return
+    hints_given[name] += 1
+    number = hints_given[name]
+    if number > len(found):
+        print(f'{name}: that was the last hint; solution("{name}") shows one way.')
+        return
+    kind = "read" if number == len(found) else "hint"
+    print(f"{name}, {kind} {number} of {len(found)}: {found[number - 1]}")
+
+
+def solution(name: str) -> None:
+    """Prints one way to solve the exercise `name`, once it was tried."""
+    text = solutions.solution_text(name)
+    if text is None:
+        print(f"{name}: there is no such exercise.")
+    elif not was_tried(name):
+        print(
+            f'{name}: try it once, with check("{name}", ...); then this shows one way.'
+        )
+    else:
+        print(text)
+
+
+def was_tried(name: str) -> bool:
+    """Whether the learner handed in something for the exercise `name`."""
+    return any(o.name == name and o.state != "not tried" for o in outcomes)
+
+
+def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
+    """Returns the complaint of `grade`; an exception of it is one, too."""
+    try:
+        with time_limit(SECONDS):
+            return grade(*made)
+    except TookTooLong:
+        return f"It ran for more than {SECONDS} seconds."
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        first_line = str(error).strip().partition("\n")[0]
+        if len(frames) == 1 and isinstance(error, TypeError):
+            return f"check got {len(made)} things to look at: {first_line}"
+        # The last line of the learner's own; minijax's lines below it are not theirs.
+        own = [frame for frame in frames if not frame.filename.startswith(PACKAGE)]
+        where = f" at line {own[-1].lineno} of {own[-1].name}" if own else ""
+        return f"It raised {type(error).__name__}{where}: {first_line}"
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises `TookTooLong` in the block after `seconds`, where signals allow it.
+
+    Limits may be nested: an outer one goes on counting inside of an inner one.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if not in_main_thread or not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    start = time.monotonic()
+    left, _ = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if left:
+            # At once, if the outer limit passed meanwhile; zero would switch it off.
+            rest = max(0.001, left - (time.monotonic() - start))
+            signal.setitimer(signal.ITIMER_REAL, rest)

@@ -1,0 +1,153 @@
+"""Runs one learner's notebook in this process, and writes down what `check` found.
+
+`minijax course check` starts `python -m minijax_lab.one_notebook NOTEBOOK LINES` for
+each notebook. The cells are a stranger's code: the process has a limit of memory, a
+limit of time for each cell and, where the system allows it, no network; its parent ends
+it when it takes too long. LINES is a file of one JSON object a line, written cell by
+cell, so that what was found before an end with violence is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from minijax_lab import grading
+from minijax_lab.grading import TookTooLong, time_limit
+
+# The `clone` flags of Linux for a user and a network of a process's own.
+NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
+
+
+def without_network() -> bool:
+    """Gives this process a network in which there is nobody; False if that fails.
+
+    It must be called while the process has a single thread.
+    """
+    if not sys.platform.startswith("linux"):
+        return False
+    unshare = getattr(ctypes.CDLL(None, use_errno=True), "unshare", None)
+    if unshare is None:
+        return False
+    return unshare(NEW_NETWORK) == 0 or unshare(NEW_USER | NEW_NETWORK) == 0
+
+
+def limit_memory(mebibytes: int) -> None:
+    """Lets allocations beyond `mebibytes` fail with a MemoryError, where possible."""
+    try:
+        import resource
+    except ImportError:
+        return
+    size = mebibytes * 2**20
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
+def code_cells(path: Path) -> list[str]:
+    """Returns the sources of a notebook's code cells.
+
+    Raises ValueError, whose text is a sentence, for a file that is no notebook.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"It is no notebook: its text is no JSON ({error}).") from None
+    except RecursionError:
+        raise ValueError("It is no notebook: its JSON is nested too deep.") from None
+    cells = content.get("cells") if isinstance(content, dict) else None
+    if not isinstance(cells, list):
+        raise ValueError("It is no notebook of format 4: it has no list of cells.")
+    sources = []
+    for cell in cells:
+        if isinstance(cell, dict) and cell.get("cell_type") == "code":
+            source = cell.get("source", "")
+            text = "".join(source) if isinstance(source, list) else source
+            if not isinstance(text, str):
+                raise ValueError("It is no notebook: a cell's source is not text.")
+            sources.append(text)
+    return sources
+
+
+def make_shell() -> Any:
+    """Returns an IPython without a history, which runs cells as a kernel would."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    configuration = Config()
+    configuration.HistoryManager.enabled = False
+    configuration.InteractiveShell.colors = "nocolor"
+    return InteractiveShell.instance(config=configuration)
+
+
+def run_cell(shell: Any, source: str, seconds: float) -> str:
+    """Runs a cell; returns what it raised as one line of text, or ""."""
+    too_long = f"TookTooLong: the cell ran for more than {seconds:g} seconds"
+    try:
+        with time_limit(seconds):
+            result = shell.run_cell(source, store_history=False)
+    except TookTooLong:
+        return too_long
+    error = result.error_before_exec or result.error_in_exec
+    if error is None:
+        return ""
+    if isinstance(error, TookTooLong):
+        return too_long
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the notebook named on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m minijax_lab.one_notebook")
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("lines", type=Path)
+    parser.add_argument("--cell-seconds", type=float, default=60)
+    parser.add_argument("--memory", type=int, default=4096)
+    parser.add_argument("--home", default=".")
+    parser.add_argument("--course", default="")
+    arguments = parser.parse_args(words)
+
+    offline = without_network()
+    limit_memory(arguments.memory)
+    with arguments.lines.open("w", encoding="utf-8") as lines:
+
+        def tell(**what: Any) -> None:
+            lines.write(json.dumps(what) + "\n")
+            lines.flush()
+
+        tell(offline=offline)
+        notebook = arguments.notebook.resolve()
+        sources = code_cells(notebook)
+        os.chdir(notebook.parent)
+        # The learner's own `tiny` beside the notebook comes before the course's.
+        sys.path.insert(0, str(notebook.parent))
+        if arguments.course:
+            sys.path.append(arguments.course)
+        # IPython's and matplotlib's files stay out of the teacher's own folders.
+        home = arguments.home
+        os.environ.update(IPYTHONDIR=home, MPLCONFIGDIR=home, MPLBACKEND="agg")
+        shell = make_shell()
+        told = 0
+        for number, source in enumerate(sources, start=1):
+            tell(begins=number)
+            error = run_cell(shell, source, arguments.cell_seconds)
+            if error:
+                tell(cell=number, error=error)
+            for found in grading.outcomes[told:]:
+                tell(exercise=found.name, state=found.state, reason=found.reason)
+            told = len(grading.outcomes)
+        tell(done=True)
+    return 0
+
+
+if __name__ == "__main__":
+    # Threads of the learner's that never end must not keep the process.
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)
