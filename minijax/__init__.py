@@ -25,11 +25,6 @@ from minijax import (
     tree,
     typing,
 )
-from minijax.numpy import raveling as flatten_util
-from minijax.programs import checkpointing as ad_checkpoint
-from minijax.programs.custom import custom_vmap_rule as custom_batching
-from minijax.support import errors, tree_util
-from minijax.support.devices import shardings as sharding
 from minijax.programs import checkpointing as ad_checkpoint
 from minijax.programs.custom import custom_vmap_rule as custom_batching
 from minijax.support import errors, tree_util

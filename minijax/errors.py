@@ -1,0 +1,39 @@
+"""The errors that users meet. In JAX: `jax.errors`."""
+
+from minijax.support.errors import ConcretizationTypeError as ConcretizationTypeError
+from minijax.support.errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from minijax.support.errors import JAXIndexError as JAXIndexError
+from minijax.support.errors import JaxprTypeError as JaxprTypeError
+from minijax.support.errors import JaxRuntimeError as JaxRuntimeError
+from minijax.support.errors import JAXTypeError as JAXTypeError
+from minijax.support.errors import KeyReuseError as KeyReuseError
+from minijax.support.errors import (
+    NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+)
+from minijax.support.errors import (
+    TracerArrayConversionError as TracerArrayConversionError,
+)
+from minijax.support.errors import (
+    TracerBoolConversionError as TracerBoolConversionError,
+)
+from minijax.support.errors import (
+    TracerIntegerConversionError as TracerIntegerConversionError,
+)
+from minijax.support.errors import UnexpectedTracerError as UnexpectedTracerError
+
+__all__ = [
+    "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]

@@ -1,0 +1,7 @@
+"""Staging and partial evaluation, with JAX's tables.
+
+In JAX: `jax.interpreters.partial_eval`.
+"""
+
+from minijax.interpreters.rule_tables import *  # noqa: F403
+from minijax.transforms.partial_eval import *  # noqa: F403

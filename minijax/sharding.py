@@ -1,0 +1,25 @@
+"""Meshes of devices, and how arrays are cut over them. In JAX: `jax.sharding`."""
+
+from minijax.support.devices.shardings import AbstractDevice as AbstractDevice
+from minijax.support.devices.shardings import AbstractMesh as AbstractMesh
+from minijax.support.devices.shardings import AxisType as AxisType
+from minijax.support.devices.shardings import Mesh as Mesh
+from minijax.support.devices.shardings import NamedSharding as NamedSharding
+from minijax.support.devices.shardings import P as P
+from minijax.support.devices.shardings import PartitionSpec as PartitionSpec
+from minijax.support.devices.shardings import Sharding as Sharding
+from minijax.support.devices.shardings import (
+    SingleDeviceSharding as SingleDeviceSharding,
+)
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "P",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+]
