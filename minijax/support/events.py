@@ -1,4 +1,4 @@
-"""Events: how the core tells whoever watches what it does.
+"""Events and hooks: how the core tells others what it does, and lets them take part.
 
 The core draws nothing and keeps no history. It calls `emit` at the places that a
 view may want to see, guarded by one truth test, so that without a watcher an event
@@ -36,7 +36,42 @@ import contextlib
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# All hooks by the name of the function that is their default, for the table of hooks.
+hooks: dict[str, Hook] = {}
+
+
+class Hook(Generic[P, R]):
+    """A place in the core where a room above attaches its part.
+
+    Declared by decorating the default, next to where it is called:
+
+        @Hook
+        def trace_ended(trace: Trace) -> None:
+            "Called when a trace has ended. By default nothing happens."
+
+        trace_ended.run(trace)
+
+    A room above calls `trace_ended.attach(check_no_leaks)` when it is imported. Until
+    then, and in a core that runs by itself, the default does the work.
+    """
+
+    def __init__(self, default: Callable[P, R]) -> None:
+        self.__doc__ = default.__doc__
+        self.__name__ = default.__name__
+        self.default = default
+        self.run: Callable[P, R] = default
+        hooks[default.__name__] = self
+
+    def attach(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Put `function` in the place of the default; also a decorator."""
+        self.run = function
+        return function
+
 
 Subscriber = Callable[[str, dict[str, Any]], None]
 
