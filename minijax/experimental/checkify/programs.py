@@ -34,9 +34,10 @@ from minijax.language.core import (
 from minijax.language.rules import SymbolicZero, Zero
 from minijax.primitives.shape import ordering
 from minijax.programs.checkpointing import close_jaxpr, remat_p
-from minijax.programs.control_flow.bodies import reordered, split_list, to_front
+from minijax.programs.control_flow.bodies import reordered, to_front
 from minijax.programs.control_flow.closed_calls import closed_call_p
 from minijax.programs.control_flow.conditionals import cond_p
+from minijax.programs.control_flow.operands import split_list
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.programs.control_flow.while_loops import while_p
 from minijax.programs.custom.custom_backward import custom_vjp_call_p

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.compile import api_util, dispatch
@@ -34,16 +34,28 @@ from minijax.language.core import (
     Tracer,
     Var,
     get_aval,
+    jaxpr_as_fun,
     no_debug_info,
     type_of_application,
     typecompat,
     weakref_lru_cache,
 )
 from minijax.language.rules import AxisData
+from minijax.programs.control_flow.operands import (
+    Operands,
+    either,
+    order_beside_tangents,
+    partition,
+    settle,
+)
 from minijax.support import errors, source_info
 from minijax.support.config import state
-from minijax.support.effects import control_flow_allowed_effects, of_program
-from minijax.support.effects import with_inputs as effects_on
+from minijax.support.effects import (
+    control_flow_allowed_effects,
+    no_effects,
+    of_program,
+    with_inputs,
+)
 from minijax.support.tree_prefix import equality_errors, equality_errors_pytreedef
 from minijax.support.tree_util import (
     keystr,
@@ -51,38 +63,7 @@ from minijax.support.tree_util import (
     tree_flatten_with_path,
     tree_unflatten,
 )
-from minijax.transforms import batching, partial_eval
-
-# ----------------------------------------------------------------------------------
-# Lists
-# ----------------------------------------------------------------------------------
-
-
-def split_list(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """Consecutive parts of a list, of the given sizes, and the rest."""
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(list(items[start : start + size]))
-        start += size
-    return [*parts, list(items[start:])]
-
-
-def partition(flags: Sequence[bool], items: Sequence[Any]) -> tuple[list, list]:
-    """(the items whose flag is not set, those whose flag is)."""
-    unset = [x for flag, x in zip(flags, items, strict=True) if not flag]
-    return unset, [x for flag, x in zip(flags, items, strict=True) if flag]
-
-
-def merge(flags: Sequence[bool], unset: Iterable[Any], given: Iterable[Any]) -> list:
-    """The inverse of `partition`."""
-    first, second = iter(unset), iter(given)
-    return [next(second) if flag else next(first) for flag in flags]
-
-
-def either(first: Sequence[bool], second: Sequence[bool]) -> list[bool]:
-    """Which flags are set in one of two lists."""
-    return [a or b for a, b in zip(first, second, strict=True)]
-
+from minijax.transforms import ad, batching, partial_eval
 
 # ----------------------------------------------------------------------------------
 # From a function to a program
@@ -206,6 +187,13 @@ def check_distinct_refs(name: str, args: Sequence[Any], consts: Sequence[Any]) -
 # ----------------------------------------------------------------------------------
 
 
+def traced(
+    fun: Callable, in_avals: Sequence[AbstractValue], like: ClosedJaxpr
+) -> ClosedJaxpr:
+    """The program of a flat function that was made from another program."""
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(fun, in_avals, like.debug_info))
+
+
 def forwarded(closed: ClosedJaxpr) -> list[int | None]:
     """For each output, the position of the input that it is, or None."""
     position = {var: index for index, var in enumerate(closed.jaxpr.invars)}
@@ -241,24 +229,30 @@ def to_back(flags: Sequence[bool]) -> list[int]:
     return [*rest, *last]
 
 
-@weakref_lru_cache
-def outputs_reordered(closed: ClosedJaxpr, order: tuple[int, ...]) -> ClosedJaxpr:
+def outputs_reordered(closed: ClosedJaxpr, order: Sequence[int]) -> ClosedJaxpr:
     """The program whose i-th output is the output `order[i]` of `closed`."""
+    if list(order) == list(range(len(closed.jaxpr.outvars))):
+        return closed
+    return _outputs_reordered(closed, tuple(order))
+
+
+@weakref_lru_cache
+def _outputs_reordered(closed: ClosedJaxpr, order: tuple[int, ...]) -> ClosedJaxpr:
     outvars = [closed.jaxpr.outvars[index] for index in order]
     return ClosedJaxpr(closed.jaxpr.replace(outvars=outvars), closed.consts)
 
 
 @weakref_lru_cache
-def with_inputs(
+def with_leading_inputs(
     closed: ClosedJaxpr,
     own: int,
     positions: tuple[int | None, ...],
     avals: tuple[AbstractValue, ...],
 ) -> ClosedJaxpr:
-    """The program with other leading inputs in the place of its first `own` ones.
+    """The program with its first `own` inputs replaced by others.
 
-    The i-th is the old input `positions[i]`, or one of type `avals[i]` that nobody
-    reads.
+    The i-th of these is the old input `positions[i]`, or an unused one of type
+    `avals[i]`.
     """
     jaxpr = closed.jaxpr
     if positions == tuple(range(own)):
@@ -287,7 +281,7 @@ def share_constants(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any
     for body in bodies:
         own = {id(const): index for index, const in enumerate(body.consts)}
         positions = tuple(own.get(key) for key in consts)
-        programs.append(with_inputs(body.closed, len(own), positions, avals))
+        programs.append(with_leading_inputs(body.closed, len(own), positions, avals))
     return programs, list(consts.values())
 
 
@@ -317,20 +311,90 @@ def batched_leading(
     return program, flags
 
 
-def fixpoint(flags: Sequence[bool], step: Callable) -> tuple[list[bool], Any]:
-    """The least set of flags of a loop's carry that a step through its body keeps.
+def forward_body(
+    body: ClosedJaxpr, nonzeros: Operands
+) -> tuple[ClosedJaxpr, Operands, tuple[list[bool], list[bool]]]:
+    """A loop's body of values and tangents, each group followed by its tangents.
 
-    `step(flags) -> (flags of the carry after the body, anything)`. What the body makes
-    nonzero (unknown, batched, ...) is so from the next step on; each turn sets at least
-    one flag more, so it ends.
+    Returns the program, which operands have tangents in the end, and which entries of
+    the carry and which other outputs do.
     """
-    flags = list(flags)
-    while True:
-        after, answer = step(flags)
-        joined = either(flags, after)
-        if joined == flags:
-            return flags, answer
-        flags = joined
+    num_carry = len(nonzeros.carry)
+
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        forward, after = ad.jvp_jaxpr(body, flags, wanted)
+        return after, (forward, after)
+
+    num_ys = len(body.out_avals) - num_carry
+    nonzeros, (forward, after) = settle(nonzeros, num_ys, step)
+    forward = reordered(forward, order_beside_tangents(nonzeros))
+    nonzeros_out = list(after[:num_carry]), list(after[num_carry:])
+    order = order_beside_tangents(nonzeros_out)
+    return outputs_reordered(forward, order), nonzeros, nonzeros_out
+
+
+def returning_constants(
+    first: ClosedJaxpr, whole: ClosedJaxpr, places: Sequence, num_outputs: int
+) -> ClosedJaxpr:
+    """The first half of a split program, with every residual among its outputs.
+
+    A residual that is a constant of the whole program stands in `places`; the caller
+    of an equation cannot see these.
+    """
+    if all(place is None for place in places):
+        return first
+
+    def fun(*args: Any) -> list[Any]:
+        outputs = jaxpr_as_fun(first)(*args)
+        saved = partial_eval.fill_forwarded(places, whole.consts, outputs[num_outputs:])
+        return [*outputs[:num_outputs], *saved]
+
+    return traced(fun, first.in_avals, first)
+
+
+def carry_to_consts(
+    body: ClosedJaxpr, operands: Operands, unchanged: Sequence[bool]
+) -> tuple[ClosedJaxpr, Operands, list[Any]]:
+    """A loop's body with entries of its carry that it does not change as constants.
+
+    Returns the body, the operands, and the values of those entries.
+    """
+    consts, carry, rows = operands
+    if not any(unchanged):
+        return body, operands, []
+    num_ys = len(body.out_avals) - len(carry)
+    kept = [*(not flag for flag in unchanged), *[True] * num_ys]
+    body = partial_eval.prune_outputs(body, kept)
+    flags = [*[False] * len(consts), *unchanged, *[False] * len(rows)]
+    carry, moved = partition(unchanged, carry)
+    body = reordered(body, to_front(flags))
+    return body, Operands([*moved, *consts], carry, rows), moved
+
+
+def short(avals: Sequence[AbstractValue]) -> str:
+    """Types as error messages name them."""
+    return " ".join(aval.str_short() for aval in avals) or "nothing"
+
+
+def same_types(first: Sequence[AbstractValue], second: Sequence[AbstractValue]) -> bool:
+    """Whether two lists of types are as long and agree one by one."""
+    return len(first) == len(second) and all(map(typecompat, first, second))
+
+
+def rewritten(
+    eqn: JaxprEqn, invars: Sequence[Any], outvars: Sequence[Any], **params: Any
+) -> JaxprEqn:
+    """A part of an equation as an equation: some parameters are replaced.
+
+    Its effects are among those of the whole, as its type rule finds them.
+    """
+    params, effects = {**eqn.params, **params}, no_effects
+    if eqn.effects:
+        _, positions = eqn.primitive.type_rule(*(v.aval for v in invars), **params)
+        effects = with_inputs(positions, invars)
+    return eqn.replace(
+        invars=list(invars), outvars=list(outvars), params=params, effects=effects
+    )
 
 
 def run_now(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:
@@ -354,7 +418,7 @@ def _one_equation(
         outvars,
         primitive,
         dict(params),
-        effects_on(effects, invars),
+        with_inputs(effects, invars),
         source_info.current(),
     )
     return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], of_program([eqn], invars)))

@@ -10,11 +10,11 @@ The equation takes the index of a branch (for `cond`, 0 is false and 1 is true) 
 arguments of all branches; every branch is a program with these inputs and with outputs
 of equal types. Both branches are traced, one runs.
 
-A rule treats each branch alike and then makes their types equal again. What the
-derivative of one branch saves for its backward pass is not what another saves:
-`_Residuals` merges the lists by type, so that branches that save two vectors and three
-share two places, and a branch fills the places it has nothing for with empty arrays. An
-output is nonzero, unknown or batched if it is so in any branch.
+A rule transforms each branch and then makes their types equal again. An output is
+nonzero, unknown or batched if any branch makes it so (`operands.agree`). The branches
+save different residuals for the backward pass: `_Residuals` merges their lists by type,
+so that branches that save two vectors and three share two places, and a branch fills
+the places that it does not use with empty arrays.
 
 Under `vmap` a predicate with a batch axis leaves no choice: each example wants its own
 branch, so all branches run, and `select_n` picks. For the derivative's sake each branch
@@ -45,7 +45,6 @@ from minijax.language.core import (
     jaxpr_as_fun,
     register,
     set_current_trace,
-    typecompat,
     weakref_lru_cache,
 )
 from minijax.language.rules import (
@@ -54,7 +53,6 @@ from minijax.language.rules import (
     batch_at_front,
     moveaxis,
     scalar_like,
-    zero_tangent_of,
 )
 from minijax.primitives.elementwise import comparing, select
 from minijax.primitives.shape import broadcasting, casting, ordering
@@ -65,16 +63,25 @@ from minijax.programs.control_flow.bodies import (
     check_callable,
     check_distinct_refs,
     check_effects,
-    either,
     forwarded,
-    merge,
     outputs_reordered,
-    partition,
+    returning_constants,
+    rewritten,
     run_now,
+    same_types,
     share_constants,
+    short,
     trace_body,
+    traced,
     with_effects,
-    with_inputs,
+    with_leading_inputs,
+)
+from minijax.programs.control_flow.operands import (
+    agree,
+    any_of,
+    merge,
+    partition,
+    split_tangents,
 )
 from minijax.support import dtypes, errors
 from minijax.support.config import state
@@ -84,11 +91,12 @@ from minijax.support.effects import (
     io_effect,
     ordered_io_effect,
     positional,
+    with_inputs,
 )
-from minijax.support.effects import with_inputs as effects_on
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval, rematerialize
+from minijax.transforms.rematerialize import where, where_not
 
 _not_given = object()
 
@@ -290,7 +298,7 @@ def _alike(programs: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
         return tuple(programs)
     every = _effects(programs)
     return tuple(
-        with_effects(closed, effects_on(every, closed.jaxpr.invars))
+        with_effects(closed, with_inputs(every, closed.jaxpr.invars))
         for closed in programs
     )
 
@@ -312,17 +320,6 @@ cond_p.cache_types = False
 
 @cond_p.def_effectful_abstract_eval
 def _cond_type(index: Any, *avals: Any, branches: tuple, **_: Any) -> tuple:
-    _check_types(index, avals, branches)
-    effects = _effects(branches)
-    if effects:  # the index comes first
-        effects = frozenset(
-            e.replace(e.input + 1) if isinstance(e, JaxprInputEffect) else e
-            for e in effects
-        )
-    return branches[0].out_avals, effects
-
-
-def _check_types(index: Any, avals: Sequence[Any], branches: tuple) -> None:
     if index.dtype != np.int32 or index.shape:
         raise TypeError(f"cond called with index of type {index} instead of int32[]")
     first = branches[0]
@@ -332,22 +329,23 @@ def _check_types(index: Any, avals: Sequence[Any], branches: tuple) -> None:
                 f"cond called with {len(avals)} non-predicate operands, but branch "
                 f"{number} takes {len(closed.in_avals)} inputs"
             )
-        if not all(map(typecompat, closed.in_avals, avals)):
+        if not same_types(closed.in_avals, avals):
             raise TypeError(
-                f"cond branch {number} takes input types {_short(closed.in_avals)}, "
-                f"called with operands of type {_short(avals)}"
+                f"cond branch {number} takes input types {short(closed.in_avals)}, "
+                f"called with operands of type {short(avals)}"
             )
-        if len(closed.out_avals) != len(first.out_avals) or not all(
-            map(typecompat, closed.out_avals, first.out_avals)
-        ):
+        if not same_types(closed.out_avals, first.out_avals):
             raise TypeError(
                 f"cond branches 0 and {number} have mismatching output types: "
-                f"{_short(first.out_avals)} vs {_short(closed.out_avals)}"
+                f"{short(first.out_avals)} vs {short(closed.out_avals)}"
             )
-
-
-def _short(avals: Sequence[AbstractValue]) -> str:
-    return " ".join(aval.str_short() for aval in avals)
+    effects = _effects(branches)
+    if effects:  # the index comes first
+        effects = frozenset(
+            e.replace(e.input + 1) if isinstance(e, JaxprInputEffect) else e
+            for e in effects
+        )
+    return first.out_avals, effects
 
 
 @cond_p.def_impl
@@ -378,19 +376,15 @@ def _cond_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], *, branches: tuple, **params: Any
 ) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents[1:]]
-    wanted = _any_of(ad.jvp_jaxpr(closed, nonzeros)[1] for closed in branches)
-    forward = tuple(ad.jvp_jaxpr(closed, nonzeros, wanted)[0] for closed in branches)
-    given = [t for t in tangents[1:] if type(t) is not Zero]
+
+    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+        forward, nonzeros_out = ad.jvp_jaxpr(closed, nonzeros, wanted)
+        return nonzeros_out, forward
+
+    nonzeros_out, forward = agree(branches, step)
+    given = where(nonzeros, tangents[1:])
     outputs = cond_p.bind(*primals, *given, branches=forward, **params)
-    outs, rest = outputs[: len(wanted)], iter(outputs[len(wanted) :])
-    return outs, [
-        next(rest) if nonzero else zero_tangent_of(out)
-        for out, nonzero in zip(outs, wanted)
-    ]
-
-
-def _any_of(flags_of_branches: Any) -> tuple[bool, ...]:
-    return tuple(any(flags) for flags in zip(*flags_of_branches))
+    return split_tangents(outputs, nonzeros_out)
 
 
 class _Residuals:
@@ -410,25 +404,25 @@ class _Residuals:
                 count = seen[aval] = seen.get(aval, -1) + 1
                 own.append(places.setdefault((aval, count), len(places)))
             self.indices.append(own)
-        self.avals: list[Any] = [aval for aval, _ in places]
+        self.avals: tuple[Any, ...] = tuple(aval for aval, _ in places)
 
     def fill(self, programs: Sequence[ClosedJaxpr], num_outputs: int) -> tuple:
         """Programs that return their outputs and then all places."""
-        avals = tuple(self.avals)
         return tuple(
-            _filled(closed, num_outputs, avals, tuple(own))
+            _filled(closed, num_outputs, self.avals, tuple(own))
             for closed, own in zip(programs, self.indices)
         )
 
     def read(self, programs: Sequence[ClosedJaxpr]) -> tuple:
-        """Programs that take all places in the stead of their own residuals."""
+        """Programs that take all places instead of only their own residuals."""
         result = []
         for closed, own in zip(programs, self.indices):
             places: list[int | None] = [None] * len(self.avals)
             for position, place in enumerate(own):
                 places[place] = position
-            avals = tuple(self.avals)
-            result.append(with_inputs(closed, len(own), tuple(places), avals))
+            result.append(
+                with_leading_inputs(closed, len(own), tuple(places), self.avals)
+            )
         return tuple(result)
 
 
@@ -443,66 +437,56 @@ def _filled(
             places[place] = value
         return [*outputs[:num_outputs], *places]
 
-    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, closed.in_avals, closed.debug_info)
-    return ClosedJaxpr(jaxpr, consts)
+    return traced(fun, closed.in_avals, closed)
+
+
+def _halves(
+    branches: Sequence[ClosedJaxpr], parts: Sequence[tuple], num_outputs: int
+) -> tuple[tuple, tuple]:
+    """The two halves of branches that were split, with the same residuals between.
+
+    `parts` has (first half, second half, places of residuals) for each branch. All
+    residuals are results of the first half: the constants of a branch cannot be seen
+    from outside.
+    """
+    first = [
+        returning_constants(first, closed, places, num_outputs)
+        for closed, (first, _, places) in zip(branches, parts)
+    ]
+    residuals = _Residuals([closed.out_avals[num_outputs:] for closed in first])
+    return (
+        residuals.fill(first, num_outputs),
+        residuals.read([second for _, second, _ in parts]),
+    )
 
 
 def _cond_linearize(
     nonzeros: tuple[bool, ...], *primals: Any, branches: tuple, **params: Any
 ) -> tuple:
-    own = tuple(nonzeros[1:])
+    own = nonzeros[1:]
     nothing = (False,) * len(own)
-    wanted = _any_of(
-        ad.linearize_jaxpr(closed, own, (), nothing)[2] for closed in branches
-    )
-    split_branches = [
-        ad.linearize_jaxpr(closed, own, wanted, nothing) for closed in branches
-    ]
-    # Residuals that are constants of a branch are not there outside of it.
-    split_branches = [
-        _all_new(closed, b) for closed, b in zip(branches, split_branches)
-    ]
-    count = len(wanted)
-    residuals = _Residuals([primal.out_avals[count:] for primal, _ in split_branches])
-    forward = residuals.fill([primal for primal, _ in split_branches], count)
-    linear = residuals.read([program for _, program in split_branches])
+
+    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+        answer = ad.linearize_jaxpr(closed, own, wanted, nothing)
+        primal, _, nonzeros_out, places, linear = answer
+        return nonzeros_out, (primal, linear, places)
+
+    nonzeros_out, parts = agree(branches, step)
+    count = len(nonzeros_out)
+    forward, linear = _halves(branches, parts, count)
     outputs = cond_p.bind(*primals, branches=forward, **params)
     avals = branches[0].out_avals
 
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
-        given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
+        given = where(nonzeros, tangents)
         answers = iter(cond_p.bind(*saved, *given, branches=linear, **params))
         return [
             next(answers) if nonzero else Zero(aval.to_tangent_aval())
-            for aval, nonzero in zip(avals, wanted)
+            for aval, nonzero in zip(avals, nonzeros_out)
         ]
 
     saved = [primals[0], *outputs[count:]]
-    return outputs[:count], wanted, saved, apply_linear
-
-
-def _all_new(closed: ClosedJaxpr, answer: tuple) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """(primal, linear) programs of a branch, every residual an output of the first."""
-    primal, _, nonzeros_out, places, linear = answer
-    if all(place is None for place in places):
-        return primal, linear
-    return _returning(primal, closed, places, len(nonzeros_out)), linear
-
-
-def _returning(
-    primal: ClosedJaxpr, closed: ClosedJaxpr, places: Sequence, num_outputs: int
-) -> ClosedJaxpr:
-    """`primal` with the constants of `closed` that are residuals among its outputs."""
-
-    def fun(*args: Any) -> list[Any]:
-        outputs = jaxpr_as_fun(primal)(*args)
-        saved = partial_eval.fill_forwarded(
-            places, closed.consts, outputs[num_outputs:]
-        )
-        return [*outputs[:num_outputs], *saved]
-
-    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, primal.in_avals, primal.debug_info)
-    return ClosedJaxpr(jaxpr, consts)
+    return outputs[:count], nonzeros_out, saved, apply_linear
 
 
 cond_p.linearize = _cond_linearize
@@ -511,46 +495,30 @@ cond_p.linearize = _cond_linearize
 def _cond_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     branches, rest_params = params["branches"], dict(params)
     del rest_params["branches"]
-    unknown = [trace.is_unknown(arg) for arg in args]
+    index_unknown, *own = (trace.is_unknown(arg) for arg in args)
     if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
         raise NotImplementedError("State effect not supported in cond partial-eval.")
-    if unknown[0]:
+    if index_unknown:
         with set_current_trace(trace.unknown):
             return cond_p.bind(*args, **params)
-    own = tuple(unknown[1:])
-    nothing = (False,) * (len(own) - sum(own))
-    wanted = _any_of(
-        partial_eval.partial_eval_jaxpr(closed, own, (), nothing)[2]
-        for closed in branches
-    )
-    parts = []
-    for closed in branches:
-        known, rest, unknown_out, places = partial_eval.partial_eval_jaxpr(
-            closed, own, wanted, nothing
-        )
-        count = len(unknown_out) - sum(unknown_out)
-        if any(place is not None for place in places):
-            known = _returning(known, closed, places, count)
-        parts.append((known, rest))
-    count = len(wanted) - sum(wanted)
-    residuals = _Residuals([known.out_avals[count:] for known, _ in parts])
-    known_args, unknown_args = partition(own, args[1:])
+    nothing = (False,) * own.count(False)
+
+    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+        answer = partial_eval.partial_eval_jaxpr(closed, tuple(own), wanted, nothing)
+        known, rest, unknown_out, places = answer
+        return unknown_out, (known, rest, places)
+
+    unknown_out, parts = agree(branches, step)
+    count = unknown_out.count(False)
+    known, rest = _halves(branches, parts, count)
+    index, *operands = args
+    known_args, unknown_args = partition(own, operands)
     with set_current_trace(trace.known):
-        outputs = cond_p.bind(
-            args[0],
-            *known_args,
-            branches=residuals.fill([known for known, _ in parts], count),
-            **rest_params,
-        )
+        outputs = cond_p.bind(index, *known_args, branches=known, **rest_params)
     with set_current_trace(trace.unknown):
-        answers = cond_p.bind(
-            args[0],
-            *outputs[count:],
-            *unknown_args,
-            branches=residuals.read([rest for _, rest in parts]),
-            **rest_params,
-        )
-    return merge(wanted, outputs[:count], answers)
+        inputs = (index, *outputs[count:], *unknown_args)
+        answers = cond_p.bind(*inputs, branches=rest, **rest_params)
+    return merge(unknown_out, outputs[:count], answers)
 
 
 cond_p.partial_eval = _cond_partial_eval
@@ -561,7 +529,7 @@ def _cond_transpose(
     cts: Sequence[Any], index: Any, *args: Any, branches: tuple, **params: Any
 ) -> None:
     pairs = [ad.transpose_jaxpr(closed, args, cts) for closed in branches]
-    answered = _any_of(own for _, own in pairs)
+    answered = any_of(own for _, own in pairs)
     avals = tuple(arg.aval for arg in args if isinstance(arg, Accumulator))
     transposed = tuple(_answering(*pair, avals, answered) for pair in pairs)
     values = ad.transposed_inputs(args)
@@ -592,9 +560,7 @@ def _answering(
         sums = ad.instantiate_wanted(sums, answers)
         return [ct for ct in sums if type(ct) is not Zero]
 
-    info = transposed.debug_info
-    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, transposed.in_avals, info)
-    return ClosedJaxpr(jaxpr, consts)
+    return traced(fun, transposed.in_avals, transposed)
 
 
 @cond_p.def_batch
@@ -612,10 +578,14 @@ def _cond_batch(
         return _select_branches(axis_data, args, dims, branches)
     mapped = [dim is not None for dim in dims[1:]]
     ops = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args[1:], dims[1:])]
-    wanted = _any_of(batched_leading(c, axis_data, mapped)[1] for c in branches)
-    batched = tuple(batched_leading(c, axis_data, mapped, wanted)[0] for c in branches)
+
+    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+        program, out = batched_leading(closed, axis_data, mapped, wanted or None)
+        return out, program
+
+    mapped_out, batched = agree(branches, step)
     out = cond_p.bind(args[0], *ops, branches=batched, **params)
-    return out, [0 if flag else None for flag in wanted]
+    return out, [0 if flag else None for flag in mapped_out]
 
 
 def _select_branches(
@@ -650,73 +620,52 @@ def _select(which: Any, *cases: Any) -> Any:
 
 
 def _cond_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
-    branches = eqn.params["branches"]
-    needed = [False] * (len(eqn.invars) - 1)
-    for closed in branches:
-        needed = either(needed, partial_eval.dce_jaxpr(closed.jaxpr, used)[1])
-    smaller = tuple(
-        ClosedJaxpr(partial_eval.dce_jaxpr(c.jaxpr, used, needed)[0], c.consts)
-        for c in branches
-    )
-    return _with_branches(
-        eqn,
-        smaller,
-        [v for v, flag in zip(eqn.invars, [True, *needed]) if flag],
-        [v for v, flag in zip(eqn.outvars, used) if flag],
-    )
+    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+        jaxpr, needed = partial_eval.dce_jaxpr(closed.jaxpr, used, wanted or False)
+        return needed, ClosedJaxpr(jaxpr, closed.consts)
+
+    needed, branches = agree(eqn.params["branches"], step)
+    invars = where([True, *needed], eqn.invars)
+    return rewritten(eqn, invars, where(used, eqn.outvars), branches=branches)
 
 
 cond_p.dce = _cond_dce
-
-
-def _with_branches(
-    eqn: JaxprEqn, branches: tuple, invars: list, outvars: list
-) -> JaxprEqn:
-    """The equation with other branches, inputs and outputs."""
-    return eqn.replace(
-        invars=invars,
-        outvars=outvars,
-        params={**eqn.params, "branches": branches},
-        effects=effects_on(_effects(branches), invars[1:]),
-    )
 
 
 def _cond_partial_eval_custom(
     saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
 ) -> tuple:
     branches = eqn.params["branches"]
-    needed = [v for v, flag in zip(eqn.invars, inst) if isinstance(v, Var) and not flag]
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
     everything = [True] * len(eqn.outvars)
-    if unknown[0]:
+    index_unknown, *own = unknown
+    if index_unknown:
         return None, eqn, everything, everything, needed
-    own = unknown[1:]
 
-    def parts(closed: ClosedJaxpr, wanted: Any) -> rematerialize.Split:
-        return rematerialize.partial_eval_jaxpr_custom(
-            closed.jaxpr, own, [True] * len(own), wanted, True, saveable
+    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+        split = rematerialize.partial_eval_jaxpr_custom(
+            closed.jaxpr, own, [True] * len(own), wanted or False, True, saveable
         )
+        known = ClosedJaxpr(split.known, closed.consts)
+        staged = ClosedJaxpr(split.staged, closed.consts)
+        return split.unknown_out, (known, staged, split.num_res)
 
-    unknown_out = list(_any_of(parts(c, False).unknown_out for c in branches))
-    splits = [parts(closed, unknown_out) for closed in branches]
-    residuals = _Residuals([p.staged.in_avals[: p.num_res] for p in splits])
-    count = len(unknown_out) - sum(unknown_out)
-    known = residuals.fill(
-        [ClosedJaxpr(p.known, c.consts) for p, c in zip(splits, branches)], count
-    )
-    staged = residuals.read(
-        [ClosedJaxpr(p.staged, c.consts) for p, c in zip(splits, branches)]
-    )
+    unknown_out, parts = agree(branches, step)
+    known, staged, counts = zip(*parts)
+    pairs = zip(staged, counts)
+    residuals = _Residuals([closed.in_avals[:count] for closed, count in pairs])
     saved = [Var(aval) for aval in residuals.avals]
-    eqn_known = _with_branches(
+    eqn_known = rewritten(
         eqn,
-        known,
-        rematerialize.where_not(unknown, eqn.invars),
-        [*rematerialize.where_not(unknown_out, eqn.outvars), *saved],
+        where_not(unknown, eqn.invars),
+        [*where_not(unknown_out, eqn.outvars), *saved],
+        branches=residuals.fill(known, unknown_out.count(False)),
     )
-    eqn_staged = _with_branches(
-        eqn, staged, [eqn.invars[0], *saved, *eqn.invars[1:]], list(eqn.outvars)
+    index, *operands = eqn.invars
+    eqn_staged = rewritten(
+        eqn, [index, *saved, *operands], eqn.outvars, branches=residuals.read(staged)
     )
-    return eqn_known, eqn_staged, unknown_out, everything, [*needed, *saved]
+    return eqn_known, eqn_staged, list(unknown_out), everything, [*needed, *saved]
 
 
 cond_p.partial_eval_custom = _cond_partial_eval_custom

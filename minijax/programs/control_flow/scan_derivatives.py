@@ -1,6 +1,6 @@
 """The derivatives of scan: forward, linearized, transposed, and split for checkpoints.
 
-A step's residuals are stacked: one row for each step. Not stacked are constants and
+A step's residuals are stacked: one row for each step. Two kinds are not: constants and
 rows of the inputs, which are there anyway (`_forwardable`), and what is computed from
 constants alone, which is the same in every step and is computed once (`_hoisted`).
 
@@ -15,208 +15,178 @@ In JAX: `lax/control_flow/loops.py`, `_scan_linearize`, `_scan_transpose_fancy`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from minijax.language.core import (
     AbstractRef,
-    AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
     Var,
     get_aval,
     jaxpr_as_fun,
-    mapped_aval,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.language.rules import (
-    Accumulator,
-    Zero,
-    instantiate,
-    zero_tangent_of,
-    zeros_of,
-)
+from minijax.language.rules import Accumulator, Zero, instantiate, zeros_of
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.programs.control_flow.bodies import (
-    fixpoint,
-    merge,
-    outputs_reordered,
-    partition,
+    forward_body,
     reordered,
-    split_list,
+    returning_constants,
+    rewritten,
     to_back,
+    traced,
 )
 from minijax.programs.control_flow.closed_calls import closed_call_p
-from minijax.programs.control_flow.scan_primitive import scan_p
-from minijax.support.effects import positional
-from minijax.support.effects import with_inputs as effects_on
+from minijax.programs.control_flow.operands import (
+    Operands,
+    merge,
+    partition,
+    settle,
+    split_groups_of_tangents,
+    split_list,
+)
+from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.transforms import ad, partial_eval, rematerialize
+from minijax.transforms.rematerialize import where, where_not
 
 
 @scan_p.def_jvp_rule
 def _scan_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **params: Any,
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[list, list]:
-    num_xs = len(primals) - num_consts - num_carry
-    nonzeros = [type(t) is not Zero for t in tangents]
-    const_nz, init_nz, xs_nz = split_list(nonzeros, num_consts, num_carry)
-
-    def step(carry_nz: list[bool]) -> tuple:
-        forward, after = ad.jvp_jaxpr(
-            jaxpr,
-            [*const_nz, *carry_nz, *xs_nz],
-            [*carry_nz, *[False] * (len(jaxpr.out_avals) - num_carry)],
-        )
-        return after[:num_carry], (forward, after)
-
-    carry_nz, (forward, nonzeros_out) = fixpoint(init_nz, step)
-    nonzeros = [*const_nz, *carry_nz, *xs_nz]
-    dots = [instantiate(t) if nz else t for t, nz in zip(tangents, nonzeros)]
-    const_dots, carry_dots, xs_dots = (
-        [t for t in part if type(t) is not Zero]
-        for part in split_list(dots, num_consts, num_carry)
-    )
-    sizes = (num_consts, num_carry, num_xs, len(const_dots), len(carry_dots))
-    c, i, x, c_dot, i_dot, x_dot = split_list(range(sum(sizes) + len(xs_dots)), *sizes)
-    forward = reordered(forward, [*c, *c_dot, *i, *i_dot, *x, *x_dot])
-    num_ys = len(jaxpr.out_avals) - num_carry
-    outs = range(len(nonzeros_out) + sum(nonzeros_out))
-    c, y, c_dot, y_dot = split_list(outs, num_carry, num_ys, len(carry_dots))
-    forward = outputs_reordered(forward, (*c, *c_dot, *y, *y_dot))
-    consts, init, xs = split_list(primals, num_consts, num_carry)
-    outputs = scan_p.bind(
-        *consts,
-        *const_dots,
-        *init,
-        *carry_dots,
-        *xs,
-        *xs_dots,
-        jaxpr=forward,
-        num_consts=num_consts + len(const_dots),
-        num_carry=num_carry + len(carry_dots),
-        **params,
-    )
-    carry, carry_out, ys, ys_out = split_list(
-        outputs, num_carry, len(carry_dots), num_ys
-    )
-    answers = iter([*carry_out, *ys_out])
-    results = [*carry, *ys]
-    return results, [
-        next(answers) if nonzero else zero_tangent_of(out)
-        for out, nonzero in zip(results, nonzeros_out)
-    ]
+    """The tangents of constants are constants, those of the carry are carried on."""
+    loop = Scan(**params)
+    nonzeros = loop.operands([type(t) is not Zero for t in tangents])
+    forward, nonzeros, nonzeros_out = forward_body(loop.jaxpr, nonzeros)
+    dots = _given(loop, tangents, nonzeros)
+    outputs = loop.bind(forward, loop.operands(primals).beside(dots))
+    return split_groups_of_tangents(outputs, *nonzeros_out)
 
 
-def _scan_linearize(
-    nonzeros: tuple[bool, ...],
-    *primals: Any,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **params: Any,
-) -> tuple:
-    const_nz, init_nz, xs_nz = split_list(nonzeros, num_consts, num_carry)
-    num_ys = len(jaxpr.out_avals) - num_carry
-    forwardable = _forwardable(primals, num_consts, num_carry)
+def _given(loop: Scan, tangents: Sequence[Any], nonzeros: Operands) -> Operands:
+    """The tangents that are nonzero; zeros that become nonzero are arrays."""
+    given = loop.operands(tangents).where(nonzeros)
+    return Operands(*([instantiate(t) for t in group] for group in given))
 
-    def step(carry_nz: list[bool]) -> tuple:
-        answer = ad.linearize_jaxpr(
-            jaxpr,
-            (*const_nz, *carry_nz, *xs_nz),
-            (*carry_nz, *[False] * num_ys),
-            forwardable,
-        )
-        return answer[2][:num_carry], answer
 
-    carry_nz, answer = fixpoint(init_nz, step)
-    primal, num_new, nonzeros_out, places, linear = answer
-    nonzeros = (*const_nz, *carry_nz, *xs_nz)
-    consts, rest = split_list(primals, num_consts)
-    primal, consts, hoisted, hoisted_values = _hoisted(primal, consts, num_new)
+# ----------------------------------------------------------------------------------
+# Two loops instead of one: values and tangents, or known and unknown
+# ----------------------------------------------------------------------------------
+
+
+def _scan_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) -> tuple:
+    loop = Scan(**params)
+    args = loop.operands(primals)
+
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        answer = ad.linearize_jaxpr(loop.jaxpr, flags, wanted, _forwardable(args))
+        return answer[2], answer
+
+    settled, answer = settle(loop.operands(nonzeros), loop.num_ys, step)
+    primal, _, nonzeros_out, places, linear = answer
     num_outputs = len(nonzeros_out)
-    linear, move = _residuals_last(
-        linear, places, hoisted, len(jaxpr.consts) + num_consts + num_carry
+    outs, once, rows, linear = _run_first(
+        loop, primal, args, num_outputs, places, linear
     )
-    outputs = []
-    if primal.out_avals or primal.effects:
-        outputs = scan_p.bind(
-            *consts,
-            *rest,
-            jaxpr=primal,
-            num_consts=len(consts),
-            num_carry=num_carry,
-            **params,
-        )
-    outs, stacked = split_list(outputs, num_outputs)
-    saved = partial_eval.fill_forwarded(
-        places, [*jaxpr.consts, *primals], merge(hoisted, stacked, hoisted_values)
-    )
-    avals = [aval.to_tangent_aval() for aval in jaxpr.out_avals]
-    num_linear_consts = len(move) - sum(move) + sum(const_nz)
+    ends = [*loop.jaxpr.out_avals[: loop.num_carry]]
+    ends += [y.unmapped(loop.length, 0) for y in loop.jaxpr.out_avals[loop.num_carry :]]
 
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
-        once, rows = partition(move, saved)
-        given = [instantiate(t) for t, nz in zip(tangents, nonzeros) if nz]
-        answers = iter(
-            scan_p.bind(
-                *once,
-                *given,
-                *rows,
-                jaxpr=linear,
-                num_consts=num_linear_consts,
-                num_carry=sum(carry_nz),
-                **params,
-            )
-        )
+        given = _given(loop, tangents, settled)
+        answers = iter(_run_second(loop, linear, given, saved, len(once)))
         return [
-            next(answers) if nonzero else Zero(_stacked_aval(aval, index))
-            for index, (nonzero, aval) in enumerate(zip(nonzeros_out, avals))
+            next(answers) if nonzero else Zero(aval.to_tangent_aval())
+            for nonzero, aval in zip(nonzeros_out, ends)
         ]
 
-    def _stacked_aval(aval: Any, index: int) -> Any:
-        return aval if index < num_carry else aval.unmapped(params["length"], 0)
-
-    return outs, nonzeros_out, saved, apply_linear
+    return outs, nonzeros_out, [*once, *rows], apply_linear
 
 
 scan_p.linearize = _scan_linearize
 
 
-def _forwardable(
-    args: Sequence[Any], num_consts: int, num_carry: int
-) -> tuple[bool, ...]:
+def _scan_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+    """Split a scan into a known and an unknown one, with stacked residuals between."""
+    loop = Scan(**params)
+    operands = loop.operands(args)
+
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        usable = tuple(where_not(flags, _forwardable(operands)))
+        answer = partial_eval.partial_eval_jaxpr(loop.jaxpr, flags, wanted, usable)
+        return answer[2], answer
+
+    unknown = loop.operands([trace.is_unknown(arg) for arg in args])
+    unknown, answer = settle(unknown, loop.num_ys, step)
+    known, rest, unknown_out, places = answer
+    num_known = len(unknown_out) - sum(unknown_out)
+    with set_current_trace(trace.known):
+        outs, once, rows, rest = _run_first(
+            loop, known, operands.where_not(unknown), num_known, places, rest
+        )
+    with set_current_trace(trace.unknown):
+        given, saved = operands.where(unknown), [*once, *rows]
+        answers = _run_second(loop, rest, given, saved, len(once))
+    return merge(unknown_out, outs, answers)
+
+
+scan_p.partial_eval = _scan_partial_eval
+
+
+def _forwardable(args: Operands) -> tuple[bool, ...]:
     """Which inputs may be residuals as they are: constants and rows, not the carry."""
-    return tuple(
-        (i < num_consts or i >= num_consts + num_carry)
-        and not isinstance(x, np.ndarray)
-        for i, x in enumerate(args)
-    )
+
+    def usable(group: Sequence[Any]) -> list[bool]:
+        return [not isinstance(x, np.ndarray) for x in group]
+
+    never = [False] * len(args.carry)
+    return (*usable(args.consts), *never, *usable(args.rows))
 
 
-def _residuals_last(
-    linear: ClosedJaxpr,
+def _run_first(
+    loop: Scan,
+    first: ClosedJaxpr,
+    args: Operands,
+    num_outputs: int,
     places: Sequence[int | None],
-    hoisted: Sequence[bool],
-    first_row: int,
-) -> tuple[ClosedJaxpr, list[bool]]:
-    """A program that takes its residuals first, with those that are rows last.
+    second: ClosedJaxpr,
+) -> tuple[list[Any], list[Any], list[Any], ClosedJaxpr]:
+    """Run the first of the two loops that a scan is split into.
 
-    Also says which of the residuals these are: the new ones that are not hoisted, and
-    rows of the inputs.
+    `first` returns `num_outputs` outputs and the residuals that `places` does not find
+    among the constants of the scan's program and `args`; `second` takes all residuals
+    before its own inputs. Returns the outputs, the residuals that are the same in
+    every step, those that are rows, and `second` with these last.
     """
+    num_new = len(first.out_avals) - num_outputs
+    first, consts, hoisted, values = _hoisted(first, args.consts, num_new)
+    outputs = []
+    if first.out_avals or first.effects:
+        outputs = loop.bind(first, args._replace(consts=consts))
+    outs, stacked = split_list(outputs, num_outputs)
+    saved = partial_eval.fill_forwarded(
+        places, [*loop.jaxpr.consts, *args.flat], merge(hoisted, stacked, values)
+    )
+    first_row = len(loop.jaxpr.consts) + len(args.consts) + len(args.carry)
     new = iter(hoisted)
-    move = [not next(new) if place is None else place >= first_row for place in places]
-    others = len(linear.in_avals) - len(move)
-    return reordered(linear, to_back([*move, *[False] * others])), move
+    is_row = [not next(new) if p is None else p >= first_row for p in places]
+    others = len(second.in_avals) - len(is_row)
+    second = reordered(second, to_back([*is_row, *[False] * others]))
+    once, rows = partition(is_row, saved)
+    return outs, once, rows, second
+
+
+def _run_second(
+    loop: Scan, second: ClosedJaxpr, given: Operands, saved: Sequence, num_once: int
+) -> list[Any]:
+    """Run the second loop: residuals come first as constants and last as rows."""
+    once, rows = split_list(saved, num_once)
+    consts, carry, xs = given
+    return loop.bind(second, Operands([*once, *consts], carry, [*xs, *rows]))
 
 
 def _hoisted(
@@ -228,209 +198,129 @@ def _hoisted(
     outputs were so computed, and their values.
     """
     is_ref = [type(get_aval(x)) is AbstractRef for x in consts]
-    unknown = (
-        *is_ref,
-        *[True] * (len(closed.in_avals) - len(consts)),
-    )
-    num_outputs = len(closed.out_avals) - num_residuals
-    wanted = (*[True] * num_outputs, *[False] * num_residuals)
-    known, rest, unknown_out, places = partial_eval.partial_eval_jaxpr(
-        closed, unknown, wanted
-    )
-    known_args = [x for x, flag in zip(consts, is_ref) if not flag]
-    computed = jaxpr_as_fun(known)(*known_args)
-    hoisted = [not flag for flag in unknown_out[num_outputs:]]
-    values, new = split_list(computed, sum(hoisted))
+    known, rest, hoisted, places = _split_constant_part(closed, is_ref, num_residuals)
+    known_args, refs = partition(is_ref, consts)
+    values, new = split_list(jaxpr_as_fun(known)(*known_args), sum(hoisted))
     saved = partial_eval.fill_forwarded(places, [*closed.consts, *known_args], new)
-    refs = [x for x, flag in zip(consts, is_ref) if flag]
     return rest, [*saved, *refs], hoisted, values
 
 
-def _scan_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
-    """Split a scan into a known and an unknown one, with stacked residuals between."""
-    params = dict(params)
-    jaxpr = params.pop("jaxpr")
-    num_consts, num_carry = params.pop("num_consts"), params.pop("num_carry")
-    num_ys = len(jaxpr.out_avals) - num_carry
-    unknown = [trace.is_unknown(arg) for arg in args]
-    const_uk, init_uk, xs_uk = split_list(unknown, num_consts, num_carry)
+def _split_constant_part(
+    body: ClosedJaxpr,
+    is_ref: Sequence[bool],
+    num_residuals: int,
+    forwardable: tuple[bool, ...] | None = None,
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], tuple[int | None, ...]]:
+    """The part of a loop's body that depends on constants alone, and the rest.
 
-    def step(carry_uk: list[bool]) -> tuple:
-        flags = [*const_uk, *carry_uk, *xs_uk]
-        usable = _forwardable(args, num_consts, num_carry)
-        answer = partial_eval.partial_eval_jaxpr(
-            jaxpr,
-            tuple(flags),
-            (*carry_uk, *[False] * num_ys),
-            tuple(flag for flag, uk in zip(usable, flags) if not uk),
-        )
-        return answer[2][:num_carry], answer
-
-    carry_uk, (known, rest, unknown_out, places) = fixpoint(init_uk, step)
-    unknown = [*const_uk, *carry_uk, *xs_uk]
-    known_args, unknown_args = partition(unknown, args)
-    num_known_consts = num_consts - sum(const_uk)
-    num_known_carry = num_carry - sum(carry_uk)
-    num_known_out = len(unknown_out) - sum(unknown_out)
-    num_new = len(known.out_avals) - num_known_out
-    consts, others = split_list(known_args, num_known_consts)
-    with set_current_trace(trace.known):
-        known, known_consts, hoisted, values = _hoisted(known, consts, num_new)
-        outputs = []
-        if known.out_avals or known.effects:
-            outputs = scan_p.bind(
-                *known_consts,
-                *others,
-                jaxpr=known,
-                num_consts=len(known_consts),
-                num_carry=num_known_carry,
-                **params,
-            )
-    first_row = len(jaxpr.consts) + num_known_consts + num_known_carry
-    rest, move = _residuals_last(rest, places, hoisted, first_row)
-    outs, stacked = split_list(outputs, num_known_out)
-    saved = partial_eval.fill_forwarded(
-        places, [*jaxpr.consts, *known_args], merge(hoisted, stacked, values)
+    `is_ref` says which of the constants are refs. Only the last `num_residuals` outputs
+    may come from the first part; the flags say which of these do.
+    """
+    num_outputs = len(body.out_avals) - num_residuals
+    others = len(body.in_avals) - len(is_ref)
+    before, rest, unknown_out, places = partial_eval.partial_eval_jaxpr(
+        body,
+        (*is_ref, *[True] * others),
+        (*[True] * num_outputs, *[False] * num_residuals),
+        forwardable,
     )
-    once, rows = partition(move, saved)
-    with set_current_trace(trace.unknown):
-        answers = scan_p.bind(
-            *once,
-            *unknown_args,
-            *rows,
-            jaxpr=rest,
-            num_consts=len(once) + sum(const_uk),
-            num_carry=sum(carry_uk),
-            **params,
-        )
-    return merge(unknown_out, outs, answers)
+    return before, rest, [not flag for flag in unknown_out[num_outputs:]], places
 
 
-scan_p.partial_eval = _scan_partial_eval
+# ----------------------------------------------------------------------------------
+# The transpose
+# ----------------------------------------------------------------------------------
 
 
 @scan_p.def_transpose
-def _scan_transpose(
-    cts: Sequence[Any],
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    reverse: bool,
-    length: int,
-    unroll: int,
-) -> None:
+def _scan_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     """The scan in the other direction.
 
-    From constants `[values, linear]`, carry and rows `[linear, values]` to constants
-    `[values, refs that gather]`, carry `[cotangents of constants, of the carry]` and
-    rows `[refs that gather, cotangents of outputs, values]`.
+    Its constants are the values, and the refs that gather cotangents; its carry the
+    cotangents of constants, and of the carry; its rows the refs that gather, the
+    cotangents of stacked outputs, and the values.
     """
-    consts, carry, xs = split_list(args, num_consts, num_carry)
-    # First values, then refs, then accumulators; rows the other way round.
-    const_order = sorted(range(num_consts), key=lambda i: _kind(consts[i]))
-    xs_order = sorted(range(len(xs)), key=lambda i: (_kind(xs[i]) - 1) % 3)
-    first_row = num_consts + num_carry
-    jaxpr = reordered(
-        jaxpr,
-        [
-            *const_order,
-            *range(num_consts, first_row),
-            *(first_row + i for i in xs_order),
-        ],
-    )
-    consts, xs = [consts[i] for i in const_order], [xs[i] for i in xs_order]
-    values = [x for x in consts if _kind(x) == 0]
-    const_refs = [x.inst().ref for x in consts if _kind(x) == 1]
-    const_sums = [x for x in consts if _kind(x) == 2]
-    row_refs = [x.inst().ref for x in xs if _kind(x) == 1]
-    row_sums = [x for x in xs if _kind(x) == 2]
-    row_values = [x for x in xs if _kind(x) == 0]
-    ct_carry, ct_ys = split_list(cts, num_carry)
-    ct_carry = [instantiate(ct) for ct in ct_carry]
+    loop = Scan(**params)
+    operands = loop.operands(args)
+    kinds = Operands(*(tuple(map(_kind, group)) for group in operands))
+
+    def of_kind(kind: type | None) -> Operands:
+        pairs = (zip(group, own) for group, own in zip(operands, kinds))
+        return Operands(*([x for x, k in group if k is kind] for group in pairs))
+
+    values, gathering, sums = map(of_kind, (None, RefAccumulator, Accumulator))
+    ct_carry, ct_ys = loop.outputs(cts)
     zero_ys = tuple(type(ct) is Zero for ct in ct_ys)
-    given_ys = [ct for ct in ct_ys if type(ct) is not Zero]
-    starts = [zeros_of(x.aval) for x in const_sums]
-    counts = (len(values), len(const_refs), len(const_sums), len(row_refs))
+    const_refs, _, row_refs = ([x.inst().ref for x in group] for group in gathering)
+    ct_carry = [instantiate(ct) for ct in ct_carry]
+    starts = [zeros_of(x.aval) for x in sums.consts]
     # A row's cotangent is computed for every row of it, wanted or not.
-    state_now = [*values, *const_refs, *starts, *ct_carry]
-    rows = [*row_refs, *given_ys, *row_values]
-    in_avals = [get_aval(x) for x in state_now]
-    in_avals += [mapped_aval(length, 0, get_aval(x)) for x in rows]
-    transposed = _transposed(
-        jaxpr, num_carry, counts, len(row_sums), zero_ys, tuple(in_avals)
+    given = Operands(
+        [*values.consts, *const_refs],
+        [*starts, *ct_carry],
+        [*row_refs, *where_not(zero_ys, ct_ys), *values.rows],
     )
-    outputs = scan_p.bind(
-        *state_now,
-        *rows,
-        jaxpr=transposed,
-        num_consts=len(values) + len(const_refs),
-        num_carry=len(starts) + num_carry,
-        reverse=not reverse,
-        length=length,
-        unroll=unroll,
-    )
-    for accumulator, answer in zip([*const_sums, *carry, *row_sums], outputs):
-        if isinstance(accumulator, Accumulator):  # a counter in the carry is none
-            accumulator.accum(answer)
+    backward = _transposed(loop.jaxpr, kinds, zero_ys, loop.body_avals(given))
+    outputs = replace(loop, reverse=not loop.reverse).bind(backward, given)
+    for target, answer in zip([*sums.consts, *operands.carry, *sums.rows], outputs):
+        if isinstance(target, Accumulator):  # a counter in the carry is not one
+            target.accum(answer)
 
 
-def _kind(arg: Any) -> int:
-    """0 for a value, 1 for a ref that gathers cotangents, 2 for an accumulator."""
+def _kind(arg: Any) -> type | None:
+    """What an operand is to the transpose: None for a value.
+
+    `RefAccumulator` for a ref that gathers cotangents, `Accumulator` for a sum.
+    """
     if isinstance(arg, RefAccumulator):
-        return 1
-    return 2 if isinstance(arg, Accumulator) else 0
+        return RefAccumulator
+    return Accumulator if isinstance(arg, Accumulator) else None
 
 
 @weakref_lru_cache
 def _transposed(
-    jaxpr: ClosedJaxpr,
-    num_carry: int,
-    counts: tuple[int, int, int, int],
-    num_row_sums: int,
-    zero_ys: tuple[bool, ...],
-    in_avals: tuple[AbstractValue, ...],
+    body: ClosedJaxpr, kinds: Operands, zero_ys: tuple[bool, ...], avals: Operands
 ) -> ClosedJaxpr:
-    num_values, num_const_refs, num_sums, num_row_refs = counts
-    num_consts = num_values + num_const_refs + num_sums
-    consts, _, xs = split_list(jaxpr.in_avals, num_consts, num_carry)
-    _, ref_avals, sum_avals = split_list(consts, num_values, num_const_refs)
-    row_refs, row_sums, _ = split_list(xs, num_row_refs, num_row_sums)
+    """The body of the transposed scan, for operands of these kinds and types."""
+    num_sums = kinds.consts.count(Accumulator)
+    own = Operands(*split_list(body.in_avals, len(kinds.consts), len(kinds.carry)))
+
+    def inputs(
+        own_avals: Sequence, own_kinds: Sequence, values: Any, refs: Any, sums: Any = ()
+    ) -> list[Any]:
+        """The body's inputs of one group, from what the transposed body takes."""
+        given = {
+            None: iter(values),
+            RefAccumulator: iter(refs),
+            Accumulator: iter(sums),
+        }
+        result = []
+        for aval, kind in zip(own_avals, own_kinds):
+            x = next(given[kind], None)
+            result.append(x if kind is None else kind(aval.to_ct_aval(), x))
+        return result
 
     def transposed(*args: Any) -> list[Any]:
-        values, refs, sums, cts, rows, given, kept = split_list(
-            args,
-            num_values,
-            num_const_refs,
-            num_sums,
-            num_carry,
-            num_row_refs,
-            len(zero_ys) - sum(zero_ys),
+        consts, carry, rows = split_list(args, len(avals.consts), len(avals.carry))
+        values, refs = split_list(consts, kinds.consts.count(None))
+        sums, cts = split_list(carry, num_sums)
+        row_refs, given, row_values = split_list(
+            rows, kinds.rows.count(RefAccumulator), zero_ys.count(False)
         )
-        of_consts = [Accumulator(a.to_ct_aval(), x) for a, x in zip(sum_avals, sums)]
-        of_carry = [Accumulator(get_aval(ct)) for ct in cts]
-        of_rows = [Accumulator(a.to_ct_aval()) for a in row_sums]
-        inputs = [
-            *values,
-            *(RefAccumulator(a.to_ct_aval(), r) for a, r in zip(ref_avals, refs)),
-            *of_consts,
-            *of_carry,
-            *(RefAccumulator(a.to_ct_aval(), r) for a, r in zip(row_refs, rows)),
-            *of_rows,
-            *kept,
+        targets = [
+            *inputs(own.consts, kinds.consts, values, refs, sums),
+            *(Accumulator(get_aval(ct)) for ct in cts),
+            *inputs(own.rows, kinds.rows, row_values, row_refs),
         ]
         answers = iter(given)
         ct_ys = [
             Zero(aval.to_ct_aval()) if zero else next(answers)
-            for aval, zero in zip(jaxpr.out_avals[num_carry:], zero_ys)
+            for aval, zero in zip(body.out_avals[len(kinds.carry) :], zero_ys)
         ]
-        ad.backward_pass(jaxpr.jaxpr, jaxpr.consts, inputs, [*cts, *ct_ys])
-        return [instantiate(x.freeze()) for x in (*of_consts, *of_carry, *of_rows)]
+        ad.backward_pass(body.jaxpr, body.consts, targets, [*cts, *ct_ys])
+        return [instantiate(x.freeze()) for x in targets if type(x) is Accumulator]
 
-    program, constants = partial_eval.trace_to_jaxpr(
-        transposed, in_avals, jaxpr.debug_info
-    )
-    return ClosedJaxpr(program, constants)
+    return traced(transposed, avals.flat, body)
 
 
 # ----------------------------------------------------------------------------------
@@ -441,124 +331,65 @@ def _transposed(
 def _scan_partial_eval_custom(
     saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
 ) -> tuple:
-    """Residuals of a step are stacked, but for those that every step has in common."""
-    params = eqn.params
-    jaxpr, length = params["jaxpr"], params["length"]
-    sizes = params["num_consts"], params["num_carry"]
-    const_uk, init_uk, xs_uk = split_list(unknown, *sizes)
-    num_ys = len(jaxpr.out_avals) - sizes[1]
+    """Residuals of a step are stacked, except those that all steps have in common."""
+    loop = Scan(**eqn.params)
 
-    def step(carry_uk: list[bool]) -> tuple:
-        parts = rematerialize.partial_eval_jaxpr_custom(
-            jaxpr.jaxpr,
-            [*const_uk, *carry_uk, *xs_uk],
-            [True] * len(unknown),
-            [*carry_uk, *[False] * num_ys],
-            True,
-            saveable,
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        split = rematerialize.partial_eval_jaxpr_custom(
+            loop.jaxpr.jaxpr, flags, [True] * len(flags), wanted, True, saveable
         )
-        return parts.unknown_out[: sizes[1]], parts
+        return split.unknown_out, split
 
-    carry_uk, parts = fixpoint(init_uk, step)
-    unknown = [*const_uk, *carry_uk, *xs_uk]
-    known = ClosedJaxpr(parts.known, jaxpr.consts)
-    staged = ClosedJaxpr(parts.staged, jaxpr.consts)
-    residual_avals = staged.in_avals[: parts.num_res]
-    needed = [v for v, flag in zip(eqn.invars, inst) if isinstance(v, Var) and not flag]
-    num_known = [len(flags) - sum(flags) for flags in (const_uk, carry_uk, xs_uk)]
-    num_known_out = len(parts.unknown_out) - sum(parts.unknown_out)
-    before, loop, in_loop = _split_known(
-        known, num_known[0], num_known_out, parts.num_res
+    settled, split = settle(loop.operands(unknown), loop.num_ys, step)
+    known = ClosedJaxpr(split.known, loop.jaxpr.consts)
+    staged = ClosedJaxpr(split.staged, loop.jaxpr.consts)
+    invars = loop.operands(eqn.invars)
+    known_in = invars.where_not(settled)
+    is_ref = [type(v.aval) is AbstractRef for v in known_in.consts]
+    nothing = (False,) * (len(is_ref) - sum(is_ref))
+    before, rest, constant, places = _split_constant_part(
+        known, is_ref, split.num_res, nothing
     )
-    once_avals, row_avals = partition(in_loop, residual_avals)
-    once = [Var(aval) for aval in once_avals]
-    rows = [Var(unmapped_aval(length, 0, aval)) for aval in row_avals]
-    known_in = rematerialize.where_not(unknown, eqn.invars)
-    loop_params = {**params, "jaxpr": loop, "num_carry": num_known[1]}
-    call = _known_call(before, loop_params, num_known[0], len(once), known_in)
-    eqn_known = eqn.replace(
-        primitive=closed_call_p,
-        invars=known_in,
-        outvars=[
-            *once,
-            *rematerialize.where_not(parts.unknown_out, eqn.outvars),
-            *rows,
-        ],
-        params={"call_jaxpr": call},
-        effects=effects_on(positional(call.effects, call.jaxpr.invars), known_in),
+    assert all(place is None or place < len(known.consts) for place in places)
+    before = returning_constants(before, known, places, sum(constant))
+    avals = staged.in_avals[: split.num_res]
+    once = [Var(aval) for aval in where(constant, avals)]
+    rows = [Var(unmapped_aval(loop.length, 0, a)) for a in where_not(constant, avals)]
+    eqn_known = rewritten(
+        eqn.replace(primitive=closed_call_p, params={}),
+        known_in.flat,
+        [*once, *where_not(split.unknown_out, eqn.outvars), *rows],
+        call_jaxpr=_known_call(loop, before, rest, known_in, is_ref, len(once)),
     )
-    # The staged program: residuals of every step first, stacked ones last.
-    order = [
-        *(i for i, flag in enumerate(in_loop) if not flag),
-        *range(len(in_loop), len(staged.in_avals)),
-        *(i for i, flag in enumerate(in_loop) if flag),
-    ]
-    staged = reordered(staged, order)
-    staged_in = [*once, *eqn.invars, *rows]
-    eqn_staged = eqn.replace(
-        invars=staged_in,
-        outvars=list(eqn.outvars),
-        params={**params, "jaxpr": staged, "num_consts": len(once) + sizes[0]},
-        effects=effects_on(positional(staged.effects, staged.jaxpr.invars), staged_in),
-    )
+    # The staged program takes the residuals of every step first and stacked ones last.
+    is_row = [*(not flag for flag in constant), *[False] * len(eqn.invars)]
+    staged_in = Operands([*once, *invars.consts], invars.carry, [*invars.rows, *rows])
+    staged = reordered(staged, to_back(is_row))
+    params = loop.params(staged, staged_in)
+    eqn_staged = rewritten(eqn, staged_in.flat, eqn.outvars, **params)
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
     everything = [True] * len(eqn.outvars)
-    return eqn_known, eqn_staged, parts.unknown_out, everything, [*needed, *once, *rows]
+    residuals = [*needed, *once, *rows]
+    return eqn_known, eqn_staged, split.unknown_out, everything, residuals
 
 
 scan_p.partial_eval_custom = _scan_partial_eval_custom
 
 
-def _split_known(
-    known: ClosedJaxpr, num_consts: int, num_outputs: int, num_residuals: int
-) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
-    """The part of a body that depends on constants alone, and the rest.
-
-    Also says which residuals the rest computes, in every step anew.
-    """
-    is_ref = [type(aval) is AbstractRef for aval in known.in_avals[:num_consts]]
-    before, loop, unknown_out, places = partial_eval.partial_eval_jaxpr(
-        known,
-        (*is_ref, *[True] * (len(known.in_avals) - num_consts)),
-        (*[True] * num_outputs, *[False] * num_residuals),
-        (False,) * (num_consts - sum(is_ref)),
-    )
-    assert all(place is None or place < len(known.consts) for place in places)
-    if any(place is not None for place in places):
-        before = _with_constants(before, known, places, unknown_out)
-    return before, loop, list(unknown_out[num_outputs:])
-
-
-def _with_constants(
-    before: ClosedJaxpr, known: ClosedJaxpr, places: Sequence, unknown_out: Sequence
-) -> ClosedJaxpr:
-    count = len(unknown_out) - sum(unknown_out)
-
-    def fun(*args: Any) -> list[Any]:
-        outputs = jaxpr_as_fun(before)(*args)
-        saved = partial_eval.fill_forwarded(places, known.consts, outputs[count:])
-        return [*outputs[:count], *saved]
-
-    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, before.in_avals, before.debug_info)
-    return ClosedJaxpr(jaxpr, consts)
-
-
 def _known_call(
+    loop: Scan,
     before: ClosedJaxpr,
-    loop_params: dict,
-    num_consts: int,
+    rest: ClosedJaxpr,
+    invars: Operands,
+    is_ref: Sequence[bool],
     num_once: int,
-    known_in: Sequence[Any],
 ) -> ClosedJaxpr:
     """What the known side runs: the part before the loop, and the loop."""
 
     def run(*args: Any) -> list[Any]:
-        consts, rest = split_list(args, num_consts)
-        is_ref = [type(get_aval(x)) is AbstractRef for x in consts]
+        consts, carry, rows = split_list(args, len(invars.consts), len(invars.carry))
         values, refs = partition(is_ref, consts)
         once, own = split_list(jaxpr_as_fun(before)(*values), num_once)
-        params = {**loop_params, "num_consts": len(own) + len(refs)}
-        return [*once, *scan_p.bind(*own, *refs, *rest, **params)]
+        return [*once, *loop.bind(rest, Operands([*own, *refs], carry, rows))]
 
-    avals = [v.aval for v in known_in]
-    jaxpr, consts = partial_eval.trace_to_jaxpr(run, avals, before.debug_info)
-    return ClosedJaxpr(jaxpr, consts)
+    return traced(run, [v.aval for v in invars.flat], before)

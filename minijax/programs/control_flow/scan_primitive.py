@@ -29,7 +29,8 @@ up in the carry too, beginning with zeros, since every step contributes to them;
 of rows are rows.
 
 Each rule first settles which entries of the carry are nonzero (unknown, batched): what
-a step makes so is so in all steps after it (`fixpoint`).
+a step makes so is so in all steps after it (`operands.settle`). Then it binds a scan of
+another program, with the operands in their groups (`Scan.bind`).
 
 In JAX: `lax/control_flow/loops.py`, `scan_p`.
 """
@@ -37,6 +38,7 @@ In JAX: `lax/control_flow/loops.py`, `scan_p`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +54,6 @@ from minijax.language.core import (
     jaxpr_as_fun,
     mapped_aval,
     register,
-    typecompat,
     unmapped_aval,
 )
 from minijax.language.rules import broadcast_axis, moveaxis
@@ -62,16 +63,23 @@ from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import broadcasting, shaping, slicing
 from minijax.programs.control_flow.bodies import (
     batched_leading,
+    rewritten,
+    run_now,
+    same_types,
+    short,
+    traced,
+)
+from minijax.programs.control_flow.operands import (
+    Operands,
     fixpoint,
     merge,
-    partition,
-    run_now,
+    settle,
     split_list,
 )
 from minijax.programs.control_flow.while_loops import while_loop
 from minijax.support.effects import positional
-from minijax.support.effects import with_inputs as effects_on
 from minijax.transforms import discharge, partial_eval
+from minijax.transforms.rematerialize import where
 
 
 def stack_rows(rows: Sequence[Any]) -> Any:
@@ -89,38 +97,68 @@ scan_p = register(Primitive("scan", multiple_results=True))
 scan_p.cache_types = False
 
 
+@dataclass(frozen=True)
+class Scan:
+    """The parameters of a scan: its program, and how its operands are grouped."""
+
+    jaxpr: ClosedJaxpr
+    length: int
+    num_consts: int
+    num_carry: int
+    reverse: bool
+    unroll: int
+
+    @property
+    def num_ys(self) -> int:
+        """How many outputs are stacked: all but the carry."""
+        return len(self.jaxpr.out_avals) - self.num_carry
+
+    def operands(self, items: Sequence[Any]) -> Operands:
+        """What belongs to the inputs of the equation, in groups."""
+        return Operands(*split_list(items, self.num_consts, self.num_carry))
+
+    def outputs(self, items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """What belongs to the outputs of the equation: (carry, stacked)."""
+        carry, ys = split_list(items, self.num_carry)
+        return carry, ys
+
+    def rows_of(self, avals: Sequence[AbstractValue]) -> list[AbstractValue]:
+        """The types of one row of each array."""
+        return [mapped_aval(self.length, 0, aval) for aval in avals]
+
+    def body_avals(self, operands: Operands) -> Operands:
+        """The types that a body takes for these operands, as tuples."""
+        consts, carry, rows = (tuple(map(get_aval, group)) for group in operands)
+        return Operands(consts, carry, tuple(self.rows_of(rows)))
+
+    def params(self, jaxpr: ClosedJaxpr, operands: Operands) -> dict[str, Any]:
+        """The parameters of a scan of another program with these operands."""
+        counts = {"num_consts": len(operands.consts), "num_carry": len(operands.carry)}
+        return {**vars(self), "jaxpr": jaxpr, **counts}
+
+    def bind(self, jaxpr: ClosedJaxpr, operands: Operands) -> list[Any]:
+        """Scan another program, in the same steps."""
+        return scan_p.bind(*operands.flat, **self.params(jaxpr, operands))
+
+
 @scan_p.def_effectful_abstract_eval
-def _scan_type(
-    *avals: Any,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    num_consts: int,
-    num_carry: int,
-    reverse: bool,
-    unroll: int,
-) -> tuple:
-    consts, carry, xs = split_list(avals, num_consts, num_carry)
-    rows = [mapped_aval(length, 0, aval) for aval in xs]
-    given = [*consts, *carry, *rows]
-    if len(given) != len(jaxpr.in_avals) or not all(
-        typecompat(a, b) for a, b in zip(jaxpr.in_avals, given)
-    ):
+def _scan_type(*avals: Any, **params: Any) -> tuple:
+    loop = Scan(**params)
+    jaxpr, operands = loop.jaxpr, loop.operands(avals)
+    given = operands._replace(rows=loop.rows_of(operands.rows)).flat
+    if not same_types(jaxpr.in_avals, given):
         raise TypeError(
-            f"the program of scan takes {_short(jaxpr.in_avals)}, called with rows of "
-            f"{_short(given)}"
+            f"the program of scan takes {short(jaxpr.in_avals)}, called with rows of "
+            f"{short(given)}"
         )
-    carry_out, ys = split_list(jaxpr.out_avals, num_carry)
-    if not all(typecompat(a, b) for a, b in zip(carry, carry_out)):
+    carry_out, ys = loop.outputs(jaxpr.out_avals)
+    if not same_types(operands.carry, carry_out):
         raise TypeError(
-            f"scan input carry input and output types mismatch: {_short(carry)} vs "
-            f"{_short(carry_out)}"
+            f"scan input carry input and output types mismatch: {short(operands.carry)}"
+            f" vs {short(carry_out)}"
         )
-    out_avals = [*carry_out, *(unmapped_aval(length, 0, y) for y in ys)]
+    out_avals = [*carry_out, *(unmapped_aval(loop.length, 0, y) for y in ys)]
     return out_avals, positional(jaxpr.effects, jaxpr.jaxpr.invars)
-
-
-def _short(avals: Sequence[AbstractValue]) -> str:
-    return " ".join(aval.str_short() for aval in avals) or "nothing"
 
 
 @scan_p.def_impl
@@ -133,32 +171,25 @@ def _scan_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
     return ctx.lower_fun(_as_while, *operands, **params)
 
 
-def _as_while(
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    num_consts: int,
-    num_carry: int,
-    reverse: bool,
-    unroll: int,
-) -> list[Any]:
+def _as_while(*args: Any, **params: Any) -> list[Any]:
     """The scan as a `while` that slices rows off and writes rows.
 
     With `unroll` u > 1 a turn does u steps; the steps that are left over are written
     out after the loop (or before it, in reverse: they are the first rows).
     """
-    consts, carry, xs = split_list(args, num_consts, num_carry)
-    y_avals = jaxpr.out_avals[num_carry:]
+    loop = Scan(**params)
+    length, reverse, unroll = loop.length, loop.reverse, loop.unroll
+    consts, carry, xs = loop.operands(args)
+    _, y_avals = loop.outputs(loop.jaxpr.out_avals)
     turns, rest = divmod(length, unroll) if unroll else (0, length)
     if unroll != 1 and turns == 1 and rest == 0:
         turns, rest = 0, length
 
     def step(carry: list, row: list) -> tuple[list, list]:
-        params = jit_params(jaxpr, "body")
-        carry, y = split_list(jit_p.bind(*consts, *carry, *row, **params), num_carry)
-        return carry, y
+        params = jit_params(loop.jaxpr, "body")
+        return loop.outputs(jit_p.bind(*consts, *carry, *row, **params))
 
-    def written_out(count: int, carry: list, rows: list) -> tuple[list, list]:
+    def written_out(count: int, carry: list, rows: Sequence) -> tuple[list, list]:
         ys = []
         for i in reversed(range(count)) if reverse else range(count):
             row = [slicing.index_in_dim(x, i, keepdims=False) for x in rows]
@@ -168,8 +199,8 @@ def _as_while(
             ys.reverse()
         return carry, [stack_rows(column) for column in zip(*ys)]
 
-    def turn(loop: tuple) -> tuple:
-        count, carry, yss = loop
+    def turn(state: tuple) -> tuple:
+        count, carry, yss = state
         i = elementwise.sub(turns - 1, count) if reverse else count
         rows = [_row(x, i) for x in xss]
         if unroll == 1:
@@ -190,8 +221,8 @@ def _as_while(
         if unroll != 1:
             ys = [_in_turns(y, turns, unroll) for y in ys]
 
-        def goes_on(loop: tuple) -> Any:
-            return comparing.lt(loop[0], turns)
+        def goes_on(state: tuple) -> Any:
+            return comparing.lt(state[0], turns)
 
         _, carry, ys = while_loop(goes_on, turn, (0, carry, ys))
         if unroll != 1:
@@ -234,89 +265,62 @@ def _like(start: list[Any], i: Any) -> list[Any]:
 
 @scan_p.def_batch
 def _scan_batch(
-    axis_data: Any,
-    args: Sequence[Any],
-    dims: Sequence,
-    *,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **params: Any,
+    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
 ) -> tuple[list[Any], list[int | None]]:
     """The batch axis comes first in a carry and second, after the steps, in rows."""
-    mapped = [dim is not None for dim in dims]
-    const_bat, init_bat, xs_bat = split_list(mapped, num_consts, num_carry)
-    num_ys = len(jaxpr.out_avals) - num_carry
+    loop = Scan(**params)
 
-    def step(carry_bat: list[bool]) -> tuple:
-        program, after = batched_leading(
-            jaxpr,
-            axis_data,
-            [*const_bat, *carry_bat, *xs_bat],
-            [*carry_bat, *[False] * num_ys],
-        )
-        return after[:num_carry], (program, after)
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        program, after = batched_leading(loop.jaxpr, axis_data, flags, wanted)
+        return after, (program, after)
 
-    carry_bat, (program, batched_out) = fixpoint(init_bat, step)
-    consts, init, xs = split_list(args, num_consts, num_carry)
-    const_dims, init_dims, xs_dims = split_list(dims, num_consts, num_carry)
-    consts = [x if d is None else moveaxis(x, d, 0) for x, d in zip(consts, const_dims)]
-    init = [
-        x
-        if not flag
-        else broadcast_axis(x, axis_data.size, 0)
-        if d is None
-        else moveaxis(x, d, 0)
-        for x, d, flag in zip(init, init_dims, carry_bat)
-    ]
-    xs = [x if d is None else moveaxis(x, d, 1) for x, d in zip(xs, xs_dims)]
-    outputs = scan_p.bind(
-        *consts,
-        *init,
-        *xs,
-        jaxpr=program,
-        num_consts=num_consts,
-        num_carry=num_carry,
-        **params,
+    mapped = loop.operands([dim is not None for dim in dims])
+    mapped, (program, batched_out) = settle(mapped, loop.num_ys, step)
+
+    def with_axis(x: Any, dim: int | None, flag: bool, axis: int) -> Any:
+        if dim is None:
+            return broadcast_axis(x, axis_data.size, axis) if flag else x
+        return moveaxis(x, dim, axis)
+
+    groups = zip(loop.operands(args), loop.operands(dims), mapped, (0, 0, 1))
+    outputs = loop.bind(
+        program,
+        Operands(
+            *(
+                [with_axis(x, dim, flag, axis) for x, dim, flag in zip(xs, own, flags)]
+                for xs, own, flags, axis in groups
+            )
+        ),
     )
-    carry_dims = [0 if flag else None for flag in batched_out[:num_carry]]
-    return outputs, [*carry_dims, *(1 if b else None for b in batched_out[num_carry:])]
+    carry_out, ys_out = loop.outputs(batched_out)
+    return outputs, [
+        *(0 if flag else None for flag in carry_out),
+        *(1 if flag else None for flag in ys_out),
+    ]
 
 
 def _scan_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
-    params = eqn.params
-    jaxpr, num_consts = params["jaxpr"], params["num_consts"]
-    num_carry = params["num_carry"]
-    num_xs = len(jaxpr.in_avals) - num_consts - num_carry
-    used_carry, used_ys = split_list(used, num_carry)
+    loop = Scan(**eqn.params)
+    nothing = loop.operands([False] * len(eqn.invars))
+    used_carry, used_ys = loop.outputs(used)
 
     def step(carry: list[bool]) -> tuple:
+        kept = nothing._replace(carry=carry).flat
         smaller, needed = partial_eval.dce_jaxpr(
-            jaxpr.jaxpr,
-            [*carry, *used_ys],
-            [*[False] * num_consts, *carry, *[False] * num_xs],
+            loop.jaxpr.jaxpr, [*carry, *used_ys], kept
         )
-        return split_list(needed, num_consts, num_carry)[1], (smaller, needed)
+        groups = loop.operands(needed)
+        return groups.carry, (smaller, groups)
 
     used_carry, (smaller, needed) = fixpoint(used_carry, step)
-    invars = [v for v, flag in zip(eqn.invars, needed) if flag]
-    used = [*used_carry, *used_ys]
-    new_params = {
-        **params,
-        "jaxpr": _close(smaller, jaxpr),
-        "num_consts": sum(needed[:num_consts]),
-        "num_carry": sum(used_carry),
-    }
-    return eqn.replace(
-        invars=invars,
-        outvars=[v for v, flag in zip(eqn.outvars, used) if flag],
-        params=new_params,
-        effects=effects_on(positional(smaller.effects, smaller.invars), invars),
-    )
+    operands = loop.operands(eqn.invars).where(needed)
+    outvars = where([*used_carry, *used_ys], eqn.outvars)
+    params = loop.params(_close(smaller, loop.jaxpr), operands)
+    return rewritten(eqn, operands.flat, outvars, **params)
 
 
 def _close(jaxpr: Any, like: ClosedJaxpr) -> ClosedJaxpr:
-    """A part of a program with those of its constants that it still has."""
+    """A part of a program, closed with the constants that it still has."""
     values = dict(zip(like.jaxpr.constvars, like.consts))
     return ClosedJaxpr(jaxpr, [values[var] for var in jaxpr.constvars])
 
@@ -326,75 +330,52 @@ scan_p.dce = _scan_dce
 
 def _scan_discharge(
     discharged: Sequence[bool],
-    in_avals: Any,
+    in_avals: Sequence[AbstractValue],
     out_avals: Any,
     *args: Any,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    length: int,
-    reverse: bool,
-    unroll: int,
+    **params: Any,
 ) -> tuple[list[Any], list[Any]]:
     """Contents of refs go into the carry; a ref of rows is read and written row by row.
 
     The carry then begins with a counter, which says the row.
     """
-    num_ys = len(jaxpr.out_avals) - num_carry
-    is_ref = [
-        flag and type(aval) is AbstractRef for flag, aval in zip(discharged, in_avals)
-    ]
-    const_ref, _, xs_ref = split_list(is_ref, num_consts, num_carry)
-    pure = discharge.discharge_state(jaxpr, discharged)
-    consts, carry, xs = split_list(args, num_consts, num_carry)
-    plain_consts, contents = partition(const_ref, consts)
-    plain_xs, row_contents = partition(xs_ref, xs)
-    sizes = (len(plain_consts), 1, len(contents), num_carry, len(row_contents))
+    loop = Scan(**params)
+    flags = zip(discharged, in_avals)
+    is_ref = loop.operands([flag and type(a) is AbstractRef for flag, a in flags])
+    pure = discharge.discharge_state(loop.jaxpr, discharged)
+    plain = loop.operands(args).where_not(is_ref)
+    contents = loop.operands(args).where(is_ref)
+    num_held = len(contents.consts)
+    state_now = [*contents.consts, *plain.carry, *contents.rows]
+    operands = Operands(plain.consts, [0, *state_now], plain.rows)
+
+    def groups_of_carry(carry: Sequence[Any]) -> list[list[Any]]:
+        """(the counter), held contents, the scan's own carry, stacked contents."""
+        return split_list(carry, 1, num_held, loop.num_carry)
 
     def body(*inputs: Any) -> list[Any]:
-        own, (count,), held, values, stacked, rows = split_list(inputs, *sizes)
-        i = elementwise.sub(length - 1, count) if reverse else count
-        outputs = jaxpr_as_fun(pure)(
-            *merge(const_ref, own, held),
-            *values,
-            *merge(xs_ref, rows, [_row(x, i) for x in stacked]),
+        consts, state, rows = split_list(
+            inputs, len(operands.consts), len(operands.carry)
         )
-        values, ys, held, updates = split_list(
-            outputs, num_carry, num_ys, len(contents)
+        (count,), held, carry, stacked = groups_of_carry(state)
+        i = elementwise.sub(loop.length - 1, count) if loop.reverse else count
+        outputs = jaxpr_as_fun(pure)(
+            *merge(is_ref.consts, consts, held),
+            *carry,
+            *merge(is_ref.rows, rows, [_row(x, i) for x in stacked]),
+        )
+        carry, ys, held, updates = split_list(
+            outputs, loop.num_carry, loop.num_ys, num_held
         )
         stacked = [_with_row(x, row, i) for x, row in zip(stacked, updates)]
-        return [elementwise.add(count, 1), *held, *values, *stacked, *ys]
+        return [elementwise.add(count, 1), *held, *carry, *stacked, *ys]
 
-    state_now = [*contents, *carry, *row_contents]
-    avals = [
-        *avals_of(plain_consts),
-        get_aval(0),
-        *avals_of(state_now),
-        *(mapped_aval(length, 0, aval) for aval in avals_of(plain_xs)),
-    ]
-    program, constants = partial_eval.trace_to_jaxpr(body, avals, jaxpr.debug_info)
-    outputs = scan_p.bind(
-        *plain_consts,
-        0,
-        *state_now,
-        *plain_xs,
-        jaxpr=ClosedJaxpr(program, constants),
-        num_consts=len(plain_consts),
-        num_carry=1 + len(state_now),
-        length=length,
-        reverse=reverse,
-        unroll=unroll,
-    )
-    _, held, carry, stacked, ys = split_list(
-        outputs, 1, len(contents), num_carry, len(row_contents)
-    )
+    program = traced(body, loop.body_avals(operands).flat, loop.jaxpr)
+    outputs = loop.bind(program, operands)
+    state, ys = split_list(outputs, len(operands.carry))
+    _, held, carry, stacked = groups_of_carry(state)
     last = iter([*held, *stacked])
-    return [next(last) if flag else None for flag in is_ref], [*carry, *ys]
+    return [next(last) if flag else None for flag in is_ref.flat], [*carry, *ys]
 
 
 scan_p.discharge = _scan_discharge
-
-
-def avals_of(values: Sequence[Any]) -> list[AbstractValue]:
-    """The types of values."""
-    return [get_aval(value) for value in values]

@@ -19,19 +19,16 @@ from minijax.primitives.shape import shaping, slicing
 from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
 from minijax.programs.control_flow.bodies import (
     Body,
+    carry_to_consts,
     check_callable,
     check_carry,
     check_distinct_refs,
     check_effects,
     forwarded,
-    merge,
-    partition,
-    reordered,
-    split_list,
-    to_front,
     trace_body,
 )
-from minijax.programs.control_flow.scan_primitive import joined, scan_p, stack_rows
+from minijax.programs.control_flow.operands import Operands, merge
+from minijax.programs.control_flow.scan_primitive import Scan, joined, stack_rows
 from minijax.programs.control_flow.while_loops import promote_weak
 from minijax.support import errors
 from minijax.support.config import state
@@ -203,39 +200,24 @@ def _bind(
     A carry that the body only passes on is a constant; a row that it only passes on
     is not copied.
     """
-    closed, consts = body.closed, list(body.consts)
-    num_ys = len(closed.out_avals) - len(init)
-    sources = forwarded(closed)
-    constant = [len(consts) + i == s for i, s in enumerate(sources[: len(init)])]
-    moved: list[Any] = []
-    if any(constant):
-        kept = [*(not flag for flag in constant), *[True] * num_ys]
-        closed = partial_eval.prune_outputs(closed, kept)
-        flags = [*[False] * len(consts), *constant, *[False] * len(xs)]
-        closed = reordered(closed, to_front(flags))
-        init, moved = partition(constant, init)
-        consts = [*moved, *consts]
-    args = [*init, *xs]
-    first_row = len(consts) + len(init)
-    rows = [
-        s - len(consts) if s is not None and s >= first_row else None
-        for s in sources[len(constant) :]
-    ]
-    kept = [*[True] * len(init), *(row is None for row in rows)]
-    closed = partial_eval.prune_outputs(closed, kept)
-    outputs = scan_p.bind(
-        *consts,
-        *args,
-        reverse=reverse,
-        length=length,
-        jaxpr=closed,
-        num_consts=len(consts),
-        num_carry=len(init),
-        unroll=unroll,
+    sources = forwarded(body.closed)
+    num_consts, num_carry = len(body.consts), len(init)
+    constant = [num_consts + i == s for i, s in enumerate(sources[:num_carry])]
+    closed, operands, moved = carry_to_consts(
+        body.closed, Operands(body.consts, init, xs), constant
     )
-    carry, stacked = split_list(outputs, len(init))
+    first_row = num_consts + num_carry
+    rows = [
+        xs[s - first_row] if s is not None and s >= first_row else None
+        for s in sources[num_carry:]
+    ]
+    kept = [*[True] * len(operands.carry), *(row is None for row in rows)]
+    closed = partial_eval.prune_outputs(closed, kept)
+    counts = len(operands.consts), len(operands.carry)
+    loop = Scan(closed, length, *counts, reverse, unroll)
+    carry, stacked = loop.outputs(loop.bind(closed, operands))
     answers = iter(stacked)
-    ys = [next(answers) if row is None else _as_array(args[row]) for row in rows]
+    ys = [next(answers) if row is None else _as_array(row) for row in rows]
     return [*merge(constant, carry, moved), *ys]
 
 

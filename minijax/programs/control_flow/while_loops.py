@@ -31,7 +31,7 @@ In JAX: `lax/control_flow/loops.py`, `while_loop`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,32 +55,33 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.language.rules import (
-    Zero,
-    broadcast_axis,
-    instantiate,
-    moveaxis,
-    zero_tangent_of,
-)
+from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.primitives.elementwise import select
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, casting
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
+    carry_to_consts,
     check_callable,
     check_carry,
     check_distinct_refs,
     check_effects,
-    fixpoint,
+    forward_body,
     forwarded,
-    merge,
-    partition,
-    reordered,
+    rewritten,
     run_now,
-    split_list,
-    to_front,
+    same_types,
+    short,
     trace_body,
+    traced,
+)
+from minijax.programs.control_flow.operands import (
+    Operands,
+    merge,
+    settle,
+    split_groups_of_tangents,
+    split_list,
 )
 from minijax.support import dtypes, errors
 from minijax.support.config import state
@@ -91,7 +92,6 @@ from minijax.support.effects import (
     ordered_io_effect,
     positional,
 )
-from minijax.support.effects import with_inputs as effects_on
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     tree_flatten,
@@ -99,7 +99,8 @@ from minijax.support.tree_util import (
     tree_unflatten,
     treedef_is_leaf,
 )
-from minijax.transforms import ad, batching, discharge, partial_eval, rematerialize
+from minijax.transforms import batching, discharge, partial_eval, rematerialize
+from minijax.transforms.rematerialize import where, where_not
 
 
 @api_boundary
@@ -196,38 +197,25 @@ def promote_weak(
 
 
 def _bind(condition: Body, body: Body, leaves: list[Any]) -> list[Any]:
-    """Bind the equation; a carry that nothing changes or asks is a constant."""
-    cond_closed, body_closed = condition.closed, body.closed
-    consts = list(body.consts)
+    """Bind the equation; a carry that is neither changed nor tested is a constant."""
     num_cond = len(condition.consts)
     unchanged = [
-        len(consts) + i == source for i, source in enumerate(forwarded(body_closed))
+        len(body.consts) + i == source
+        for i, source in enumerate(forwarded(body.closed))
     ]
     smaller, kept = partial_eval.dce_jaxpr(
-        cond_closed.jaxpr,
+        condition.closed.jaxpr,
         [True],
         [True] * num_cond + [not flag for flag in unchanged],
     )
     constant = [not flag for flag in kept[num_cond:]]
-    moved: list[Any] = []
-    if any(constant):
-        cond_closed = ClosedJaxpr(smaller)
-        body_closed = partial_eval.prune_outputs(
-            body_closed, [not flag for flag in constant]
-        )
-        body_closed = reordered(body_closed, to_front([False] * len(consts) + constant))
-        leaves, moved = partition(constant, leaves)
-        consts = [*moved, *consts]
-    outputs = while_p.bind(
-        *condition.consts,
-        *consts,
-        *leaves,
-        cond_nconsts=num_cond,
-        cond_jaxpr=cond_closed,
-        body_nconsts=len(consts),
+    operands = Operands(body.consts, leaves)
+    body_closed, operands, moved = carry_to_consts(body.closed, operands, constant)
+    outputs = While(
+        cond_jaxpr=ClosedJaxpr(smaller) if moved else condition.closed,
         body_jaxpr=body_closed,
-    )
-    return merge(constant, outputs, moved) if moved else outputs
+    ).bind(WhileOperands(condition.consts, operands.consts, operands.carry))
+    return merge(constant, outputs, moved)
 
 
 # ----------------------------------------------------------------------------------
@@ -238,55 +226,95 @@ while_p = register(Primitive("while", multiple_results=True))
 while_p.cache_types = False
 
 
-def _effects(
-    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, num_cond: int, num_body: int
-) -> frozenset:
-    """The effects of both programs, on positions of the equation's inputs."""
-    seen = []
-    for effect in positional(cond_jaxpr.effects, cond_jaxpr.jaxpr.invars):
-        if isinstance(effect, JaxprInputEffect) and effect.input >= num_cond:
-            effect = effect.replace(effect.input + num_body)
-        seen.append(effect)
-    for effect in positional(body_jaxpr.effects, body_jaxpr.jaxpr.invars):
-        if isinstance(effect, JaxprInputEffect):
-            effect = effect.replace(effect.input + num_cond)
-        seen.append(effect)
-    return frozenset(seen)
+class WhileOperands(NamedTuple):
+    """What the equation takes, or something about each: a value, a type, a flag."""
+
+    cond_consts: Sequence[Any]
+    body_consts: Sequence[Any]
+    carry: Sequence[Any]
+
+    @property
+    def flat(self) -> list[Any]:
+        """All operands in the order of the equation."""
+        return [*self.cond_consts, *self.body_consts, *self.carry]
+
+    @property
+    def of_condition(self) -> Operands:
+        """What the condition takes."""
+        return Operands(self.cond_consts, self.carry)
+
+    @property
+    def of_body(self) -> Operands:
+        """What the body takes."""
+        return Operands(self.body_consts, self.carry)
+
+    def where(self, flags: WhileOperands) -> WhileOperands:
+        """The operands whose flag is set."""
+        return WhileOperands(*map(where, flags, self))
+
+    def where_not(self, flags: WhileOperands) -> WhileOperands:
+        """The operands whose flag is not set."""
+        return WhileOperands(*map(where_not, flags, self))
+
+
+class While(NamedTuple):
+    """The two programs of a loop."""
+
+    cond_jaxpr: ClosedJaxpr
+    body_jaxpr: ClosedJaxpr
+
+    def params(self, operands: WhileOperands) -> dict[str, Any]:
+        """The parameters of an equation with these operands."""
+        return {
+            "cond_nconsts": len(operands.cond_consts),
+            "cond_jaxpr": self.cond_jaxpr,
+            "body_nconsts": len(operands.body_consts),
+            "body_jaxpr": self.body_jaxpr,
+        }
+
+    def bind(self, operands: WhileOperands) -> list[Any]:
+        """Run the loop."""
+        return while_p.bind(*operands.flat, **self.params(operands))
+
+
+def _parts(params: dict[str, Any], items: Sequence[Any]) -> tuple[While, WhileOperands]:
+    """(the programs of an equation, what belongs to its operands in groups)."""
+    sizes = params["cond_nconsts"], params["body_nconsts"]
+    loop = While(params["cond_jaxpr"], params["body_jaxpr"])
+    return loop, WhileOperands(*split_list(items, *sizes))
 
 
 @while_p.def_effectful_abstract_eval
-def _while_type(
-    *avals: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
-) -> tuple:
-    cond_consts, body_consts, carry = split_list(avals, cond_nconsts, body_nconsts)
-    for name, closed, given in (
-        ("condition", cond_jaxpr, [*cond_consts, *carry]),
-        ("body", body_jaxpr, [*body_consts, *carry]),
+def _while_type(*avals: Any, **params: Any) -> tuple:
+    loop, given = _parts(params, avals)
+    for name, closed, own in (
+        ("condition", loop.cond_jaxpr, given.of_condition.flat),
+        ("body", loop.body_jaxpr, given.of_body.flat),
     ):
-        if len(closed.in_avals) != len(given) or not all(
-            map(typecompat, closed.in_avals, given)
-        ):
+        if not same_types(closed.in_avals, own):
             raise TypeError(
-                f"the {name} of while takes {_short(closed.in_avals)}, called with "
-                f"{_short(given)}"
+                f"the {name} of while takes {short(closed.in_avals)}, called with "
+                f"{short(own)}"
             )
-    if len(body_jaxpr.out_avals) != len(carry) or not all(
-        map(typecompat, body_jaxpr.out_avals, carry)
-    ):
+    out_avals = loop.body_jaxpr.out_avals
+    if not same_types(out_avals, given.carry):
         raise TypeError(
-            f"the body of while gives {_short(body_jaxpr.out_avals)} for a carry "
-            f"{_short(carry)}"
+            f"the body of while gives {short(out_avals)} for a carry "
+            f"{short(given.carry)}"
         )
-    effects = _effects(cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
-    return body_jaxpr.out_avals, effects
-
-
-def _short(avals: Sequence[AbstractValue]) -> str:
-    return " ".join(aval.str_short() for aval in avals) or "nothing"
+    # The effects of both programs, on positions of the equation's inputs.
+    _, places = _parts(params, range(len(avals)))
+    effects = {
+        effect.replace(inputs[effect.input])
+        if isinstance(effect, JaxprInputEffect)
+        else effect
+        for closed, inputs in (
+            (loop.cond_jaxpr, places.of_condition.flat),
+            (loop.body_jaxpr, places.of_body.flat),
+        )
+        for effect in positional(closed.effects, closed.jaxpr.invars)
+    }
+    return out_avals, frozenset(effects)
 
 
 @while_p.def_impl
@@ -295,28 +323,16 @@ def _while_impl(*args: Any, **params: Any) -> list[Any]:
 
 
 @while_p.def_lowering
-def _while_lowering(
-    ctx: Any,
-    *operands: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
-) -> list[Any]:
+def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
     """One loop whose state is all operands; the constants are passed on.
 
     With a condition for each example the loop goes on while any holds, and the carry of
     an example whose condition does not hold stays.
     """
+    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
+    num_consts = params["cond_nconsts"] + params["body_nconsts"]
     if tokens.ordered(cond_jaxpr.effects):
-        return ctx.lower_fun(
-            _test_in_body,
-            *operands,
-            cond_jaxpr=cond_jaxpr,
-            body_jaxpr=body_jaxpr,
-            cond_nconsts=cond_nconsts,
-            body_nconsts=body_nconsts,
-        )
+        return ctx.lower_fun(_test_in_body, *operands, **params)
     module_context, effects = ctx.module_context, body_jaxpr.effects
     operands = (*tokens.current(module_context, effects), *operands)
     types = [operand.type for operand in operands]
@@ -324,8 +340,8 @@ def _while_lowering(
     pred_aval = cond_jaxpr.out_avals[0]
 
     def condition(state: Sequence[Any]) -> Any:
-        cond_consts, _, carry = split_list(state, cond_nconsts, body_nconsts)
-        return ctx.lower_jaxpr(cond_jaxpr, *cond_consts, *carry)[0]
+        _, now = _parts(params, state)
+        return ctx.lower_jaxpr(cond_jaxpr, *now.of_condition.flat)[0]
 
     block = loop.regions[0].blocks.append(*types)
     inside = tokens.region(module_context, effects, list(block.arguments))
@@ -339,35 +355,30 @@ def _while_lowering(
     block = loop.regions[1].blocks.append(*types)
     inside = tokens.region(module_context, effects, list(block.arguments))
     with hlo.ir.InsertionPoint(block), inside as before:
-        cond_consts, body_consts, carry = split_list(before, cond_nconsts, body_nconsts)
-        after = ctx.lower_jaxpr(body_jaxpr, *body_consts, *carry)
+        _, now = _parts(params, before)
+        after = ctx.lower_jaxpr(body_jaxpr, *now.of_body.flat)
         if pred_aval.shape:
             pred = condition(before)
             after = [
                 _keep_stopped(ctx, pred, pred_aval, new, old, aval)
-                for new, old, aval in zip(after, carry, body_jaxpr.out_avals)
+                for new, old, aval in zip(after, now.carry, body_jaxpr.out_avals)
             ]
         given = tokens.last(module_context)
-        hlo.stablehlo.return_([*given, *cond_consts, *body_consts, *after])
+        hlo.stablehlo.return_([*given, *now._replace(carry=after).flat])
     results = tokens.update(module_context, effects, loop.results)
-    return results[cond_nconsts + body_nconsts :]
+    return results[num_consts:]
 
 
-def _test_in_body(
-    *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
-) -> list[Any]:
+def _test_in_body(*args: Any, **params: Any) -> list[Any]:
     """The loop with its condition tested before it and at the end of each turn.
 
     A condition returns no token, so one with ordered effects moves into the body.
     """
-    cond_consts, body_consts, carry = split_list(args, cond_nconsts, body_nconsts)
+    loop, operands = _parts(params, args)
+    cond_consts, body_consts, carry = operands
 
     def test(carry: Sequence[Any]) -> Any:
-        return jaxpr_as_fun(cond_jaxpr)(*cond_consts, *carry)[0]
+        return jaxpr_as_fun(loop.cond_jaxpr)(*cond_consts, *carry)[0]
 
     def goes_on(state: tuple) -> Any:
         axes = tuple(range(get_aval(state[0]).ndim))
@@ -375,7 +386,7 @@ def _test_in_body(
 
     def turn(state: tuple) -> tuple:
         pred, before = state
-        after = jaxpr_as_fun(body_jaxpr)(*body_consts, *before)
+        after = jaxpr_as_fun(loop.body_jaxpr)(*body_consts, *before)
         axes = tuple(range(get_aval(pred).ndim))
         if axes:
             shapes = [get_aval(x).shape for x in after]
@@ -398,48 +409,20 @@ def _keep_stopped(
 
 @while_p.def_jvp_rule
 def _while_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[list, list]:
     """The body carries the tangents of those entries that ever get one."""
-    nonzeros = [type(t) is not Zero for t in tangents]
-    _, const_nz, init_nz = split_list(nonzeros, cond_nconsts, body_nconsts)
-
-    def step(carry_nz: list[bool]) -> tuple:
-        forward, after = ad.jvp_jaxpr(body_jaxpr, [*const_nz, *carry_nz], carry_nz)
-        return after, forward
-
-    carry_nz, forward = fixpoint(init_nz, step)
-    cond_consts, body_consts, init = split_list(primals, cond_nconsts, body_nconsts)
-    _, const_dots, init_dots = split_list(tangents, cond_nconsts, body_nconsts)
-    const_dots = [t for t, nonzero in zip(const_dots, const_nz) if nonzero]
-    init_dots = [instantiate(t) for t, nonzero in zip(init_dots, carry_nz) if nonzero]
-    # From (constants, carry, their dots, its dots) to (both constants, both carries).
-    sizes = (body_nconsts, len(init), len(const_dots))
-    consts, carry, dots, carry_dots = split_list(
-        range(sum(sizes) + len(init_dots)), *sizes
-    )
-    outputs = while_p.bind(
-        *cond_consts,
-        *body_consts,
-        *const_dots,
-        *init,
-        *init_dots,
-        cond_nconsts=cond_nconsts,
-        cond_jaxpr=_with_unread(cond_jaxpr, tuple(get_aval(t) for t in init_dots)),
-        body_nconsts=body_nconsts + len(const_dots),
-        body_jaxpr=reordered(forward, [*consts, *dots, *carry, *carry_dots]),
-    )
-    outs, rest = outputs[: len(init)], iter(outputs[len(init) :])
-    return outs, [
-        next(rest) if nonzero else zero_tangent_of(out)
-        for out, nonzero in zip(outs, carry_nz)
-    ]
+    loop, operands = _parts(params, primals)
+    _, dots = _parts(params, tangents)
+    _, nonzeros = _parts(params, [type(t) is not Zero for t in tangents])
+    body, settled, nonzeros_out = forward_body(loop.body_jaxpr, nonzeros.of_body)
+    given = dots.of_body.where(settled)
+    carry_dots = [instantiate(t) for t in given.carry]
+    consts, carry, _ = operands.of_body.beside(Operands(given.consts, carry_dots))
+    avals = tuple(get_aval(t) for t in carry_dots)
+    forward = While(_with_unread(loop.cond_jaxpr, avals), body)
+    outputs = forward.bind(WhileOperands(operands.cond_consts, consts, carry))
+    return split_groups_of_tangents(outputs, *nonzeros_out)
 
 
 @weakref_lru_cache
@@ -452,38 +435,31 @@ def _with_unread(closed: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
 
 def _while_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     """Run the known part of the loop, and write the whole of it down for the rest."""
-    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-    unknown = [trace.is_unknown(arg) for arg in args]
-    cond_uk, body_uk, init_uk = split_list(unknown, cond_nconsts, body_nconsts)
+    loop, operands = _parts(params, args)
+    _, unknown = _parts(params, [trace.is_unknown(arg) for arg in args])
 
-    def step(carry_uk: list[bool]) -> tuple:
-        known, _, after, _ = partial_eval.partial_eval_jaxpr(
-            body_jaxpr, (*body_uk, *carry_uk), tuple(carry_uk)
-        )
-        return after, known
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        answer = partial_eval.partial_eval_jaxpr(loop.body_jaxpr, flags, wanted)
+        known, _, unknown_out, _ = answer
+        return unknown_out, known
 
-    carry_uk, body_known = fixpoint(init_uk, step)
-    cond_known, _, (pred_unknown,), _ = partial_eval.partial_eval_jaxpr(
-        cond_jaxpr, (*cond_uk, *carry_uk)
+    settled, body = settle(unknown.of_body, 0, step)
+    unknown = unknown._replace(carry=settled.carry)
+    condition, _, (pred_unknown,), _ = partial_eval.partial_eval_jaxpr(
+        loop.cond_jaxpr, tuple(unknown.of_condition.flat)
     )
-    if pred_unknown or all(carry_uk):
+    if pred_unknown or all(unknown.carry):
         with set_current_trace(trace.unknown):
             return while_p.bind(*args, **params)
-    count = len(carry_uk) - sum(carry_uk)
-    keep = [i < count for i in range(len(body_known.out_avals))]
-    known_args, _ = partition([*cond_uk, *body_uk, *carry_uk], args)
+    known_operands = operands.where_not(unknown)
+    count = len(known_operands.carry)
+    keep = [i < count for i in range(len(body.out_avals))]
     with set_current_trace(trace.known):
-        known = while_p.bind(
-            *known_args,
-            cond_nconsts=cond_nconsts - sum(cond_uk),
-            cond_jaxpr=cond_known,
-            body_nconsts=body_nconsts - sum(body_uk),
-            body_jaxpr=partial_eval.prune_outputs(body_known, keep),
-        )
+        known_loop = While(condition, partial_eval.prune_outputs(body, keep))
+        known = known_loop.bind(known_operands)
     with set_current_trace(trace.unknown):
         everything = while_p.bind(*args, **params)
-    return merge(carry_uk, known, [x for x, uk in zip(everything, carry_uk) if uk])
+    return merge(unknown.carry, known, where(unknown.carry, everything))
 
 
 while_p.partial_eval = _while_partial_eval
@@ -504,66 +480,50 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> None:
 
 @while_p.def_batch
 def _while_batch(
-    axis_data: Any,
-    args: Sequence[Any],
-    dims: Sequence,
-    *,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
+    axis_data: Any, args: Sequence[Any], dims: Sequence, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    effects = cond_jaxpr.effects | body_jaxpr.effects
+    loop, operands = _parts(params, args)
+    _, in_dims = _parts(params, dims)
+    _, mapped = _parts(params, [dim is not None for dim in dims])
+    effects = loop.cond_jaxpr.effects | loop.body_jaxpr.effects
     if ordered_io_effect in effects:
         raise Exception(
             "Ordered IO effects not supported in vmap: the examples of a batch have no "
             "order. Write ordered=False."
         )
-    mapped = [dim is not None for dim in dims]
-    cond_bat, body_bat, init_bat = split_list(mapped, cond_nconsts, body_nconsts)
-    cond_dims, body_dims, init_dims = split_list(dims, cond_nconsts, body_nconsts)
 
-    def step(carry_bat: list[bool]) -> tuple:
-        flags = [*body_bat, *carry_bat]
-        return batched_leading(body_jaxpr, axis_data, flags, carry_bat)[1], None
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        return batched_leading(loop.body_jaxpr, axis_data, flags, wanted)[::-1]
 
-    carry_bat, _ = fixpoint(init_bat, step)
-    _, (pred_bat,) = batched_leading(cond_jaxpr, axis_data, [*cond_bat, *carry_bat])
-    if pred_bat:
+    settled, _ = settle(mapped.of_body, 0, step)
+    of_condition = Operands(mapped.cond_consts, settled.carry)
+    _, (pred_mapped,) = batched_leading(loop.cond_jaxpr, axis_data, of_condition.flat)
+    if pred_mapped:
         if io_effect in effects:
             raise Exception(
                 "Unordered IO effects not supported in while_loop with batched "
                 "predicate: the body runs for all examples until the last one stops."
             )
         # Examples stop one by one: each needs a carry of its own.
-        carry_dims: list[int | None] = [0] * len(carry_bat)
+        carry_dims: list[int | None] = [0] * len(settled.carry)
         pred_dim: int | None = 0
     else:
         # The predicate's own axes come first in every carry.
-        rank = cond_jaxpr.out_avals[0].ndim
-        carry_dims = [rank if flag else None for flag in carry_bat]
+        rank = loop.cond_jaxpr.out_avals[0].ndim
+        carry_dims = [rank if flag else None for flag in settled.carry]
         pred_dim = None
+    carry = [
+        _axis_to(axis_data.size, x, old, new)
+        for x, old, new in zip(operands.carry, in_dims.carry, carry_dims)
+    ]
+    in_dims = in_dims._replace(carry=carry_dims)
     body = _batched_to(
-        body_jaxpr, axis_data, (*body_dims, *carry_dims), tuple(carry_dims)
+        loop.body_jaxpr, axis_data, tuple(in_dims.of_body.flat), tuple(carry_dims)
     )
     condition = _batched_to(
-        cond_jaxpr, axis_data, (*cond_dims, *carry_dims), (pred_dim,)
+        loop.cond_jaxpr, axis_data, tuple(in_dims.of_condition.flat), (pred_dim,)
     )
-    cond_consts, body_consts, init = split_list(args, cond_nconsts, body_nconsts)
-    init = [
-        _axis_to(axis_data.size, x, old, new)
-        for x, old, new in zip(init, init_dims, carry_dims)
-    ]
-    outputs = while_p.bind(
-        *cond_consts,
-        *body_consts,
-        *init,
-        cond_nconsts=cond_nconsts,
-        cond_jaxpr=condition,
-        body_nconsts=body_nconsts,
-        body_jaxpr=body,
-    )
-    return outputs, carry_dims
+    return While(condition, body).bind(operands._replace(carry=carry)), carry_dims
 
 
 def _axis_to(size: int, x: Any, old: int | None, new: int | None) -> Any:
@@ -576,9 +536,9 @@ def _axis_to(size: int, x: Any, old: int | None, new: int | None) -> Any:
 def _batched_to(
     closed: ClosedJaxpr, axis_data: Any, in_dims: tuple, out_dims: tuple
 ) -> ClosedJaxpr:
-    """The program for a batch, with the axes of inputs and outputs where they are said.
+    """The program for a batch, with the axes of inputs and outputs at given places.
 
-    An output that was given no axis must have none.
+    An output whose place is None must have no axis.
     """
 
     def fun(*args: Any) -> list[Any]:
@@ -592,58 +552,41 @@ def _batched_to(
         unmapped_aval(axis_data.size, dim, aval)
         for aval, dim in zip(closed.in_avals, in_dims, strict=True)
     ]
-    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, avals, closed.debug_info)
-    return ClosedJaxpr(jaxpr, consts)
+    return traced(fun, avals, closed)
 
 
 def _while_partial_eval_custom(
     saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
 ) -> tuple:
     """The known part runs once more in the staged program: nothing can be saved."""
-    params = eqn.params
-    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-    sizes = params["cond_nconsts"], params["body_nconsts"]
-    cond_uk, body_uk, init_uk = split_list(unknown, *sizes)
-    needed = [v for v, flag in zip(eqn.invars, inst) if isinstance(v, Var) and not flag]
+    loop, unknown_in = _parts(eqn.params, unknown)
+    _, invars = _parts(eqn.params, eqn.invars)
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
 
     def nothing(*_: Any, **__: Any) -> bool:
         return False
 
-    def step(carry_uk: list[bool]) -> tuple:
-        flags = [*body_uk, *carry_uk]
+    def split(closed: ClosedJaxpr, flags: Sequence[bool], wanted: Any) -> tuple:
         parts = rematerialize.partial_eval_jaxpr_custom(
-            body_jaxpr.jaxpr, flags, [True] * len(flags), carry_uk, True, nothing
+            closed.jaxpr, flags, [True] * len(flags), wanted, True, nothing
         )
-        return parts.unknown_out, parts.known
+        return parts.unknown_out, ClosedJaxpr(parts.known, closed.consts)
 
-    carry_uk, body_known = fixpoint(init_uk, step)
-    flags = [*cond_uk, *carry_uk]
-    condition = rematerialize.partial_eval_jaxpr_custom(
-        cond_jaxpr.jaxpr, flags, [True] * len(flags), False, True, nothing
-    )
-    everything = [True] * len(carry_uk)
-    if condition.unknown_out[0]:
+    def step(flags: tuple, wanted: tuple) -> tuple:
+        return split(loop.body_jaxpr, flags, wanted)
+
+    settled, body = settle(unknown_in.of_body, 0, step)
+    unknown_in = unknown_in._replace(carry=settled.carry)
+    flags = unknown_in.of_condition.flat
+    (pred_unknown,), condition = split(loop.cond_jaxpr, flags, False)
+    everything = [True] * len(eqn.outvars)
+    if pred_unknown:
         return None, eqn, everything, everything, needed
-    known_in = rematerialize.where_not([*cond_uk, *body_uk, *carry_uk], eqn.invars)
-    known = {
-        "cond_nconsts": sizes[0] - sum(cond_uk),
-        "cond_jaxpr": ClosedJaxpr(condition.known, cond_jaxpr.consts),
-        "body_nconsts": sizes[1] - sum(body_uk),
-        "body_jaxpr": ClosedJaxpr(body_known, body_jaxpr.consts),
-    }
-    effects = _effects(
-        known["cond_jaxpr"],
-        known["body_jaxpr"],
-        known["cond_nconsts"],
-        known["body_nconsts"],
-    )
-    eqn_known = eqn.replace(
-        invars=known_in,
-        outvars=rematerialize.where_not(carry_uk, eqn.outvars),
-        params=known,
-        effects=effects_on(effects, known_in),
-    )
-    return eqn_known, eqn, carry_uk, everything, needed
+    known_in = invars.where_not(unknown_in)
+    known_out = where_not(unknown_in.carry, eqn.outvars)
+    params = While(condition, body).params(known_in)
+    eqn_known = rewritten(eqn, known_in.flat, known_out, **params)
+    return eqn_known, eqn, unknown_in.carry, everything, needed
 
 
 while_p.partial_eval_custom = _while_partial_eval_custom
@@ -651,70 +594,66 @@ while_p.partial_eval_custom = _while_partial_eval_custom
 
 def _while_discharge(
     discharged: Sequence[bool],
-    in_avals: Any,
+    in_avals: Sequence[AbstractValue],
     out_avals: Any,
     *args: Any,
-    cond_jaxpr: ClosedJaxpr,
-    body_jaxpr: ClosedJaxpr,
-    cond_nconsts: int,
-    body_nconsts: int,
+    **params: Any,
 ) -> tuple[list[Any], list[Any]]:
     """Refs of the constants become part of the carry, those of the body first.
 
     A condition that writes runs again in the body, so that what it writes stays.
     """
-    sizes = cond_nconsts, body_nconsts
-    is_ref = [
-        flag and type(aval) is AbstractRef for flag, aval in zip(discharged, in_avals)
-    ]
-    cond_ref, body_ref, _ = split_list(is_ref, *sizes)
-    cond_flags, body_flags, carry_flags = split_list(discharged, *sizes)
-    cond_args, body_args, carry = split_list(args, *sizes)
-    writes = _writes(cond_jaxpr, cond_args) & _writes(body_jaxpr, body_args)
-    if writes:
+    loop, operands = _parts(params, args)
+    _, flags = _parts(params, discharged)
+    refs = [f and type(a) is AbstractRef for f, a in zip(discharged, in_avals)]
+    _, is_ref = _parts(params, refs)
+    cond_writes = _writes(loop.cond_jaxpr, operands.cond_consts)
+    if cond_writes & _writes(loop.body_jaxpr, operands.body_consts):
         raise NotImplementedError(
             "Cannot write to the same ref in both cond and body of while loop."
         )
-    condition_writes = bool(_writes(cond_jaxpr, cond_args))
-    condition = discharge.discharge_state(cond_jaxpr, [*cond_flags, *carry_flags])
-    body = discharge.discharge_state(body_jaxpr, [*body_flags, *carry_flags])
-    cond_consts, cond_contents = partition(cond_ref, cond_args)
-    body_consts, body_contents = partition(body_ref, body_args)
-    num_own_consts = len(body_consts)
-    if condition_writes:
-        body_consts = [*cond_consts, *body_consts]
-    num_carry, counts = len(carry), (len(body_contents), len(cond_contents))
-
-    def new_body(*inputs: Any) -> list[Any]:
-        consts, of_body, of_cond, values = split_list(inputs, len(body_consts), *counts)
-        own = consts[len(consts) - num_own_consts :]
-        if condition_writes:
-            all_cond = merge(cond_ref, consts[: len(cond_consts)], of_cond)
-            of_cond = jaxpr_as_fun(condition)(*all_cond, *values)[1:]
-        results = jaxpr_as_fun(body)(*merge(body_ref, own, of_body), *values)
-        return [*results[num_carry:], *of_cond, *results[:num_carry]]
-
-    def new_condition(*inputs: Any) -> list[Any]:
-        consts, _, of_cond, values = split_list(inputs, len(cond_consts), *counts)
-        return jaxpr_as_fun(condition)(*merge(cond_ref, consts, of_cond), *values)[:1]
-
-    state_now = [*body_contents, *cond_contents, *carry]
-    outputs = while_p.bind(
-        *cond_consts,
-        *body_consts,
-        *state_now,
-        cond_nconsts=len(cond_consts),
-        cond_jaxpr=_closed(new_condition, [*cond_consts, *state_now], cond_jaxpr),
-        body_nconsts=len(body_consts),
-        body_jaxpr=_closed(new_body, [*body_consts, *state_now], body_jaxpr),
+    pure_condition = jaxpr_as_fun(
+        discharge.discharge_state(loop.cond_jaxpr, flags.of_condition.flat)
     )
+    pure_body = jaxpr_as_fun(
+        discharge.discharge_state(loop.body_jaxpr, flags.of_body.flat)
+    )
+    plain, contents = operands.where_not(is_ref), operands.where(is_ref)
+    # A condition that runs in the body as well needs its constants there.
+    extra = plain.cond_consts if cond_writes else []
+    counts = len(contents.body_consts), len(contents.cond_consts)
+
+    def test(consts: Sequence, held: Sequence, carry: Sequence) -> list[Any]:
+        """The condition's answer, and then the contents of its refs."""
+        return pure_condition(*merge(is_ref.cond_consts, consts, held), *carry)
+
+    def body(*inputs: Any) -> list[Any]:
+        cond_consts, body_consts, of_body, of_cond, carry = split_list(
+            inputs, len(extra), len(plain.body_consts), *counts
+        )
+        if cond_writes:
+            of_cond = test(cond_consts, of_cond, carry)[1:]
+        own = merge(is_ref.body_consts, body_consts, of_body)
+        results, of_body = split_list(pure_body(*own, *carry), len(carry))
+        return [*of_body, *of_cond, *results]
+
+    def condition(*inputs: Any) -> list[Any]:
+        consts, _, of_cond, carry = split_list(inputs, len(plain.cond_consts), *counts)
+        return test(consts, of_cond, carry)[:1]
+
+    now = WhileOperands(
+        plain.cond_consts,
+        [*extra, *plain.body_consts],
+        [*contents.body_consts, *contents.cond_consts, *operands.carry],
+    )
+    avals = WhileOperands(*(list(map(get_aval, group)) for group in now))
+    outputs = While(
+        traced(condition, avals.of_condition.flat, loop.cond_jaxpr),
+        traced(body, avals.of_body.flat, loop.body_jaxpr),
+    ).bind(now)
     of_body, of_cond, results = split_list(outputs, *counts)
-    contents = [
-        *merge(cond_ref, [None] * len(cond_consts), of_cond),
-        *merge(body_ref, [None] * num_own_consts, of_body),
-        *[None] * num_carry,
-    ]
-    return contents, results
+    last = iter([*of_cond, *of_body])
+    return [next(last) if flag else None for flag in refs], results
 
 
 while_p.discharge = _while_discharge
@@ -724,9 +663,3 @@ def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
     """The ids of the contents of refs that a program writes to."""
     effects = positional(closed.effects, closed.jaxpr.invars)
     return {id(consts[e.input]) for e in effects if isinstance(e, WriteEffect)}
-
-
-def _closed(fun: Callable, args: Sequence[Any], like: ClosedJaxpr) -> ClosedJaxpr:
-    avals = [get_aval(arg) for arg in args]
-    jaxpr, consts = partial_eval.trace_to_jaxpr(fun, avals, like.debug_info)
-    return ClosedJaxpr(jaxpr, consts)
