@@ -12,24 +12,10 @@ The names are JAX's. The reading order of the core stands at the top of
 # isort: skip_file
 # fmt: off
 from minijax import (
-    ad,
-    custom_derivatives,
-    debug,
-    experimental,
-    lax,
-    memory,
-    nn,
-    numpy,
-    random,
-    ref,
-    tree,
-    typing,
+    ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
+    dtypes, errors, experimental, flatten_util, lax, memory, nn, numpy, random, ref,
+    sharding, stages, tree, tree_util, typing,
 )
-from minijax.programs import checkpointing as ad_checkpoint
-from minijax.programs.custom import custom_vmap_rule as custom_batching
-from minijax.support import errors, tree_util
-from minijax.numpy import raveling as flatten_util
-from minijax.support.devices import shardings as sharding
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.transforms.api import (
     block_until_ready,
