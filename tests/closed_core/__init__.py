@@ -1,0 +1,1 @@
+"""The closed core runs by itself: see `test_closed_core.py`."""
