@@ -17,7 +17,7 @@ import types
 class Refuse:
     """Nothing but the core, jaxlib and what they need may be imported."""
 
-    REFUSED = ("jax", "scipy", "matplotlib", "IPython", "minijax_lab", "minijax_widgets")
+    REFUSED = ("jax", "scipy", "matplotlib", "minijax_lab", "minijax_widgets")
 
     def find_spec(self, name, path=None, target=None):
         if name.partition(".")[0] in self.REFUSED:
@@ -71,6 +71,7 @@ def namespace():
 def described(result):
     """A result's leaves: dtype, shape, weak type and numbers."""
     import numpy as np
+
     from minijax.language.avals import get_aval
     from minijax.support.trees import tree_leaves
 

@@ -228,7 +228,10 @@ def static_argument(jax):
 
 @program
 def static_argument_by_name(jax):
-    f = jax.jit(lambda x, *, sine: jax.lax.sin(x) if sine else x, static_argnames="sine")
+    def choose(x, *, sine):
+        return jax.lax.sin(x) if sine else x
+
+    f = jax.jit(choose, static_argnames="sine")
     return lambda x: f(x, sine=True) + f(x, sine=False), (f32(3),)
 
 
