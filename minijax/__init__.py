@@ -11,6 +11,26 @@ The names are JAX's. The reading order of the core stands at the top of
 
 # isort: skip_file
 # fmt: off
+# First: what the environment says of the flags holds while the rest is imported.
+from minijax.support.config import (
+    check_tracer_leaks,
+    checking_leaks,
+    config,
+    debug_infs,
+    debug_key_reuse,
+    debug_nans,
+    default_device,
+    default_matmul_precision,
+    default_prng_impl,
+    disable_jit,
+    enable_checks,
+    enable_x64,
+    no_execution,
+    no_tracing,
+    numpy_dtype_promotion,
+    numpy_rank_promotion,
+    threefry_partitionable,
+)
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
     dtypes, errors, experimental, flatten_util, lax, memory, nn, numpy, random, ref,
@@ -47,25 +67,6 @@ from minijax.backend.platforms import (
     process_count, process_index, process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
-from minijax.support.config import (
-    check_tracer_leaks,
-    checking_leaks,
-    config,
-    debug_infs,
-    debug_key_reuse,
-    debug_nans,
-    default_device,
-    default_matmul_precision,
-    default_prng_impl,
-    disable_jit,
-    enable_checks,
-    enable_x64,
-    no_execution,
-    no_tracing,
-    numpy_dtype_promotion,
-    numpy_rank_promotion,
-    threefry_partitionable,
-)
 from minijax.language.core import ShapeDtypeStruct, ensure_compile_time_eval, typeof
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp

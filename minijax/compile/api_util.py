@@ -26,7 +26,7 @@ from minijax.language.core import (
     valid_jaxtype,
 )
 from minijax.support import errors, source_info
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.support.tree_util import (
     keystr,
     tree_flatten,

@@ -45,7 +45,7 @@ from minijax.language.core import (
 )
 from minijax.programs.debugging import finiteness
 from minijax.support import events
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms import discharge
 from minijax.transforms.partial_eval import trace_to_jaxpr
 

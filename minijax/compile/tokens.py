@@ -57,8 +57,8 @@ from minijax.backend import hlo, platforms
 from minijax.language.avals import ShapedArray
 from minijax.programs.debugging import key_reuse
 from minijax.support import errors
-from minijax.support.config import state
 from minijax.support.effects import Effect, ordered_effects
+from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # Inside a program

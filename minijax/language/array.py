@@ -18,7 +18,7 @@ import numpy as np
 from minijax.backend import platforms
 from minijax.language.core import ShapedArray, Tracer, aval_of_class, physical_aval
 from minijax.support import dtypes, errors
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 
 class _ArrayMeta(type):

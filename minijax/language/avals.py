@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minijax.support import dtypes, errors
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 
 class AbstractValue:

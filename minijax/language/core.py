@@ -46,7 +46,7 @@ from minijax.language.avals import (
     valid_jaxtype,
 )
 from minijax.backend import door
-from minijax.support.config import State, declare_context, state
+from minijax.support.thread_state import install, state
 from minijax.support.debug_info import DebugInfo, no_debug_info
 from minijax.language.more_avals import (
     AbstractRef,
@@ -568,10 +568,6 @@ apply_eagerly: list[Callable] = []
 # For primitives that take a function (`scatter_apply`, `reduce`).
 trace_function: list[Callable] = []
 
-# What `minijax.replace` put in the place of traces, as pairs (name, class): a part of
-# every cache's key, so that no program of one class is taken for one of another.
-declare_context("replaced", ())
-
 
 def chosen(trace_class: type) -> type:
     """The class that does the work of `trace_class`: itself, or its replacement."""
@@ -582,7 +578,7 @@ def chosen(trace_class: type) -> type:
 
 
 eval_trace = EvalTrace()
-State.trace = eval_trace  # the default of every thread
+install("trace", eval_trace)  # the default of every thread
 
 
 class set_current_trace:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from minijax.support import effects
-from minijax.support.config import install, override, state
+from minijax.support.thread_state import install, override, state
 
 
 class AxisEnv:

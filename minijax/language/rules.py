@@ -51,7 +51,7 @@ from minijax.language.core import (
     register,
 )
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # Vocabulary of the interpreters

@@ -28,7 +28,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.scipy.special import logsumexp
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 

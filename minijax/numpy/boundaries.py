@@ -17,7 +17,7 @@ from typing import Any
 
 from minijax.language.array import Array
 from minijax.language.core import Tracer, eval_trace
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import boundaries, simplify
 from minijax.transforms.api import jit
 from minijax.transforms.partial_eval import DynamicJaxprTrace

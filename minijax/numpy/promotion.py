@@ -30,7 +30,7 @@ from minijax.numpy.arraylike import (
 )
 from minijax.primitives.shape.casting import convert_element_type_to
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 # Re-exported, so that a file needs one import for everything about its arguments.
 __all__ = [

@@ -23,7 +23,7 @@ from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_numeric
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 _bool = np.dtype(bool)
 Axis = int | str | Sequence[int | str] | None

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.numpy import creation
 from minijax.numpy.shaping import expand_dims, squeeze
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms.api import vmap
 
 CoreDims = tuple[str, ...]

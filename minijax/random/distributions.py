@@ -32,7 +32,7 @@ from minijax.random.keys import check_key
 from minijax.random.placement import placed
 from minijax.random.samplers import _uniform, uniform
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 

@@ -24,7 +24,7 @@ from minijax.language.array import Array
 from minijax.primitives.random import random_bits as generators
 from minijax.primitives.random.random_bits import PRNGImpl
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.typing import ArrayLike
 
 LEGACY_KEY_MESSAGE = (

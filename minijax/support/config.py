@@ -1,16 +1,9 @@
-"""The one piece of thread-local state, and the flags that live in it.
+"""The flags that users set: `minijax.config`, and one context manager for each flag.
 
-`state` answers every "what holds right now?" question of the core: which trace
-records (`state.trace`), which axis names are bound (`state.axis_env`), which mesh is
-current (`state.mesh`), and what each flag says (`state.enable_x64`). A read is one
-attribute load. Class attributes of `State` are the defaults of the whole process;
-an attribute of the instance is the override of one thread.
+A flag is a slot of `thread_state.state`, which the core reads by one attribute load.
+Here stands what a user may say: names, values, environment variables, texts.
 
-`state.trace_key` is one object that stands for everything that can change what
-tracing a function yields. Caches use it as a part of their key. It hashes and
-compares by identity, and equal combinations share one object while it is alive.
-
-In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
+In JAX: `jax/_src/config.py`, `Config`.
 """
 
 from __future__ import annotations
@@ -23,14 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.backend import platforms as backend_platforms
-from minijax.support.thread_state import State as State
-from minijax.support.thread_state import TraceKey as TraceKey
-from minijax.support.thread_state import declare_context as declare_context
-from minijax.support.thread_state import declare_flag, renew_keys
-from minijax.support.thread_state import install as install
-from minijax.support.thread_state import override as override
-from minijax.support.thread_state import state as state
-from minijax.support.thread_state import trace_names as trace_names
+from minijax.support.thread_state import State, declare, install, override, state
 
 _UNSET: Any = object()
 _flags: dict[str, Flag] = {}
@@ -176,7 +162,7 @@ def _flag(
         convert = by_type.get(type(default), _to_text)
     flag = Flag(name, default, convert, choices, text)
     _flags[name] = flag
-    declare_flag(name, flag.default, traced=traced)
+    declare(name, flag.default, traced=traced)
     return flag
 
 
@@ -262,7 +248,7 @@ class UserContext:
 
     def __init__(self, default: Any = None) -> None:
         self.name = f"user_context_{next(UserContext._numbers)}"
-        declare_context(self.name, default)
+        declare(self.name, default)
 
     @property
     def value(self) -> Any:
@@ -510,6 +496,3 @@ def disable_jit(disable: bool = True) -> override:
 def checking_leaks() -> override:
     """Context manager: raise when a tracer is still alive after its trace ended."""
     return check_tracer_leaks(True)
-
-
-renew_keys()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 
 class DebugInfo:

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.support.config import state
 from minijax.support.element_types import *  # noqa: F403 (all names of that file)
 from minijax.support.element_types import (
     DType,
@@ -52,6 +51,7 @@ from minijax.support.element_types import (
     valid_dtypes,
 )
 from minijax.support.source_info import user_stacklevel
+from minijax.support.thread_state import state
 
 _weak_types = (int, float, complex)
 

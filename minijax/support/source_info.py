@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minijax.backend.door import Traceback
-from minijax.support.config import State, state
+from minijax.support.thread_state import install, state
 
 _get_traceback = Traceback.get_traceback
 
@@ -118,10 +118,7 @@ class SourceInfo:
         return f"SourceInfo({summarize(self)})"
 
 
-# Slots of the thread's state: the name stack, and the traceback that stands for the
-# user's line while a rule of a transformation runs (None: the real call stack).
-State.name_stack = NameStack()  # type: ignore[attr-defined]
-State.user_traceback = None  # type: ignore[attr-defined]
+install("name_stack", NameStack())
 
 
 def new_source_info() -> SourceInfo:

@@ -1,8 +1,17 @@
 """What holds in this thread right now: the slots of `state`, and the trace key.
 
-`config` builds the flags on top of it; see there for what the slots mean. Kept apart
-because this is the mechanism: thread-local overrides above process-wide defaults, and
-one object, `state.trace_key`, that always stands for the present combination.
+`state` answers every "what holds right now?" question of the core: which trace
+records (`state.trace`), which axis names are bound (`state.axis_env`), which mesh is
+current (`state.mesh`), and what each flag says (`state.enable_x64`). A read is one
+attribute load. Class attributes of `State` are the defaults of the whole process; an
+attribute of the instance is the override of one thread.
+
+`state.trace_key` is one object that stands for everything that can change what
+tracing a function yields. Caches use it as a part of their key: it hashes and compares
+by identity, and equal combinations share one object while it is alive.
+
+`config` builds the users' flags on top of this file, and declares the slots of the
+flags that the core does not read.
 
 In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
 """
@@ -62,17 +71,36 @@ class TraceKey:
 class State(threading.local):
     """Process-wide defaults (class attributes), overridden thread by thread.
 
-    The core installs its own defaults in the first slots when it is imported, so
-    that a new thread starts in eager evaluation. In a trace-relevant slot, write
-    with `override` or `install`, never by plain assignment: those keep `trace_key`.
-    The flags, which `config` declares, are slots too.
+    The core installs its own defaults of `trace` and `name_stack` when it is imported,
+    so that a new thread starts in eager evaluation. Write a slot that is a part of the
+    trace key with `override` or `install`, never by plain assignment: those two keep
+    `trace_key` right.
     """
 
     trace: Any = None
     trace_key: TraceKey = TraceKey(())
+    # The scopes around an operation, and the traceback that stands for the user's line
+    # while a rule of a transformation runs (None: the real call stack).
+    name_stack: Any = None
+    user_traceback: Any = None
+
+    # Contexts and flags that decide what a trace yields: the trace key, in this order.
     axis_env: Any = ()
     mesh: Any = None
     abstract_mesh: Any = None
+    # What `minijax.replace` put in the place of traces, as pairs (name, class), so that
+    # no program of one class is taken for one of another.
+    replaced: tuple[tuple[str, type], ...] = ()
+    enable_x64: bool = False
+    explicit_x64_dtypes: str = "warn"
+    numpy_dtype_promotion: str = "standard"
+    numpy_rank_promotion: str = "allow"
+    default_device: Any = None
+    disable_jit: bool = False
+
+    # Flags that act outside programs.
+    no_tracing: bool = False
+    check_tracer_leaks: bool = False
 
 
 state = State()
@@ -80,7 +108,16 @@ state = State()
 _UNSET: Any = object()
 _lock = threading.RLock()
 # Names that are part of the trace key, in order, with their position in it.
-_positions: dict[str, int] = {"axis_env": 0, "mesh": 1, "abstract_mesh": 2}
+_positions: dict[str, int] = {
+    name: position
+    for position, name in enumerate(
+        (
+            *("axis_env", "mesh", "abstract_mesh", "replaced"),
+            *("enable_x64", "explicit_x64_dtypes", "numpy_dtype_promotion"),
+            *("numpy_rank_promotion", "default_device", "disable_jit"),
+        )
+    )
+}
 _keys: weakref.WeakValueDictionary[tuple, TraceKey] = weakref.WeakValueDictionary()
 # The thread dictionaries that override a trace-relevant slot, by thread identifier.
 # An update of a default must also renew the keys of these threads.
@@ -150,13 +187,16 @@ def install(name: str, value: Any) -> None:
             _renew_keys()
 
 
-def declare_context(name: str, default: Any) -> None:
-    """Add a trace-relevant slot, for a room that owns a context of its own."""
-    if name in _positions or hasattr(State, name):
-        raise ValueError(f"The slot {name!r} of config.state is already declared.")
+def declare(name: str, default: Any, *, traced: bool = True) -> None:
+    """Add a slot, for a room that owns a context or a flag of its own.
+
+    A slot that is `traced` becomes a part of the trace key. Of a slot that the core
+    has declared only the default changes.
+    """
     with _lock:
         setattr(State, name, default)
-        _positions[name] = len(_positions)
+        if traced and name not in _positions:
+            _positions[name] = len(_positions)
         _renew_keys()
 
 
@@ -231,17 +271,4 @@ class override:
         return wrapped
 
 
-def declare_flag(name: str, default: Any, *, traced: bool) -> None:
-    """Add the slot of a flag; `renew_keys` must follow when all are declared."""
-    setattr(State, name, default)
-    if traced:
-        _positions[name] = len(_positions)
-
-
-def renew_keys() -> None:
-    """Make `trace_key` agree with the slots that were declared."""
-    with _lock:
-        _renew_keys()
-
-
-renew_keys()
+_renew_keys()

@@ -25,7 +25,7 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable)
 

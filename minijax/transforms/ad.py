@@ -51,7 +51,7 @@ from minijax.language.rules import (
 from minijax.primitives.refs.mutable_arrays import RefAccumulator, is_linear_ref
 from minijax.programs.debugging import leaks
 from minijax.support import dtypes, events, source_info
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms.partial_eval import (
     DynamicJaxprTrace,
     JaxprTrace,

@@ -28,7 +28,7 @@ from minijax.language.core import (
 from minijax.language.named_axes import extend_axis_env
 from minijax.primitives.parallel.placement import ArrayCopySemantics, put_arrays
 from minijax.support import dtypes, errors, source_info
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_prefix import broadcast_prefix_to_treedef
 from minijax.support.tree_util import (

@@ -31,7 +31,7 @@ from minijax.language.named_axes import NamedAxisEffect, extend_axis_env
 from minijax.language.rules import AxisData, match_axis, no_axis_name, not_mapped
 from minijax.programs.debugging import leaks
 from minijax.support import events, source_info
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
 

@@ -40,8 +40,8 @@ from minijax.language.core import (
 )
 from minijax.programs.debugging import leaks
 from minijax.support import events, source_info
-from minijax.support.config import state
 from minijax.support.effects import keeps_equation, of_program, with_inputs
+from minijax.support.thread_state import state
 from minijax.transforms import unknown_refs
 from minijax.transforms.residual_order import residual_order
 

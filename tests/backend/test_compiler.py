@@ -296,7 +296,7 @@ SEVERAL = (
     + """
 import numpy as np
 from minijax.backend import compiler, hlo, platforms
-from minijax.sharding import (
+from minijax.support.devices.shardings import (
     AxisType, GSPMDSharding, Mesh, NamedSharding, P, sdy_sharding,
     spec_of_hlo_sharding)
 

@@ -208,7 +208,7 @@ def test_several_devices_without_importing_jax() -> None:
 import ml_dtypes
 import numpy as np
 from minijax.backend import platforms
-from minijax.sharding import Mesh, NamedSharding, P
+from minijax.support.devices.shardings import Mesh, NamedSharding, P
 
 class Aval:
     def __init__(self, shape, dtype):

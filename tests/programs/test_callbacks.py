@@ -13,7 +13,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax.compile.tokens import runtime_tokens
 from minijax.language.core import all_primitives
-from minijax.support.config import override, state
+from minijax.support.thread_state import override, state
 from tests.backend.processes import run
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 

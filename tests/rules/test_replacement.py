@@ -17,8 +17,8 @@ from minijax.language.core import (
     get_aval,
     type_of_application,
 )
-from minijax.support.config import state
 from minijax.support.source_info import current
+from minijax.support.thread_state import state
 from minijax.transforms.ad import JVPTrace, LinearizeTrace
 from minijax.transforms.batching import BatchTrace
 from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer

@@ -8,7 +8,8 @@ import threading
 
 import pytest
 
-from minijax.support.config import State, config, override, state
+from minijax.support.config import config
+from minijax.support.thread_state import State, override, state, trace_names
 
 # The module; `minijax.config` itself is the object that holds the flags.
 flags = sys.modules["minijax.support.config"]
@@ -208,7 +209,7 @@ def test_many_threads_agree():
         for _ in range(300):
             with flags.enable_x64(bool(number % 2)), flags.debug_nans(True):
                 right = state.enable_x64 == bool(number % 2)
-                position = flags.trace_names().index("enable_x64")
+                position = trace_names().index("enable_x64")
                 if not right or state.trace_key.values[position] != bool(number % 2):
                     failures.append(number)
 
@@ -260,7 +261,7 @@ def test_listeners_may_refuse():
 @pytest.mark.parametrize("prefix", ["JAX_", "MINIJAX_"])
 def test_environment_variables(prefix):
     code = (
-        "from minijax.support.config import state\n"
+        "from minijax.support.thread_state import state\n"
         "print(state.enable_x64, state.numpy_rank_promotion, state.random_seed_offset)"
     )
     environment = os.environ | {

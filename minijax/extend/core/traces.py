@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from minijax.language.core import Trace, eval_trace, set_current_trace
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.transforms.batching import BatchTrace
 from minijax.transforms.partial_eval import DynamicJaxprTrace
 

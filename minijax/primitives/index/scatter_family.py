@@ -46,7 +46,7 @@ from minijax.primitives.index.index_vectors import (
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.shape import shaping
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # Type and meaning

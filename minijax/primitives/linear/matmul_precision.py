@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 _precision_strings: dict[Any, Precision] = {}
 

@@ -32,7 +32,7 @@ from minijax.primitives.index import gathering
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import casting, shaping, slicing
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.support.tree_util import tree_map
 
 Axes = Hashable | tuple[Hashable, ...]

@@ -27,7 +27,7 @@ from minijax.language.rules import (
 from minijax.primitives.random import rbg, threefry
 from minijax.primitives.random.threefry import UINT32, UINT_DTYPES, Shape
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 
 class PRNGImpl(NamedTuple):

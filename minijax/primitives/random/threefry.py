@@ -36,7 +36,7 @@ from minijax.primitives.shape.casting import convert_element_type
 from minijax.primitives.shape.joining import concatenate
 from minijax.primitives.shape.shaping import reshape, squeeze
 from minijax.primitives.shape.slicing import slice_in_dim
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 UINT32 = np.dtype(np.uint32)
 UINT_DTYPES = {width: np.dtype(f"uint{width}") for width in (8, 16, 32, 64)}

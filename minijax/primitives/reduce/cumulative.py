@@ -29,7 +29,7 @@ from minijax.primitives.elementwise import (
 from minijax.primitives.reduce import prefix_scans, reductions
 from minijax.primitives.shape import broadcasting
 from minijax.support import dtypes
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # The family

@@ -20,7 +20,7 @@ from minijax.language.rules import NullAccumulator, scalar_like
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import shaping
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # slice

@@ -85,8 +85,8 @@ from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
 from minijax.support import dtypes, errors, source_info
-from minijax.support.config import override, state
 from minijax.support.effects import Effect, io_effect, ordered_io_effect
+from minijax.support.thread_state import override, state
 from minijax.support.tree_util import (
     tree_flatten,
     tree_leaves,

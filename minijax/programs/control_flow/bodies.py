@@ -49,13 +49,13 @@ from minijax.programs.control_flow.operands import (
     settle,
 )
 from minijax.support import errors, source_info
-from minijax.support.config import state
 from minijax.support.effects import (
     control_flow_allowed_effects,
     no_effects,
     of_program,
     with_inputs,
 )
+from minijax.support.thread_state import state
 from minijax.support.tree_prefix import equality_errors, equality_errors_pytreedef
 from minijax.support.tree_util import (
     keystr,

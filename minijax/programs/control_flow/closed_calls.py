@@ -14,8 +14,8 @@ from typing import Any
 
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Primitive, eval_jaxpr, register
 from minijax.programs.custom.custom_forward import run_eagerly
-from minijax.support.config import state
 from minijax.support.effects import of_equation, positional
+from minijax.support.thread_state import state
 from minijax.transforms import discharge, partial_eval, rematerialize
 
 closed_call_p = register(Primitive("closed_call", multiple_results=True))

@@ -84,7 +84,6 @@ from minijax.programs.control_flow.operands import (
     split_tangents,
 )
 from minijax.support import dtypes, errors
-from minijax.support.config import state
 from minijax.support.effects import (
     JaxprInputEffect,
     RefEffect,
@@ -93,6 +92,7 @@ from minijax.support.effects import (
     positional,
     with_inputs,
 )
+from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval, rematerialize

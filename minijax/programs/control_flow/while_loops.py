@@ -84,7 +84,6 @@ from minijax.programs.control_flow.operands import (
     split_list,
 )
 from minijax.support import dtypes, errors
-from minijax.support.config import state
 from minijax.support.effects import (
     JaxprInputEffect,
     WriteEffect,
@@ -92,6 +91,7 @@ from minijax.support.effects import (
     ordered_io_effect,
     positional,
 )
+from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     tree_flatten,

@@ -50,7 +50,7 @@ from minijax.programs.custom.custom_forward import (
 )
 from minijax.programs.custom.custom_remat import optimized_forward
 from minijax.support import dtypes, errors
-from minijax.support.config import state
+from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     broadcast_prefix,

@@ -46,8 +46,8 @@ from minijax.language.rules import (
 )
 from minijax.primitives.shape import casting, ordering
 from minijax.support import source_info
-from minijax.support.config import state
 from minijax.support.effects import of_equation, positional
+from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     keystr,

@@ -23,7 +23,7 @@ import numpy as np
 from minijax.language.array import Array, wrap_as
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
 from minijax.support import dtypes, errors, source_info
-from minijax.support.config import override, state
+from minijax.support.thread_state import override, state
 
 
 def run_checked(program: Any, buffers: list[Any]) -> list[Array]:

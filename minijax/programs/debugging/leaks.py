@@ -20,7 +20,7 @@ from typing import Any
 
 from minijax.language.core import Trace, Tracer
 from minijax.support import errors
-from minijax.support.config import state
+from minijax.support.thread_state import state
 
 # To a trace without tracers: from the caller, the callee, and the one who counts.
 _OWN_REFERENCES = 3

@@ -19,7 +19,8 @@ from typing import Any
 
 from minijax.compile.api_util import Bound, fun_place
 from minijax.support import events, source_info
-from minijax.support.config import config, override, state
+from minijax.support.config import config
+from minijax.support.thread_state import override, state
 from minijax.support.tree_prefix import equality_errors_pytreedef
 from minijax.support.tree_util import keystr, tree_unflatten
 
