@@ -44,7 +44,6 @@ from minijax.language.core import (
     Tracer,
     Var,
     eval_jaxpr,
-    get_aval,
     register,
     set_current_trace,
     shaped_abstractify,
@@ -52,15 +51,16 @@ from minijax.language.core import (
 )
 from minijax.language.rules import Accumulator, Zero
 from minijax.primitives.shape import casting
-from minijax.programs.custom.custom_forward import run_eagerly
+from minijax.programs.calls import call_discharge, close_jaxpr, def_call, rewritten
+from minijax.programs.control_flow.operands import split_tangents
 from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
 from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.programs.saving_policies import name_p, nothing_saveable
 from minijax.support import dtypes, errors, source_info
-from minijax.support.effects import of_equation, positional, remat_allowed_effects
+from minijax.support.effects import remat_allowed_effects
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import broadcast_prefix, tree_flatten, tree_unflatten
-from minijax.transforms import ad, api, batching, discharge, partial_eval, rematerialize
+from minijax.transforms import ad, api, batching, partial_eval, rematerialize
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
 from minijax.transforms.rematerialize import Saveable as Saveable
@@ -232,13 +232,8 @@ _trace_cached = weakref_lru_cache(_trace_function)
 # ----------------------------------------------------------------------------------
 
 remat_p = register(Primitive("remat2", multiple_results=True))
-remat_p.cache_types = False
-
-
-@weakref_lru_cache
-def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """The program as a closed one: a copy, since the cache would keep its key alive."""
-    return ClosedJaxpr(jaxpr.replace())
+def_call(remat_p, "jaxpr")
+call_discharge(remat_p, "jaxpr")
 
 
 @weakref_lru_cache
@@ -250,16 +245,6 @@ def _dce(jaxpr: Jaxpr, used: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
 def _open(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """A program with its constants as first inputs, and these."""
     return partial_eval.convert_constvars_jaxpr(closed.jaxpr), closed.consts
-
-
-@remat_p.def_effectful_abstract_eval
-def _remat_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
-    return jaxpr.out_avals, positional(jaxpr.effects, jaxpr.invars)
-
-
-@remat_p.def_impl
-def _remat_impl(*args: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
-    return run_eagerly(close_jaxpr(jaxpr), *args)
 
 
 @remat_p.def_jvp_rule
@@ -275,12 +260,7 @@ def _remat_jvp(
     outputs = remat_p.bind(
         *consts, *primals, *given, jaxpr=program, prevent_cse=prevent_cse, **params
     )
-    count = len(jaxpr.outvars)
-    rest = iter(outputs[count:])
-    return outputs[:count], [
-        next(rest) if nonzero else Zero(get_aval(out).to_tangent_aval())
-        for out, nonzero in zip(outputs, nonzeros_out)
-    ]
+    return split_tangents(outputs, nonzeros_out)
 
 
 def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -370,19 +350,20 @@ def _remat_custom_rule(
     if isinstance(prevent_cse, tuple):
         known_cse = tuple(where_not(unknown, prevent_cse))
         staged_cse = (True,) * split.num_res + tuple(where(inst, prevent_cse))
-    known = eqn.replace(
-        invars=known_in,
-        outvars=[*where_not(split.unknown_out, eqn.outvars), *residuals],
-        params=dict(params, jaxpr=split.known, prevent_cse=known_cse),
-        effects=of_equation(split.known, known_in),
+    known = rewritten(
+        eqn,
+        known_in,
+        [*where_not(split.unknown_out, eqn.outvars), *residuals],
+        jaxpr=split.known,
+        prevent_cse=known_cse,
     )
-    staged = eqn.replace(
-        invars=staged_in,
-        outvars=where(split.inst_out, eqn.outvars),
-        params=dict(
-            params, jaxpr=split.staged, prevent_cse=staged_cse, differentiated=True
-        ),
-        effects=of_equation(split.staged, staged_in),
+    staged = rewritten(
+        eqn,
+        staged_in,
+        where(split.inst_out, eqn.outvars),
+        jaxpr=split.staged,
+        prevent_cse=staged_cse,
+        differentiated=True,
     )
     needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
     return known, staged, split.unknown_out, split.inst_out, [*needed, *residuals]
@@ -474,36 +455,15 @@ def _remat_batch(
 
 
 def _remat_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
-    jaxpr, used_inputs = _dce(eqn.params["jaxpr"], tuple(used))
-    params = dict(eqn.params, jaxpr=jaxpr)
-    if isinstance(params["prevent_cse"], tuple):
-        params["prevent_cse"] = tuple(where(used_inputs, params["prevent_cse"]))
-    invars = where(used_inputs, eqn.invars)
-    return eqn.replace(
-        invars=invars,
-        outvars=where(used, eqn.outvars),
-        params=params,
-        effects=of_equation(jaxpr, invars),
-    )
+    jaxpr, needed = _dce(eqn.params["jaxpr"], tuple(used))
+    prevent_cse = eqn.params["prevent_cse"]
+    if isinstance(prevent_cse, tuple):
+        prevent_cse = tuple(where(needed, prevent_cse))
+    invars, outvars = where(needed, eqn.invars), where(used, eqn.outvars)
+    return rewritten(eqn, invars, outvars, jaxpr=jaxpr, prevent_cse=prevent_cse)
 
 
 remat_p.dce = _remat_dce
-
-
-def _remat_discharge(
-    discharged: Sequence[bool],
-    in_avals: Any,
-    out_avals: Sequence[Any],
-    *args: Any,
-    jaxpr: Jaxpr,
-    **params: Any,
-) -> tuple[list[Any], list[Any]]:
-    pure = discharge.discharge_state(close_jaxpr(jaxpr), discharged)
-    results = remat_p.bind(*args, jaxpr=pure.jaxpr, **params)
-    return discharge.split_contents(results, len(out_avals), discharged)
-
-
-remat_p.discharge = _remat_discharge
 
 
 @remat_p.def_lowering

@@ -270,8 +270,8 @@ def where_not(flags: Sequence[bool], items: Sequence[Any]) -> list[Any]:
     return [item for flag, item in zip(flags, items, strict=True) if not flag]
 
 
-def closed_call_rule(with_program: Callable) -> Callable:
-    """The rule of a primitive that calls the ClosedJaxpr in its parameter `jaxpr`.
+def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
+    """The rule of a primitive that calls the ClosedJaxpr in its parameter `key`.
 
     `with_program(params, closed)` gives the parameters for another program. Residuals
     that the caller has, as inputs or as results, are not returned again.
@@ -281,7 +281,7 @@ def closed_call_rule(with_program: Callable) -> Callable:
         saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
     ) -> tuple:
         known, staged, unknown_out, inst_out, from_input, from_output = _split_closed(
-            eqn.params["jaxpr"], tuple(unknown), tuple(inst), saveable
+            eqn.params[key], tuple(unknown), tuple(inst), saveable
         )
         known_in = where_not(unknown, eqn.invars)
         known_out = where_not(unknown_out, eqn.outvars)

@@ -33,9 +33,9 @@ from minijax.language.core import (
 )
 from minijax.language.rules import SymbolicZero, Zero
 from minijax.primitives.shape import ordering
-from minijax.programs.checkpointing import close_jaxpr, remat_p
+from minijax.programs.calls import close_jaxpr, closed_call_p
+from minijax.programs.checkpointing import remat_p
 from minijax.programs.control_flow.bodies import reordered, to_front
-from minijax.programs.control_flow.closed_calls import closed_call_p
 from minijax.programs.control_flow.conditionals import cond_p
 from minijax.programs.control_flow.operands import split_list
 from minijax.programs.control_flow.scan_primitive import scan_p

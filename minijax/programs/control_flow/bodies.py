@@ -51,7 +51,6 @@ from minijax.programs.control_flow.operands import (
 from minijax.support import errors, source_info
 from minijax.support.effects import (
     control_flow_allowed_effects,
-    no_effects,
     of_program,
     with_inputs,
 )
@@ -379,22 +378,6 @@ def short(avals: Sequence[AbstractValue]) -> str:
 def same_types(first: Sequence[AbstractValue], second: Sequence[AbstractValue]) -> bool:
     """Whether two lists of types are as long and agree one by one."""
     return len(first) == len(second) and all(map(typecompat, first, second))
-
-
-def rewritten(
-    eqn: JaxprEqn, invars: Sequence[Any], outvars: Sequence[Any], **params: Any
-) -> JaxprEqn:
-    """A part of an equation as an equation: some parameters are replaced.
-
-    Its effects are among those of the whole, as its type rule finds them.
-    """
-    params, effects = {**eqn.params, **params}, no_effects
-    if eqn.effects:
-        _, positions = eqn.primitive.type_rule(*(v.aval for v in invars), **params)
-        effects = with_inputs(positions, invars)
-    return eqn.replace(
-        invars=list(invars), outvars=list(outvars), params=params, effects=effects
-    )
 
 
 def run_now(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:

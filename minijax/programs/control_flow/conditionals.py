@@ -56,6 +56,7 @@ from minijax.language.rules import (
 )
 from minijax.primitives.elementwise import comparing, select
 from minijax.primitives.shape import broadcasting, casting, ordering
+from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
@@ -66,7 +67,6 @@ from minijax.programs.control_flow.bodies import (
     forwarded,
     outputs_reordered,
     returning_constants,
-    rewritten,
     run_now,
     same_types,
     share_constants,

@@ -31,7 +31,8 @@ from minijax.language.core import (
 )
 from minijax.language.rules import Zero, instantiate
 from minijax.primitives.refs.references import ref_get
-from minijax.programs.custom.custom_forward import run_eagerly
+from minijax.programs.calls import run_eagerly
+from minijax.programs.control_flow.operands import fixpoint, split_tangents
 from minijax.support.effects import RefEffect, positional
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval
@@ -55,12 +56,8 @@ def _run_state_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
 
 
 def _pure(*contents: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
-    closed = discharge.discharge_state(_closed(jaxpr))
+    closed = discharge.discharge_state(ClosedJaxpr(jaxpr))
     return run_eagerly(closed, *contents)
-
-
-def _closed(jaxpr: Jaxpr) -> ClosedJaxpr:
-    return ClosedJaxpr(jaxpr)
 
 
 run_state_p.impl = _pure
@@ -82,7 +79,7 @@ def _run_state_jvp(
 ) -> tuple[list, list]:
     nonzeros = _nonzero_contents(jaxpr, [type(t) is not Zero for t in tangents])
     given = [instantiate(t) for t, nonzero in zip(tangents, nonzeros) if nonzero]
-    forward, _ = ad.jvp_jaxpr(_closed(jaxpr), nonzeros)
+    forward, _ = ad.jvp_jaxpr(ClosedJaxpr(jaxpr), nonzeros)
     hoisted, consts = _consts_to_refs(forward.jaxpr), forward.consts
     results = run_state_p.bind(
         *consts,
@@ -92,23 +89,13 @@ def _run_state_jvp(
         which_linear=(False,) * len(consts) + which_linear + (True,) * len(given),
         is_initialized=(True,) * len(hoisted.invars),
     )
-    results = results[len(consts) :]
-    outs, rest = results[: len(primals)], iter(results[len(primals) :])
-    return outs, [
-        next(rest) if nonzero else Zero(get_aval(out).to_tangent_aval())
-        for out, nonzero in zip(outs, nonzeros)
-    ]
+    return split_tangents(results[len(consts) :], nonzeros)
 
 
 def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:
     """Which refs have tangents in the end: those that are given one or written one."""
-    pure = discharge.discharge_state(_closed(jaxpr))
-    while True:
-        _, nonzeros_out = ad.jvp_jaxpr(pure, nonzeros)
-        joined = [a or b for a, b in zip(nonzeros, nonzeros_out)]
-        if joined == nonzeros:
-            return nonzeros
-        nonzeros = joined
+    pure = discharge.discharge_state(ClosedJaxpr(jaxpr))
+    return fixpoint(nonzeros, lambda flags: (ad.jvp_jaxpr(pure, flags)[1], None))[0]
 
 
 def _run_state_discharge(

@@ -33,15 +33,14 @@ from minijax.language.core import (
 )
 from minijax.language.rules import Accumulator, Zero, instantiate, zeros_of
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
+from minijax.programs.calls import closed_call_p, rewritten
 from minijax.programs.control_flow.bodies import (
     forward_body,
     reordered,
     returning_constants,
-    rewritten,
     to_back,
     traced,
 )
-from minijax.programs.control_flow.closed_calls import closed_call_p
 from minijax.programs.control_flow.operands import (
     Operands,
     merge,

@@ -61,9 +61,9 @@ from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import broadcasting, shaping, slicing
+from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     batched_leading,
-    rewritten,
     run_now,
     same_types,
     short,
@@ -185,11 +185,11 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
     if unroll != 1 and turns == 1 and rest == 0:
         turns, rest = 0, length
 
-    def step(carry: list, row: list) -> tuple[list, list]:
+    def step(carry: Sequence, row: Sequence) -> tuple[list, list]:
         params = jit_params(loop.jaxpr, "body")
         return loop.outputs(jit_p.bind(*consts, *carry, *row, **params))
 
-    def written_out(count: int, carry: list, rows: Sequence) -> tuple[list, list]:
+    def written_out(count: int, carry: Any, rows: Sequence) -> tuple[list, list]:
         ys = []
         for i in reversed(range(count)) if reverse else range(count):
             row = [slicing.index_in_dim(x, i, keepdims=False) for x in rows]

@@ -37,7 +37,8 @@ from minijax.language.rules import (
     zero_tangent_of,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.programs.custom.custom_forward import custom_jvp, run_eagerly
+from minijax.programs.calls import run_eagerly
+from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import trace_with_consts
 from minijax.support.effects import positional
 from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten

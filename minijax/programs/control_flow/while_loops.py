@@ -59,6 +59,7 @@ from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.primitives.elementwise import select
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, casting
+from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
@@ -69,7 +70,6 @@ from minijax.programs.control_flow.bodies import (
     check_effects,
     forward_body,
     forwarded,
-    rewritten,
     run_now,
     same_types,
     short,

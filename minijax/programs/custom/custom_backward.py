@@ -33,10 +33,10 @@ from minijax.language.rules import (
     not_mapped,
 )
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.programs.calls import as_array, def_call
 from minijax.programs.custom.custom_forward import (
     FlatCall,
     RunJaxpr,
-    as_array,
     custom_call_dce,
     custom_call_discharge,
     custom_jvp_call_p,
@@ -508,10 +508,8 @@ def _match_or_sum(x: Any, dim: int | None, wanted: int | None, size: int) -> Any
 
 custom_vjp_call_p = CustomVJPCallPrimitive("custom_vjp_call", multiple_results=True)
 all_primitives["custom_vjp_call"] = custom_vjp_call_p
-custom_vjp_call_p.cache_types = False
-custom_vjp_call_p.type_rule = custom_jvp_call_p.type_rule
+def_call(custom_vjp_call_p, "call_jaxpr")
 custom_vjp_call_p.transpose = custom_jvp_call_p.transpose
-custom_vjp_call_p.lowerings = custom_jvp_call_p.lowerings
 custom_vjp_call_p.dce = custom_call_dce
 custom_vjp_call_p.discharge = custom_call_discharge
 for _rule in ("jvp", "batch"):

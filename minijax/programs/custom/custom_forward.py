@@ -17,8 +17,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from minijax.compile import api_util
 from minijax.compile.api_util import argnums_tuple, check_callable, fun_name
 from minijax.language.core import (
@@ -44,9 +42,10 @@ from minijax.language.rules import (
     not_mapped,
     zeros_of,
 )
-from minijax.primitives.shape import casting, ordering
+from minijax.primitives.shape import ordering
+from minijax.programs.calls import as_array, def_call
 from minijax.support import source_info
-from minijax.support.effects import of_equation, positional
+from minijax.support.effects import of_equation
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
@@ -213,17 +212,6 @@ def flatten_arrays(tree: Any, name: str) -> tuple[list[Any], Any]:
     for leaf in leaves:
         api_util.check_arg(leaf, name)
     return [as_array(leaf) for leaf in leaves], treedef
-
-
-def as_array(leaf: Any) -> Any:
-    """A plain number as an array or tracer; anything else as it is."""
-    plain = isinstance(leaf, (bool, int, float, complex, np.generic))
-    return casting.stage(leaf) if plain else leaf
-
-
-def run_eagerly(closed: ClosedJaxpr, *args: Any) -> list[Any]:
-    """Compute a program now; plain numbers that it passes through become arrays."""
-    return [as_array(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]
 
 
 def static_positions(args: tuple, nondiff: tuple[int, ...]) -> set[int]:
@@ -486,23 +474,13 @@ class _drop_consts_of_jvp:
 
 custom_jvp_call_p = CustomJVPCallPrimitive("custom_jvp_call", multiple_results=True)
 all_primitives["custom_jvp_call"] = custom_jvp_call_p
-custom_jvp_call_p.cache_types = False
-
-
-@custom_jvp_call_p.def_effectful_abstract_eval
-def _custom_jvp_type(*avals: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
-    return call_jaxpr.out_avals, positional(call_jaxpr.effects, call_jaxpr.jaxpr.invars)
+def_call(custom_jvp_call_p, "call_jaxpr")
 
 
 @custom_jvp_call_p.def_transpose
 def _custom_call_transpose(cts: Any, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any):
     """A custom call in a linear program is transposed like what it computes."""
     ad.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
-
-
-@custom_jvp_call_p.def_lowering
-def _custom_call_lowering(ctx: Any, *operands: Any, call_jaxpr: Any, **_: Any) -> list:
-    return ctx.lower_jaxpr(call_jaxpr, *operands)
 
 
 @printed_first("name")

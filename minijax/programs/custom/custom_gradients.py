@@ -27,8 +27,8 @@ from minijax.language.core import (
     register,
 )
 from minijax.language.rules import SymbolicZero, Zero, instantiate, is_linear, zeros_of
+from minijax.programs.calls import def_call
 from minijax.programs.custom.custom_backward import custom_vjp
-from minijax.programs.custom.custom_forward import run_eagerly
 from minijax.support import dtypes
 from minijax.support.tree_util import (
     register_pytree_node_class,
@@ -221,7 +221,7 @@ def _may_have_tangent(value: Any) -> bool:
 # ----------------------------------------------------------------------------------
 
 linear_call_p = register(Primitive("linear_call", multiple_results=True))
-linear_call_p.cache_types = False
+def_call(linear_call_p, "callee")
 linear_call_p.without("batch", "JAX has none: batch the functions inside")
 
 
@@ -274,16 +274,6 @@ def linear_call(
     return tree_unflatten(out_tree, outputs)
 
 
-@linear_call_p.def_impl
-def _linear_call_impl(*args: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
-    return run_eagerly(callee, *args)
-
-
-@linear_call_p.def_abstract_eval
-def _linear_call_type(*avals: Any, callee: ClosedJaxpr, **_: Any) -> list[Any]:
-    return list(callee.out_avals)
-
-
 @linear_call_p.def_jvp_rule
 def _linear_call_jvp(
     primals: Sequence[Any],
@@ -332,10 +322,3 @@ def _linear_call_transpose(
         num_res=num_res,
     )
     return [None] * count + list(answers)
-
-
-@linear_call_p.def_lowering
-def _linear_call_lowering(
-    ctx: Any, *operands: Any, callee: ClosedJaxpr, **_: Any
-) -> list[Any]:
-    return ctx.lower_jaxpr(callee, *operands)

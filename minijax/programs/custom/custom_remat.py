@@ -18,18 +18,17 @@ from typing import Any
 from minijax.language import core
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Primitive, get_aval
 from minijax.language.rules import Zero, instantiate
+from minijax.programs.calls import as_array, closed_call_p, def_call
 from minijax.programs.custom.custom_forward import (
     FlatCall,
-    as_array,
-    run_eagerly,
     split_static,
 )
-from minijax.support.effects import of_equation, positional
+from minijax.support.effects import of_equation
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 from minijax.transforms import ad, batching, partial_eval
 
 remat_opt_p = core.register(Primitive("remat_opt", multiple_results=True))
-remat_opt_p.cache_types = False
+def_call(remat_opt_p, "fwd_jaxpr")
 remat_opt_p.without("transpose", "JAX has none: it would be a second derivative")
 
 
@@ -71,21 +70,6 @@ def optimized_forward(
         return outs, tree_unflatten(flat.res_tree, residuals)
 
     return forward
-
-
-@remat_opt_p.def_effectful_abstract_eval
-def _type(*avals: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
-    return fwd_jaxpr.out_avals, positional(fwd_jaxpr.effects, fwd_jaxpr.jaxpr.invars)
-
-
-@remat_opt_p.def_impl
-def _impl(*args: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return run_eagerly(fwd_jaxpr, *args)
-
-
-@remat_opt_p.def_lowering
-def _lowering(ctx: Any, *operands: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return ctx.lower_jaxpr(fwd_jaxpr, *operands)
 
 
 def _open(both: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
@@ -191,7 +175,7 @@ def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
     else:
         closed, used_in = partial_eval.dce_closed_jaxpr(thunk(), used[num_res:])
         params, jaxpr = {"call_jaxpr": closed}, closed.jaxpr
-        primitive = core.all_primitives["closed_call"]  # of a room above this one
+        primitive = closed_call_p
         invars = eqn.invars[num_consts:]
     invars = [v for v, flag in zip(invars, used_in) if flag]
     effects = of_equation(jaxpr, invars)

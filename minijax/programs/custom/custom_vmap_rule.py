@@ -21,14 +21,13 @@ from typing import Any
 from minijax.compile.api_util import check_callable, fun_name
 from minijax.language.core import ClosedJaxpr, Primitive, TraceTag, register
 from minijax.language.rules import AxisData, instantiate, moveaxis, no_axis_name
+from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
 from minijax.programs.custom.custom_forward import (
     positional_arguments,
-    run_eagerly,
     setter_of_wrapped,
 )
 from minijax.programs.custom.custom_gradients import trace_with_consts
-from minijax.support.effects import positional
 from minijax.support.tree_util import (
     tree_flatten,
     tree_map,
@@ -136,18 +135,8 @@ def _check_trees(rule: Any, expected: Any, out_tree: Any, batched_tree: Any) -> 
 
 
 custom_vmap_p = register(Primitive("custom_vmap_call", multiple_results=True))
-custom_vmap_p.cache_types = False
+def_call(custom_vmap_p, "call")
 custom_vmap_p.without("transpose", "it has no backward mode, as JAX's: use custom_vjp")
-
-
-@custom_vmap_p.def_effectful_abstract_eval
-def _custom_vmap_type(*avals: Any, call: ClosedJaxpr, **_: Any) -> tuple:
-    return list(call.out_avals), positional(call.effects, call.jaxpr.invars)
-
-
-@custom_vmap_p.def_impl
-def _custom_vmap_impl(*args: Any, call: ClosedJaxpr, **_: Any) -> list[Any]:
-    return run_eagerly(call, *args)
 
 
 @custom_vmap_p.def_batch
@@ -248,13 +237,6 @@ class _RuleOfJvp:
             tree_unflatten(self.out_tree, leaves[:half]),
             tree_unflatten(self.out_tree, leaves[half:]),
         )
-
-
-@custom_vmap_p.def_lowering
-def _custom_vmap_lowering(
-    ctx: Any, *operands: Any, call: ClosedJaxpr, **_: Any
-) -> list[Any]:
-    return ctx.lower_jaxpr(call, *operands)
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:

@@ -1,0 +1,156 @@
+"""Calls: primitives that carry one program and give it their inputs.
+
+`closed_call`, `remat2`, `custom_jvp_call`, `custom_vjp_call`, `custom_vmap_call` and
+`remat_opt` differ in one or two rules. The others follow from the program alone, which
+each carries in a parameter, and are written here once: its type, how it is computed and
+compiled (`def_call`), and its discharge (`call_discharge`).
+
+`closed_call` has no rule of its own. It is what is left of the known side of a
+checkpointed `scan`: the part before the loop and the loop, as one equation. Only a
+program that is being written down keeps it; every transformation looks inside.
+
+In JAX: `core.py`, `closed_call_p`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    eval_jaxpr,
+    register,
+    weakref_lru_cache,
+)
+from minijax.primitives.shape import casting
+from minijax.support.effects import no_effects, positional, with_inputs
+from minijax.support.thread_state import state
+from minijax.transforms import discharge, partial_eval, rematerialize
+from minijax.transforms.rematerialize import where
+
+
+def as_array(leaf: Any) -> Any:
+    """A plain number as an array or tracer; anything else as it is."""
+    plain = isinstance(leaf, (bool, int, float, complex, np.generic))
+    return casting.stage(leaf) if plain else leaf
+
+
+def run_eagerly(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+    """Compute a program now; plain numbers that it passes through become arrays."""
+    return [as_array(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]
+
+
+@weakref_lru_cache
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The program as a closed one: a copy, since the cache would keep its key alive."""
+    return ClosedJaxpr(jaxpr.replace())
+
+
+def rewritten(
+    eqn: JaxprEqn, invars: Sequence[Any], outvars: Sequence[Any], **params: Any
+) -> JaxprEqn:
+    """A part of an equation as an equation: some parameters are replaced.
+
+    Its effects are among those of the whole, as its type rule finds them.
+    """
+    params, effects = {**eqn.params, **params}, no_effects
+    if eqn.effects:
+        _, positions = eqn.primitive.type_rule(*(v.aval for v in invars), **params)
+        effects = with_inputs(positions, invars)
+    return eqn.replace(
+        invars=list(invars), outvars=list(outvars), params=params, effects=effects
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Rules that follow from the program
+# ----------------------------------------------------------------------------------
+
+
+def def_call(primitive: Primitive, key: str) -> None:
+    """Type, evaluation and lowering of a primitive that calls its parameter `key`.
+
+    The parameter is a `ClosedJaxpr`, or a `Jaxpr` without constants.
+    """
+    primitive.cache_types = False
+
+    @primitive.def_effectful_abstract_eval
+    def call_type(*avals: Any, **params: Any) -> tuple:
+        program = params[key]
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        return list(jaxpr.out_avals), positional(jaxpr.effects, jaxpr.invars)
+
+    @primitive.def_impl
+    def call_impl(*args: Any, **params: Any) -> list[Any]:
+        return run_eagerly(_closed(params[key]), *args)
+
+    @primitive.def_lowering
+    def call_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+        return ctx.lower_jaxpr(_closed(params[key]), *operands)
+
+
+def _closed(program: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
+    return program if isinstance(program, ClosedJaxpr) else close_jaxpr(program)
+
+
+def call_discharge(primitive: Primitive, key: str) -> None:
+    """The discharge rule of a primitive that calls its parameter `key`."""
+
+    def rule(
+        discharged: Sequence[bool],
+        in_avals: Any,
+        out_avals: Sequence[Any],
+        *args: Any,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        program = params[key]
+        pure = discharge.discharge_state(_closed(program), discharged)
+        params[key] = pure if isinstance(program, ClosedJaxpr) else pure.jaxpr
+        results = primitive.bind(*args, **params)
+        return discharge.split_contents(results, len(out_avals), discharged)
+
+    primitive.discharge = rule
+
+
+# ----------------------------------------------------------------------------------
+# closed_call
+# ----------------------------------------------------------------------------------
+
+closed_call_p = register(Primitive("closed_call", multiple_results=True))
+def_call(closed_call_p, "call_jaxpr")
+call_discharge(closed_call_p, "call_jaxpr")
+closed_call_p.partial_eval_custom = rematerialize.closed_call_rule(
+    lambda _, closed: {"call_jaxpr": closed}, "call_jaxpr"
+)
+for _rule in ("jvp", "transpose", "batch"):
+    closed_call_p.without(_rule, "transformations look inside: see `bind_params`")
+
+
+def _rebind(primitive: Primitive, args: Sequence[Any], params: dict) -> list[Any]:
+    if isinstance(state.trace, partial_eval.DynamicJaxprTrace):
+        return primitive.bind(*args, **params)
+    closed = params["call_jaxpr"]
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+closed_call_p.bind_params = _rebind
+
+
+def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+    smaller, needed = partial_eval.dce_closed_jaxpr(eqn.params["call_jaxpr"], used)
+    invars, outvars = where(needed, eqn.invars), where(used, eqn.outvars)
+    return rewritten(eqn, invars, outvars, call_jaxpr=smaller)
+
+
+closed_call_p.dce = _dce
+
+
+@closed_call_p.def_lowering
+def _lowering(ctx: Any, *operands: Any, call_jaxpr: ClosedJaxpr) -> list[Any]:
+    return ctx.call(call_jaxpr, "closed_call", *operands)
