@@ -17,16 +17,17 @@ from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
 from minijax.numpy.reducing import (
-    Axis,
     check_where,
     reduces,
     refuse_out,
     static_axes,
     upcast_small_float,
 )
+from minijax.numpy.reduction_options import OF_MEAN, OF_VARIANCE, Axis, Options, takes
 from minijax.numpy.reductions import sum
 from minijax.support import dtypes
 from minijax.transforms.api import jit
+from minijax.typing import ArrayLike
 
 
 def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
@@ -35,28 +36,22 @@ def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
 
 
 @reduces(_plain_mean, one_program=False)
-def mean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
+@takes(OF_MEAN)
+def mean(a: Array, options: Options) -> Array:
     """The mean along `axis` (None: all axes), in floating point; NaN of nothing.
 
     `where` says which elements count. `out` is not supported.
     """
     a = ensure_arraylike("mean", a)
-    where = check_where("mean", where)
-    refuse_out("mean", out)
-    if dtype is None:
+    where = check_where("mean", options.where)
+    refuse_out("mean", options.out)
+    if options.dtype is None:
         result_dtype = dtypes.to_inexact_dtype(a.dtype)
         working_dtype = upcast_small_float(result_dtype)
     else:
-        result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "mean")
+        result_dtype = dtypes.check_and_canonicalize_user_dtype(options.dtype, "mean")
         working_dtype = result_dtype
+    axis, keepdims = options.axis, options.keepdims
     count = count_elements(a, axis, keepdims, where, working_dtype)
     total = sum(a, axis, dtype=working_dtype, keepdims=keepdims, where=where)
     return lax.convert_element_type(lax.div(total, count), result_dtype)
@@ -123,50 +118,32 @@ def _weights_along(
     return lax.reshape(weights, shape, dimensions=tuple(map(int, np.argsort(axes))))
 
 
-def _correction(ddof: Any, correction: Any) -> Any:
-    if correction is None:
-        return ddof
-    if not isinstance(ddof, int) or ddof != 0:
+def _correction(options: Options) -> Any:
+    """What to take off the count, by NumPy's name `ddof` or the array API's."""
+    if options.correction is None:
+        return options.ddof
+    if not isinstance(options.ddof, int) or options.ddof != 0:
         raise ValueError("ddof and correction can't be provided simultaneously.")
-    return correction
+    return options.correction
 
 
-def var(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: int | float | None = None,
-) -> Array:
+@takes(OF_VARIANCE)
+def var(a: ArrayLike, options: Options) -> Array:
     """The variance along `axis`: the mean squared distance from the mean.
 
     The sum of squares is divided by the count minus `ddof` (the array API calls it
     `correction`). A known `mean` (with `keepdims=True`) saves computing it. Real for
     complex numbers too. NaN where the divisor is not positive.
     """
-    options = {"keepdims": keepdims, "where": where, "a_mean": mean}
-    options["correction"] = _correction(ddof, correction)
+    correction = _correction(options)
     a = ensure_arraylike("var", a)
-    return _var(a, axis=static_axes(axis), dtype=dtype, out=out, **options)
+    more = {"keepdims": options.keepdims, "where": options.where}
+    more |= {"a_mean": options.mean, "correction": correction, "out": options.out}
+    return _var(a, axis=static_axes(options.axis), dtype=options.dtype, **more)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
-def _var(
-    a: Array,
-    *,
-    axis: Axis,
-    dtype: Any,
-    out: None,
-    correction: Any,
-    keepdims: bool,
-    where: Any,
-    a_mean: Any,
-) -> Array:
+def _var(a, *, axis, dtype, out, correction, keepdims, where, a_mean):
     where = check_where("var", where)
     refuse_out("var", out)
     working_dtype, dtype = variance_dtypes(a.dtype, dtype, "var")
@@ -209,23 +186,14 @@ def variance_dtypes(a_dtype: Any, dtype: Any, name: str) -> tuple[Any, Any]:
     return upcast_small_float(a_dtype), np.dtype(dtypes.finfo(a_dtype).dtype)
 
 
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: int | float | None = None,
-) -> Array:
+@takes(OF_VARIANCE)
+def std(a: ArrayLike, options: Options) -> Array:
     """The standard deviation along `axis`: the square root of `var`."""
-    options = {"keepdims": keepdims, "where": where, "mean": mean}
-    options["correction"] = _correction(ddof, correction)
+    correction = _correction(options)
     a = ensure_arraylike("std", a)
-    return _std(a, axis=static_axes(axis), dtype=dtype, out=out, **options)
+    more = {"keepdims": options.keepdims, "where": options.where}
+    more |= {"mean": options.mean, "correction": correction, "out": options.out}
+    return _std(a, axis=static_axes(options.axis), dtype=options.dtype, **more)
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))

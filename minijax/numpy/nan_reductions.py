@@ -17,7 +17,16 @@ from minijax.numpy.broadcasting import _where
 from minijax.numpy.moments import mean as plain_mean
 from minijax.numpy.moments import squared_magnitude, variance_dtypes
 from minijax.numpy.promotion import constant_like, ensure_arraylike, user_dtype
-from minijax.numpy.reducing import Axis, check_where, neutral_element, refuse_out
+from minijax.numpy.reducing import check_where, neutral_element, refuse_out
+from minijax.numpy.reduction_options import (
+    OF_EXTREMUM,
+    OF_NAN_MEAN,
+    OF_NAN_SUM,
+    OF_NAN_VARIANCE,
+    OF_RUNNING,
+    Options,
+    compiled,
+)
 from minijax.numpy.reductions import (
     all,
     argmax,
@@ -31,6 +40,7 @@ from minijax.numpy.reductions import (
 from minijax.numpy.running import cumulative
 from minijax.support import dtypes
 from minijax.transforms.api import jit
+from minijax.typing import ArrayLike
 
 
 def _is_nan(a: Array) -> Array:
@@ -42,181 +52,103 @@ def _nan_reduction(
     name: str,
     reduction: Callable[..., Array],
     neutral: Any,
-    axis: Axis,
-    keepdims: bool,
-    where: Any,
-    **keywords: Any,
+    names: str,
+    options: Options,
 ) -> Array:
     """`reduction` of what is not NaN. An extremum without `initial` needs something:
     of nothing but NaN it is NaN."""
     a = ensure_arraylike(name, a)
-    where = check_where(name, where)
+    options = options._replace(where=check_where(name, options.where))
     if not dtypes.issubdtype(a.dtype, np.inexact):
-        return reduction(a, axis=axis, keepdims=keepdims, where=where, **keywords)
+        return reduction(a, **options.only(names))
     without_nan = _where(_is_nan(a), neutral_element(a.dtype, neutral), a)
-    result = reduction(
-        without_nan, axis=axis, keepdims=keepdims, where=where, **keywords
-    )
-    if reduction not in (min, max) or keywords["initial"] is not None:
+    result = reduction(without_nan, **options.only(names))
+    if reduction not in (min, max) or options.initial is not None:
         return result
-    nothing_else = all(_is_nan(a), axis=axis, keepdims=keepdims)
+    nothing_else = all(_is_nan(a), **options.only("axis keepdims"))
     return _where(nothing_else, constant_like(a, np.nan), result)
 
 
-@jit(static_argnames=("axis", "keepdims"))
-def nanmin(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@compiled(OF_EXTREMUM)
+def nanmin(a: ArrayLike, options: Options) -> Array:
     """Smallest element that is not NaN; NaN if there is none."""
-    options = {"out": out, "initial": initial}
-    return _nan_reduction(a, "nanmin", min, np.inf, axis, keepdims, where, **options)
+    return _nan_reduction(a, "nanmin", min, np.inf, OF_EXTREMUM, options)
 
 
-@jit(static_argnames=("axis", "keepdims"))
-def nanmax(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@compiled(OF_EXTREMUM)
+def nanmax(a: ArrayLike, options: Options) -> Array:
     """Largest element that is not NaN; NaN if there is none."""
-    options = {"out": out, "initial": initial}
-    return _nan_reduction(a, "nanmax", max, -np.inf, axis, keepdims, where, **options)
+    return _nan_reduction(a, "nanmax", max, -np.inf, OF_EXTREMUM, options)
 
 
-@jit(static_argnames=("axis", "dtype", "keepdims"))
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@compiled(OF_NAN_SUM)
+def nansum(a: ArrayLike, options: Options) -> Array:
     """Sum in which NaN counts as zero; otherwise as `sum`."""
-    options = {"dtype": dtype, "out": out, "initial": initial}
-    return _nan_reduction(a, "nansum", sum, 0, axis, keepdims, where, **options)
+    return _nan_reduction(a, "nansum", sum, 0, OF_NAN_SUM, options)
 
 
-@jit(static_argnames=("axis", "dtype", "keepdims"))
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@compiled(OF_NAN_SUM)
+def nanprod(a: ArrayLike, options: Options) -> Array:
     """Product in which NaN counts as one; otherwise as `prod`."""
-    options = {"dtype": dtype, "out": out, "initial": initial}
-    return _nan_reduction(a, "nanprod", prod, 1, axis, keepdims, where, **options)
+    return _nan_reduction(a, "nanprod", prod, 1, OF_NAN_SUM, options)
 
 
-@jit(static_argnames=("axis", "dtype", "keepdims"))
-def nanmean(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    where: Any = None,
-) -> Array:
+@compiled(OF_NAN_MEAN)
+def nanmean(a: ArrayLike, options: Options) -> Array:
     """Mean of the elements that are not NaN; NaN if there is none."""
     a = ensure_arraylike("nanmean", a)
-    where = check_where("nanmean", where)
-    refuse_out("nanmean", out)
+    options = options._replace(where=check_where("nanmean", options.where))
+    refuse_out("nanmean", options.out)
     if not dtypes.issubdtype(a.dtype, np.inexact):
-        return plain_mean(a, axis, dtype, out, keepdims, where=where)
-    dtype = user_dtype(dtype, dtypes.to_inexact_dtype(a.dtype), "nanmean")
-    counts = lax.bitwise_not(_is_nan(a))
-    count = sum(counts, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
-    total = nansum(a, axis, dtype=dtype, keepdims=keepdims, where=where)
-    return lax.div(total, count)
+        return plain_mean(a, **options.only(OF_NAN_MEAN))
+    dtype = user_dtype(options.dtype, dtypes.to_inexact_dtype(a.dtype), "nanmean")
+    summed = options._replace(dtype=dtype).only("axis dtype keepdims where")
+    count = sum(lax.bitwise_not(_is_nan(a)), **summed)
+    return lax.div(nansum(a, **summed), count)
 
 
-@jit(static_argnames=("axis", "dtype", "keepdims"))
-def nanvar(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Array:
+@compiled(OF_NAN_VARIANCE)
+def nanvar(a: ArrayLike, options: Options) -> Array:
     """Variance of the elements that are not NaN; see `var`."""
     a = ensure_arraylike("nanvar", a)
-    where = check_where("nanvar", where)
-    refuse_out("nanvar", out)
-    working_dtype, dtype = variance_dtypes(a.dtype, dtype, "nanvar")
+    where, mean = check_where("nanvar", options.where), options.mean
+    refuse_out("nanvar", options.out)
+    working_dtype, dtype = variance_dtypes(a.dtype, options.dtype, "nanvar")
     a = lax.convert_element_type(a, working_dtype)
     if mean is None:
-        mean = nanmean(a, axis, dtype=working_dtype, keepdims=True, where=where)
+        mean = nanmean(a, options.axis, dtype=working_dtype, keepdims=True, where=where)
     else:
         mean = lax.convert_element_type(ensure_arraylike("nanvar", mean), working_dtype)
     # NaN leaves before the square, so that the gradient stays free of it too.
     distance = _where(_is_nan(a), 0, lax.sub(a, mean))
     squares = squared_magnitude(distance)
-    counts = lax.bitwise_not(_is_nan(a))
-    divisor = sum(counts, axis=axis, keepdims=keepdims, where=where) - ddof
+    summed = options._replace(where=where).only("axis keepdims where")
+    divisor = sum(lax.bitwise_not(_is_nan(a)), **summed) - options.ddof
     undefined = lax.le(divisor, constant_like(divisor, 0))
-    total = sum(squares, axis, keepdims=keepdims, where=where)
-    total = _where(undefined, np.nan, total)
+    total = _where(undefined, np.nan, sum(squares, **summed))
     divisor = _where(undefined, 1, divisor)
     result = lax.div(total, lax.convert_element_type(divisor, total.dtype))
     return lax.convert_element_type(result, dtype)
 
 
-@jit(static_argnames=("axis", "dtype", "keepdims"))
-def nanstd(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Array:
+@compiled(OF_NAN_VARIANCE)
+def nanstd(a: ArrayLike, options: Options) -> Array:
     """Standard deviation of the elements that are not NaN; see `std`."""
     a = ensure_arraylike("nanstd", a)
-    where = check_where("nanstd", where)
-    refuse_out("nanstd", out)
-    options = {"ddof": ddof, "keepdims": keepdims, "where": where, "mean": mean}
-    return lax.sqrt(nanvar(a, axis, dtype, **options))
+    options = options._replace(where=check_where("nanstd", options.where))
+    refuse_out("nanstd", options.out)
+    return lax.sqrt(nanvar(a, **options.only(OF_NAN_VARIANCE)))
 
 
-def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
+@index_search(jit)
+def nanargmax(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the largest element that is not NaN; -1 if there is none."""
-    return index_search("nanargmax", _nanargmax, a, axis, out, keepdims)
-
-
-def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
-    """Index of the smallest element that is not NaN; -1 if there is none."""
-    return index_search("nanargmin", _nanargmin, a, axis, out, keepdims)
-
-
-@jit(static_argnames=("axis", "keepdims"))
-def _nanargmax(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     return _index_without_nan(argmax, -np.inf, a, axis, keepdims)
 
 
-@jit(static_argnames=("axis", "keepdims"))
-def _nanargmin(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+@index_search(jit)
+def nanargmin(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Index of the smallest element that is not NaN; -1 if there is none."""
     return _index_without_nan(argmin, np.inf, a, axis, keepdims)
 
 
@@ -235,17 +167,13 @@ def _index_without_nan(
     return _where(nothing_else, -1, index)
 
 
-@jit(static_argnames=("axis", "dtype"))
-def nancumsum(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Array:
+@compiled(OF_RUNNING)
+def nancumsum(a: ArrayLike, options: Options) -> Array:
     """Running sum in which NaN counts as zero."""
-    return cumulative("nancumsum", lax.cumsum, a, axis, dtype, out, replace_nan=0)
+    return cumulative("nancumsum", lax.cumsum, a, options, replace_nan=0)
 
 
-@jit(static_argnames=("axis", "dtype"))
-def nancumprod(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Array:
+@compiled(OF_RUNNING)
+def nancumprod(a: ArrayLike, options: Options) -> Array:
     """Running product in which NaN counts as one."""
-    return cumulative("nancumprod", lax.cumprod, a, axis, dtype, out, replace_nan=1)
+    return cumulative("nancumprod", lax.cumprod, a, options, replace_nan=1)

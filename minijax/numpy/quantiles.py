@@ -4,6 +4,7 @@ In JAX: `numpy/reductions.py`, `_quantile`.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,33 +19,16 @@ from minijax.numpy.promotion import (
     ensure_arraylike,
     promote_dtypes_inexact,
 )
+from minijax.numpy.reduction_options import OF_MEDIAN, OF_QUANTILE, Options, compiled
 from minijax.numpy.reductions import any, sum
 from minijax.support import dtypes
-from minijax.transforms.api import jit
+from minijax.typing import ArrayLike
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _refuse(name: str, overwrite_input: bool, out: None) -> None:
-    if overwrite_input or out is not None:
-        raise ValueError(
-            f"jax.numpy.{name} does not support overwrite_input=True or out != None: "
-            "arrays are immutable."
-        )
-
-
-@jit(static_argnames=("axis", "overwrite_input", "keepdims", "method"))
-def quantile(
-    a: Any,
-    q: Any,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
+@compiled(OF_QUANTILE, "a q")
+def quantile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """The value below which a share `q` (from 0 to 1) of the elements lies.
 
     `q` is a scalar or one-dimensional; then its axis comes first in the result.
@@ -52,95 +36,46 @@ def quantile(
     "midpoint", "nearest" or "inverted_cdf" (the only one that takes `weights`). NaN
     anywhere gives NaN. ValueError for complex numbers and unknown methods.
     """
-    a, q = ensure_arraylike("quantile", a, q)
-    _refuse("quantile", overwrite_input, out)
-    return _quantile("quantile", a, q, axis, method, keepdims, False, weights)
+    return _quantile("quantile", a, q, options, skip_nan=False)
 
 
-@jit(static_argnames=("axis", "overwrite_input", "keepdims", "method"))
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
+@compiled(OF_QUANTILE, "a q")
+def nanquantile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """`quantile` of the elements that are not NaN."""
-    a, q = ensure_arraylike("nanquantile", a, q)
-    _refuse("nanquantile", overwrite_input, out)
-    return _quantile("nanquantile", a, q, axis, method, keepdims, True, weights)
+    return _quantile("nanquantile", a, q, options, skip_nan=True)
 
 
-@jit(static_argnames=("axis", "overwrite_input", "keepdims", "method", "out_sharding"))
-def percentile(
-    a: Any,
-    q: Any,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-    out_sharding: Any = None,
-) -> Array:
+@compiled(OF_QUANTILE + " out_sharding", "a q")
+def percentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """`quantile` with `q` from 0 to 100."""
     a, q = ensure_arraylike("percentile", a, q)
     (q,) = promote_dtypes_inexact(q)
-    settings = (axis, out, overwrite_input, method, keepdims)
-    result = quantile(a, q / 100, *settings, weights=weights)
-    if out_sharding is not None:
-        return placing.device_put(result, out_sharding)
+    result = quantile(a, q / 100, **options.only(OF_QUANTILE))
+    if options.out_sharding is not None:
+        return placing.device_put(result, options.out_sharding)
     return result
 
 
-@jit(static_argnames=("axis", "overwrite_input", "keepdims", "method"))
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Array:
+@compiled(OF_QUANTILE, "a q")
+def nanpercentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """`nanquantile` with `q` from 0 to 100."""
     a, q = ensure_arraylike("nanpercentile", a, q)
     (q,) = promote_dtypes_inexact(q)
-    settings = (axis, out, overwrite_input, method, keepdims)
-    return nanquantile(a, q / 100, *settings, weights=weights)
+    return nanquantile(a, q / 100, **options.only(OF_QUANTILE))
 
 
-@jit(static_argnames=("axis", "overwrite_input", "keepdims"))
-def median(
-    a: Any,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
+@compiled(OF_MEDIAN)
+def median(a: ArrayLike, options: Options) -> Array:
     """The middle element, or the mean of the two in the middle."""
     a = ensure_arraylike("median", a)
-    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    return quantile(a, 0.5, method="midpoint", **options.only(OF_MEDIAN))
 
 
-@jit(static_argnames=("axis", "overwrite_input", "keepdims"))
-def nanmedian(
-    a: Any,
-    axis: int | tuple[int, ...] | None = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    keepdims: bool = False,
-) -> Array:
+@compiled(OF_MEDIAN)
+def nanmedian(a: ArrayLike, options: Options) -> Array:
     """The median of the elements that are not NaN."""
     a = ensure_arraylike("nanmedian", a)
-    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+    return nanquantile(a, 0.5, method="midpoint", **options.only(OF_MEDIAN))
 
 
 # --------------------------------------------------------------------------
@@ -148,20 +83,20 @@ def nanmedian(
 
 
 def _quantile(
-    name: str,
-    a: Array,
-    q: Array,
-    axis: int | tuple[int, ...] | None,
-    method: str,
-    keepdims: bool,
-    skip_nan: bool,
-    weights: Any,
+    name: str, a: ArrayLike, q: ArrayLike, options: Options, skip_nan: bool
 ) -> Array:
+    a, q = ensure_arraylike(name, a, q)
+    axis, method = options.axis, options.method
+    if options.overwrite_input or options.out is not None:
+        raise ValueError(
+            f"jax.numpy.{name} does not support overwrite_input=True or out != None: "
+            "arrays are immutable."
+        )
     if method not in _METHODS:
         raise ValueError(
             f"method can only be {', '.join(map(repr, _METHODS))}; got {method!r}"
         )
-    a, weights = _numbers_and_weights(name, a, weights, axis, method)
+    a, weights = _numbers_and_weights(name, a, options.weights, axis, method)
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError(
             "quantile does not support complex input, as the operation is poorly "
@@ -169,7 +104,7 @@ def _quantile(
         )
     if q.ndim > 1:
         raise ValueError(f"q must have rank <= 1, got shape {q.shape}")
-    kept_shape = _shape_with_ones(a, axis) if keepdims else None
+    kept_shape = _shape_with_ones(a, axis) if options.keepdims else None
     a, axis = _one_axis(a, axis)
     if method == "inverted_cdf":
         result = _inverted_cdf(a, q, axis, weights, skip_nan)
@@ -234,23 +169,31 @@ def _one_axis(a: Array, axis: Any) -> tuple[Array, int]:
     return lax.reshape(a, (*shape, merged), (*kept, *sorted(axes))), len(kept)
 
 
+def _bracket(
+    q: Array, count: Array, clamp: Callable[[Array, Array, Array], Array]
+) -> tuple[Array, Array, Array, Array]:
+    """The indices below and above the share `q` of `count` elements; their weights."""
+    one = constant_like(q, 1)
+    zero = constant_like(q, 0)
+    position = lax.mul(q, lax.sub(count, one))
+    low = lax.floor(position)
+    high = lax.ceil(position)
+    high_weight = lax.sub(position, low)
+    low_weight = lax.sub(one, high_weight)
+    low = clamp(zero, low, lax.sub(count, one))
+    high = clamp(zero, high, lax.sub(count, one))
+    index_dtype = dtypes.default_int_dtype()
+    low = lax.convert_element_type(low, index_dtype)
+    high = lax.convert_element_type(high, index_dtype)
+    return low, high, low_weight, high_weight
+
+
 def _neighbours(a: Array, q: Array, axis: int) -> tuple[Array, ...]:
     """The sorted elements below and above the wanted positions, and their weights."""
     a = _where(any(lax.ne(a, a), axis=axis, keepdims=True), np.nan, a)
     a = lax.sort(a, dimension=axis)
     size = constant_like(q, a.shape[axis])
-    one = constant_like(q, 1)
-    zero = constant_like(q, 0)
-    position = lax.mul(q, lax.sub(size, one))
-    low = lax.floor(position)
-    high = lax.ceil(position)
-    high_weight = lax.sub(position, low)
-    low_weight = lax.sub(one, high_weight)
-    low = lax.clamp(zero, low, lax.sub(size, one))
-    high = lax.clamp(zero, high, lax.sub(size, one))
-    index_dtype = dtypes.default_int_dtype()
-    low = lax.convert_element_type(low, index_dtype)
-    high = lax.convert_element_type(high, index_dtype)
+    low, high, low_weight, high_weight = _bracket(q, size, lax.clamp)
     slice_sizes = [*a.shape[:axis], 1, *a.shape[axis + 1 :]]
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(q.ndim, a.ndim + q.ndim - 1)),
@@ -281,21 +224,14 @@ def _neighbours_without_nan(a: Array, q: Array, axis: int) -> tuple[Array, ...]:
     rank = len(kept_shape)
     new_axes = tuple(range(q.ndim, rank + q.ndim))
     counts = lax.expand_dims(counts, tuple(range(q.ndim)))
-    zero = constant_like(q, 0)
-    one = constant_like(q, 1)
-    position = lax.mul(lax.expand_dims(q, new_axes), lax.sub(counts, one))
-    low = lax.floor(position)
-    high = lax.ceil(position)
-    high_weight = lax.sub(position, low)
-    low_weight = lax.sub(one, high_weight)
-    low = lax.max(zero, lax.min(low, lax.sub(counts, one)))
-    high = lax.max(zero, lax.min(high, lax.sub(counts, one)))
-    index_dtype = dtypes.default_int_dtype()
-    low = lax.convert_element_type(low, index_dtype)
-    high = lax.convert_element_type(high, index_dtype)
+    low, high, low_weight, high_weight = _bracket(
+        lax.expand_dims(q, new_axes),
+        counts,
+        lambda lowest, x, highest: lax.max(lowest, lax.min(x, highest)),
+    )
     out_shape = (*q.shape, *kept_shape)
     index = [
-        lax.broadcasted_iota(index_dtype, out_shape, i + q.ndim) for i in range(rank)
+        lax.broadcasted_iota(low.dtype, out_shape, i + q.ndim) for i in range(rank)
     ]
 
     def element(place: Array) -> Array:
@@ -304,14 +240,7 @@ def _neighbours_without_nan(a: Array, q: Array, axis: int) -> tuple[Array, ...]:
     return element(low), element(high), low_weight, high_weight
 
 
-def _blend(
-    method: str,
-    q: Array,
-    low: Array,
-    high: Array,
-    low_weight: Array,
-    high_weight: Array,
-) -> Array:
+def _blend(method: str, q: Array, low, high, low_weight, high_weight) -> Array:
     if method == "lower":
         return low
     if method == "higher":

@@ -8,9 +8,8 @@ In JAX: `numpy/reductions.py`, `_reduction`.
 """
 
 import functools
-import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +21,11 @@ from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_numeric
+from minijax.numpy.reduction_options import Axis, Options, static_options
 from minijax.support import dtypes
 from minijax.support.thread_state import state
 
 _bool = np.dtype(bool)
-Axis = int | str | Sequence[int | str] | None
 
 
 class Reducer(NamedTuple):
@@ -153,23 +152,17 @@ def reduction(
     a: Any,
     name: str,
     reducer: Reducer,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = False,
-    *,
+    options: Options,
     prepare: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Reduce `a` along `axis` with `reducer`, for the function `name`.
+    """Reduce `a` with `reducer` as `options` say, for the function `name`.
 
     `prepare` converts the array first. Raises as the functions themselves say.
     """
-    refuse_out(name, out)
+    refuse_out(name, options.out)
     a = ensure_arraylike(name, a)
-    where = check_where(name, where)
+    dtype, initial = options.dtype, options.initial
+    where = check_where(name, options.where)
     needs_initial = reducer.is_extremum and initial is None
     if needs_initial and where is not None:
         raise ValueError(
@@ -179,19 +172,19 @@ def reduction(
     if prepare is not None:
         a = prepare(a)
     shape = np.shape(a)
-    axes, names = reduced_axes(len(shape), axis)
+    axes, names = reduced_axes(len(shape), options.axis)
     if needs_initial and 0 in [shape[i] for i in axes]:
         raise ValueError(
             f"zero-size array to reduction operation {name} which has no identity"
         )
+    is_arithmetic = reducer.of_bools is not None
     if dtype is None:
         result_dtype = a.dtype
-        if promote_integers:
+        if is_arithmetic and options.promote_integers:
             result_dtype = promote_small_integer(result_dtype)
     else:
         result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
     working_dtype = result_dtype
-    is_arithmetic = reducer.of_bools is not None
     if is_arithmetic and dtype is None and dtypes.issubdtype(a.dtype, np.inexact):
         working_dtype = upcast_small_float(result_dtype)
     a = lax.convert_element_type(a, working_dtype)
@@ -215,7 +208,7 @@ def reduction(
                 f"{np.shape(initial)}"
             )
         result = reducer.between(initial, result)
-    if keepdims:
+    if options.keepdims:
         result = lax.expand_dims(result, axes)
     return lax.convert_element_type(result, result_dtype)
 
@@ -241,9 +234,6 @@ def _plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
     return None
 
 
-_static_names = ("axis", "dtype", "keepdims", "promote_integers", "returned")
-
-
 def reduces(
     plain: Callable[..., Array] | None = None, one_program: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -255,9 +245,7 @@ def reduces(
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        parameters = inspect.signature(function).parameters
-        static = [name for name in _static_names if name in parameters]
-        call = inline_jit(function, static_argnames=static)
+        call = inline_jit(function, static_argnames=static_options(function))
 
         @functools.wraps(function)
         def reduce(a: Any, axis: Axis = None, *args: Any, **keywords: Any) -> Any:

@@ -6,6 +6,7 @@ stands in `reducing.py`.
 In JAX: `numpy/reductions.py`.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,6 @@ from minijax.numpy.reducing import (
     PROD,
     SUM,
     XOR,
-    Axis,
     Reducer,
     reduces,
     reduction,
@@ -35,48 +35,39 @@ from minijax.numpy.reducing import (
     to_bool,
     to_number,
 )
+from minijax.numpy.reduction_options import (
+    OF_EXTREMUM,
+    OF_SUM,
+    OF_TRUTH,
+    Axis,
+    Options,
+    takes,
+)
 from minijax.support import dtypes
 from minijax.transforms.api import jit
+from minijax.typing import ArrayLike
 
 # --------------------------------------------------------------------------
 # Sums and products
 
 
 @reduces(lax.reduce_sum)
-def sum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Array:
+@takes(OF_SUM)
+def sum(a: Array, options: Options) -> Array:
     """Sum of the elements along `axis` (None: all axes).
 
     Bools are counted; integers narrower than the default become the default integer
     type unless `promote_integers=False`; float16 and bfloat16 are summed in float32.
     `where` masks elements out, `initial` is added. `out` is not supported.
     """
-    settings = (axis, dtype, out, keepdims, initial, where, promote_integers)
-    return reduction(a, "sum", SUM, *settings, prepare=to_number)
+    return reduction(a, "sum", SUM, options, to_number)
 
 
 @reduces(lax.reduce_prod)
-def prod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Array:
+@takes(OF_SUM)
+def prod(a: Array, options: Options) -> Array:
     """Product of the elements along `axis`; dtypes as in `sum`."""
-    settings = (axis, dtype, out, keepdims, initial, where, promote_integers)
-    return reduction(a, "prod", PROD, *settings, prepare=to_number)
+    return reduction(a, "prod", PROD, options, to_number)
 
 
 # --------------------------------------------------------------------------
@@ -84,54 +75,30 @@ def prod(
 
 
 @reduces(lax.reduce_max)
-def max(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@takes(OF_EXTREMUM)
+def max(a: Array, options: Options) -> Array:
     """Largest element along `axis`; NaN wins. ValueError along an axis of size zero
     and for `where` without `initial`, since there is no neutral element."""
-    return reduction(a, "max", MAX, axis, None, out, keepdims, initial, where)
+    return reduction(a, "max", MAX, options)
 
 
 @reduces(lax.reduce_min)
-def min(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@takes(OF_EXTREMUM)
+def min(a: Array, options: Options) -> Array:
     """Smallest element along `axis`; NaN wins. Errors as in `max`."""
-    return reduction(a, "min", MIN, axis, None, out, keepdims, initial, where)
+    return reduction(a, "min", MIN, options)
 
 
-def amax(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@takes(OF_EXTREMUM)
+def amax(a: Array, options: Options) -> Array:
     """The same as `max`."""
-    return max(a, axis, out, keepdims, initial, where)
+    return max(a, **options.only(OF_EXTREMUM))
 
 
-def amin(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Array:
+@takes(OF_EXTREMUM)
+def amin(a: Array, options: Options) -> Array:
     """The same as `min`."""
-    return min(a, axis, out, keepdims, initial, where)
+    return min(a, **options.only(OF_EXTREMUM))
 
 
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
@@ -148,41 +115,50 @@ def _ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) ->
     )
 
 
-def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
+def index_search(
+    compile: Callable[..., Any],
+) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
+    """Makes `argmax` and its like of their arithmetic, `search(a, axis, keepdims)`.
+
+    `compile` is the kind of jit, under the name with an underscore.
+    """
+
+    def decorate(search: Callable[..., Array]) -> Callable[..., Array]:
+        name = search.__name__
+
+        def public(
+            a: ArrayLike,
+            axis: int | None = None,
+            out: None = None,
+            keepdims: bool | None = None,
+        ) -> Array:
+            a = ensure_arraylike(name, a)
+            refuse_out(name, out)
+            axis = None if axis is None else operator.index(axis)
+            return compiled(a, axis, keepdims=bool(keepdims))
+
+        functools.update_wrapper(public, search)
+        del public.__wrapped__  # type: ignore[attr-defined]  # it has other parameters
+        search.__name__ = search.__qualname__ = "_" + name
+        compiled = compile(search, static_argnames=("axis", "keepdims"))
+        return public
+
+    return decorate
+
+
+@index_search(inline_jit)
+def argmax(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the largest element along `axis` (None: in the flattened array).
 
     The first one if there are several; a NaN counts as the largest. The result has
     the default integer dtype. ValueError for an axis of size zero.
     """
-    return index_search("argmax", _argmax, a, axis, out, keepdims)
-
-
-def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Array:
-    """Index of the smallest element along `axis`; otherwise as `argmax`."""
-    return index_search("argmin", _argmin, a, axis, out, keepdims)
-
-
-def index_search(
-    name: str, search: Callable[..., Array], a: Any, axis: Any, out: None, keepdims: Any
-) -> Array:
-    """Check the arguments of `argmax` and its like; let `search` answer."""
-    a = ensure_arraylike(name, a)
-    refuse_out(name, out)
-    axis = None if axis is None else operator.index(axis)
-    return search(a, axis, keepdims=bool(keepdims))
-
-
-@inline_jit(static_argnames=("axis", "keepdims"))
-def _argmax(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     return _index_of("argmax", lax.argmax, a, axis, keepdims)
 
 
-@inline_jit(static_argnames=("axis", "keepdims"))
-def _argmin(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+@index_search(inline_jit)
+def argmin(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """Index of the smallest element along `axis`; otherwise as `argmax`."""
     return _index_of("argmin", lax.argmin, a, axis, keepdims)
 
 
@@ -207,31 +183,17 @@ def _index_of(
 
 
 @reduces()
-def all(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
+@takes(OF_TRUTH)
+def all(a: Array, options: Options) -> Array:
     """Whether all elements along `axis` are nonzero (True when there are none)."""
-    settings = (axis, None, out, keepdims, None, where)
-    return reduction(a, "all", AND, *settings, prepare=to_bool)
+    return reduction(a, "all", AND, options, to_bool)
 
 
 @reduces()
-def any(
-    a: Any,
-    axis: Axis = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-) -> Array:
+@takes(OF_TRUTH)
+def any(a: Array, options: Options) -> Array:
     """Whether some element along `axis` is nonzero (False when there are none)."""
-    settings = (axis, None, out, keepdims, None, where)
-    return reduction(a, "any", OR, *settings, prepare=to_bool)
+    return reduction(a, "any", OR, options, to_bool)
 
 
 @jit(static_argnames=("axis", "keepdims"))
@@ -251,13 +213,13 @@ def _ufunc_reduction(
 ) -> Callable[..., Array]:
     """What `ufunc.reduce` calls: a reduction with every option by name."""
 
-    def reduce(a: Any, axis: Axis = None, dtype: Any = None, **options: Any) -> Array:
+    def reduce(a: Any, axis: Axis = None, dtype: Any = None, **more: Any) -> Array:
         chosen = reducer
         if name == "reduce_bitwise_and":
             ones = np.array(-1).astype(dtype_of(a) if dtype is None else dtype)
             chosen = reducer._replace(neutral=ones)  # all bits set
-        axis = static_axes(axis)
-        return reduction(a, name, chosen, axis, dtype, prepare=prepare, **options)
+        options = Options(static_axes(axis), dtype, **more)
+        return reduction(a, name, chosen, options, prepare)
 
     return reduce
 

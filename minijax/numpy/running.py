@@ -14,8 +14,9 @@ from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import constant_like, ensure_arraylike
 from minijax.numpy.reducing import promote_small_integer, refuse_out
+from minijax.numpy.reduction_options import OF_RUNNING, Options, compiled
 from minijax.support import dtypes
-from minijax.transforms.api import jit
+from minijax.typing import ArrayLike
 
 _bool = np.dtype(bool)
 
@@ -24,15 +25,14 @@ def cumulative(
     name: str,
     scan: Callable[..., Array],
     a: Any,
-    axis: int | None,
-    dtype: Any,
-    out: None = None,
+    options: Options,
     *,
     replace_nan: Any = None,
     promote_integers: bool = False,
 ) -> Array:
     """The frame of `cumsum`, `cumprod` and their kinds that skip NaN."""
-    refuse_out(name, out)
+    refuse_out(name, options.out)
+    axis, dtype = options.axis, options.dtype
     a = ensure_arraylike(name, a)
     if axis is None or a.ndim == 0:
         a = lax.reshape(a, (a.size,))
@@ -55,29 +55,21 @@ def cumulative(
     return lax.convert_element_type(scan(a, axis), result_dtype)
 
 
-@jit(static_argnames=("axis", "dtype"))
-def cumsum(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Array:
+@compiled(OF_RUNNING)
+def cumsum(a: ArrayLike, options: Options) -> Array:
     """Running sum along `axis` (None: of the flattened array), of the same shape."""
-    return cumulative("cumsum", lax.cumsum, a, axis, dtype, out)
+    return cumulative("cumsum", lax.cumsum, a, options)
 
 
-@jit(static_argnames=("axis", "dtype"))
-def cumprod(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Array:
+@compiled(OF_RUNNING)
+def cumprod(a: ArrayLike, options: Options) -> Array:
     """Running product along `axis` (None: of the flattened array)."""
-    return cumulative("cumprod", lax.cumprod, a, axis, dtype, out)
+    return cumulative("cumprod", lax.cumprod, a, options)
 
 
-@jit(static_argnames=("axis", "dtype"))
-def _cumsum_with_promotion(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Array:
-    return cumulative(
-        "cumulative_sum", lax.cumsum, a, axis, dtype, out, promote_integers=True
-    )
+@compiled(OF_RUNNING)
+def _cumsum_with_promotion(a: ArrayLike, options: Options) -> Array:
+    return cumulative("cumulative_sum", lax.cumsum, a, options, promote_integers=True)
 
 
 def _axis_of_running(x: Array, axis: int | None, what: str) -> int:
@@ -130,5 +122,5 @@ def cumulative_prod(
     """The array API's running product; `include_initial` puts a one in front."""
     x = ensure_arraylike("cumulative_prod", x)
     axis = _axis_of_running(x, axis, "product")
-    result = cumulative("cumulative_prod", lax.cumprod, x, axis, dtype)
+    result = cumulative("cumulative_prod", lax.cumprod, x, Options(axis, dtype))
     return _with_initial(result, axis, 1) if include_initial else result
