@@ -13,23 +13,10 @@ The names are JAX's. The reading order of the core stands at the top of
 # fmt: off
 # First: what the environment says of the flags holds while the rest is imported.
 from minijax.support.config import (
-    check_tracer_leaks,
-    checking_leaks,
-    config,
-    debug_infs,
-    debug_key_reuse,
-    debug_nans,
-    default_device,
-    default_matmul_precision,
-    default_prng_impl,
-    disable_jit,
-    enable_checks,
-    enable_x64,
-    no_execution,
-    no_tracing,
-    numpy_dtype_promotion,
-    numpy_rank_promotion,
-    threefry_partitionable,
+    check_tracer_leaks, checking_leaks, config, debug_infs, debug_key_reuse, debug_nans,
+    default_device, default_matmul_precision, default_prng_impl, disable_jit,
+    enable_checks, enable_x64, no_execution, no_tracing, numpy_dtype_promotion,
+    numpy_rank_promotion, threefry_partitionable,
 )
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
@@ -38,27 +25,9 @@ from minijax import (
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.transforms.api import (
-    block_until_ready,
-    clear_caches,
-    copy_to_host_async,
-    device_get,
-    device_put,
-    eval_shape,
-    fwd_and_bwd,
-    grad,
-    hessian,
-    jacfwd,
-    jacobian,
-    jacrev,
-    jit,
-    jvp,
-    linear_transpose,
-    linearize,
-    make_jaxpr,
-    named_call,
-    value_and_grad,
-    vjp,
-    vmap,
+    block_until_ready, clear_caches, copy_to_host_async, device_get, device_put,
+    eval_shape, fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jit, jvp,
+    linear_transpose, linearize, make_jaxpr, named_call, value_and_grad, vjp, vmap,
 )
 from minijax.language.array import Array, Shard
 from minijax.backend.door import xc as _xc
@@ -75,11 +44,7 @@ from minijax.support.dtypes import float0
 from minijax.programs.debugging.environment import live_arrays, print_environment_info
 from minijax.compile.tokens import effects_barrier
 from minijax.primitives.refs.mutable_arrays import (
-    Ref,
-    empty_ref,
-    free_ref,
-    freeze,
-    new_ref,
+    Ref, empty_ref, free_ref, freeze, new_ref,
 )
 from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles

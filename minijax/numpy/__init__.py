@@ -50,8 +50,7 @@ from minijax.numpy.inspection import (
 from minijax.numpy.interchange import from_dlpack, fromfile, fromiter, fromstring, load
 from minijax.numpy.joining import (
     append, array_split, block, column_stack, concat, concatenate, delete, dsplit,
-    dstack, hsplit, hstack, insert, repeat, split, stack, tile, unstack, vsplit,
-    vstack,
+    dstack, hsplit, hstack, insert, repeat, split, stack, tile, unstack, vsplit, vstack,
 )
 from minijax.numpy.log_sums import logaddexp, logaddexp2
 from minijax.numpy.moments import average, mean, std, var
@@ -71,12 +70,11 @@ from minijax.numpy.reductions import (
 )
 from minijax.numpy.running import cumprod, cumsum, cumulative_prod, cumulative_sum
 from minijax.numpy.scalar_types import (
-    bfloat16, bool_, bool_ as bool, cdouble, complex128, complex64, complex_,
-    csingle, double, float16, float32, float4_e2m1fn, float64, float6_e2m3fn,
-    float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn,
-    float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float_, int16,
-    int2, int32, int4, int64, int8, int_, single, uint, uint16, uint2, uint32,
-    uint4, uint64, uint8,
+    bfloat16, bool_, bool_ as bool, cdouble, complex128, complex64, complex_, csingle,
+    double, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
+    float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz,
+    float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float_, int16, int2, int32, int4,
+    int64, int8, int_, single, uint, uint16, uint2, uint32, uint4, uint64, uint8,
 )
 from minijax.numpy.selection import (
     choose, clip, compress, extract, piecewise, select, where,
@@ -96,13 +94,12 @@ from minijax.numpy.sorting import (
 from minijax.numpy.taking import place, put, put_along_axis, take, take_along_axis
 from minijax.numpy.ufunc_api import frompyfunc, ufunc
 from minijax.numpy.ufuncs import (
-    abs, absolute, add, bitwise_and, bitwise_count, bitwise_invert,
-    bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor,
-    divide, divmod, equal, fabs, float_power, floor_divide, fmax, fmin, fmod,
-    greater, greater_equal, invert, left_shift, less, less_equal, logical_and,
-    logical_not, logical_or, logical_xor, maximum, minimum, mod, multiply, negative,
-    not_equal, positive, pow, power, remainder, right_shift, sign, subtract,
-    true_divide,
+    abs, absolute, add, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift,
+    bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, divide, divmod, equal,
+    fabs, float_power, floor_divide, fmax, fmin, fmod, greater, greater_equal, invert,
+    left_shift, less, less_equal, logical_and, logical_not, logical_or, logical_xor,
+    maximum, minimum, mod, multiply, negative, not_equal, positive, pow, power,
+    remainder, right_shift, sign, subtract, true_divide,
 )
 from minijax.numpy.ufuncs_floats import (
     around, ceil, copysign, floor, frexp, gcd, heaviside, isclose, isfinite, isinf,
@@ -111,10 +108,9 @@ from minijax.numpy.ufuncs_floats import (
 )
 from minijax.numpy.ufuncs_more import (
     acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh,
-    asin, asinh, atan, atan2, atanh, cbrt, conj, conjugate, cos, cosh, deg2rad,
-    degrees, exp, exp2, expm1, hypot, i0, imag, iscomplex, isreal, log, log10,
-    log1p, log2, rad2deg, radians, real, reciprocal, sin, sinc, sinh, sqrt, square,
-    tan, tanh,
+    asin, asinh, atan, atan2, atanh, cbrt, conj, conjugate, cos, cosh, deg2rad, degrees,
+    exp, exp2, expm1, hypot, i0, imag, iscomplex, isreal, log, log10, log1p, log2,
+    rad2deg, radians, real, reciprocal, sin, sinc, sinh, sqrt, square, tan, tanh,
 )
 from minijax.numpy.vectorizing import vectorize
 from minijax.numpy.windows import bartlett, blackman, hamming, hanning, kaiser

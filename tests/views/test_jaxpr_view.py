@@ -315,7 +315,7 @@ def test_the_names_in_a_source_lead_further():
     assert "value" not in names and "primal" not in names
     assert Recording.from_dict(record.to_dict()) == record
     full = see.source(JVPTrace).text(full=True)
-    assert "Trace: class, core.py:" in full
+    assert "Trace: class, language/core.py:" in full
     assert "see.source(minijax.language.core.Trace)" in full
 
 
@@ -333,7 +333,7 @@ def test_a_primitives_source_leads_to_its_rules():
 
 def test_a_source_without_a_counterpart_of_its_own_names_its_modules():
     record = see.source(minijax.transforms.ad.JVPTrace.to_pair).recording
-    assert record.counterpart == "`transforms/ad.py` (the module)"
+    assert record.counterpart == "`interpreters/ad.py` (the module)"
     assert see.source(test_source).recording.names == []
     assert see.source(test_source).recording.counterpart == ""
 
@@ -344,7 +344,7 @@ def test_names_in_a_source_are_clicked(show):
     assert "in JAX: `interpreters/ad.py`, `JVPTrace`" in page.inner_text(".mj-detail")
     name = page.locator(".mj-code .mj-jump", has_text="TraceTag").first
     name.hover()
-    assert "class, core.py:" in page.inner_text(".mj-detail")
+    assert "class, language/core.py:" in page.inner_text(".mj-detail")
     name.click()
     assert page.inner_text(".mj-where").endswith("TraceTag")
     assert "see.source(minijax.language.core.TraceTag)" in page.inner_text(".mj-detail")

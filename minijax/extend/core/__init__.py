@@ -12,29 +12,13 @@ In JAX: `jax.extend.core`.
 # fmt: off
 from minijax.language.check import check_jaxpr
 from minijax.language.core import (
-    AbstractToken,
-    ClosedJaxpr,
-    DebugInfo,
-    DropVar,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Primitive,
-    TraceTag,
-    Var,
-    concrete_or_error,
-    jaxpr_as_fun,
-    jaxprs_in_params,
-    mapped_aval,
-    no_effects,
-    set_current_trace,
-    unmapped_aval,
-    valid_jaxtype,
+    AbstractToken, ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Primitive,
+    TraceTag, Var, concrete_or_error, jaxpr_as_fun, jaxprs_in_params, mapped_aval,
+    no_effects, set_current_trace, unmapped_aval, valid_jaxtype,
 )
 from minijax.support.effects import Effect
 from minijax.support.errors import (
-    InconclusiveDimensionOperation as _Inconclusive,
-    JaxprTypeError,
+    InconclusiveDimensionOperation as _Inconclusive, JaxprTypeError,
 )
 from minijax.extend.core import primitives
 from minijax.extend.core.programs import (

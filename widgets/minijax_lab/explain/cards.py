@@ -213,9 +213,9 @@ def record_card(name: str | Primitive) -> CardRecording:
 
 
 def family_of(primitive: Primitive) -> str:
-    """The room that a primitive's block stands in: "elementwise", "slicing"."""
+    """The room that a primitive's block stands in: "elementwise", "control_flow"."""
     place = defined_in(primitive)
-    return place[0].stem if place is not None else "other"
+    return place[0].parent.name if place is not None else "other"
 
 
 def rules_of(primitive: Primitive) -> list[list[str]]:
