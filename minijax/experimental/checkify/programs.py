@@ -41,7 +41,8 @@ from minijax.programs.control_flow.operands import split_list
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.programs.control_flow.while_loops import while_p
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
-from minijax.programs.custom.custom_forward import RunJaxpr, custom_jvp_call_p
+from minijax.programs.custom.custom_calls import RunJaxpr
+from minijax.programs.custom.custom_forward import custom_jvp_call_p
 from minijax.support import errors
 from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten
 from minijax.transforms.partial_eval import (

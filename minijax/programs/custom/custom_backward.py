@@ -22,10 +22,12 @@ from minijax.language.core import (
     get_aval,
     mapped_aval,
     no_effects,
+    register,
 )
 from minijax.language.pretty import printed_first
 from minijax.language.rules import (
     Accumulator,
+    AxisData,
     SymbolicZero,
     Zero,
     instantiate,
@@ -33,24 +35,23 @@ from minijax.language.rules import (
     not_mapped,
 )
 from minijax.primitives.refs.mutable_arrays import Ref
-from minijax.programs.calls import as_array, def_call
+from minijax.programs.calls import as_array
+from minijax.programs.custom.custom_calls import (
+    CustomCallPrimitive,
+    Dims,
+    def_custom_call,
+    named_like,
+)
 from minijax.programs.custom.custom_forward import (
     FlatCall,
-    RunJaxpr,
-    custom_call_dce,
-    custom_call_discharge,
-    custom_jvp_call_p,
     flatten_arrays,
     nondiff_positions,
     positional_arguments,
     setter_of_wrapped,
     split_static,
-    trace_call,
-    write_call,
 )
 from minijax.programs.custom.custom_remat import optimized_forward
 from minijax.support import dtypes, errors
-from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     broadcast_prefix,
@@ -59,6 +60,7 @@ from minijax.support.tree_util import (
     tree_unflatten,
 )
 from minijax.transforms import batching
+from minijax.transforms.rematerialize import where
 
 
 class CustomVJPPrimal:
@@ -327,41 +329,17 @@ def _is_no_tree(x: Any) -> bool:
     return x is None or type(x) is SymbolicZero
 
 
-class CustomVJPCallPrimitive(Primitive):
+class CustomVJPCallPrimitive(CustomCallPrimitive):
     """The primitive of custom_vjp calls; it is bound with Python functions.
+
+    The rules on flat lists: `fwd(primals, which are perturbed) -> (outputs, residuals)`
+    and `bwd(residuals, cotangents, types of the arguments) -> cotangents`.
 
     In JAX: `CustomVJPCallPrimitive`.
     """
 
-    def bind_call(
-        self, fun: Callable, fwd: Callable, bwd: Callable, args: Sequence[Any], **params
-    ) -> list[Any]:
-        return state.trace.process_custom_vjp_call(self, fun, fwd, bwd, args, **params)
-
-    def bind(self, *args: Any, **params: Any) -> list[Any]:
-        return self.rebind(args, params)
-
-    def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        fwd, bwd = params["fwd_jaxpr_thunk"], params["bwd"]
-        count = params["num_consts"]
-        if count:
-            fwd, bwd = _drop_consts_of_fwd(fwd, count), _drop_consts_of_bwd(bwd, count)
-        return self.bind_call(
-            RunJaxpr(params["call_jaxpr"]),
-            fwd,
-            bwd,
-            args,
-            symbolic_zeros=params["symbolic_zeros"],
-        )
-
-    def stage(
-        self, trace: Any, fun: Any, fwd: Any, bwd: Any, args: Any, **options: Any
-    ) -> list[Any]:
-        """Write the call as an equation that keeps the rules."""
-        closed, consts = trace_call(trace, fun, args)
-        params = {"call_jaxpr": closed, "fwd_jaxpr_thunk": fwd, "bwd": bwd}
-        params |= {"num_consts": len(consts), **options}
-        return write_call(trace, self, closed, [*consts, *args], params)
+    process = "process_custom_vjp_call"
+    rules = ("fwd_jaxpr_thunk", "bwd")
 
     def run_forward(
         self, fwd: Callable, primals: Sequence[Any], tangents: Sequence[Any], **_: Any
@@ -381,123 +359,77 @@ class CustomVJPCallPrimitive(Primitive):
         params["in_zeros"] = tuple(type(t) is Zero for t in tangents)
         return custom_lin_p.bind(*residuals, *given, **params)
 
-    def batch_call(
-        self, trace: Any, fun: Any, fwd: Any, bwd: Any, values: Any, dims: Any, **params
-    ) -> tuple[list[Any], list[int | None]]:
-        """The call on batches: function, fwd and bwd, all batched."""
+    def without_consts(self, rules: Sequence[Callable], count: int) -> list[Callable]:
+        fwd, bwd = rules
+
+        @named_like(fwd)
+        def own_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
+            return fwd(primals[count:], perturbed[count:])
+
+        @named_like(bwd)
+        def own_bwd(residuals: Any, cotangents: Any, in_avals: Sequence) -> list[Any]:
+            zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[:count]]
+            return [*zeros, *bwd(residuals, cotangents, in_avals[count:])]
+
+        return [own_fwd, own_bwd]
+
+    def batched_rules(
+        self, rules: Sequence[Callable], axis_data: AxisData, in_dims: Dims, tag: Any
+    ) -> tuple[list[Callable], list[int | None]]:
+        """Cotangents of arguments that a batch shares are summed over the batch."""
+        fwd, bwd = rules
+        size = axis_data.size
         out_dims: list[int | None] = []
-        batched = batching.batch_flat(fun, trace.axis_data, dims, out_dims, trace.tag)
-        batched_fwd = _BatchedFwd(fwd, trace.axis_data, dims, trace.tag)
-        batched_bwd = _BatchedBwd(bwd, trace.axis_data, dims, batched_fwd, trace.tag)
-        outs = trace.parent.process_custom_vjp_call(
-            self, batched, batched_fwd, batched_bwd, values, **params
-        )
-        return outs, out_dims or batched_fwd.out_dims
+        res_dims: list[int | None] = []
 
+        def of_one(aval: Any, dim: int | None) -> Any:
+            return mapped_aval(size, dim, aval)
 
-class _drop_consts_of_fwd:
-    def __init__(self, fwd: Callable, count: int):
-        self.fwd = fwd
-        self.__name__ = fun_name(fwd)
-        self.count = count
+        @named_like(fwd)
+        def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
+            count = 0
 
-    def __call__(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
-        return self.fwd(primals[self.count :], perturbed[self.count :])
+            def flat(*args: Any) -> list[Any]:
+                nonlocal count
+                outputs, residuals = fwd(args, perturbed)
+                count = len(outputs)
+                return [*outputs, *residuals]
 
+            dims: list[int | None] = []
+            values = batching.batch_flat(flat, axis_data, in_dims, dims, tag)(*primals)
+            out_dims[:], res_dims[:] = dims[:count], dims[count:]
+            return values[:count], values[count:]
 
-class _drop_consts_of_bwd:
-    def __init__(self, bwd: Callable, count: int):
-        self.bwd = bwd
-        self.__name__ = fun_name(bwd)
-        self.count = count
+        @named_like(bwd)
+        def batched_bwd(
+            residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Sequence[Any]
+        ) -> list[Any]:
+            nonzero = [type(ct) is not Zero for ct in cotangents]
+            zeros_out: list[bool] = []
 
-    def __call__(self, residuals: Any, cotangents: Any, in_avals: Any) -> list[Any]:
-        zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[: self.count]]
-        return [*zeros, *self.bwd(residuals, cotangents, in_avals[self.count :])]
+            def flat(*args: Any) -> list[Any]:
+                given = iter(args[len(residuals) :])
+                cts = [
+                    next(given) if flag else Zero(of_one(ct.aval, dim))
+                    for ct, flag, dim in zip(cotangents, nonzero, out_dims)
+                ]
+                avals = list(map(of_one, in_avals, in_dims))
+                answers = bwd(args[: len(residuals)], cts, avals)
+                zeros_out[:] = [type(answer) is Zero for answer in answers]
+                return [answer for answer in answers if type(answer) is not Zero]
 
-
-class _BatchedFwd:
-    """fwd on batches; it notes the batch axes of outputs and residuals."""
-
-    def __init__(self, fwd: Any, axis_data: Any, in_dims: tuple, tag: Any):
-        self.fwd = fwd
-        self.__name__ = fun_name(fwd)
-        self.axis_data = axis_data
-        self.in_dims = in_dims
-        self.tag = tag
-        self.out_dims: list[int | None] = []
-        self.res_dims: list[int | None] = []
-
-    def __call__(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Any:
-        count = 0
-
-        def flat(*args: Any) -> list[Any]:
-            nonlocal count
-            outputs, residuals = self.fwd(args, perturbed)
-            count = len(outputs)
-            return [*outputs, *residuals]
-
-        dims: list[int | None] = []
-        run = batching.batch_flat(flat, self.axis_data, self.in_dims, dims, self.tag)
-        values = run(*primals)
-        self.out_dims, self.res_dims = dims[:count], dims[count:]
-        return values[:count], values[count:]
-
-
-class _BatchedBwd:
-    """bwd on batches; cotangents of shared arguments are summed over the batch."""
-
-    def __init__(
-        self, bwd: Any, axis_data: Any, in_dims: tuple, fwd: _BatchedFwd, tag: Any
-    ):
-        self.bwd = bwd
-        self.__name__ = fun_name(bwd)
-        self.axis_data = axis_data
-        self.in_dims = in_dims
-        self.fwd = fwd
-        self.tag = tag
-
-    def __call__(
-        self,
-        residuals: Sequence[Any],
-        cotangents: Sequence[Any],
-        in_avals: Sequence[Any],
-    ) -> list[Any]:
-        size = self.axis_data.size
-        given = [ct for ct in cotangents if type(ct) is not Zero]
-        nonzero = [type(ct) is not Zero for ct in cotangents]
-        example_avals = [
-            mapped_aval(size, dim, aval) for aval, dim in zip(in_avals, self.in_dims)
-        ]
-        zero_avals: list[Any] = [
-            mapped_aval(size, dim, ct.aval) if type(ct) is Zero else None
-            for ct, dim in zip(cotangents, self.fwd.out_dims)
-        ]
-        zeros_out: list[bool] = []
-
-        def flat(*args: Any) -> list[Any]:
-            res, cts = args[: len(residuals)], iter(args[len(residuals) :])
-            full = [
-                next(cts) if flag else Zero(aval)
-                for flag, aval in zip(nonzero, zero_avals)
+            dims: list[int | None] = []
+            all_dims = [*res_dims, *where(nonzero, out_dims)]
+            run = batching.batch_flat(flat, axis_data, all_dims, dims, tag)
+            answers = iter(zip(run(*residuals, *where(nonzero, cotangents)), dims))
+            return [
+                Zero(aval.to_ct_aval())
+                if zero
+                else _match_or_sum(*next(answers), wanted, size)
+                for aval, wanted, zero in zip(in_avals, in_dims, zeros_out)
             ]
-            answers = self.bwd(res, full, example_avals)
-            zeros_out[:] = [type(answer) is Zero for answer in answers]
-            return [answer for answer in answers if type(answer) is not Zero]
 
-        dims: list[int | None] = []
-        ct_dims = [dim for dim, flag in zip(self.fwd.out_dims, nonzero) if flag]
-        in_dims = [*self.fwd.res_dims, *ct_dims]
-        run = batching.batch_flat(flat, self.axis_data, in_dims, dims, self.tag)
-        answers = iter(zip(run(*residuals, *given), dims))
-        flat_answers = []
-        for aval, wanted, zero in zip(in_avals, self.in_dims, zeros_out):
-            if zero:
-                flat_answers.append(Zero(aval.to_ct_aval()))
-                continue
-            answer, dim = next(answers)
-            flat_answers.append(_match_or_sum(answer, dim, wanted, size))
-        return flat_answers
+        return [batched_fwd, batched_bwd], out_dims
 
 
 def _match_or_sum(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
@@ -506,16 +438,9 @@ def _match_or_sum(x: Any, dim: int | None, wanted: int | None, size: int) -> Any
     return match_axis(size, x, dim, wanted)
 
 
-custom_vjp_call_p = CustomVJPCallPrimitive("custom_vjp_call", multiple_results=True)
-all_primitives["custom_vjp_call"] = custom_vjp_call_p
-def_call(custom_vjp_call_p, "call_jaxpr")
-custom_vjp_call_p.transpose = custom_jvp_call_p.transpose
-custom_vjp_call_p.dce = custom_call_dce
-custom_vjp_call_p.discharge = custom_call_discharge
-for _rule in ("jvp", "batch"):
-    custom_vjp_call_p.without(
-        _rule, "traces treat custom calls by a method of their own"
-    )
+custom_vjp_call_p = def_custom_call(
+    CustomVJPCallPrimitive("custom_vjp_call", multiple_results=True)
+)
 
 
 @printed_first("name")
@@ -534,8 +459,7 @@ custom_vjp_call_p.pretty = _custom_vjp_pretty
 
 
 # The linear part of a custom_vjp call: opened by transposing, closed to all else.
-custom_lin_p = Primitive("custom_lin", multiple_results=True)
-all_primitives["custom_lin"] = custom_lin_p
+custom_lin_p = register(Primitive("custom_lin", multiple_results=True))
 custom_lin_p.cache_types = False
 
 

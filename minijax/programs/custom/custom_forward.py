@@ -1,11 +1,7 @@
 """custom_jvp: a function with a user's rule for forward mode.
 
-The rule gives value and tangent together; reverse mode follows by transposing it.
-
-A call carries plain Python functions of flat lists (the function, its rules) to the
-current trace, which picks what it needs: `EvalTrace` runs the function, `JVPTrace` the
-rule, `BatchTrace` batches all of them. A trace that writes a program keeps the rules in
-the equation, so that they are found when the program is differentiated later.
+The rule gives value and tangent together; reverse mode follows by transposing it. How
+a call with rules goes through the traces is told in `custom_calls.py`.
 
 In JAX: `jax/_src/custom_derivatives.py`.
 """
@@ -20,21 +16,14 @@ from typing import Any
 from minijax.compile import api_util
 from minijax.compile.api_util import argnums_tuple, check_callable, fun_name
 from minijax.language.core import (
-    ClosedJaxpr,
-    DebugInfo,
-    JaxprEqn,
-    Primitive,
     Tracer,
-    all_primitives,
-    eval_jaxpr,
     get_aval,
-    jaxpr_as_fun,
     mapped_aval,
-    no_effects,
     unmapped_aval,
 )
 from minijax.language.pretty import printed_first
 from minijax.language.rules import (
+    AxisData,
     SymbolicZero,
     Zero,
     add_tangents,
@@ -43,10 +32,13 @@ from minijax.language.rules import (
     zeros_of,
 )
 from minijax.primitives.shape import ordering
-from minijax.programs.calls import as_array, def_call
-from minijax.support import source_info
-from minijax.support.effects import of_equation
-from minijax.support.thread_state import state
+from minijax.programs.calls import as_array
+from minijax.programs.custom.custom_calls import (
+    CustomCallPrimitive,
+    Dims,
+    def_custom_call,
+    named_like,
+)
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     keystr,
@@ -55,7 +47,7 @@ from minijax.support.tree_util import (
     tree_map,
     tree_unflatten,
 )
-from minijax.transforms import ad, batching, discharge, partial_eval
+from minijax.transforms import batching
 
 # ----------------------------------------------------------------------------------
 # custom_jvp
@@ -319,168 +311,69 @@ def _check_custom_tangent(rule: _FlatJvp, path: str, out: Any, tangent: Any) -> 
         )
 
 
-class CustomJVPCallPrimitive(Primitive):
+class CustomJVPCallPrimitive(CustomCallPrimitive):
     """The primitive of custom_jvp calls; it is bound with Python functions.
+
+    The rule on flat lists: `(*primals, *tangents) -> (*outputs, *their tangents)`.
 
     In JAX: `CustomJVPCallPrimitive`.
     """
 
-    def bind_call(
-        self, fun: Callable, jvp: Callable, args: Sequence[Any], **params: Any
-    ) -> list[Any]:
-        return state.trace.process_custom_jvp_call(self, fun, jvp, args, **params)
+    process = "process_custom_jvp_call"
+    rules = ("jvp_jaxpr_fun",)
 
-    def bind(self, *args: Any, **params: Any) -> list[Any]:
-        return self.rebind(args, params)
+    def without_consts(self, rules: Sequence[Callable], count: int) -> list[Callable]:
+        (jvp,) = rules
 
-    def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        num_consts = params["num_consts"]
-        jvp = params["jvp_jaxpr_fun"]
-        return self.bind_call(
-            RunJaxpr(params["call_jaxpr"]),
-            _drop_consts_of_jvp(jvp, num_consts) if num_consts else jvp,
-            args,
-            symbolic_zeros=params["symbolic_zeros"],
-        )
+        @named_like(jvp)
+        def own_jvp(*values: Any) -> list[Any]:
+            half = len(values) // 2
+            return jvp(*values[count:half], *values[half + count :])
 
-    def batch_call(
-        self, trace: Any, fun: Any, jvp: Any, values: Any, dims: Any, **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
-        """The call on batches: the function and its rule, both batched."""
+        return [own_jvp]
+
+    def batched_rules(
+        self, rules: Sequence[Callable], axis_data: AxisData, in_dims: Dims, tag: Any
+    ) -> tuple[list[Callable], list[int | None]]:
+        """A primal and its tangent need their axis in one place.
+
+        So outputs are moved where the two differ.
+        """
+        (jvp,) = rules
+        size = axis_data.size
         out_dims: list[int | None] = []
-        batched = batching.batch_flat(fun, trace.axis_data, dims, out_dims, trace.tag)
-        batched_jvp = _BatchedJvp(jvp, trace.axis_data, dims, trace.tag)
-        outs = trace.parent.process_custom_jvp_call(
-            self, batched, batched_jvp, values, **params
-        )
-        # Either the function ran, or its rule did; both note their output axes.
-        return outs, out_dims or batched_jvp.out_dims
 
-    def stage(
-        self, trace: Any, fun: Any, jvp: Any, args: Sequence[Any], **options: Any
-    ) -> list[Any]:
-        """Write the call as an equation that keeps the rule."""
-        closed, consts = trace_call(trace, fun, args)
-        params = {"call_jaxpr": closed, "jvp_jaxpr_fun": jvp}
-        params |= {"num_consts": len(consts), **options}
-        return write_call(trace, self, closed, [*consts, *args], params)
+        def of_one(tangent: Any, dim: int | None) -> tuple[Any, int | None]:
+            if type(tangent) is not SymbolicZero:
+                return tangent, dim
+            return SymbolicZero(mapped_aval(size, dim, tangent.aval)), not_mapped
 
+        def to_axis(out: Any, dim: int | None, wanted: int | None) -> Any:
+            if type(out) in (Zero, SymbolicZero):
+                return type(out)(unmapped_aval(size, wanted, out.aval))
+            return match_axis(size, out, dim, wanted)
 
-def trace_call(
-    trace: Any, fun: Callable, args: Sequence[Any]
-) -> tuple[ClosedJaxpr, list[Any]]:
-    """A flat function as a program; its constants become leading arguments."""
-    if isinstance(fun, RunJaxpr):
-        return fun.closed, []
-    avals = [get_aval(arg) for arg in args]
-    name = getattr(fun, "name", fun_name(fun))
-    debug_info = DebugInfo("custom_jvp/vjp", name, api_util.fun_place(_user_fun(fun)))
-    with source_info.fresh_context():
-        jaxpr, consts = partial_eval.trace_to_jaxpr(fun, avals, debug_info)
-    return ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr)), consts
+        @named_like(jvp)
+        def batched_jvp(*values: Any) -> list[Any]:
+            half = len(values) // 2
+            pairs = [of_one(t, dim) for t, dim in zip(values[half:], in_dims)]
+            all_dims = [*in_dims, *(dim for _, dim in pairs)]
+            dims: list[int | None] = []
+            run = batching.batch_flat(jvp, axis_data, all_dims, dims, tag)
+            outs = run(*values[:half], *(tangent for tangent, _ in pairs))
+            half = len(outs) // 2
+            out_dims[:] = [
+                of_tangent if of_primal is not_mapped else of_primal
+                for of_primal, of_tangent in zip(dims[:half], dims[half:])
+            ]
+            return list(map(to_axis, outs, dims, out_dims * 2))
+
+        return [batched_jvp], out_dims
 
 
-def write_call(
-    trace: Any,
-    primitive: Primitive,
-    closed: ClosedJaxpr,
-    args: Sequence[Any],
-    params: dict[str, Any],
-) -> list[Any]:
-    """Write a call of a program as an equation with the program's effects."""
-    seen: frozenset = no_effects
-    if closed.effects:
-        seen = of_equation(closed.jaxpr, [trace.to_atom(arg) for arg in args])
-    return trace.add_eqn(primitive, args, closed.out_avals, params, seen)
-
-
-def _user_fun(fun: Any) -> Callable:
-    return getattr(fun, "fun", fun)
-
-
-class RunJaxpr:
-    """A program as a flat function that remembers being one."""
-
-    def __init__(self, closed: ClosedJaxpr):
-        self.closed = closed
-        self.name = closed.debug_info.name
-        self.run = jaxpr_as_fun(closed)
-
-    def __call__(self, *args: Any) -> list[Any]:
-        return self.run(*args)
-
-
-class _BatchedJvp:
-    """A flat jvp rule `(*primals, *tangents) -> (*outs, *tangents)` on batches.
-
-    A primal and its tangent must have their axis in one place, so outputs are moved to
-    the front where the two differ.
-    """
-
-    def __init__(self, jvp: Callable, axis_data: Any, in_dims: Any, tag: Any):
-        self.jvp = jvp
-        self.axis_data = axis_data
-        self.in_dims = tuple(in_dims)
-        self.tag = tag
-        self.out_dims: list[int | None] = []
-        self.__name__ = getattr(jvp, "__name__", "jvp")
-
-    def __call__(self, *values: Any) -> list[Any]:
-        dims: list[int | None] = []
-        half = len(values) // 2
-        tangents = [
-            SymbolicZero(mapped_aval(self.axis_data.size, dim, t.aval))
-            if type(t) is SymbolicZero
-            else t
-            for t, dim in zip(values[half:], self.in_dims)
-        ]
-        in_dims = self.in_dims + tuple(
-            not_mapped if type(t) is SymbolicZero else dim
-            for t, dim in zip(tangents, self.in_dims)
-        )
-        run = batching.batch_flat(self.jvp, self.axis_data, in_dims, dims, self.tag)
-        outs = run(*values[:half], *tangents)
-        half = len(outs) // 2
-        self.out_dims = []
-        for index in range(half):
-            primal_dim, tangent_dim = dims[index], dims[index + half]
-            dim = primal_dim if primal_dim is not not_mapped else tangent_dim
-            self.out_dims.append(dim)
-            for position in (index, index + half):
-                out = outs[position]
-                if type(out) in (Zero, SymbolicZero):
-                    aval = unmapped_aval(self.axis_data.size, dim, out.aval)
-                    outs[position] = type(out)(aval)
-                else:
-                    outs[position] = match_axis(
-                        self.axis_data.size, out, dims[position], dim
-                    )
-        return outs
-
-
-class _drop_consts_of_jvp:
-    """A flat jvp rule for a call whose first arguments are lifted constants."""
-
-    def __init__(self, jvp: Callable, num_consts: int):
-        self.jvp = jvp
-        self.__name__ = fun_name(jvp)
-        self.num_consts = num_consts
-
-    def __call__(self, *values: Any) -> list[Any]:
-        half = len(values) // 2
-        count = self.num_consts
-        return self.jvp(*values[count:half], *values[half + count :])
-
-
-custom_jvp_call_p = CustomJVPCallPrimitive("custom_jvp_call", multiple_results=True)
-all_primitives["custom_jvp_call"] = custom_jvp_call_p
-def_call(custom_jvp_call_p, "call_jaxpr")
-
-
-@custom_jvp_call_p.def_transpose
-def _custom_call_transpose(cts: Any, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any):
-    """A custom call in a linear program is transposed like what it computes."""
-    ad.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
+custom_jvp_call_p = def_custom_call(
+    CustomJVPCallPrimitive("custom_jvp_call", multiple_results=True)
+)
 
 
 @printed_first("name")
@@ -493,32 +386,3 @@ def _custom_jvp_pretty(params: dict[str, Any]) -> dict[str, Any]:
 
 
 custom_jvp_call_p.pretty = _custom_jvp_pretty
-for _rule in ("jvp", "batch"):
-    custom_jvp_call_p.without(
-        _rule, "traces treat custom calls by a method of their own"
-    )
-
-
-def custom_call_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
-    """Keep a custom call whole: its rule may need what the call does not."""
-    return eqn
-
-
-custom_jvp_call_p.dce = custom_call_dce
-
-
-def custom_call_discharge(
-    discharged: Sequence[bool],
-    in_avals: Any,
-    out_avals: Sequence[Any],
-    *args: Any,
-    call_jaxpr: ClosedJaxpr,
-    **_: Any,
-) -> tuple[list[Any], list[Any]]:
-    """Only what the call computes: all derivatives were taken before."""
-    pure = discharge.discharge_state(call_jaxpr, discharged)
-    results = eval_jaxpr(pure.jaxpr, pure.consts, *args)
-    return discharge.split_contents(results, len(out_avals), discharged)
-
-
-custom_jvp_call_p.discharge = custom_call_discharge
