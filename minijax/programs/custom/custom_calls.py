@@ -10,6 +10,7 @@ In JAX: `jax/_src/custom_derivatives.py`.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -69,15 +70,15 @@ class CustomCallPrimitive(Primitive):
     process: str
     rules: tuple[str, ...]
 
+    @abstractmethod
     def without_consts(self, rules: Sequence[Callable], count: int) -> list[Callable]:
         """The rules for a call with `count` lifted constants as first arguments."""
-        raise NotImplementedError
 
+    @abstractmethod
     def batched_rules(
         self, rules: Sequence[Callable], axis_data: AxisData, in_dims: Dims, tag: Any
     ) -> tuple[list[Callable], list[int | None]]:
         """(the rules for a batch, the list where they note their outputs' axes)."""
-        raise NotImplementedError
 
     def bind_call(self, fun: Callable, *rules_and_args: Any, **params: Any) -> list:
         """Call `fun` on the last argument, a list, with the rules before it."""
