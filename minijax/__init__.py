@@ -42,6 +42,7 @@ from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient
 from minijax.support.dtypes import float0
 from minijax.programs.debugging.environment import live_arrays, print_environment_info
+from minijax.compile import signature as _signature
 from minijax.compile.tokens import effects_barrier
 from minijax.primitives.refs.mutable_arrays import (
     Ref, empty_ref, free_ref, freeze, new_ref,

@@ -1,10 +1,19 @@
 """Lowering: a jaxpr becomes a StableHLO module, equation by equation.
 
-Each primitive's lowering rule gets a context and the StableHLO values of its operands,
-and returns the values of its results. A program inside a program (a nested `jit`)
-becomes a function of the module, made once and called where it is used. Every operation
-carries the user's line as its location, and the name stack (`jit(f)/jvp/sin`) as its
-name, so that compiled instructions can be traced back.
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+
+    func.func public @main(%arg0: tensor<f32>) -> tensor<f32> {
+      %0 = stablehlo.sine %arg0 : tensor<f32>
+      return %0 : tensor<f32>
+    }
+
+`lower_to_module` makes the module and its function `main`; `lower_eqns` goes through
+the equations. Each primitive's lowering rule gets a `LoweringRuleContext` and the
+StableHLO values of its operands, and returns the values of its results. A program
+inside a program (a nested `jit`) becomes a function of the module, made once and called
+where it is used. Every operation carries the user's line as its location and the name
+stack (`jit(f)/jvp/sin`) as its name, and every argument of `main` its path in the
+user's call (`params['w']`), so that compiled instructions can be traced back.
 
 In JAX: `interpreters/mlir.py`.
 """
@@ -13,28 +22,27 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from minijax.backend import hlo
-from minijax.compile import signature, tokens
 from minijax.language.core import (
-    AbstractToken,
     AbstractValue,
     Atom,
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
     Literal,
+    Primitive,
     ShapedArray,
     Var,
     physical_aval,
     weakref_lru_cache,
 )
 from minijax.support import dtypes, effects, events, source_info
+from minijax.support.events import Hook
 from minijax.transforms.partial_eval import dce_closed_jaxpr, trace_to_jaxpr
 
 # Constants larger than this become arguments of the executable: the program stays
@@ -42,10 +50,15 @@ from minijax.transforms.partial_eval import dce_closed_jaxpr, trace_to_jaxpr
 MAX_EMBEDDED_BYTES = 1024
 
 
+# How to make the StableHLO type for kinds of types other than arrays, such as tokens.
+# In JAX: `interpreters/mlir.py`, `ir_type_handlers`.
+type_makers: dict[type[AbstractValue], Callable[[AbstractValue], Any]] = {}
+
+
 def tensor_type(aval: AbstractValue) -> Any:
     """The StableHLO type of values of a type (of a typed key: of its bits)."""
-    if isinstance(aval, AbstractToken):
-        return hlo.ir.Type.parse("!stablehlo.token")
+    if type(aval) in type_makers:
+        return type_makers[type(aval)](aval)
     physical = physical_aval(aval)
     assert isinstance(physical, ShapedArray)
     if dtypes.is_float0(physical.dtype):
@@ -54,7 +67,11 @@ def tensor_type(aval: AbstractValue) -> Any:
 
 
 class ModuleContext:
-    """What is shared by one module: its functions, its platform, its callbacks.
+    """What the equations of one module share: its functions, its platform.
+
+    The methods say how functions are written and called. A program with ordered
+    side effects takes tokens before its arguments and returns them before its results.
+    Here there are none; `signature.py` has the context that passes them along.
 
     In JAX: `interpreters/mlir.py`, `ModuleContext`.
     """
@@ -63,15 +80,39 @@ class ModuleContext:
         self.module = module
         self.platform = platform
         self.symbols = hlo.ir.SymbolTable(module.operation)
-        # One function for each program and name, however often it is called. The
-        # program is kept beside its id, which so stays its own.
+        # One function for each program and name, however often it is called. Keyed by
+        # the program's id; the program is held so that the id is not reused.
         self.functions: dict[tuple, tuple[Any, ClosedJaxpr]] = {}
-        self.host_callbacks: list[Callable] = []
-        # Of each ordered effect the last token, in the function being written.
-        self.tokens: dict[effects.Effect, Any] = {}
+        self.host_callbacks: list[Callable] = []  # Python functions the program calls
         self.source: Any = None  # of the equation being lowered
 
+    def leading_types(self, closed: ClosedJaxpr) -> list[Any]:
+        """The types of arguments and results that a function has before its own."""
+        return []
 
+    def write_body(
+        self, closed: ClosedJaxpr, arguments: Sequence[Any], write: Callable
+    ) -> list[Any]:
+        """The results of a function whose equations `write(arguments)` writes."""
+        return write(arguments)
+
+    def call(self, function: Any, closed: ClosedJaxpr, operands: Sequence) -> list[Any]:
+        """Call a function of the module."""
+        name = hlo.ir.FlatSymbolRefAttr.get(function.name.value)
+        call = hlo.func.CallOp(function.type.results, name, operands)
+        return list(call.results)
+
+    def annotate(self, main: Any, donated: Sequence[bool], jaxpr: Jaxpr) -> None:
+        """Say more about the arguments and results of `main`, such as donation."""
+
+
+@Hook
+def new_module_context(module: Any, platform: str) -> ModuleContext:
+    """The context for a new module. `signature.py` attaches one for side effects."""
+    return ModuleContext(module, platform)
+
+
+@dataclass(slots=True)
 class LoweringRuleContext:
     """What a lowering rule may ask for.
 
@@ -80,21 +121,11 @@ class LoweringRuleContext:
     In JAX: `interpreters/mlir.py`, `LoweringRuleContext`.
     """
 
-    __slots__ = ("module_context", "primitive", "avals_in", "avals_out", "constants")
-
-    def __init__(
-        self,
-        module_context: ModuleContext,
-        primitive: Any,
-        avals_in: Sequence[AbstractValue],
-        avals_out: Sequence[AbstractValue],
-        constants: dict[int, Any],
-    ):
-        self.module_context = module_context
-        self.primitive = primitive
-        self.avals_in = avals_in
-        self.avals_out = avals_out
-        self.constants = constants
+    module_context: ModuleContext
+    primitive: Primitive
+    avals_in: Sequence[AbstractValue]
+    avals_out: Sequence[AbstractValue]
+    constants: dict[int, Any]
 
     @property
     def platform(self) -> str:
@@ -187,34 +218,21 @@ class LoweringRuleContext:
         """Call a program as a function of the module, made when it is first called."""
         function = self.function(closed, name)
         passed = [self.constants[id(const)] for const in free_constants(closed)]
-        given = tokens.current(self.module_context, closed.effects)
-        call = hlo.func.CallOp(
-            function.type.results,
-            hlo.ir.FlatSymbolRefAttr.get(function.name.value),
-            [*given, *passed, *operands],
-        )
-        return tokens.update(self.module_context, closed.effects, call.results)
+        return self.module_context.call(function, closed, [*passed, *operands])
 
     def function(self, closed: ClosedJaxpr, name: str) -> Any:
-        """The module's function for a program; tokens and constants come first."""
+        """The module's function for a program; it takes large constants first."""
         key = (id(closed), name)
         functions = self.module_context.functions
         if key not in functions:
-            function = lower_function(self.module_context, closed, name)
+            consts = free_constants(closed)
+            function = _write_function(self.module_context, name, closed, consts)
             functions[key] = (function, closed)
         return functions[key][0]
 
-    def replace(
-        self, avals_in: Any = None, avals_out: Any = None
-    ) -> LoweringRuleContext:
-        """This context with other types, to call another rule."""
-        return LoweringRuleContext(
-            self.module_context,
-            self.primitive,
-            self.avals_in if avals_in is None else avals_in,
-            self.avals_out if avals_out is None else avals_out,
-            self.constants,
-        )
+    def replace(self, **types: Sequence[AbstractValue]) -> LoweringRuleContext:
+        """This context with other `avals_in` or `avals_out`, to call another rule."""
+        return replace(self, **types)
 
 
 # ----------------------------------------------------------------------------------
@@ -352,49 +370,45 @@ def lowering_rule(eqn: JaxprEqn, platform: str) -> Callable:
     return rule
 
 
-def lower_function(
-    module_context: ModuleContext, closed: ClosedJaxpr, name: str
-) -> Any:
-    """A private function of the module: tokens, free constants, arguments in."""
-    consts = free_constants(closed)
-    types_in = [tensor_type(_aval_of(const)) for const in consts]
-    types_in += [tensor_type(aval) for aval in closed.in_avals]
-    function = _new_function(module_context, name, types_in, closed, "private")
-    _fill_function(module_context, function, closed, consts)
-    return function
-
-
-def _new_function(
+def _write_function(
     module_context: ModuleContext,
     name: str,
-    types_in: Sequence[Any],
     closed: ClosedJaxpr,
-    visibility: str,
+    consts: Sequence[Any],
+    names: Sequence[str] | None = None,
 ) -> Any:
-    types_out = [tensor_type(aval) for aval in closed.out_avals]
-    ordered = tokens.types(closed.effects)
+    """A function of the module: large constants, then arguments in, results out.
+
+    `names` are the paths of the arguments, for `main`, which alone is public.
+    """
+    leading = module_context.leading_types(closed)
+    of_consts = [tensor_type(_aval_of(const)) for const in consts]
+    types_in = [*leading, *of_consts, *map(tensor_type, closed.in_avals)]
+    types_out = [*leading, *map(tensor_type, closed.out_avals)]
     function = hlo.func.FuncOp(
         sanitize_name(name),
-        hlo.ir.FunctionType.get([*ordered, *types_in], [*ordered, *types_out]),
+        hlo.ir.FunctionType.get(types_in, types_out),
+        visibility="private" if names is None else "public",
         ip=hlo.ir.InsertionPoint(module_context.module.body),
     )
-    function.attributes["sym_visibility"] = hlo.string(visibility)
     # The symbol table renames a second function of the same name.
     module_context.symbols.insert(function)
-    return function
+    unnamed = len(types_in) - len(names or ())
+    block = function.add_entry_block(
+        [hlo.ir.Location.unknown()] * unnamed
+        + [hlo.ir.Location.name(n) for n in names or ()]
+    )
 
-
-def _fill_function(
-    module_context: ModuleContext, function: Any, closed: ClosedJaxpr, consts: list
-) -> None:
-    block = function.add_entry_block()
-    inside = tokens.region(module_context, closed.effects, list(block.arguments))
-    with hlo.ir.InsertionPoint(block), inside as arguments:
+    def write(arguments: Sequence[Any]) -> list[Any]:
         constants = {id(const): value for const, value in zip(consts, arguments)}
         values = [constant_value(constants, const) for const in closed.consts]
         operands = arguments[len(consts) :]
-        results = lower_eqns(module_context, closed.jaxpr, values, operands, constants)
-        hlo.func.ReturnOp([*tokens.last(module_context), *results])
+        return lower_eqns(module_context, closed.jaxpr, values, operands, constants)
+
+    with hlo.ir.InsertionPoint(block):
+        arguments = list(block.arguments)
+        hlo.func.ReturnOp(module_context.write_body(closed, arguments, write))
+    return function
 
 
 def _aval_of(const: Any) -> ShapedArray:
@@ -413,9 +427,8 @@ def sanitize_name(name: str) -> str:
 class Lowered:
     """A lowered program: the module in its context, and how to call what it becomes.
 
-    `ordered` are the effects whose tokens are the first arguments, `constants` the
-    values of the next; `kept` the positions of the program's inputs that are arguments
-    (unused inputs are left out).
+    `constants` are the values of the first arguments; `kept` are the positions of the
+    program's inputs that are arguments (unused inputs are left out).
     """
 
     context: Any
@@ -427,22 +440,13 @@ class Lowered:
     in_avals: tuple[AbstractValue, ...]
     out_avals: tuple[AbstractValue, ...]
     donated: tuple[bool, ...]
-    host_callbacks: list[Callable] = field(default_factory=list)
-    source: Any = None  # a weak reference to the program
-    ordered: Sequence[effects.Effect] = ()
+    host_callbacks: list[Callable]
+    source: Any  # a weak reference to the program
+    effects: frozenset
 
     def text(self, locations: bool = False) -> str:
         with self.context:
             return hlo.module_to_text(self.module, locations=locations)
-
-
-@contextmanager
-def new_module(name: str, context: Any) -> Iterator[Any]:
-    """A new module named `name` in a context that is entered."""
-    with context, hlo.ir.Location.unknown():
-        module = hlo.ir.Module.create()
-        module.operation.attributes["sym_name"] = hlo.string(sanitize_name(name))
-        yield module
 
 
 def lower_to_module(
@@ -465,20 +469,23 @@ def lower_to_module(
         raise ValueError(f"Effects not supported in lowering: {bad}")
     flags = tuple(donated or (False,) * len(jaxpr.invars))
     pruned, used = closed, [True] * len(jaxpr.invars)
-    if not keep_unused:  # nor what nobody reads
+    if not keep_unused:  # drop unused inputs and dead equations
         pruned, used = dce_closed_jaxpr(closed, [True] * len(jaxpr.outvars))
     kept = tuple(index for index, flag in enumerate(used) if flag)
+    names: list[str] = []
+    info = jaxpr.debug_info
+    if len(info.arg_names) == len(used) and info.result_paths:
+        names = [info.arg_names[index] for index in kept]
     consts = free_constants(pruned)
     context = hlo.make_context()
-    with new_module(f"jit_{name}", context) as module:
-        module_context = ModuleContext(module, platform)
-        types_in = [tensor_type(_aval_of(const)) for const in consts]
-        types_in += [tensor_type(aval) for aval in pruned.in_avals]
-        main = _new_function(module_context, "main", types_in, closed, "public")
-        ordered = tokens.ordered(closed.effects)
-        _fill_function(module_context, main, pruned, consts)
-        kept_flags = [flags[index] for index in kept]
-        signature.annotate(main, len(ordered), len(consts), kept_flags, pruned.jaxpr)
+    with context, hlo.ir.Location.unknown():
+        module = hlo.ir.Module.create()
+        module.operation.attributes["sym_name"] = hlo.string(
+            sanitize_name(f"jit_{name}")
+        )
+        module_context = new_module_context.run(module, platform)
+        main = _write_function(module_context, "main", pruned, consts, names)
+        module_context.annotate(main, [flags[i] for i in kept], pruned.jaxpr)
     if events.subscribers:
         events.emit("lower.module", name=name, module=module)
     return Lowered(
@@ -493,5 +500,5 @@ def lower_to_module(
         flags,
         module_context.host_callbacks,
         weakref.ref(closed),
-        ordered,
+        closed.effects,
     )

@@ -1,32 +1,60 @@
-"""The signature of a compiled program: donated arguments, names of results.
+"""The signatures of functions in a module: tokens, donated arguments, results' names.
 
-In JAX: `interpreters/mlir.py`, `_set_up_aliases`.
+In JAX: `interpreters/mlir.py`, `lower_jaxpr_to_fun` and `_set_up_aliases`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.backend import hlo
-from minijax.language.core import AbstractValue, Jaxpr
+from minijax.compile import mlir, tokens
+from minijax.language.core import AbstractToken, AbstractValue, ClosedJaxpr, Jaxpr
+from minijax.support.effects import Effect
 
 
-def annotate(
-    main: Any,
-    num_tokens: int,
-    num_constants: int,
-    donated: Sequence[bool],
-    jaxpr: Jaxpr,
-) -> None:
-    """Say what the arguments and results of a program's `main` are.
+@mlir.new_module_context.attach
+class EffectfulModuleContext(mlir.ModuleContext):
+    """The context of a module whose functions pass tokens along (see `tokens.py`)."""
 
-    Its arguments are tokens, constants and the inputs of `jaxpr`, of which some are
-    donated; its results are tokens and the outputs.
-    """
-    offset = num_tokens + num_constants
-    _set_aliases(main, offset, num_tokens, donated, jaxpr.in_avals, jaxpr.out_avals)
-    _set_names(main, num_tokens, jaxpr)
+    def __init__(self, module: Any, platform: str):
+        super().__init__(module, platform)
+        # The last token of each ordered effect, in the function being written.
+        self.tokens: dict[Effect, Any] = {}
+
+    def leading_types(self, closed: ClosedJaxpr) -> list[Any]:
+        return tokens.types(closed.effects)
+
+    def write_body(
+        self, closed: ClosedJaxpr, arguments: Sequence[Any], write: Callable
+    ) -> list[Any]:
+        with tokens.region(self, closed.effects, arguments) as rest:
+            results = write(rest)
+            return [*tokens.last(self), *results]
+
+    def call(self, function: Any, closed: ClosedJaxpr, operands: Sequence) -> list[Any]:
+        given = tokens.current(self, closed.effects)
+        results = super().call(function, closed, [*given, *operands])
+        return tokens.update(self, closed.effects, results)
+
+    def annotate(self, main: Any, donated: Sequence[bool], jaxpr: Jaxpr) -> None:
+        """Mark the donated arguments and name the results.
+
+        The arguments of `main` are tokens, constants and the inputs of `jaxpr`; its
+        results are tokens and the outputs.
+        """
+        num_tokens = len(tokens.ordered(jaxpr.effects))
+        offset = len(main.arguments) - len(jaxpr.invars)
+        _set_aliases(main, offset, num_tokens, donated, jaxpr.in_avals, jaxpr.out_avals)
+        _set_names(main, num_tokens, jaxpr)
+
+
+def _token_type(aval: AbstractValue) -> Any:
+    return hlo.ir.Type.parse("!stablehlo.token")
+
+
+mlir.type_makers[AbstractToken] = _token_type
 
 
 def _set_aliases(

@@ -15,8 +15,8 @@ argument and returns it as a leading result:
       %t2    = call @inner(%t1, %x)          the inner program prints as well
       return %t2, ...
 
-While a function is written, `ModuleContext.tokens` holds for each ordered effect its
-last token. A lowering rule of an effectful primitive takes it from there and puts the
+While a function is written, `EffectfulModuleContext.tokens` holds for each ordered
+effect its last token. A lowering rule of an effectful primitive takes it from there and puts the
 new one back; `LoweringRuleContext.call` does it for programs in programs. A rule with a
 region of its own (the body of a loop, a branch) passes the tokens through the region:
 
@@ -231,7 +231,7 @@ def plain_launcher(
     It gives and takes the tokens of a program with ordered effects, and keeps what
     `effects_barrier` waits for when there are callbacks.
     """
-    kinds = lowered.ordered
+    kinds = ordered(lowered.effects)
     if not kinds and not lowered.host_callbacks:
         return executable.launcher(out_avals, [sharding] * len(out_avals), committed)
     avals = [*[_TOKEN] * len(kinds), *out_avals]
