@@ -43,6 +43,7 @@ from minijax.programs.custom.custom_gradients import closure_convert, custom_gra
 from minijax.support.dtypes import float0
 from minijax.programs.debugging.environment import live_arrays, print_environment_info
 from minijax.compile import signature as _signature
+from minijax.programs import launching as _launching
 from minijax.compile.tokens import effects_barrier
 from minijax.primitives.refs.mutable_arrays import (
     Ref, empty_ref, free_ref, freeze, new_ref,

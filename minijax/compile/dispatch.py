@@ -1,8 +1,11 @@
-"""Running programs: compile once, check the arguments, launch, wrap the results.
+"""Dispatch: programs are compiled once, then launched; eager operations are programs.
 
-`EvalTrace` hands every eager operation to `apply_primitive`, which runs a program of
-one equation, compiled once for each combination of types and parameters. `jit` runs
-whole programs through the same `Program`.
+The life of an eager operation, `x + y` outside of all transformations: `EvalTrace`
+hands the primitive to `apply_primitive`, which looks for a `Program` under the types
+of the arguments and the parameters. If there is none, it traces a program of one
+equation (`eager_program`), lowers it (`mlir.py`), has XLA compile it (`compiled`), and
+keeps it. Then the `Program` is launched on the arguments' buffers, and its results are
+wrapped as Arrays. `jit` runs whole programs through the same two steps.
 
 XLA checks almost nothing: a wrong dtype of the same size runs silently, wrong counts
 crash the process. So nothing is launched whose types were not compared first.
@@ -14,19 +17,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax.backend import compiler, platforms
-from minijax.compile import mlir, tokens
-from minijax.compile.placing import (
-    buffer_aval,
-    buffer_on,
-    choose_device,
-    host_buffer,
-    in_other_memory,
-    move_to_memories,
-)
+from minijax.compile import mlir
 from minijax.language import core
 from minijax.language.array import (
     Array,
@@ -41,15 +38,104 @@ from minijax.language.core import (
     Tracer,
     escaped_tracer_error,
     get_aval,
+    physical_aval,
     weakref_lru_cache,
 )
-from minijax.programs.debugging import finiteness
-from minijax.support import events
+from minijax.support import dtypes, events
+from minijax.support.events import Hook
 from minijax.support.thread_state import state
-from minijax.transforms import discharge
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
 _new = object.__new__
+
+# ----------------------------------------------------------------------------------
+# Arguments: values become buffers on a device
+# ----------------------------------------------------------------------------------
+
+
+@Hook
+def place(
+    values: Sequence[Any], avals: Sequence[Any], device: Any = None
+) -> tuple[Any, bool, list[Any]]:
+    """(the device to run on, whether a value insists on it, the buffers of the values).
+
+    `device` is given when it is chosen already. By default everything is on the default
+    device; `placing.py` attaches the rule for arrays that were put on another device or
+    in another memory.
+    """
+    device = default_device() if device is None else device
+    return device, False, [buffer_of(v, t, device) for v, t in zip(values, avals)]
+
+
+def buffer_of(value: Any, aval: Any, device: Any) -> Any:
+    """The jaxlib array of an Array, a NumPy array or a Python number."""
+    return value._buffer if type(value) is Array else host_buffer(value, aval, device)
+
+
+_number_types = frozenset(
+    [bool, int, float, np.float32, np.float64, np.int32, np.int64, np.bool_]
+)
+_NUMBER_BUFFERS = 1024
+_number_buffers: dict[tuple, Any] = {}
+
+
+def host_buffer(value: Any, aval: Any, device: Any) -> Any:
+    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
+
+    The buffers of Python numbers are kept: programs meet the same few again and again.
+    """
+    kind = type(value)
+    if kind not in _number_types:
+        physical = buffer_aval(aval)
+        if dtypes.is_float0(aval.dtype):
+            value = np.zeros(aval.shape, bool)
+        array = np.asarray(value, physical.dtype)
+        return platforms.put(array, physical, device, False)
+    # 0.0 and -0.0 are equal but not the same.
+    key = (value or repr(value), kind, aval, device)
+    buffer = _number_buffers.get(key)
+    if buffer is None or buffer.is_deleted():
+        if len(_number_buffers) >= _NUMBER_BUFFERS:
+            _number_buffers.clear()
+        buffer = platforms.put(np.asarray(value, aval.dtype), aval, device, False)
+        _number_buffers[key] = buffer
+    return buffer
+
+
+def buffer_aval(aval: Any) -> Any:
+    """The type of the buffer of an array: of a typed key, that of its bits."""
+    physical = physical_aval(aval)
+    if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
+        return core.ShapedArray(physical.shape, np.dtype(bool))
+    return physical
+
+
+def check_arguments(name: str, in_avals: Sequence[Any], args: Sequence[Any]) -> list:
+    """The types of arguments, compared with what a program expects.
+
+    TypeError, naming the position, when one differs in shape or dtype.
+    """
+    if len(in_avals) != len(args):
+        raise TypeError(
+            f"{name} takes {len(in_avals)} arrays but was given {len(args)}"
+        )
+    avals = []
+    for position, (expected, arg) in enumerate(zip(in_avals, args)):
+        if isinstance(arg, Tracer):
+            raise escaped_tracer_error(arg)
+        aval = get_aval(arg)
+        if aval.shape != expected.shape or aval.dtype != expected.dtype:
+            raise TypeError(
+                f"argument {position} of {name} has type {aval.str_short()}, but the "
+                f"program was made for {expected.str_short()}"
+            )
+        avals.append(aval)
+    return avals
+
+
+# ----------------------------------------------------------------------------------
+# Programs
+# ----------------------------------------------------------------------------------
 
 
 class Program:
@@ -58,19 +144,6 @@ class Program:
     `kept` are the positions of the inputs that the executable takes (None: all), and
     `constants` the buffers of large closed-over arrays, which come before them.
     """
-
-    __slots__ = (
-        "name",
-        "executable",
-        "launch",
-        "kept",
-        "constants",
-        "out_avals",
-        "placed",
-        "moves",
-        "device",
-        "lowered",
-    )
 
     def __init__(
         self,
@@ -89,15 +162,20 @@ class Program:
         sharding = platforms.single_device_sharding(device)
         happens_to_be = None if device == first_device() else device
         self.placed: Any = sharding if committed else happens_to_be
-        self.moves = any(in_other_memory(aval) for aval in lowered.out_avals)
-        avals = [buffer_aval(aval) for aval in lowered.out_avals]
-        self.launch = tokens.launcher(executable, lowered, avals, sharding, committed)
-        self.constants = [buffer_on(const, device) for const in lowered.constants]
+        avals = [buffer_aval(aval) for aval in self.out_avals]
+        self.launch = self.launcher(avals, sharding, committed)
+        const_avals = [get_aval(const) for const in lowered.constants]
+        _, _, self.constants = place.run(lowered.constants, const_avals, device)
 
-    def __call__(self, buffers: list[Any]) -> list[Array]:
+    def launcher(
+        self, out_avals: Sequence[Any], sharding: Any, committed: bool
+    ) -> Callable[[list[Any]], list[Any]]:
+        """The function that runs the executable: buffers in, buffers out."""
+        shardings = [sharding] * len(out_avals)
+        return self.executable.launcher(out_avals, shardings, committed)
+
+    def run(self, buffers: list[Any]) -> list[Array]:
         """Launch on buffers of checked types; the results may come later."""
-        if state.debug_nans or state.debug_infs:
-            return finiteness.run_checked(self, buffers)
         inputs = buffers
         if self.kept is not None:
             inputs = [buffers[index] for index in self.kept]
@@ -116,20 +194,31 @@ class Program:
         arrays = []
         placed = self.placed
         for buffer, aval in zip(outputs, self.out_avals):
-            array = _new(Array)
+            array = _new(Array)  # as `wrap_as` does, without the call
             array.aval = aval
             array._buffer = buffer
             array._placed = placed
             array._host = None
             arrays.append(array)
-        return move_to_memories(arrays, self.device) if self.moves else arrays
+        return arrays
+
+    __call__ = run
 
 
-# ----------------------------------------------------------------------------------
-# Compiling
-# ----------------------------------------------------------------------------------
+@Hook
+def new_program(
+    lowered: mlir.Lowered,
+    executable: compiler.Executable,
+    device: Any,
+    committed: bool,
+) -> Program:
+    """The Program of an executable. `programs/launching.py` attaches one for programs
+    with side effects, results in other memories, and the flags of debugging.
+    """
+    return Program(lowered, executable, device, committed)
 
 
+@Hook
 def compiled(
     closed: ClosedJaxpr,
     name: str,
@@ -138,17 +227,22 @@ def compiled(
     device: Any,
     committed: bool,
     options: tuple = (),
-) -> Program | discharge.StatefulProgram:
-    """The executable of a program on a device, made when it is first asked for."""
-    settings = (keep_unused, device, committed, options)
+) -> Any:
+    """The Program of a jaxpr on a device, compiled when it is first asked for.
+
+    `refs.py` attaches the version that makes jaxprs with refs pure first.
+    """
     with _lock_of(closed):
-        if discharge.has_refs(closed):
-            return discharge.stateful_program(
-                closed,
-                donated,
-                lambda pure, flags: _compiled(pure, name, flags, *settings),
-            )
-        return _compiled(closed, name, donated, *settings)
+        return _compiled(closed, name, donated, keep_unused, device, committed, options)
+
+
+# One lock for each jaxpr being compiled: two threads that need the same one compile it
+# once, and others do not wait.
+
+
+@weakref_lru_cache
+def _lock_of(closed: ClosedJaxpr) -> threading.RLock:
+    return threading.RLock()
 
 
 @weakref_lru_cache
@@ -190,7 +284,7 @@ def compile_lowered(
             from_disk=executable.from_disk,
             executable=executable,
         )
-    return Program(lowered, executable, device, committed)
+    return new_program.run(lowered, executable, device, committed)
 
 
 def lowering_platform(device: Any) -> str:
@@ -198,13 +292,19 @@ def lowering_platform(device: Any) -> str:
     return {"gpu": "cuda"}.get(device.platform, device.platform)
 
 
-# One lock for each program being compiled, so that two threads that need the same one
-# compile it once, and others do not wait.
-
-
-@weakref_lru_cache
-def _lock_of(closed: ClosedJaxpr) -> threading.RLock:
-    return threading.RLock()
+def run_closed(
+    closed: ClosedJaxpr,
+    args: Sequence[Any],
+    name: str,
+    donated: tuple[bool, ...] | None = None,
+    keep_unused: bool = False,
+    options: tuple = (),
+) -> list[Array]:
+    """Run a whole jaxpr on arguments of any kind, compiling it if need be."""
+    avals = check_arguments(name, closed.in_avals, args)
+    device, committed, buffers = place.run(args, avals)
+    settings = (donated, keep_unused, device, committed, options)
+    return compiled.run(closed, name, *settings)(buffers)
 
 
 # ----------------------------------------------------------------------------------
@@ -221,7 +321,7 @@ def apply_primitive(
     """
     avals = []
     buffers = []
-    usual = state.default_device is None
+    usual = state.default_device is None  # only Arrays, on the first device
     for arg in args:
         if type(arg) is Array:
             avals.append(arg.aval)
@@ -232,46 +332,40 @@ def apply_primitive(
             raise escaped_tracer_error(arg)
         else:
             avals.append(get_aval(arg))
-            buffers.append(None)
-    key = (tuple(avals), tuple(params.items()), state.trace_key)
-    if usual:
-        try:
-            program = primitive.executables.get(key)
-        except TypeError:
-            core.type_of_application(primitive, tuple(avals), params)
-            raise
-        if program is None:
-            program = eager_program(primitive, key, params, default_device(), False)
-            primitive.executables[key] = program
-        device = program.device
-        for index, buffer in enumerate(buffers):
-            if buffer is None:
-                buffers[index] = host_buffer(args[index], avals[index], device)
-    else:
-        device, committed = choose_device(args)
-        placed_key = (key, device, committed)
-        program = primitive.executables.get(placed_key)
-        if program is None:
-            program = eager_program(primitive, key, params, device, committed)
-            primitive.executables[placed_key] = program
-        buffers = [buffer_on(arg, device) for arg in args]
+            usual = False
+    key: tuple = (tuple(avals), tuple(params.items()), state.trace_key)
+    device, committed = None, False
+    if not usual:
+        device, committed, buffers = place.run(args, avals)
+        if committed or device != first_device():
+            key = (key, device, committed)
+    try:
+        program = primitive.executables.get(key)
+    except TypeError:
+        core.type_of_application(primitive, tuple(avals), params)
+        raise
+    if program is None:
+        device = device or first_device()
+        program = eager_program(primitive, avals, params, device, committed)
+        primitive.executables[key] = program
     outputs = program(buffers)
     return outputs if primitive.multiple_results else outputs[0]
 
+
+core.apply_eagerly.append(apply_primitive)
 
 _EAGER_CACHE_SIZE = 4096
 
 
 def eager_program(
-    primitive: Primitive, key: tuple, params: dict, device: Any, committed: bool
-) -> Program | discharge.StatefulProgram:
+    primitive: Primitive, avals: list, params: dict, device: Any, committed: bool
+) -> Program:
     """Compile the program of one equation."""
     if core.all_primitives.get(primitive.name) is not primitive:
         raise NotImplementedError(
             f"Evaluation rule for '{primitive}' not implemented: give it one with "
             "`def_impl`."
         )
-    avals = key[0]
 
     def fun(*args: Any) -> list[Any]:
         out = primitive.bind(*args, **params)
@@ -283,47 +377,4 @@ def eager_program(
     closed = ClosedJaxpr(jaxpr, consts)
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:
         primitive.executables.clear()
-    return compiled(closed, primitive.name, None, False, device, committed)
-
-
-core.apply_eagerly.append(apply_primitive)
-
-
-def check_arguments(
-    name: str, in_avals: Sequence[Any], args: Sequence[Any]
-) -> list[Any]:
-    """The types of arguments, compared with what a program expects.
-
-    TypeError, naming the position, when one differs in shape or dtype.
-    """
-    if len(in_avals) != len(args):
-        raise TypeError(
-            f"{name} takes {len(in_avals)} arrays but was given {len(args)}"
-        )
-    avals = []
-    for position, (expected, arg) in enumerate(zip(in_avals, args)):
-        if isinstance(arg, Tracer):
-            raise escaped_tracer_error(arg)
-        aval = get_aval(arg)
-        if aval.shape != expected.shape or aval.dtype != expected.dtype:
-            raise TypeError(
-                f"argument {position} of {name} has type {aval.str_short()}, but the "
-                f"program was made for {expected.str_short()}"
-            )
-        avals.append(aval)
-    return avals
-
-
-def run_closed(
-    closed: ClosedJaxpr,
-    args: Sequence[Any],
-    name: str,
-    donated: tuple[bool, ...] | None = None,
-    keep_unused: bool = False,
-    options: tuple = (),
-) -> list[Array]:
-    """Run a whole program on arguments of any kind, compiling it if need be."""
-    check_arguments(name, closed.in_avals, args)
-    device, committed = choose_device(args)
-    program = compiled(closed, name, donated, keep_unused, device, committed, options)
-    return program([buffer_on(arg, device) for arg in args])
+    return compiled.run(closed, primitive.name, None, False, device, committed)

@@ -21,7 +21,7 @@ from typing import Any
 
 from minijax.compile import api_util, dispatch, mlir
 from minijax.language import pretty
-from minijax.language.array import Array, default_device
+from minijax.language.array import Array, first_device
 from minijax.language.core import (
     AbstractRef,
     ClosedJaxpr,
@@ -209,10 +209,9 @@ class JitFunction:
             traced = self._traced(bound, key)
             outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
             return tree_unflatten(traced.out_tree, outputs)
-        device, committed = default_device(), False
+        device, committed, buffers = dispatch.place.run(bound.leaves, avals)
         call_key: tuple = key[:3] if self._plain else key
-        if not usual:
-            device, committed = dispatch.choose_device(bound.leaves)
+        if committed or device != first_device():
             call_key = (key, device, committed)
         try:
             call = self._caches.calls.get(call_key)
@@ -223,13 +222,6 @@ class JitFunction:
             call = self._miss(bound, key, call_key, device, committed)
         elif events.subscribers:
             events.emit("jit.hit", function=self, key=key)
-        if not usual:
-            buffers = [dispatch.buffer_on(leaf, device) for leaf in bound.leaves]
-        else:
-            for position, buffer in enumerate(buffers):
-                if buffer is None:
-                    leaf, aval = bound.leaves[position], avals[position]
-                    buffers[position] = dispatch.host_buffer(leaf, aval, device)
         return call.unflatten(call.program(buffers))
 
     def _miss(
@@ -246,7 +238,7 @@ class JitFunction:
             traced = self._traced(bound, key)
             if traced.outer:
                 raise api_util.outer_tracer_error(traced.outer[0])
-            program = dispatch.compiled(
+            program = dispatch.compiled.run(
                 traced.closed,
                 traced.params["name"],
                 traced.params["donated_invars"],

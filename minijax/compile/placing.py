@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import platforms
-from minijax.language import core
+from minijax.compile import dispatch
 from minijax.language.array import Array, default_device, first_device, put, wrap_as
-from minijax.language.core import Tracer, get_aval, physical_aval
+from minijax.language.core import Tracer, get_aval
 from minijax.primitives.parallel.placement import device_put_p, placed_aval
 from minijax.primitives.refs.mutable_arrays import Ref
-from minijax.support import dtypes
 from minijax.support.memory_spaces import MemorySpace, sharding_in, space_at
 
 
@@ -139,56 +138,36 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     return (default_device(), False) if chosen is None else (chosen, True)
 
 
-_number_types = frozenset(
-    [bool, int, float, np.float32, np.float64, np.int32, np.int64, np.bool_]
-)
-_NUMBER_BUFFERS = 1024
-_number_buffers: dict[tuple, Any] = {}
+@dispatch.place.attach
+def place(
+    values: Sequence[Any], avals: Sequence[Any], device: Any = None
+) -> tuple[Any, bool, list[Any]]:
+    """(the device to run on, whether a value insists on it, the buffers of the values).
+
+    Raises ValueError when two values insist on different devices.
+    """
+    committed = False
+    if device is None:
+        device, committed = choose_device(values)
+    buffers = [_buffer_on(*pair, device) for pair in zip(values, avals)]
+    return device, committed, buffers
 
 
 def buffer_on(value: Any, device: Any) -> Any:
     """A value as a jaxlib array on a device; a ref stays a ref."""
+    return _buffer_on(value, get_aval(value), device)
+
+
+def _buffer_on(value: Any, aval: Any, device: Any) -> Any:
     if type(value) is Array:
         if value._placed is None and device == first_device():
             return value._buffer
-        if value.devices() == {device} and not in_other_memory(value.aval):
-            return value._buffer
         value._check_alive()
+        if value.devices() == {device} and not in_other_memory(aval):
+            return value._buffer
         return platforms.copy_to_device(value._buffer, device)
-    aval = get_aval(value)
-    return host_buffer(value, aval, device)
-
-
-def buffer_aval(aval: Any) -> Any:
-    """The type that a result's buffer carries: that of its bits."""
-    physical = physical_aval(aval)
-    if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
-        return core.ShapedArray(physical.shape, np.dtype(bool))
-    return physical
-
-
-def host_buffer(value: Any, aval: Any, device: Any) -> Any:
-    """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
-
-    The buffers of Python numbers are kept: programs meet the same few again and again.
-    """
-    kind = type(value)
-    if kind in _number_types:
-        # 0.0 and -0.0 are equal but not the same.
-        key = (value or repr(value), kind, aval, device)
-        buffer = _number_buffers.get(key)
-        if buffer is None or buffer.is_deleted():
-            if len(_number_buffers) >= _NUMBER_BUFFERS:
-                _number_buffers.clear()
-            array = np.asarray(value, aval.dtype)
-            buffer = platforms.put(array, aval, device, False)
-            _number_buffers[key] = buffer
-        return buffer
-    if kind is Ref:
+    if type(value) is Ref:
         return value
     if hasattr(value, "__jax_array__"):
         return buffer_on(value.__jax_array__(), device)
-    physical = buffer_aval(aval)
-    if dtypes.is_float0(aval.dtype):
-        value = np.zeros(aval.shape, bool)
-    return platforms.put(np.asarray(value, physical.dtype), physical, device, False)
+    return dispatch.host_buffer(value, aval, device)

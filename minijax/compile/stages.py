@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.compile import dispatch, mlir
+from minijax.compile.placing import buffer_on
+from minijax.compile.refs import StatefulProgram
 from minijax.language import core
 from minijax.language.array import default_device
 from minijax.language.core import ShapeDtypeStruct
@@ -192,9 +194,7 @@ class Lowered(_Stage):
         if discharge.has_refs(closed):
             _, refs = discharge.pure_program(closed)
             outputs = len(closed.out_avals)
-            return Compiled(
-                self._traced, discharge.StatefulProgram(program, outputs, refs)
-            )
+            return Compiled(self._traced, StatefulProgram(program, outputs, refs))
         return Compiled(self._traced, program)
 
     def cost_analysis(self) -> dict[str, float]:
@@ -252,5 +252,5 @@ class Compiled(_Stage):
         name = self._traced.fun_name
         dispatch.check_arguments(name, self._traced.jaxpr.in_avals, leaves)
         device = self._program.device
-        buffers = [dispatch.buffer_on(leaf, device) for leaf in leaves]
+        buffers = [buffer_on(leaf, device) for leaf in leaves]
         return tree_unflatten(self.out_tree, self._program(buffers))

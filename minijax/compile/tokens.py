@@ -16,9 +16,10 @@ argument and returns it as a leading result:
       return %t2, ...
 
 While a function is written, `EffectfulModuleContext.tokens` holds for each ordered
-effect its last token. A lowering rule of an effectful primitive takes it from there and puts the
-new one back; `LoweringRuleContext.call` does it for programs in programs. A rule with a
-region of its own (the body of a loop, a branch) passes the tokens through the region:
+effect its last token. A lowering rule of an effectful primitive takes it from there and
+puts the new one back; `LoweringRuleContext.call` does it for programs in programs. A
+rule with a region of its own (the body of a loop, a branch) passes the tokens through
+the region:
 
     kinds = tokens.ordered(jaxpr.effects)
     given = tokens.current(ctx.module_context, kinds)      operands, and their types
@@ -55,10 +56,8 @@ import numpy as np
 
 from minijax.backend import hlo, platforms
 from minijax.language.avals import ShapedArray
-from minijax.programs.debugging import key_reuse
 from minijax.support import errors
 from minijax.support.effects import Effect, ordered_effects
-from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # Inside a program
@@ -190,50 +189,19 @@ def _wait_at_exit() -> None:
     runtime_tokens.block_until_ready()
 
 
-def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:
-    def launch(arguments: list[Any]) -> list[Any]:
-        raise RuntimeError(
-            f"JAX tried to execute function jit({name}), but the no_execution config "
-            "option is set. Trace and lower it only (`f.lower(x)`), or leave the "
-            "`with no_execution(True):` block before calling it."
-        )
-
-    return launch
-
-
 def launcher(
     executable: Any,
-    lowered: Any,
+    effects: Iterable[Effect],
     out_avals: Sequence[Any],
     sharding: Any,
     committed: bool,
 ) -> Callable[[list[Any]], list[Any]]:
-    """`plain_launcher`, or one that does what a flag of debugging asks for.
+    """The function that runs a program with effects: buffers in, buffers out.
 
-    The flags no_execution (RuntimeError at every launch) and debug_key_reuse are part
-    of the keys of all caches, so that programs without them do not ask.
+    It gives and takes the tokens of ordered effects, and keeps what `effects_barrier`
+    waits for.
     """
-    if state.no_execution:
-        return _refusal(lowered.name)
-    launch = plain_launcher(executable, lowered, out_avals, sharding, committed)
-    return key_reuse.checking(launch, lowered) if state.debug_key_reuse else launch
-
-
-def plain_launcher(
-    executable: Any,
-    lowered: Any,
-    out_avals: Sequence[Any],
-    sharding: Any,
-    committed: bool,
-) -> Callable[[list[Any]], list[Any]]:
-    """The function that runs a compiled program: buffers in, buffers out.
-
-    It gives and takes the tokens of a program with ordered effects, and keeps what
-    `effects_barrier` waits for when there are callbacks.
-    """
-    kinds = ordered(lowered.effects)
-    if not kinds and not lowered.host_callbacks:
-        return executable.launcher(out_avals, [sharding] * len(out_avals), committed)
+    kinds = ordered(effects)
     avals = [*[_TOKEN] * len(kinds), *out_avals]
     run = executable.token_launcher(avals, [sharding] * len(avals), committed)
     (device,) = sharding.device_set

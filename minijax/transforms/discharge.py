@@ -21,15 +21,14 @@ that are no refs). A primitive that carries a program discharges it by
 `split_contents`.
 
 To run a program with refs is to run its pure one on the refs' contents and to put the
-new contents into the refs: `StatefulProgram`. Each ref's memory is donated, so that
-a write inside jit happens in place.
+new contents into the refs: `compile/refs.py`.
 
-In JAX: `state/discharge.py`; `interpreters/pxla.py`, `_discharge_refs`.
+In JAX: `state/discharge.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.language.core import (
@@ -45,7 +44,7 @@ from minijax.language.core import (
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.primitives.shape import broadcasting
-from minijax.support import errors, source_info
+from minijax.support import source_info
 from minijax.support.effects import InternalMutableArrayEffect, RefEffect
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
@@ -176,55 +175,8 @@ def split_contents(
 
 
 # ----------------------------------------------------------------------------------
-# Running them
+# Programs that are compiled
 # ----------------------------------------------------------------------------------
-
-
-class StatefulProgram:
-    """A compiled program that takes and changes refs; called like `dispatch.Program`.
-
-    Where a program takes a ref its buffer is the `Ref` itself.
-    """
-
-    def __init__(self, program: Any, num_outputs: int, own: Sequence[Ref]):
-        self.program = program
-        self.num_outputs = num_outputs
-        self.own = list(own)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.program, name)
-
-    def __call__(self, buffers: list[Any]) -> list[Any]:
-        """Launch, and put the refs' new contents into them."""
-        arguments = [*buffers, *self.own]
-        refs = [x for x in arguments if type(x) is Ref]
-        _check_distinct(refs)
-        inputs = [x._array._buffer if type(x) is Ref else x for x in arguments]
-        outputs = self.program(inputs)
-        for ref, content in zip(refs, outputs[self.num_outputs :], strict=True):
-            ref._array = content
-        return outputs[: self.num_outputs]
-
-
-def _check_distinct(refs: Sequence[Ref]) -> None:
-    if len({id(ref) for ref in refs}) < len(refs):
-        raise errors.value_error(
-            "only one reference to a mutable array may be passed to a function, but "
-            "one ref was given twice, or given and closed over: a write through one "
-            "name would change the other."
-        )
-
-
-def stateful_program(
-    closed: ClosedJaxpr, donated: Sequence[bool] | None, compile_pure: Callable
-) -> StatefulProgram:
-    """The executable of a program with refs.
-
-    `compile_pure(closed, donated)` makes that of a pure program.
-    """
-    pure, flags, own = pure_and_donated(closed, donated)
-    program = compile_pure(pure, flags)
-    return StatefulProgram(program, len(closed.out_avals), own)
 
 
 def pure_and_donated(

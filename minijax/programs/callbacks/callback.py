@@ -67,7 +67,8 @@ import numpy as np
 
 from minijax.backend import hlo, platforms
 from minijax.compile import api_util, mlir, tokens
-from minijax.compile.placing import buffer_aval, buffer_on, choose_device
+from minijax.compile.dispatch import buffer_aval
+from minijax.compile.placing import buffer_on, choose_device
 from minijax.language import rules
 from minijax.language.array import Array, first_device, put
 from minijax.language.core import (

@@ -1,0 +1,64 @@
+"""How compiled programs are launched: side effects, memories, the flags of debugging.
+
+`dispatch.Program` launches pure programs whose results stay in the device's memory.
+Here is what the others need besides: tokens and callbacks (`compile/tokens.py`),
+results in other memories (`compile/placing.py`), and the flags `no_execution`,
+`debug_key_reuse`, `debug_nans` and `debug_infs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.compile import dispatch, placing, tokens
+from minijax.language.array import Array
+from minijax.programs.debugging import finiteness, key_reuse
+from minijax.support.config import state
+
+
+@dispatch.new_program.attach
+class LibraryProgram(dispatch.Program):
+    """A compiled program, launched as its effects and the flags demand."""
+
+    def __init__(self, lowered: Any, executable: Any, device: Any, committed: bool):
+        super().__init__(lowered, executable, device, committed)
+        self.moves = any(map(placing.in_other_memory, self.out_avals))
+
+    def launcher(
+        self, out_avals: Sequence[Any], sharding: Any, committed: bool
+    ) -> Callable[[list[Any]], list[Any]]:
+        """The function that runs the executable: buffers in, buffers out.
+
+        The flags `no_execution` and `debug_key_reuse` are part of the keys of all
+        caches, so that programs made without them do not ask.
+        """
+        if state.no_execution:
+            return _refusal(self.name)
+        effects = self.lowered.effects
+        if tokens.ordered(effects) or self.lowered.host_callbacks:
+            launch = tokens.launcher(
+                self.executable, effects, out_avals, sharding, committed
+            )
+        else:
+            launch = super().launcher(out_avals, sharding, committed)
+        if state.debug_key_reuse:
+            launch = key_reuse.checking(launch, self.lowered)
+        return launch
+
+    def __call__(self, buffers: list[Any]) -> list[Array]:
+        if state.debug_nans or state.debug_infs:
+            return finiteness.run_checked(self, buffers)
+        arrays = self.run(buffers)
+        return placing.move_to_memories(arrays, self.device) if self.moves else arrays
+
+
+def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:
+    def launch(arguments: list[Any]) -> list[Any]:
+        raise RuntimeError(
+            f"JAX tried to execute function jit({name}), but the no_execution config "
+            "option is set. Trace and lower it only (`f.lower(x)`), or leave the "
+            "`with no_execution(True):` block before calling it."
+        )
+
+    return launch
