@@ -25,7 +25,7 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.language import core
 from minijax.language.array import Array
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.typing import ArrayLike, DTypeLike
 
 Axes = int | Sequence[int]
@@ -178,7 +178,7 @@ def _complex_uniform(key: Array, shape: Sequence[int], dtype: Any) -> Array:
     """Draws uniformly from the disk whose variance is 1."""
     key_r, key_theta = random.split(key)
     real = np.array(0, dtype).real.dtype
-    dtype = dtypes.to_complex_dtype(real)
+    dtype = element_types.to_complex_dtype(real)
     r = jnp.sqrt(2 * random.uniform(key_r, shape, real)).astype(dtype)
     theta = 2 * np.pi * random.uniform(key_theta, shape, real).astype(dtype)
     return r * jnp.exp(1j * theta)
@@ -190,7 +190,7 @@ def _complex_truncated_normal(
     """Draws from the complex normal of variance 1, cut at modulus `upper`."""
     key_r, key_theta = random.split(key)
     real = np.array(0, dtype).real.dtype
-    dtype = dtypes.to_complex_dtype(real)
+    dtype = element_types.to_complex_dtype(real)
     mass = 1 - jnp.exp(jnp.array(-(upper**2), dtype))
     t = mass * random.uniform(key_r, shape, real).astype(dtype)
     r = jnp.sqrt(-jnp.log(1 - t))

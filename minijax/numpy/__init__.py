@@ -15,7 +15,8 @@ from numpy import (
 from numpy.exceptions import ComplexWarning
 
 from minijax.language.array import Array as ndarray
-from minijax.support.dtypes import can_cast, finfo, iinfo, isdtype, promote_types
+from minijax.support.dtypes import finfo, iinfo
+from minijax.support.element_types import can_cast, isdtype, promote_types
 from minijax.numpy.bit_packing import packbits, unpackbits
 from minijax.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
 from minijax.numpy.comparing import allclose, array_equal, array_equiv

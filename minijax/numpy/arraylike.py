@@ -13,7 +13,7 @@ import numpy as np
 from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.primitives.shape.casting import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 _traced_or_array = (Tracer, Array)
 _array_types = (Tracer, Array, np.ndarray)
@@ -80,7 +80,7 @@ def as_array(x: Any) -> Any:
     x = unwrap_jax_array(x)
     if isinstance(x, _traced_or_array):
         return x
-    return convert_element_type_to(x, dtypes.dtype(x), dtypes.is_weakly_typed(x))
+    return convert_element_type_to(x, dtypes.dtype(x), element_types.is_weakly_typed(x))
 
 
 def ensure_arraylike(name: str, *args: Any) -> Any:

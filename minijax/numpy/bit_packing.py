@@ -11,7 +11,7 @@ from minijax import lax
 from minijax.language.array import Array
 from minijax.numpy.creation import arange
 from minijax.numpy.promotion import ensure_arraylike
-from minijax.support import dtypes
+from minijax.support import element_types
 from minijax.transforms.api import jit
 
 
@@ -19,7 +19,7 @@ from minijax.transforms.api import jit
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight elements along `axis` as the bits of one uint8; nonzero is one."""
     a = ensure_arraylike("packbits", a)
-    if not dtypes.isdtype(a.dtype, ("integral", "bool")):
+    if not element_types.isdtype(a.dtype, ("integral", "bool")):
         raise TypeError("Expected an input array of integer or boolean data type")
     a = lax.convert_element_type(lax.ne(a, np.zeros((), a.dtype)), np.uint8)
     a, axis = _axis_to_pack(a, axis)

@@ -25,7 +25,7 @@ from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from minijax.numpy.vectorizing import vectorize
 from minijax.primitives.shape.casting import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 
 
@@ -34,7 +34,7 @@ def product_dtype(
 ) -> tuple[Any, bool]:
     """The dtype of a product and whether it is weak: promoted, unless one is asked."""
     if preferred_element_type is None:
-        return dtypes.result_type(*operands, return_weak_type_flag=True)
+        return element_types.result_type(*operands, return_weak_type_flag=True)
     checked = dtypes.check_and_canonicalize_user_dtype(preferred_element_type, name)
     return checked, False
 

@@ -35,7 +35,7 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.numpy.shaping import atleast_1d, ix_, ravel, reshape, transpose
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 # --------------------------------------------------------------------------
 # Where
@@ -159,7 +159,7 @@ def ravel_multi_index(
     dims = tuple(static_index(length, context) for length in dims)
     arrays = list(ensure_arraylike_tuple("ravel_multi_index", multi_index))
     if dtype is None:
-        dtype = dtypes.result_type(int, *arrays)
+        dtype = element_types.result_type(int, *arrays)
     else:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "ravel_multi_index")
     if not dtypes.issubdtype(dtype, np.integer):
@@ -347,7 +347,7 @@ def histogram_bin_edges(
         raise NotImplementedError("string values for `bins` not implemented.")
     check_arraylike("histogram_bin_edges", a, bins)
     array = creation.asarray(a)
-    dtype = dtypes.to_inexact_dtype(array.dtype)
+    dtype = element_types.to_inexact_dtype(array.dtype)
     if np.ndim(bins) == 1:
         return creation.asarray(bins, dtype=dtype)
     count = static_index(bins, "bins argument of histogram_bin_edges")

@@ -26,7 +26,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.primitives.shape.casting import convert_element_type_to
 from minijax.primitives.shape.ordering import array_copy
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms import api
 
 _traced_or_array = (Tracer, Array)
@@ -333,7 +333,7 @@ def _filled_like(
         result = lax.full_like(a, value, dtype, shape, **keywords)
     else:
         shape = np.shape(a) if shape is None else shape
-        dtype = dtypes.result_type(a) if dtype is None else dtype
+        dtype = element_types.result_type(a) if dtype is None else dtype
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
     return result if device is None else placing.device_put(result, device)
@@ -418,7 +418,7 @@ def arange(
             "Passing complex start/stop/step to jnp.arange is no longer supported."
         )
     if dtype is None:
-        dtype = dtypes.result_type(*given)
+        dtype = element_types.result_type(*given)
     result = _arange(start, stop, step, dtype, out_sharding)
     return result if device is None else api.device_put(result, device)
 

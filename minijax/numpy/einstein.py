@@ -24,7 +24,7 @@ from minijax.numpy.contraction_paths import find_path
 from minijax.numpy.contractions import product_dtype
 from minijax.numpy.reducing import refuse_out
 from minijax.primitives.shape.casting import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import element_types
 
 
 class Contraction(NamedTuple):
@@ -285,7 +285,7 @@ def _without(names: str, letters: Sequence[str]) -> str:
 
 
 def _sum(x: Array, axes: Sequence[int], dtype: Any) -> Array:
-    if dtypes.result_type(x, dtype) != x.dtype:
+    if element_types.result_type(x, dtype) != x.dtype:
         x = lax.convert_element_type(x, dtype)
     if x.dtype == np.bool_:
         return lax.reduce_or(x, tuple(axes))

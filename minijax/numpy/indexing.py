@@ -32,7 +32,7 @@ from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
 from minijax.numpy.index_items import Item, Kind, expand_ellipsis, expand_masks, parse
 from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.primitives.shape.casting import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 _STATIC_MODES = (lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP)
 
@@ -218,7 +218,7 @@ def _normalized(item: Item, shape: tuple[int, ...]) -> Item:
     elif kind is Kind.ARRAY:
         if not dtypes.issubdtype(index.dtype, np.unsignedinteger):
             size = shape[axes[0]]
-            if index.ndim or not dtypes.is_weakly_typed(index):
+            if index.ndim or not element_types.is_weakly_typed(index):
                 size = constant_like(index, size)
             index = lax.select(index < 0, lax.add(index, size), index)
     return Item(kind, index, axes)
@@ -504,7 +504,7 @@ def scatter_update(
             stacklevel=3,
         )
     dtype = x.dtype
-    weak_type = dtypes.is_weakly_typed(x)
+    weak_type = element_types.is_weakly_typed(x)
     plan = _plan_gather(items, x.shape, normalize_indices)
     if 0 in plan.slice_shape:
         return x
@@ -546,4 +546,4 @@ def _safe_to_cast(value: Any, target: Any) -> bool:
     """Whether promotion of `value` with the dtype of `target` gives that dtype."""
     if value.dtype == target.dtype:
         return True
-    return dtypes.result_type(value, target.dtype) == target.dtype
+    return element_types.result_type(value, target.dtype) == target.dtype

@@ -12,7 +12,7 @@ from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_arraylike, unwrap_jax_array
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 
 def ndim(a: Any) -> int:
@@ -67,7 +67,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 
 def result_type(*args: Any) -> Any:
     """The dtype to which arrays, scalars and dtypes promote together."""
-    return dtypes.result_type(*args)
+    return element_types.result_type(*args)
 
 
 # Arrays are printed by NumPy, so NumPy's options hold for them.

@@ -25,7 +25,7 @@ from minijax.numpy.reducing import (
 )
 from minijax.numpy.reduction_options import OF_MEAN, OF_VARIANCE, Axis, Options, takes
 from minijax.numpy.reductions import sum
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
@@ -46,7 +46,7 @@ def mean(a: Array, options: Options) -> Array:
     where = check_where("mean", options.where)
     refuse_out("mean", options.out)
     if options.dtype is None:
-        result_dtype = dtypes.to_inexact_dtype(a.dtype)
+        result_dtype = element_types.to_inexact_dtype(a.dtype)
         working_dtype = upcast_small_float(result_dtype)
     else:
         result_dtype = dtypes.check_and_canonicalize_user_dtype(options.dtype, "mean")
@@ -181,7 +181,7 @@ def variance_dtypes(a_dtype: Any, dtype: Any, name: str) -> tuple[Any, Any]:
             )
         return upcast_small_float(dtype), np.dtype(dtype)
     if not dtypes.issubdtype(a_dtype, np.inexact):
-        dtype = dtypes.to_inexact_dtype(a_dtype)
+        dtype = element_types.to_inexact_dtype(a_dtype)
         return upcast_small_float(dtype), np.dtype(dtype)
     return upcast_small_float(a_dtype), np.dtype(dtypes.finfo(a_dtype).dtype)
 

@@ -38,7 +38,7 @@ from minijax.numpy.reductions import (
     sum,
 )
 from minijax.numpy.running import cumulative
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
@@ -101,7 +101,9 @@ def nanmean(a: ArrayLike, options: Options) -> Array:
     refuse_out("nanmean", options.out)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return plain_mean(a, **options.only(OF_NAN_MEAN))
-    dtype = user_dtype(options.dtype, dtypes.to_inexact_dtype(a.dtype), "nanmean")
+    dtype = user_dtype(
+        options.dtype, element_types.to_inexact_dtype(a.dtype), "nanmean"
+    )
     summed = options._replace(dtype=dtype).only("axis dtype keepdims where")
     count = sum(lax.bitwise_not(_is_nan(a)), **summed)
     return lax.div(nansum(a, **summed), count)

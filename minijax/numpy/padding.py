@@ -27,7 +27,7 @@ from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.joining import repeat
 from minijax.numpy.shaping import flip, squeeze
 from minijax.primitives.shape.casting import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.support.tree_util import tree_map
 from minijax.transforms.api import jit, vmap
 
@@ -149,7 +149,9 @@ def _pad(
 
 
 def _like(value: Any, array: Array) -> Array:
-    return convert_element_type_to(value, array.dtype, dtypes.is_weakly_typed(array))
+    return convert_element_type_to(
+        value, array.dtype, element_types.is_weakly_typed(array)
+    )
 
 
 def _check_nothing_to_pad(pair: tuple[int, int], mode: str) -> None:

@@ -29,7 +29,7 @@ from minijax.numpy.arraylike import (
     unwrap_jax_array,
 )
 from minijax.primitives.shape.casting import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 
 # Re-exported, so that a file needs one import for everything about its arguments.
@@ -105,7 +105,7 @@ def check_for_prngkeys(name: str, *args: Any) -> None:
     arg_dtypes = [dtypes.dtype(arg) for arg in args]
     if len(set(arg_dtypes)) < 2:
         return
-    if any(dtypes.issubdtype(dtype, dtypes.prng_key) for dtype in arg_dtypes):
+    if any(dtypes.issubdtype(dtype, element_types.prng_key) for dtype in arg_dtypes):
         found = ", ".join(str(dtype) for dtype in arg_dtypes)
         raise TypeError(
             f"{name} does not accept dtypes {found}. Random keys take part in no "
@@ -189,7 +189,7 @@ def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
     if type(x) in _python_scalars:
         # Raises OverflowError for what the default integer type cannot hold. Narrower
         # types wrap around, as they do on the device.
-        value = dtypes.coerce_to_array(x)
+        value = element_types.coerce_to_array(x)
         if not weak_type:
             return value.astype(dtype)
         scalar = _weak_scalar_type(dtype)
@@ -235,17 +235,17 @@ def _promote_dtypes_through(adjust: Callable[[Any], Any], args: Sequence[Any]) -
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:
     """Like `promote_dtypes`; integers and bools become floating point."""
-    return _promote_dtypes_through(dtypes.to_inexact_dtype, args)
+    return _promote_dtypes_through(element_types.to_inexact_dtype, args)
 
 
 def promote_dtypes_numeric(*args: Any) -> list[Any]:
     """Like `promote_dtypes`; bools become integers."""
-    return _promote_dtypes_through(dtypes.to_numeric_dtype, args)
+    return _promote_dtypes_through(element_types.to_numeric_dtype, args)
 
 
 def promote_dtypes_complex(*args: Any) -> list[Any]:
     """Like `promote_dtypes`; everything becomes complex."""
-    return _promote_dtypes_through(dtypes.to_complex_dtype, args)
+    return _promote_dtypes_through(element_types.to_complex_dtype, args)
 
 
 # --------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.language.core import get_aval
 from minijax.primitives.shape import casting
-from minijax.support import dtypes
+from minijax.support import element_types
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 
 
@@ -41,7 +41,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         return empty, _Unravel(tree, (), (), None)
     avals = [get_aval(leaf) for leaf in leaves]
     kinds = tuple(np.dtype(aval.dtype) for aval in avals)
-    dtype = dtypes.result_type(*kinds)
+    dtype = element_types.result_type(*kinds)
     shapes = tuple(aval.shape for aval in avals)
     if all(kind == dtype for kind in kinds):
         flat = [lax.reshape(leaf, (aval.size,)) for leaf, aval in zip(leaves, avals)]

@@ -22,7 +22,7 @@ from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_numeric
 from minijax.numpy.reduction_options import Axis, Options, static_options
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 
 _bool = np.dtype(bool)
@@ -123,7 +123,7 @@ def promote_small_integer(dtype: Any) -> Any:
     if dtypes.issubdtype(dtype, np.bool_):
         return dtypes.default_int_dtype()
     if dtypes.issubdtype(dtype, np.unsignedinteger):
-        default = dtypes.default_uint_dtype()
+        default = element_types.default_uint_dtype()
     elif dtypes.issubdtype(dtype, np.integer):
         default = dtypes.default_int_dtype()
     else:
@@ -281,6 +281,6 @@ def to_number(a: Array) -> Array:
 
 def require_integer(a: Array) -> Array:
     """Raise ValueError for anything but integers and bools."""
-    if not dtypes.isdtype(a.dtype, ("bool", "integral")):
+    if not element_types.isdtype(a.dtype, ("bool", "integral")):
         raise ValueError(f"integer argument required; got dtype={a.dtype}")
     return a

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.language.array import Array
 from minijax.numpy.creation import asarray
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 
 class _ScalarType(type):
@@ -52,32 +52,32 @@ def _scalar_type(numpy_type: type) -> _ScalarType:
 
 
 bool_ = _scalar_type(np.bool_)
-if dtypes.int1 is not None and dtypes.uint1 is not None:
-    int1 = _scalar_type(dtypes.int1)
-    uint1 = _scalar_type(dtypes.uint1)
-int2 = _scalar_type(dtypes.int2)
-int4 = _scalar_type(dtypes.int4)
+if element_types.int1 is not None and element_types.uint1 is not None:
+    int1 = _scalar_type(element_types.int1)
+    uint1 = _scalar_type(element_types.uint1)
+int2 = _scalar_type(element_types.int2)
+int4 = _scalar_type(element_types.int4)
 int8 = _scalar_type(np.int8)
 int16 = _scalar_type(np.int16)
 int32 = _scalar_type(np.int32)
 int64 = int_ = _scalar_type(np.int64)
-uint2 = _scalar_type(dtypes.uint2)
-uint4 = _scalar_type(dtypes.uint4)
+uint2 = _scalar_type(element_types.uint2)
+uint4 = _scalar_type(element_types.uint4)
 uint8 = _scalar_type(np.uint8)
 uint16 = _scalar_type(np.uint16)
 uint32 = _scalar_type(np.uint32)
 uint64 = uint = _scalar_type(np.uint64)
-float4_e2m1fn = _scalar_type(dtypes.float4_e2m1fn)
-float6_e2m3fn = _scalar_type(dtypes.float6_e2m3fn)
-float6_e3m2fn = _scalar_type(dtypes.float6_e3m2fn)
-float8_e3m4 = _scalar_type(dtypes.float8_e3m4)
-float8_e4m3 = _scalar_type(dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar_type(dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _scalar_type(dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _scalar_type(dtypes.float8_e4m3fnuz)
-float8_e5m2 = _scalar_type(dtypes.float8_e5m2)
-float8_e5m2fnuz = _scalar_type(dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar_type(dtypes.float8_e8m0fnu)
+float4_e2m1fn = _scalar_type(element_types.float4_e2m1fn)
+float6_e2m3fn = _scalar_type(element_types.float6_e2m3fn)
+float6_e3m2fn = _scalar_type(element_types.float6_e3m2fn)
+float8_e3m4 = _scalar_type(element_types.float8_e3m4)
+float8_e4m3 = _scalar_type(element_types.float8_e4m3)
+float8_e4m3b11fnuz = _scalar_type(element_types.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar_type(element_types.float8_e4m3fn)
+float8_e4m3fnuz = _scalar_type(element_types.float8_e4m3fnuz)
+float8_e5m2 = _scalar_type(element_types.float8_e5m2)
+float8_e5m2fnuz = _scalar_type(element_types.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar_type(element_types.float8_e8m0fnu)
 bfloat16 = _scalar_type(dtypes.bfloat16)
 float16 = _scalar_type(np.float16)
 float32 = single = _scalar_type(np.float32)

@@ -18,7 +18,7 @@ from minijax.numpy.creation import arange, canonicalize_shape, constant
 from minijax.numpy.promotion import ensure_arraylike
 from minijax.numpy.ufuncs import power, sign
 from minijax.numpy.ufuncs_more import log10
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms import api
 from minijax.transforms.api import jit
 
@@ -65,10 +65,10 @@ def _linspace(
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = ensure_arraylike("linspace", start, stop)
     if dtype is None:
-        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+        dtype = element_types.to_inexact_dtype(element_types.result_type(start, stop))
     else:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "linspace")
-    working_dtype = dtypes.to_inexact_dtype(dtype)
+    working_dtype = element_types.to_inexact_dtype(dtype)
     start = lax.convert_element_type(start, working_dtype)
     stop = lax.convert_element_type(stop, working_dtype)
     shape = list(lax.broadcast_shapes(start.shape, stop.shape))
@@ -133,11 +133,11 @@ def _logspace(
 
 def _inexact_ends(name: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any, Any]:
     if dtype is None:
-        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
+        dtype = element_types.to_inexact_dtype(element_types.result_type(start, stop))
     else:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
     start, stop = ensure_arraylike(name, start, stop)
-    working_dtype = dtypes.to_inexact_dtype(dtype)
+    working_dtype = element_types.to_inexact_dtype(dtype)
     start = lax.convert_element_type(start, working_dtype)
     stop = lax.convert_element_type(stop, working_dtype)
     return start, stop, dtype

@@ -21,7 +21,7 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import ravel, reshape
 from minijax.numpy.sorting import searchsorted, sort
-from minijax.support import dtypes
+from minijax.support import element_types
 from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def _concat_unique(arr1: Array, arr2: Array) -> tuple[Array, Array]:
     """Distinct elements of one array, then of the other, and how many in all."""
     arr1, count1 = _unique(arr1, axis=0, size=arr1.size, return_true_size=True)
     arr2, count2 = _unique(arr2, axis=0, size=arr2.size, return_true_size=True)
-    both = creation.zeros(arr1.size + arr2.size, dtypes.result_type(arr1, arr2))
+    both = creation.zeros(arr1.size + arr2.size, element_types.result_type(arr1, arr2))
     both = lax.dynamic_update_slice(both, arr1, (0,))
     both = lax.dynamic_update_slice(both, arr2, (count1,))
     return both, count1 + count2
@@ -255,7 +255,9 @@ def _intersect1d_size(
         options["fill_value"] = 0
         arr1, first1, count1 = _unique(arr1, 0, size=arr1.size, **options)
         arr2, first2, count2 = _unique(arr2, 0, size=arr2.size, **options)
-        both = creation.zeros(arr1.size + arr2.size, dtypes.result_type(arr1, arr2))
+        both = creation.zeros(
+            arr1.size + arr2.size, element_types.result_type(arr1, arr2)
+        )
         both = lax.dynamic_update_slice(both, arr1, (0,))
         both = lax.dynamic_update_slice(both, arr2, (count1,))
         valid = creation.arange(both.size) < count1 + count2

@@ -23,7 +23,7 @@ from minijax.numpy.arguments import (
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.promotion import constant_like, promote_dtypes, user_dtype
 from minijax.numpy.shaping import along_axis, ravel, swapaxes
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit, vmap
 
 # --------------------------------------------------------------------------
@@ -115,7 +115,9 @@ def lexsort(keys: Any | Sequence[Any], axis: int = -1) -> Array:
 def sort_complex(a: Any) -> Array:
     """`a` sorted along its last axis, as complex numbers."""
     result = lax.sort(ensure_arraylike("sort_complex", a))
-    return lax.convert_element_type(result, dtypes.to_complex_dtype(result.dtype))
+    return lax.convert_element_type(
+        result, element_types.to_complex_dtype(result.dtype)
+    )
 
 
 def _prepare_partition(

@@ -34,7 +34,7 @@ from minijax.numpy.promotion import (
     unwrap_jax_array,
 )
 from minijax.numpy.ufunc_api import ufunc
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 
 _bool = np.dtype(bool)
@@ -179,7 +179,7 @@ def _float_divmod(x1: Array, x2: Array) -> tuple[Array, Array]:
 def fmod(x1: Any, x2: Any, /) -> Array:
     """The rest of the division rounded towards zero; it has the sign of `x1`."""
     x1, x2 = ensure_arraylike("fmod", x1, x2)
-    if dtypes.issubdtype(dtypes.result_type(x1, x2), np.integer):
+    if dtypes.issubdtype(element_types.result_type(x1, x2), np.integer):
         x2 = _where(x2 == 0, lax.full_like(x2, 1), x2)
     return lax.rem(*promote_args_numeric("fmod", x1, x2))
 

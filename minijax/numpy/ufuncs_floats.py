@@ -33,7 +33,7 @@ from minijax.numpy.ufuncs import (
     logical_or,
     multiply,
 )
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 
 _INTEGER_OF_BITS = {16: np.int16, 32: np.int32, 64: np.int64}
@@ -44,7 +44,7 @@ def _is_complex(x: Any) -> bool:
 
 
 def _is_whole(x: Any) -> bool:
-    return dtypes.isdtype(dtype_of(x), ("integral", "bool"))
+    return element_types.isdtype(dtype_of(x), ("integral", "bool"))
 
 
 # --------------------------------------------------------------------------

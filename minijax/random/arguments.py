@@ -17,7 +17,7 @@ import numpy as np
 from minijax import lax
 from minijax.language import core
 from minijax.language.array import Array
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.typing import ArrayLike, DTypeLike
 
 # What a user may write, and what it is made into: a part of cache keys.
@@ -105,7 +105,7 @@ def check_safe_to_cast(name: str, dtype: np.dtype, *parameters: ArrayLike) -> No
         TypePromotionError: one would.
     """
     for parameter in parameters:
-        if not dtypes.safe_to_cast(parameter, dtype):
+        if not element_types.safe_to_cast(parameter, dtype):
             raise dtypes.TypePromotionError(
                 f"In arguments to {name}, cannot safely cast argument of type "
                 f"{dtypes.dtype(parameter)} to {dtype}; ask for a wider dtype."
@@ -119,7 +119,7 @@ def scalar_like(example: Array, value: Any) -> Any:
     so that the two together stay weak.
     """
     dtype = dtypes.dtype(example)
-    if dtypes.is_weakly_typed_scalar(example):
+    if element_types.is_weakly_typed_scalar(example):
         python_type = dtypes.scalar_type_of(example)
         if dtypes.dtype(python_type) == dtype:
             return python_type(value)

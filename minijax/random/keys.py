@@ -23,7 +23,7 @@ from minijax import numpy as jnp
 from minijax.language.array import Array
 from minijax.primitives.random import random_bits as generators
 from minijax.primitives.random.random_bits import PRNGImpl
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 from minijax.typing import ArrayLike
 
@@ -73,7 +73,7 @@ def resolve_prng_impl(impl: Any) -> PRNGImpl:
         return impl
     if isinstance(impl, PRNGSpec):
         return impl._impl
-    if isinstance(impl, dtypes.PRNGKeyDType):
+    if isinstance(impl, element_types.PRNGKeyDType):
         return impl.impl
     if isinstance(impl, str):
         if impl in generators.prngs:
@@ -91,7 +91,7 @@ def resolve_prng_impl(impl: Any) -> PRNGImpl:
 def is_typed_key(value: Any) -> bool:
     """Says whether `value` is an array, or a tracer, of keys."""
     dtype = getattr(value, "dtype", None)
-    return dtype is not None and dtypes.issubdtype(dtype, dtypes.prng_key)
+    return dtype is not None and dtypes.issubdtype(dtype, element_types.prng_key)
 
 
 def check_key(name: str, key: Any, *, batched: bool = False) -> tuple[Array, bool]:
@@ -203,9 +203,9 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
     return as_given(True, _make_key("PRNGKey", seed, impl))
 
 
-def key_dtype(impl_spec: Any = None) -> dtypes.PRNGKeyDType:
+def key_dtype(impl_spec: Any = None) -> element_types.PRNGKeyDType:
     """Returns the dtype of the keys of a generator, the default one for None."""
-    return dtypes.PRNGKeyDType(resolve_prng_impl(impl_spec))
+    return element_types.PRNGKeyDType(resolve_prng_impl(impl_spec))
 
 
 def fold_in(key: ArrayLike, data: int | ArrayLike) -> Array:

@@ -30,7 +30,7 @@ from minijax.random.arguments import (
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -56,7 +56,7 @@ def bits(
     """
     key, _ = check_key("bits", key)
     if dtype is None:
-        dtype = dtypes.default_uint_dtype()
+        dtype = element_types.default_uint_dtype()
     else:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype)
     if not dtypes.issubdtype(dtype, np.unsignedinteger):

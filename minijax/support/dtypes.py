@@ -9,7 +9,8 @@ their own, `int*`, `float*` and `complex*`:
          -> complex* -> c64 -> c128
 
 Two types promote to their least upper bound there. All functions return `np.dtype`
-objects or extended dtypes, such as that of random keys.
+objects or extended dtypes, such as that of random keys. What only users ask, and what
+only a few rooms need, is in `element_types`.
 
 In JAX: `jax/_src/dtypes.py`.
 """
@@ -20,100 +21,222 @@ import functools
 import warnings
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from minijax.support.element_types import *  # noqa: F403 (all names of that file)
-from minijax.support.element_types import (
-    DType,
-    DTypeLike,
-    ExtendedDType,
-    bfloat16,
-    bool_dtype,
-    complex_dtypes,
-    custom_floats,
-    dtypes_of,
-    extended,
-    float0,
-    float4_dtypes,
-    float6_dtypes,
-    float8_dtypes,
-    float_dtypes,
-    int4,
-    issubdtype,
-    promotable_dtypes,
-    signed_ints,
-    small_floats,
-    small_ints,
-    small_signed_ints,
-    small_unsigned_ints,
-    uint4,
-    unsigned_ints,
-    valid_dtypes,
-)
 from minijax.support.source_info import user_stacklevel
 from minijax.support.thread_state import state
 
-_weak_types = (int, float, complex)
+DType = Any
+DTypeLike = Any
 
-python_scalar_types = frozenset((bool, int, float, complex))
+finfo = ml_dtypes.finfo
+iinfo = ml_dtypes.iinfo
+
+
+# ---- the types there are ------------------------------------------------------------
+
+# The type of tangents of integers and booleans, which have no derivative: no bytes.
+float0: np.dtype = np.dtype([("float0", np.void, 0)])
+bool_dtype = np.dtype(bool)
+bfloat16 = ml_dtypes.bfloat16
+
+_wide_to_narrow: dict[np.dtype, np.dtype] = {
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+# The dtypes that arrays can have, and what each becomes outside of 64-bit mode.
+canonical_of: dict[np.dtype, np.dtype] = {
+    dtype: _wide_to_narrow.get(dtype, dtype)
+    for dtype in map(np.dtype, "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
+}
+canonical_of[float0] = float0
+# For scalar types that stand outside of NumPy's tree: the types above them.
+_parents: dict[type, tuple[type, ...]] = {}
+# For their dtypes: the Python type that a weakly typed one promotes as.
+_python_types: dict[np.dtype, type] = {}
+# The dtypes that never promote implicitly, and what they are called in messages.
+never_promoting: dict[np.dtype, str] = {}
+# Floating point dtypes whose largest value is a number.
+without_infinity: set[np.dtype] = set()
+
+
+def add_element_type(scalar: type, family: str = "") -> np.dtype:
+    """Let arrays have a floating point or integer type of ml_dtypes.
+
+    A type with a `family`, such as "8-bit floats", never promotes implicitly.
+    """
+    dtype = np.dtype(scalar)
+    if "int" not in dtype.name:
+        python_type, above = float, (np.floating, np.inexact)
+    elif "uint" in dtype.name:
+        python_type, above = int, (np.unsignedinteger, np.integer)
+    else:
+        python_type, above = int, (np.signedinteger, np.integer)
+    canonical_of[dtype] = dtype
+    _parents[scalar] = (scalar, *above, np.number, np.generic)
+    _python_types[dtype] = python_type
+    if family:
+        never_promoting[dtype] = family
+    return dtype
+
+
+add_element_type(bfloat16)
+
+
+class extended(np.generic):
+    """Abstract scalar type of all extended dtypes, for `issubdtype`; no instances."""
+
+
+class ExtendedDType:
+    """An element type that NumPy does not know, made of elements that it knows.
+
+    A value of shape `s` is stored as an array of shape `s + physical_shape` and of
+    dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
+    Subclasses define these three.
+    """
+
+    type: Any = extended
+    name: Any
+    physical_shape: Any
+    physical_dtype: Any
+    # float0 says that there is nothing to differentiate.
+    tangent_dtype: DType = float0
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(np.prod(self.physical_shape)) * self.physical_dtype.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+# ---- questions about one type -------------------------------------------------------
+
+
+def _is_subclass(value: Any, parent: type) -> bool:
+    return isinstance(value, type) and issubclass(value, parent)
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether the type `a` lies below `b`, as `np.issubdtype`, for all types here.
+
+    bfloat16 and the small floats count as `np.floating`, small integers as
+    `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.
+    """
+    try:
+        return _issubdtype(a, b)
+    except TypeError:
+        # Not hashable, such as an object that merely has a dtype.
+        known = (type, np.dtype, ExtendedDType)
+        return _issubdtype(
+            a if isinstance(a, known) else np.dtype(a),
+            b if isinstance(b, known) else np.dtype(b),
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def _issubdtype(a: Any, b: Any) -> bool:
+    if isinstance(b, ExtendedDType):
+        return isinstance(a, ExtendedDType) and a == b
+    if isinstance(a, ExtendedDType):
+        a = a.type
+    below = a if _is_subclass(a, np.generic) else np.dtype(a).type
+    if _is_subclass(b, extended):
+        return issubclass(below, b)
+    above = b if _is_subclass(b, np.generic) else np.dtype(b).type
+    if below in _parents:
+        return above in _parents[below]
+    return bool(np.issubdtype(below, above))
+
+
+def supports_inf(dtype: DTypeLike) -> bool:
+    """Whether the type has an infinity."""
+    return np.dtype(dtype) not in without_infinity and issubdtype(dtype, np.inexact)
+
+
+def itemsize_bits(dtype: DTypeLike) -> int:
+    """The bits of one element; a bool takes 8, an int4 takes 4.
+
+    Raises ValueError for None and for types that are not numbers.
+    """
+    if dtype is None:
+        raise ValueError("itemsize_bits: dtype must be given, got None.")
+    if dtype == bool_dtype:
+        return 8
+    if issubdtype(dtype, np.integer):
+        return iinfo(dtype).bits
+    if issubdtype(dtype, np.floating):
+        return finfo(dtype).bits
+    if issubdtype(dtype, np.complexfloating):
+        return 2 * finfo(dtype).bits
+    raise ValueError(f"itemsize_bits: {dtype} is not the dtype of numbers.")
+
+
+@functools.cache
+def short_dtype_name(dtype: Any) -> str:
+    """The name in printed jaxprs: f32, i32, u8, bool, bf16, c64, key<fry>."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype.name
+    if dtype == float0:
+        return "float0"
+    name = dtype.name
+    for long, short in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+        name = name.replace(long, short)
+    return name
+
+
+def is_float0(dtype: Any) -> bool:
+    """Whether a dtype is float0, that of tangents of integers and booleans."""
+    return dtype is float0 or (isinstance(dtype, np.dtype) and dtype == float0)
+
+
+def has_tangents(dtype: Any) -> bool:
+    """Whether values of a dtype can be differentiated: floats and complex numbers."""
+    if isinstance(dtype, ExtendedDType):
+        return not is_float0(dtype.tangent_dtype)
+    return issubdtype(dtype, np.inexact)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The full name of a dtype, for messages: float32, key<fry>."""
+    return dtype.name
+
+
+# ---- defaults of Python scalars -----------------------------------------------------
+
 python_scalar_dtypes: dict[type, np.dtype] = {
     bool: bool_dtype,
     int: np.dtype(np.int64),
     float: np.dtype(np.float64),
     complex: np.dtype(np.complex128),
 }
-_narrow: dict[np.dtype, np.dtype] = {
-    np.dtype(np.int64): np.dtype(np.int32),
-    np.dtype(np.uint64): np.dtype(np.uint32),
-    np.dtype(np.float64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.complex64),
-}
-_canonical_of_valid = {dtype: _narrow.get(dtype, dtype) for dtype in valid_dtypes}
 # Indexed by enable_x64: the dtype that stands for a Python scalar type.
-_scalar_defaults: dict[type, tuple[np.dtype, np.dtype]] = {
-    scalar: (_narrow.get(wide, wide), wide)
-    for scalar, wide in python_scalar_dtypes.items()
+scalar_defaults: dict[type, tuple[np.dtype, np.dtype]] = {
+    scalar: (canonical_of[wide], wide) for scalar, wide in python_scalar_dtypes.items()
 }
 
 
 def default_int_dtype() -> np.dtype:
     """int32, or int64 in 64-bit mode."""
-    return _scalar_defaults[int][state.enable_x64]
-
-
-def default_uint_dtype() -> np.dtype:
-    """uint32, or uint64 in 64-bit mode."""
-    return np.dtype(np.uint64) if state.enable_x64 else np.dtype(np.uint32)
+    return scalar_defaults[int][state.enable_x64]
 
 
 def default_float_dtype() -> np.dtype:
     """float32, or float64 in 64-bit mode."""
-    return _scalar_defaults[float][state.enable_x64]
-
-
-def default_complex_dtype() -> np.dtype:
-    """complex64, or complex128 in 64-bit mode."""
-    return _scalar_defaults[complex][state.enable_x64]
-
-
-_default_of_kind = {
-    "b": lambda: bool_dtype,
-    "i": default_int_dtype,
-    "u": default_uint_dtype,
-    "f": default_float_dtype,
-    "c": default_complex_dtype,
-}
+    return scalar_defaults[float][state.enable_x64]
 
 
 def scalar_type_of(x: Any) -> type:
     """The Python type of a value's elements: bool, int, float or complex."""
     found = dtype(x)
-    for scalar, parent in (
-        (bool, np.bool_),
-        (int, np.integer),
-        (float, np.floating),
-        (complex, np.complexfloating),
-    ):
+    kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
+    for scalar, parent in zip((bool, int, float, complex), kinds):
         if issubdtype(found, parent):
             return scalar
     raise TypeError(f"The dtype {found} of {x!r} has no Python scalar type.")
@@ -135,7 +258,7 @@ def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
         plain = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"dtype {dtype!r} is not understood.") from error
-    return plain if enable_x64 else _narrow.get(plain, plain)
+    return plain if enable_x64 else canonical_of.get(plain, plain)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
@@ -151,8 +274,8 @@ def _canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
     """The dtype for one that the user asked for, with a warning when it is cut."""
     if state.enable_x64:
         return dtype
-    narrow = _narrow.get(dtype)
-    if narrow is None or state.explicit_x64_dtypes == "allow":
+    narrow = canonical_of[dtype]
+    if narrow == dtype or state.explicit_x64_dtypes == "allow":
         return dtype
     where = f" in {fun_name}" if fun_name else ""
     if state.explicit_x64_dtypes == "error":
@@ -179,9 +302,9 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
     float and complex mean the defaults. Raises ValueError for None or an array,
     TypeError for a dtype that arrays cannot have.
     """
-    if isinstance(dtype, type) and dtype in _scalar_defaults:
-        return _scalar_defaults[dtype][state.enable_x64]
-    if isinstance(dtype, np.dtype) and dtype in valid_dtypes:
+    if isinstance(dtype, type) and dtype in scalar_defaults:
+        return scalar_defaults[dtype][state.enable_x64]
+    if isinstance(dtype, np.dtype) and dtype in canonical_of:
         return _canonical_explicit(dtype, fun_name or "")
     if dtype is None:
         raise ValueError("A dtype must be given, got None.")
@@ -193,32 +316,13 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
     if issubdtype(dtype, extended):
         return dtype
     plain = np.dtype(dtype)
-    if plain not in valid_dtypes:
+    if plain not in canonical_of:
         where = f" in {fun_name}" if fun_name else ""
         raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}{where}.")
     return _canonical_explicit(plain, fun_name or "")
 
 
-check_user_dtype_supported = check_and_canonicalize_user_dtype
-
-
 # ---- the type of a value ------------------------------------------------------------
-
-
-def is_weakly_typed(x: Any) -> bool:
-    """Whether x bends to the type of what it is combined with. A bool is not weak."""
-    kind = type(x)
-    if kind in _weak_types:
-        return True
-    return bool(getattr(getattr(x, "aval", None), "weak_type", False))
-
-
-def is_weakly_typed_scalar(x: Any) -> bool:
-    """Whether x is weakly typed and of rank 0; here a bool counts as well."""
-    aval = getattr(x, "aval", None)
-    if aval is None:
-        return type(x) in python_scalar_types
-    return bool(getattr(aval, "weak_type", False)) and np.ndim(x) == 0
 
 
 def dtype(x: Any) -> DType:
@@ -228,19 +332,19 @@ def dtype(x: Any) -> DType:
     this package have the dtype that they have. Raises ValueError for None and
     TypeError for what cannot be in an array.
     """
-    defaults = _scalar_defaults.get(type(x))
+    defaults = scalar_defaults.get(type(x))
     if defaults is not None:
         return defaults[state.enable_x64]
     if isinstance(x, (np.dtype, str)):
         plain = np.dtype(x)
-        narrow = _canonical_of_valid.get(plain)
+        narrow = canonical_of.get(plain)
         if narrow is plain:
             return plain
         if narrow is None:
             raise TypeError(f"Arrays hold numbers and booleans, got dtype {x!r}.")
         return _canonical_explicit(plain, "dtype")
     if isinstance(x, type):
-        defaults = _scalar_defaults.get(x)
+        defaults = scalar_defaults.get(x)
         if defaults is not None:
             return defaults[state.enable_x64]
         if issubclass(x, np.generic) and not issubclass(x, extended):
@@ -264,34 +368,11 @@ def _dtype_of_foreign(x: Any) -> DType:
             found = np.result_type(x)
         except TypeError as error:
             raise TypeError(f"The dtype of {x!r} cannot be determined.") from error
-    if found not in valid_dtypes:
+    if found not in canonical_of:
         raise TypeError(
             f"Arrays hold numbers and booleans, but the value {x!r} has dtype {found}."
         )
-    return found if state.enable_x64 else _narrow.get(found, found)
-
-
-def scalar_type_to_dtype(scalar_type: type, value: Any = None) -> np.dtype:
-    """The default dtype of a Python scalar type.
-
-    Raises OverflowError when `value` is an int that it cannot hold.
-    """
-    found = _scalar_defaults[scalar_type][state.enable_x64]
-    if scalar_type is int and value is not None:
-        limits = np.iinfo(found)
-        if not limits.min <= value <= limits.max:
-            raise OverflowError(
-                f"Python int {value} too large to convert to {found}. Enable 64-bit "
-                "types, or give a dtype that holds it."
-            )
-    return found
-
-
-def coerce_to_array(x: Any, dtype: DTypeLike = None) -> np.ndarray:
-    """A NumPy array of x; Python scalars get their default dtype."""
-    if dtype is None and type(x) in python_scalar_types:
-        dtype = scalar_type_to_dtype(type(x), x)
-    return np.asarray(x, dtype)
+    return found if state.enable_x64 else canonical_of[found]
 
 
 # ---- promotion ----------------------------------------------------------------------
@@ -303,23 +384,28 @@ class TypePromotionError(ValueError):
 
 def _lattice(strict: bool, enable_x64: bool) -> dict[Any, tuple]:
     """The types right above each type, as drawn at the top of this file."""
-    above: dict[Any, tuple] = {node: () for node in (*promotable_dtypes, *_weak_types)}
+    numbers = [dtype for dtype in canonical_of if dtype not in (float0, bool_dtype)]
+    ints, floats, complexes = (
+        tuple(dtype for dtype in numbers if issubdtype(dtype, kind))
+        for kind in (np.integer, np.floating, np.complexfloating)
+    )
+    above: dict[Any, tuple] = {node: () for node in (bool_dtype, *numbers)}
     if strict:
-        above[int] = (float, *unsigned_ints, *signed_ints)
-        above[float] = (complex, *float_dtypes)
-        above[complex] = complex_dtypes
+        above[int] = (float, *ints)
+        above[float] = (complex, *floats)
+        above[complex] = complexes
         return above
-    u8, u16, u32, u64 = dtypes_of("u1", "u2", "u4", "u8")
-    i8, i16, i32, i64 = dtypes_of("i1", "i2", "i4", "i8")
-    bf16, f16, f32, f64 = dtypes_of(bfloat16, "f2", "f4", "f8")
-    c64, c128 = complex_dtypes
+    u8, u16, u32, u64 = map(np.dtype, ("u1", "u2", "u4", "u8"))
+    i8, i16, i32, i64 = map(np.dtype, ("i1", "i2", "i4", "i8"))
+    bf16, f16, f32, f64 = map(np.dtype, (bfloat16, "f2", "f4", "f8"))
+    c64, c128 = complexes
     above[bool_dtype] = (int,)
-    above[int] = (u8, i8, *small_ints)
+    above[int] = (u8, i8, *(d for d in ints if d in never_promoting))
     above |= {u8: (i16, u16), u16: (i32, u32), u64: (float,)}
     # Outside 64-bit mode nothing may become 64 bits wide that was not so before.
     above[u32] = (i64, u64) if enable_x64 else (i32, u64)
     above |= {i8: (i16,), i16: (i32,), i32: (i64,), i64: (float,)}
-    above[float] = (*small_floats, bf16, f16, complex)
+    above[float] = (*(d for d in floats if d in never_promoting), bf16, f16, complex)
     above |= {bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,)}
     above |= {complex: (c64,), c64: (c128,)}
     return above
@@ -343,7 +429,7 @@ def _upper_bounds(strict: bool, enable_x64: bool) -> dict[Any, frozenset]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _least_upper_bound(promotion: str, enable_x64: bool, *nodes: Any) -> Any:
+def least_upper_bound(promotion: str, enable_x64: bool, *nodes: Any) -> Any:
     """The lowest type at or above all nodes; TypePromotionError if there is none."""
     strict = promotion == "strict"
     bounds = _upper_bounds(strict, strict or enable_x64)
@@ -366,44 +452,17 @@ def _no_promotion(strict: bool, nodes: tuple[Any, ...]) -> str:
             "for example with x.astype('float32'), or use "
             "`with numpy_dtype_promotion('standard'):`."
         )
-    for group, name in (
-        (float8_dtypes, "8-bit floats"),
-        (float6_dtypes, "6-bit floats"),
-        (float4_dtypes, "4-bit floats"),
-        (small_ints, "1-, 2- and 4-bit integers"),
-    ):
-        if any(node in group for node in nodes if isinstance(node, np.dtype)):
-            example = "int32" if group is small_ints else "float32"
+    for dtype, family in never_promoting.items():
+        if any(node == dtype for node in nodes if isinstance(node, np.dtype)):
+            example = "int32" if _python_types[dtype] is int else "float32"
             return (
-                f"{message}, because {name} never promote implicitly. Cast one "
+                f"{message}, because {family} never promote implicitly. Cast one "
                 f"operand, for example with x.astype('{example}')."
             )
     return f"{message}. Cast one operand to the dtype that you want."
 
 
-def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
-    """The dtype that an operation on operands of types `a` and `b` computes in.
-
-    int, float and complex stand for weakly typed operands. Raises TypePromotionError.
-    """
-    promotion, enable_x64 = state.numpy_dtype_promotion, state.enable_x64
-    try:
-        return _promote_pair(promotion, enable_x64, a, b)
-    except TypeError:
-        # Not hashable, such as an object that merely has a dtype.
-        return _promote_pair(promotion, enable_x64, np.dtype(a), np.dtype(b))
-
-
-@functools.lru_cache(maxsize=4096)
-def _promote_pair(promotion: str, enable_x64: bool, a: Any, b: Any) -> np.dtype:
-    if not _is_weak_node(a):
-        a = np.dtype(a)
-    if not _is_weak_node(b):
-        b = np.dtype(b)
-    return np.dtype(_least_upper_bound(promotion, enable_x64, a, b))
-
-
-def _is_weak_node(x: Any) -> bool:
+def is_weak_node(x: Any) -> bool:
     # By identity: to NumPy, np.dtype("int64") == int.
     return x is int or x is float or x is complex
 
@@ -412,11 +471,7 @@ def _node(dtype: DType, weak_type: bool) -> Any:
     """The lattice's node of a dtype; that of a weak type is a Python type."""
     if not weak_type or dtype == bool_dtype:
         return dtype
-    if dtype in custom_floats:
-        return float
-    if dtype in small_ints:
-        return int
-    return type(dtype.type(0).item())
+    return _python_types.get(dtype) or type(dtype.type(0).item())
 
 
 @functools.lru_cache(maxsize=8192)
@@ -435,24 +490,24 @@ def _combined(
         return operands[0][0], False, True
     if all(weak for _, weak in operands) and promotion != "strict":
         # The bound of the types as if strong: a weak int16 must not become an int32.
-        node = _least_upper_bound(promotion, enable_x64, *found)
+        node = least_upper_bound(promotion, enable_x64, *found)
         weak_type = True
     else:
         nodes = {_node(dtype, weak) for dtype, weak in operands}
-        node = _least_upper_bound(promotion, enable_x64, *nodes)
-        weak_type = _is_weak_node(node)
+        node = least_upper_bound(promotion, enable_x64, *nodes)
+        weak_type = is_weak_node(node)
     return node, weak_type, False
 
 
 def _operand(x: Any) -> tuple[DType, bool]:
     kind = type(x)
-    defaults = _scalar_defaults.get(kind)
+    defaults = scalar_defaults.get(kind)
     if defaults is not None:
         return defaults[state.enable_x64], kind is not bool
     aval = getattr(x, "aval", None)
     if aval is not None and not isinstance(x, type):
         return x.dtype, getattr(aval, "weak_type", False)
-    return dtype(x), _is_weak_node(x)
+    return dtype(x), is_weak_node(x)
 
 
 def lattice_result_type(*args: Any) -> tuple[DType, bool]:
@@ -463,81 +518,3 @@ def lattice_result_type(*args: Any) -> tuple[DType, bool]:
     )
     found = node if unchanged else dtype(node)
     return found, weak_type and found != bool_dtype
-
-
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """The dtype that an operation on the arguments (values or dtypes) computes in.
-
-    None stands for the default float. With `return_weak_type_flag` the result is the
-    pair (dtype, weak type). Raises ValueError without arguments, TypePromotionError
-    when there is no common type.
-    """
-    if not args:
-        raise ValueError("result_type needs at least one array or dtype.")
-    args = tuple([default_float_dtype() if arg is None else arg for arg in args])
-    found, weak_type = lattice_result_type(*args)
-    if weak_type:
-        kind = "f" if found in custom_floats else found.kind
-        kind = {True: "i"}.get(found in small_signed_ints, kind)
-        kind = {True: "u"}.get(found in small_unsigned_ints, kind)
-        found = _default_of_kind[kind]()
-    return (found, weak_type) if return_weak_type_flag else found
-
-
-def safe_to_cast(source: Any, target: Any) -> bool:
-    """Whether promotion of `source` with the type of `target` yields that type.
-
-    Raises TypePromotionError when the two have no common type.
-    """
-    source_dtype = dtype(source)
-    target_dtype = dtype(target)
-    if source_dtype == target_dtype:
-        return True
-    return result_type(source, target_dtype) == target_dtype
-
-
-# ---- conversions between kinds ------------------------------------------------------
-
-_float32 = np.dtype(np.float32)
-_float64 = np.dtype(np.float64)
-_to_inexact: dict[np.dtype, np.dtype] = dict.fromkeys(
-    dtypes_of("?", int4, uint4, "i1", "u1", "i2", "u2", "i4", "u4"), _float32
-) | dict.fromkeys(dtypes_of("i8", "u8"), _float64)
-
-
-def to_numeric_dtype(dtype: DTypeLike) -> np.dtype:
-    """int32 for a bool, else the dtype itself."""
-    plain = np.dtype(dtype)
-    return np.dtype(np.int32) if plain == bool_dtype else plain
-
-
-def to_inexact_dtype(dtype: DTypeLike) -> np.dtype:
-    """The float type for an integer or a bool, else the dtype itself."""
-    plain = np.dtype(dtype)
-    return _to_inexact.get(plain, plain)
-
-
-def to_complex_dtype(dtype: DTypeLike) -> np.dtype:
-    """complex128 for 64-bit numbers, else complex64."""
-    wide = (_float64, np.dtype(np.complex128))
-    return complex_dtypes[to_inexact_dtype(dtype) in wide]
-
-
-# ---- what the core asks -------------------------------------------------------------
-
-
-def is_float0(dtype: Any) -> bool:
-    """Whether a dtype is float0, that of tangents of integers and booleans."""
-    return dtype is float0 or (isinstance(dtype, np.dtype) and dtype == float0)
-
-
-def has_tangents(dtype: Any) -> bool:
-    """Whether values of a dtype can be differentiated: floats and complex numbers."""
-    if isinstance(dtype, ExtendedDType):
-        return not is_float0(dtype.tangent_dtype)
-    return issubdtype(dtype, np.inexact)
-
-
-def dtype_name(dtype: Any) -> str:
-    """The full name of a dtype, for messages: float32, key<fry>."""
-    return dtype.name

@@ -1,10 +1,8 @@
-"""The element types of arrays, and what can be asked about one of them.
+"""More about element types: what users ask, keys' dtypes, conversions between kinds.
 
-NumPy's numbers, the small floats and integers of ml_dtypes, and extended dtypes such
-as that of random keys. How types combine, and what 64-bit mode does, is in `dtypes`,
-which also offers all names of this file.
+The types there are, and how they promote, is in `dtypes`, which the core uses.
 
-In JAX: the first half of `jax/_src/dtypes.py`.
+In JAX: `jax/_src/dtypes.py`.
 """
 
 from __future__ import annotations
@@ -15,51 +13,97 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-DType = Any
-DTypeLike = Any
+from minijax.support.dtypes import (
+    DTypeLike,
+    ExtendedDType,
+    add_element_type,
+    bool_dtype,
+    canonical_of,
+    default_float_dtype,
+    default_int_dtype,
+    dtype,
+    extended,
+    float0,
+    is_weak_node,
+    issubdtype,
+    lattice_result_type,
+    least_upper_bound,
+    scalar_defaults,
+    without_infinity,
+)
+from minijax.support.thread_state import state
 
-finfo = ml_dtypes.finfo
-iinfo = ml_dtypes.iinfo
 can_cast = np.can_cast
 
-# ---- extended dtypes ----------------------------------------------------------------
+bool_ = np.bool_
+int_ = np.int64
+uint = np.uint64
+float_ = np.float64
+complex_ = np.complex128
+
+python_scalar_types = frozenset((bool, int, float, complex))
+
+# ---- the small types ----------------------------------------------------------------
+
+float8_e3m4 = ml_dtypes.float8_e3m4
+float8_e4m3 = ml_dtypes.float8_e4m3
+float8_e8m0fnu = ml_dtypes.float8_e8m0fnu
+float8_e4m3b11fnuz = ml_dtypes.float8_e4m3b11fnuz
+float8_e4m3fn = ml_dtypes.float8_e4m3fn
+float8_e4m3fnuz = ml_dtypes.float8_e4m3fnuz
+float8_e5m2 = ml_dtypes.float8_e5m2
+float8_e5m2fnuz = ml_dtypes.float8_e5m2fnuz
+float6_e2m3fn = ml_dtypes.float6_e2m3fn
+float6_e3m2fn = ml_dtypes.float6_e3m2fn
+float4_e2m1fn = ml_dtypes.float4_e2m1fn
+int2 = ml_dtypes.int2
+uint2 = ml_dtypes.uint2
+int4 = ml_dtypes.int4
+uint4 = ml_dtypes.uint4
+# Newer versions of ml_dtypes only.
+int1 = getattr(ml_dtypes, "int1", None)
+uint1 = getattr(ml_dtypes, "uint1", None)
 
 
-class extended(np.generic):
-    """Abstract scalar type of all extended dtypes, for `issubdtype`; no instances."""
+def _add(family: str, *scalars: Any) -> tuple[np.dtype, ...]:
+    return tuple(
+        add_element_type(scalar, family) for scalar in scalars if scalar is not None
+    )
+
+
+float8_dtypes = _add(
+    "8-bit floats",
+    *(float8_e3m4, float8_e4m3, float8_e8m0fnu, float8_e4m3b11fnuz),
+    *(float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz),
+)
+float6_dtypes = _add("6-bit floats", float6_e2m3fn, float6_e3m2fn)
+float4_dtypes = _add("4-bit floats", float4_e2m1fn)
+_small_ints_family = "1-, 2- and 4-bit integers"
+small_signed_ints = _add(_small_ints_family, int1, int2, int4)
+small_unsigned_ints = _add(_small_ints_family, uint1, uint2, uint4)
+
+without_infinity.update(
+    np.dtype(scalar)
+    for scalar in (
+        *(float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz),
+    )
+)
+promotable_dtypes = tuple(dtype for dtype in canonical_of if dtype != float0)
+
+
+def _of_kind(*kinds: Any) -> frozenset[np.dtype]:
+    return frozenset(
+        dtype
+        for dtype in promotable_dtypes
+        if any(issubdtype(dtype, kind) for kind in kinds)
+    )
+
+
+# ---- random keys --------------------------------------------------------------------
 
 
 class prng_key(extended):
     """Abstract scalar type of the dtypes of random keys; no instances."""
-
-
-class ExtendedDType:
-    """An element type that NumPy does not know, made of elements that it knows.
-
-    A value of shape `s` is stored as an array of shape `s + physical_shape` and of
-    dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
-    Subclasses define these three.
-    """
-
-    type: Any = extended
-    name: Any
-    physical_shape: Any
-    physical_dtype: Any
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(np.prod(self.physical_shape)) * self.physical_dtype.itemsize
-
-    @property
-    def tangent_dtype(self) -> DType:
-        """The dtype of tangents; float0 says that there is nothing to differentiate."""
-        return float0
-
-    def __repr__(self) -> str:
-        return self.name
-
-    __str__ = __repr__
 
 
 class PRNGKeyDType(ExtendedDType):
@@ -99,127 +143,16 @@ def is_extended(dtype: Any) -> bool:
     return isinstance(dtype, ExtendedDType)
 
 
-# ---- the types there are ------------------------------------------------------------
-
-bool_ = np.bool_
-int_ = np.int64
-uint = np.uint64
-float_ = np.float64
-complex_ = np.complex128
-
-bfloat16 = ml_dtypes.bfloat16
-float8_e3m4 = ml_dtypes.float8_e3m4
-float8_e4m3 = ml_dtypes.float8_e4m3
-float8_e8m0fnu = ml_dtypes.float8_e8m0fnu
-float8_e4m3b11fnuz = ml_dtypes.float8_e4m3b11fnuz
-float8_e4m3fn = ml_dtypes.float8_e4m3fn
-float8_e4m3fnuz = ml_dtypes.float8_e4m3fnuz
-float8_e5m2 = ml_dtypes.float8_e5m2
-float8_e5m2fnuz = ml_dtypes.float8_e5m2fnuz
-float6_e2m3fn = ml_dtypes.float6_e2m3fn
-float6_e3m2fn = ml_dtypes.float6_e3m2fn
-float4_e2m1fn = ml_dtypes.float4_e2m1fn
-int2 = ml_dtypes.int2
-uint2 = ml_dtypes.uint2
-int4 = ml_dtypes.int4
-uint4 = ml_dtypes.uint4
-# Newer versions of ml_dtypes only.
-int1 = getattr(ml_dtypes, "int1", None)
-uint1 = getattr(ml_dtypes, "uint1", None)
-
-# The type of tangents of integers and booleans, which have no derivative: no bytes.
-float0: np.dtype = np.dtype([("float0", np.void, 0)])
-
-
-def dtypes_of(*types: Any) -> tuple[np.dtype, ...]:
-    return tuple(np.dtype(scalar) for scalar in types if scalar is not None)
-
-
-bool_dtype = np.dtype(bool)
-float4_dtypes = dtypes_of(float4_e2m1fn)
-float6_dtypes = dtypes_of(float6_e2m3fn, float6_e3m2fn)
-float8_dtypes = dtypes_of(
-    float8_e3m4,
-    float8_e4m3,
-    float8_e8m0fnu,
-    float8_e4m3b11fnuz,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
-)
-small_floats = (*float4_dtypes, *float6_dtypes, *float8_dtypes)
-custom_floats = (*small_floats, np.dtype(bfloat16))
-float_dtypes = (*custom_floats, *dtypes_of(np.float16, np.float32, np.float64))
-small_signed_ints = dtypes_of(int1, int2, int4)
-small_unsigned_ints = dtypes_of(uint1, uint2, uint4)
-small_ints = (*small_signed_ints, *small_unsigned_ints)
-signed_ints = (*small_signed_ints, *dtypes_of(np.int8, np.int16, np.int32, np.int64))
-unsigned_ints = (
-    *small_unsigned_ints,
-    *dtypes_of(np.uint8, np.uint16, np.uint32, np.uint64),
-)
-complex_dtypes = dtypes_of(np.complex64, np.complex128)
-integral_dtypes = (*unsigned_ints, *signed_ints)
-promotable_dtypes = (bool_dtype, *integral_dtypes, *float_dtypes, *complex_dtypes)
-valid_dtypes = frozenset((*promotable_dtypes, float0))
-
-_custom_float_types = frozenset(dtype.type for dtype in custom_floats)
-_small_signed_types = frozenset(dtype.type for dtype in small_signed_ints)
-_small_unsigned_types = frozenset(dtype.type for dtype in small_unsigned_ints)
-
 # ---- questions about one type -------------------------------------------------------
 
-
-def _is_subclass(value: Any, parent: type) -> bool:
-    return isinstance(value, type) and issubclass(value, parent)
-
-
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the type `a` lies below `b`, as `np.issubdtype`, for all types here.
-
-    bfloat16 and the small floats count as `np.floating`, small integers as
-    `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.
-    """
-    try:
-        return _issubdtype(a, b)
-    except TypeError:
-        # Not hashable, such as an object that merely has a dtype.
-        known = (type, np.dtype, ExtendedDType)
-        return _issubdtype(
-            a if isinstance(a, known) else np.dtype(a),
-            b if isinstance(b, known) else np.dtype(b),
-        )
-
-
-@functools.lru_cache(maxsize=4096)
-def _issubdtype(a: Any, b: Any) -> bool:
-    if isinstance(b, ExtendedDType):
-        return isinstance(a, ExtendedDType) and a == b
-    if isinstance(a, ExtendedDType):
-        a = a.type
-    below = a if _is_subclass(a, np.generic) else np.dtype(a).type
-    if _is_subclass(b, extended):
-        return issubclass(below, b)
-    above = b if _is_subclass(b, np.generic) else np.dtype(b).type
-    # The scalar types of ml_dtypes stand outside of NumPy's tree: hang them in.
-    if below in _custom_float_types:
-        return above in (below, np.floating, np.inexact, np.number, np.generic)
-    if below in _small_signed_types:
-        return above in (below, np.signedinteger, np.integer, np.number, np.generic)
-    if below in _small_unsigned_types:
-        return above in (below, np.unsignedinteger, np.integer, np.number, np.generic)
-    return bool(np.issubdtype(below, above))
-
-
 element_kinds: dict[str, frozenset[np.dtype]] = {
-    "bool": frozenset((bool_dtype,)),
-    "signed integer": frozenset(signed_ints),
-    "unsigned integer": frozenset(unsigned_ints),
-    "integral": frozenset(integral_dtypes),
-    "real floating": frozenset(float_dtypes),
-    "complex floating": frozenset(complex_dtypes),
-    "numeric": frozenset((*integral_dtypes, *float_dtypes, *complex_dtypes)),
+    "bool": _of_kind(np.bool_),
+    "signed integer": _of_kind(np.signedinteger),
+    "unsigned integer": _of_kind(np.unsignedinteger),
+    "integral": _of_kind(np.integer),
+    "real floating": _of_kind(np.floating),
+    "complex floating": _of_kind(np.complexfloating),
+    "numeric": _of_kind(np.number),
 }
 
 
@@ -253,38 +186,144 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     return False
 
 
-def supports_inf(dtype: DTypeLike) -> bool:
-    """Whether the type has an infinity."""
-    lacking = (float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz)
-    return np.dtype(dtype).type not in lacking and issubdtype(dtype, np.inexact)
+def is_weakly_typed(x: Any) -> bool:
+    """Whether x bends to the type of what it is combined with. A bool is not weak."""
+    kind = type(x)
+    if is_weak_node(kind):
+        return True
+    return bool(getattr(getattr(x, "aval", None), "weak_type", False))
 
 
-def itemsize_bits(dtype: DTypeLike) -> int:
-    """The bits of one element; a bool takes 8, an int4 takes 4.
+def is_weakly_typed_scalar(x: Any) -> bool:
+    """Whether x is weakly typed and of rank 0; here a bool counts as well."""
+    aval = getattr(x, "aval", None)
+    if aval is None:
+        return type(x) in python_scalar_types
+    return bool(getattr(aval, "weak_type", False)) and np.ndim(x) == 0
 
-    Raises ValueError for None and for types that are not numbers.
+
+# ---- defaults and promotion ---------------------------------------------------------
+
+
+def default_uint_dtype() -> np.dtype:
+    """uint32, or uint64 in 64-bit mode."""
+    return np.dtype(np.uint64) if state.enable_x64 else np.dtype(np.uint32)
+
+
+def default_complex_dtype() -> np.dtype:
+    """complex64, or complex128 in 64-bit mode."""
+    return scalar_defaults[complex][state.enable_x64]
+
+
+_default_of_kind = {
+    "b": lambda: bool_dtype,
+    "i": default_int_dtype,
+    "u": default_uint_dtype,
+    "f": default_float_dtype,
+    "c": default_complex_dtype,
+}
+
+
+def scalar_type_to_dtype(scalar_type: type, value: Any = None) -> np.dtype:
+    """The default dtype of a Python scalar type.
+
+    Raises OverflowError when `value` is an int that it cannot hold.
     """
-    if dtype is None:
-        raise ValueError("itemsize_bits: dtype must be given, got None.")
-    if dtype == bool_dtype:
-        return 8
-    if issubdtype(dtype, np.integer):
-        return iinfo(dtype).bits
-    if issubdtype(dtype, np.floating):
-        return finfo(dtype).bits
-    if issubdtype(dtype, np.complexfloating):
-        return 2 * finfo(dtype).bits
-    raise ValueError(f"itemsize_bits: {dtype} is not the dtype of numbers.")
+    found = scalar_defaults[scalar_type][state.enable_x64]
+    if scalar_type is int and value is not None:
+        limits = np.iinfo(found)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"Python int {value} too large to convert to {found}. Enable 64-bit "
+                "types, or give a dtype that holds it."
+            )
+    return found
 
 
-@functools.cache
-def short_dtype_name(dtype: Any) -> str:
-    """The name in printed jaxprs: f32, i32, u8, bool, bf16, c64, key<fry>."""
-    if isinstance(dtype, ExtendedDType):
-        return dtype.name
-    if dtype == float0:
-        return "float0"
-    name = dtype.name
-    for long, short in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
-        name = name.replace(long, short)
-    return name
+def coerce_to_array(x: Any, dtype: DTypeLike = None) -> np.ndarray:
+    """A NumPy array of x; Python scalars get their default dtype."""
+    if dtype is None and type(x) in python_scalar_types:
+        dtype = scalar_type_to_dtype(type(x), x)
+    return np.asarray(x, dtype)
+
+
+def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype:
+    """The dtype that an operation on operands of types `a` and `b` computes in.
+
+    int, float and complex stand for weakly typed operands. Raises TypePromotionError.
+    """
+    promotion, enable_x64 = state.numpy_dtype_promotion, state.enable_x64
+    try:
+        return _promote_pair(promotion, enable_x64, a, b)
+    except TypeError:
+        # Not hashable, such as an object that merely has a dtype.
+        return _promote_pair(promotion, enable_x64, np.dtype(a), np.dtype(b))
+
+
+@functools.lru_cache(maxsize=4096)
+def _promote_pair(promotion: str, enable_x64: bool, a: Any, b: Any) -> np.dtype:
+    if not is_weak_node(a):
+        a = np.dtype(a)
+    if not is_weak_node(b):
+        b = np.dtype(b)
+    return np.dtype(least_upper_bound(promotion, enable_x64, a, b))
+
+
+def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+    """The dtype that an operation on the arguments (values or dtypes) computes in.
+
+    None stands for the default float. With `return_weak_type_flag` the result is the
+    pair (dtype, weak type). Raises ValueError without arguments, TypePromotionError
+    when there is no common type.
+    """
+    if not args:
+        raise ValueError("result_type needs at least one array or dtype.")
+    args = tuple([default_float_dtype() if arg is None else arg for arg in args])
+    found, weak_type = lattice_result_type(*args)
+    if weak_type:
+        kind = found.kind
+        if found.type.__module__ != "numpy":
+            # ml_dtypes' types say "V" of themselves.
+            kind = "f" if issubdtype(found, np.floating) else found.name[0]
+        found = _default_of_kind[kind]()
+    return (found, weak_type) if return_weak_type_flag else found
+
+
+def safe_to_cast(source: Any, target: Any) -> bool:
+    """Whether promotion of `source` with the type of `target` yields that type.
+
+    Raises TypePromotionError when the two have no common type.
+    """
+    source_dtype = dtype(source)
+    target_dtype = dtype(target)
+    if source_dtype == target_dtype:
+        return True
+    return result_type(source, target_dtype) == target_dtype
+
+
+# ---- conversions between kinds ------------------------------------------------------
+
+_float32 = np.dtype(np.float32)
+_float64 = np.dtype(np.float64)
+_to_inexact: dict[np.dtype, np.dtype] = {
+    np.dtype(scalar): _float32
+    for scalar in (bool, int4, uint4, "i1", "u1", "i2", "u2", "i4", "u4")
+} | {np.dtype(np.int64): _float64, np.dtype(np.uint64): _float64}
+
+
+def to_numeric_dtype(dtype: DTypeLike) -> np.dtype:
+    """int32 for a bool, else the dtype itself."""
+    plain = np.dtype(dtype)
+    return np.dtype(np.int32) if plain == bool_dtype else plain
+
+
+def to_inexact_dtype(dtype: DTypeLike) -> np.dtype:
+    """The float type for an integer or a bool, else the dtype itself."""
+    plain = np.dtype(dtype)
+    return _to_inexact.get(plain, plain)
+
+
+def to_complex_dtype(dtype: DTypeLike) -> np.dtype:
+    """complex128 for 64-bit numbers, else complex64."""
+    wide = (_float64, np.dtype(np.complex128))
+    return np.dtype(np.complex128 if to_inexact_dtype(dtype) in wide else np.complex64)

@@ -24,7 +24,7 @@ from minijax.compile.api_util import (
 from minijax.language.core import ShapedArray, eval_jaxpr, get_aval
 from minijax.language.rules import Accumulator, Zero, instantiate, scalar_like
 from minijax.primitives.shape import casting
-from minijax.support import dtypes, errors
+from minijax.support import dtypes, element_types, errors
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
     Partial,
@@ -427,7 +427,7 @@ def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> N
                 f"{name} with holomorphic=True requires inputs with complex dtype, but "
                 f"got {dtype.name}."
             )
-    elif dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, np.inexact):
+    elif element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, np.inexact):
         if allow_int:
             return
         raise errors.type_error(
@@ -446,7 +446,7 @@ def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
                 f"{name} with holomorphic=True requires outputs with complex dtype, "
                 f"but got {dtype.name}."
             )
-    elif dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, np.floating):
+    elif element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, np.floating):
         raise errors.type_error(
             f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {dtype.name}. For holomorphic differentiation, "

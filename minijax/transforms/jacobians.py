@@ -16,7 +16,7 @@ from minijax.compile.api_util import argnums_tuple, check_callable
 from minijax.language.core import get_aval
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.shape import casting, shaping
-from minijax.support import dtypes, errors
+from minijax.support import dtypes, element_types, errors
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import (
@@ -135,7 +135,7 @@ def _check_jacfwd_input(holomorphic: bool, x: Any) -> None:
     api_util.check_arg(x, "jacfwd")
     dtype = get_aval(x).dtype
     wanted = np.complexfloating if holomorphic else np.floating
-    if dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, wanted):
+    if element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, wanted):
         kind = "complex" if holomorphic else "real"
         raise errors.type_error(
             f"jacfwd requires {kind}-valued inputs (input dtype that is a sub-dtype of "
@@ -157,7 +157,7 @@ def _standard_basis(tree: Any) -> Any:
     """The unit vectors of the space of a tree, stacked along a new first axis."""
     leaves = tree_leaves(tree)
     size = sum(get_aval(leaf).size for leaf in leaves)
-    dtype = dtypes.result_type(*leaves)
+    dtype = element_types.result_type(*leaves)
     identity = shaping.identity_matrix(size, dtype)
     return _unravel(tree, 1, None, identity)
 

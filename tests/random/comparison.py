@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 import minijax
-from minijax.support import dtypes
+from minijax.support import element_types
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 
@@ -13,7 +13,7 @@ def as_numpy(value):
     if isinstance(value, str):
         return value
     dtype = getattr(value, "dtype", None)
-    if isinstance(dtype, dtypes.PRNGKeyDType):
+    if isinstance(dtype, element_types.PRNGKeyDType):
         value = minijax.random.key_data(value)
     elif dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
         value = jax.random.key_data(value)

@@ -24,7 +24,7 @@ from minijax.experimental.checkify.error_values import (
 )
 from minijax.experimental.checkify.interpreter import Enabled, rule_for
 from minijax.language.core import Primitive, all_primitives
-from minijax.support import dtypes, source_info
+from minijax.support import dtypes, element_types, source_info
 from minijax.support.tree_util import tree_unflatten
 
 
@@ -60,7 +60,7 @@ def check_nans(primitive: Primitive, error: Error, enabled: Enabled, out: Any) -
 
 
 def _has_nan(x: Any) -> Any:
-    if dtypes.issubdtype(x.dtype, dtypes.prng_key):
+    if dtypes.issubdtype(x.dtype, element_types.prng_key):
         return False
     return jnp.any(jnp.isnan(x))
 

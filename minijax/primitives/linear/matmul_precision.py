@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.backend import hlo
-from minijax.support import dtypes
+from minijax.support import element_types
 from minijax.support.thread_state import state
 
 _precision_strings: dict[Any, Precision] = {}
@@ -191,7 +191,7 @@ class DotAlgorithmPreset(enum.Enum):
         """The dtypes that the result may have for these operands; None means any."""
         if self.name.startswith("ANY_F8_ANY_F8_F32"):
             return (_f32, _f16, _bf16, *_float8_outputs)
-        operands = dtypes.promote_types(lhs_dtype, rhs_dtype)
+        operands = element_types.promote_types(lhs_dtype, rhs_dtype)
         if self.name == "F16_F16_F32":
             return (_f32, _f16) if operands == _f16 else (_f32,)
         if self.name == "BF16_BF16_F32":

@@ -31,7 +31,7 @@ from minijax.primitives.elementwise import comparing, select
 from minijax.primitives.index import gathering
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import casting, shaping, slicing
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 from minijax.support.tree_util import tree_map
 
@@ -196,7 +196,9 @@ def pmean(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     def mean(value: Any) -> Any:
         dtype = get_aval(value).dtype
         if not dtypes.issubdtype(dtype, np.inexact):
-            value = casting.convert_element_type(value, dtypes.to_inexact_dtype(dtype))
+            value = casting.convert_element_type(
+                value, element_types.to_inexact_dtype(dtype)
+            )
         return elementwise.div(value, scalar_like(get_aval(value), count))
 
     return tree_map(mean, total)

@@ -26,7 +26,7 @@ from minijax.language.rules import (
 )
 from minijax.primitives.random import rbg, threefry
 from minijax.primitives.random.threefry import UINT32, UINT_DTYPES, Shape
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 
 
@@ -105,7 +105,7 @@ for _impl in (threefry_prng_impl, rbg_prng_impl, unsafe_rbg_prng_impl):
 
 def keys_aval(shape: Shape, impl: PRNGImpl) -> ShapedArray:
     """The type of an array of keys of a generator."""
-    return ShapedArray(shape, dtypes.PRNGKeyDType(impl))
+    return ShapedArray(shape, element_types.PRNGKeyDType(impl))
 
 
 def check_keys(name: str, keys: ShapedArray) -> None:
@@ -114,7 +114,7 @@ def check_keys(name: str, keys: ShapedArray) -> None:
     Raises:
         TypeError: it has another.
     """
-    if not dtypes.issubdtype(keys.dtype, dtypes.prng_key):
+    if not dtypes.issubdtype(keys.dtype, element_types.prng_key):
         raise TypeError(
             f"{name} takes an array of keys, got dtype {keys.dtype}. Raw bits become "
             "keys with random.wrap_key_data(bits)."

@@ -30,7 +30,7 @@ from minijax.language.core import (
 )
 from minijax.language.rules import def_linear, is_linear, moveaxis, scalar_like
 from minijax.primitives.shape.casting import asarray, convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -336,7 +336,10 @@ def full(
             f"{shape_of(fill_value)}. Use `lax.broadcast` to repeat an array."
         )
     if dtype is None:
-        weak, dtype = dtypes.is_weakly_typed(fill_value), dtypes.dtype(fill_value)
+        weak, dtype = (
+            element_types.is_weakly_typed(fill_value),
+            dtypes.dtype(fill_value),
+        )
     elif isinstance(dtype, dtypes.ExtendedDType):
         return _full_of_keys(shape, fill_value, dtype)
     else:
@@ -388,7 +391,7 @@ def full_like(
         if not isinstance(aval.dtype, dtypes.ExtendedDType):
             return _filled(aval, fill_value, aval.shape if shape is None else shape)
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
-    weak = dtype is None and dtypes.is_weakly_typed(x)
+    weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
     if isinstance(dtype, dtypes.ExtendedDType):
         return _full_of_keys(new_shape, fill_value, dtype)

@@ -20,7 +20,7 @@ from minijax.language import core, rules
 from minijax.language.array import Array, from_numpy
 from minijax.language.core import Literal, ShapedArray, get_aval
 from minijax.language.rules import Zero, is_linear, zero_tangent_of
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 _python_scalars = (bool, int, float, complex)
 
@@ -225,7 +225,7 @@ def convert_element_type_to(
         old_dtype, dtypes.ExtendedDType
     ):
         return _convert_extended(operand, old_dtype, new_dtype)
-    old_weak = dtypes.is_weakly_typed(operand)
+    old_weak = element_types.is_weakly_typed(operand)
     new_dtype = old_dtype if new_dtype is None else np.dtype(new_dtype)
     if (
         warn_on_complex_to_real_cast

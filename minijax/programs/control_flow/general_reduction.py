@@ -40,7 +40,7 @@ from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import casting, joining, slicing
 from minijax.primitives.shape.broadcasting import expand_dims
-from minijax.support import dtypes
+from minijax.support import element_types
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 from minijax.transforms import batching, partial_eval
 
@@ -305,7 +305,7 @@ def reduce(
     if known is not None:
         options = {} if out_sharding is None else {"out_sharding": out_sharding}
         out = known(*flat_operands, dimensions, **options)
-        weak_type = all(map(dtypes.is_weakly_typed, (*flat_operands, *starts)))
+        weak_type = all(map(element_types.is_weakly_typed, (*flat_operands, *starts)))
         return casting.convert_element_type_to(out, weak_type=weak_type)
     avals = tuple(get_aval(start) for start in starts)
     jaxpr, out_tree = _traced(computation, avals, start_tree)

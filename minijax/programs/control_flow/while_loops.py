@@ -83,7 +83,7 @@ from minijax.programs.control_flow.operands import (
     split_groups_of_tangents,
     split_list,
 )
-from minijax.support import dtypes, errors
+from minijax.support import element_types, errors
 from minijax.support.effects import (
     JaxprInputEffect,
     WriteEffect,
@@ -190,7 +190,9 @@ def promote_weak(
     for leaf, out in zip(leaves, out_avals):
         aval = get_aval(leaf)
         if getattr(aval, "weak_type", False) and not typecompat(aval, out):
-            leaf = casting.convert_element_type(leaf, dtypes.result_type(leaf, out))
+            leaf = casting.convert_element_type(
+                leaf, element_types.result_type(leaf, out)
+            )
             changed = True
         result.append(leaf)
     return result if changed else None

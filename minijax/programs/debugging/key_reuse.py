@@ -29,7 +29,7 @@ from minijax.language.core import (
     Var,
     weakref_lru_cache,
 )
-from minijax.support import dtypes, errors, source_info
+from minijax.support import dtypes, element_types, errors, source_info
 
 Mask = Any  # True for all keys of an array, or a Boolean array
 
@@ -91,7 +91,7 @@ def _rule(name: str) -> Callable[[Callable], Callable]:
 def is_key(aval: Any) -> bool:
     """Whether a type is that of typed random keys."""
     dtype = getattr(aval, "dtype", None)
-    return dtype is not None and dtypes.issubdtype(dtype, dtypes.prng_key)
+    return dtype is not None and dtypes.issubdtype(dtype, element_types.prng_key)
 
 
 def signature_of_eqn(eqn: JaxprEqn) -> Signature:
