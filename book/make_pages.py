@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
 import cheat_sheet  # noqa: E402
+import source_pages  # noqa: E402
 from log2 import log2  # noqa: E402
 
 # The parts of the course, by their first chapter.
@@ -45,6 +47,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "notebooks").mkdir(parents=True)
     (folder / "cards").mkdir()
+    (folder / "source").mkdir()
     shutil.copytree(HERE / "_static", folder / "_static")
     for name in ("_config.yml", "offline.py"):
         shutil.copyfile(HERE / name, folder / name)
@@ -57,10 +60,14 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "cheat_sheet": cheat_sheet.page(notebooks),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
-        "core": core_page(),
+        "core": read("book/core.md"),
         "figures": figures_page(),
         "contributing": read("CONTRIBUTING.md"),
     }
+    for name in core_files():
+        shown = name.removeprefix("minijax/")
+        page_name = source_pages.page_name(Path(name))
+        pages[f"source/{page_name}"] = source_pages.page(ROOT / name, shown)
     for family, found in families().items():
         names = [name for name in found if cards is None or name in cards]
         for name in names:
@@ -116,13 +123,10 @@ def card_page(name: str, family: str, names: list[str]) -> str:
     )
 
 
-def core_page() -> str:
-    """The README's reading order."""
-    text = read("README.md")
-    part = text.partition("## The weekend core")[2].partition("\n## ")[0]
-    if not part:
-        raise AssertionError("README.md has no section `The weekend core`")
-    return f"# The weekend core\n{part}"
+def core_files() -> list[str]:
+    """The files of the weekend core, in reading order, as paths from the root."""
+    settings = tomllib.loads(read("pyproject.toml"))
+    return settings["tool"]["minijax"]["weekend_core"]
 
 
 def figures_page() -> str:
@@ -146,7 +150,12 @@ def contents(notebooks: list[Path]) -> str:
         lines.append(f"      - file: notebooks/{path.stem}")
     for part, names in (("Look up", LOOK_UP), ("Inside", TAKE_PART)):
         lines += [f"  - caption: {part}", "    chapters:"]
-        lines += [f"      - file: {name}" for name in names]
+        for name in names:
+            lines.append(f"      - file: {name}")
+            if name == "core":
+                lines.append("        sections:")
+                files = [source_pages.page_name(Path(p)) for p in core_files()]
+                lines += [f"          - file: source/{stem}" for stem in files]
     return "\n".join(lines) + "\n"
 
 
