@@ -36,7 +36,10 @@ from minijax.backend.platforms import (
     process_count, process_index, process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
-from minijax.language.core import ShapeDtypeStruct, ensure_compile_time_eval, typeof
+from minijax.language import jax_spellings as _jax_spellings
+from minijax.language.core import ensure_compile_time_eval, typeof
+from minijax.language.more_avals import ShapeDtypeStruct
+from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient

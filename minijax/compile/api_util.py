@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.language.core import (
-    AbstractRef,
     DebugInfo,
-    ShapeDtypeStruct,
     Tracer,
     escaped_tracer_error,
     get_aval,
     shaped_abstractify,
     valid_jaxtype,
 )
+from minijax.language.more_avals import AbstractRef, ShapeDtypeStruct
 from minijax.support import errors, source_info
 from minijax.support.thread_state import state
 from minijax.support.tree_util import (

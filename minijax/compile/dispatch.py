@@ -352,7 +352,7 @@ def apply_primitive(
     return outputs if primitive.multiple_results else outputs[0]
 
 
-core.apply_eagerly.append(apply_primitive)
+core.run_eagerly.attach(apply_primitive)
 
 _EAGER_CACHE_SIZE = 4096
 

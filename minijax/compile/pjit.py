@@ -23,7 +23,6 @@ from minijax.compile import api_util, dispatch, mlir
 from minijax.language import pretty
 from minijax.language.array import Array, first_device
 from minijax.language.core import (
-    AbstractRef,
     ClosedJaxpr,
     DebugInfo,
     JaxprEqn,
@@ -34,6 +33,7 @@ from minijax.language.core import (
     register,
     set_current_trace,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, Zero
 from minijax.support import events, source_info, traceback_filtering
 from minijax.support.effects import of_equation, positional

@@ -10,7 +10,8 @@ from typing import Any
 
 from minijax.backend import hlo
 from minijax.compile import mlir, tokens
-from minijax.language.core import AbstractToken, AbstractValue, ClosedJaxpr, Jaxpr
+from minijax.language.core import AbstractValue, ClosedJaxpr, Jaxpr
+from minijax.language.more_avals import AbstractToken
 from minijax.support.effects import Effect
 
 

@@ -19,7 +19,7 @@ from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
 from minijax.language import core
 from minijax.language.array import default_device
-from minijax.language.core import ShapeDtypeStruct
+from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.support import errors
 from minijax.support.tree_util import tree_flatten, tree_unflatten
 from minijax.transforms import discharge

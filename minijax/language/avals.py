@@ -322,6 +322,18 @@ def get_aval(x: Any) -> AbstractValue:
 
 typeof = get_aval
 
+# Objects that describe an array without being one, such as `ShapeDtypeStruct`. No
+# primitive takes them; functions that need types only, such as `make_jaxpr`, do.
+aval_of_description: dict[type, Callable[[Any], AbstractValue]] = {}
+
+
+def shaped_abstractify(value: Any) -> AbstractValue:
+    """The type of a value, of a description of one, or a type itself."""
+    if isinstance(value, AbstractValue):
+        return value
+    rule = aval_of_description.get(type(value), get_aval)
+    return rule(value)
+
 
 def valid_jaxtype(value: Any) -> bool:
     """Whether `value` may be an argument of a primitive."""

@@ -25,10 +25,7 @@ from typing import Any, final
 
 import numpy as np
 
-from minijax.support import dtypes, effects, errors, source_info
-
-# fmt: off
-# isort: off
+from minijax.backend import door
 from minijax.language.avals import (
     AbstractValue,
     ShapedArray,
@@ -40,34 +37,15 @@ from minijax.language.avals import (
     max_dim,
     min_dim,
     physical_aval,
+    shaped_abstractify,
     typecompat,
     typeof,
     unmapped_aval,
     valid_jaxtype,
 )
-from minijax.backend import door
-from minijax.support.thread_state import install, state
+from minijax.support import dtypes, effects, errors, events, source_info
 from minijax.support.debug_info import DebugInfo, no_debug_info
-from minijax.language.more_avals import (
-    AbstractRef,
-    AbstractToken,
-    ShapeDtypeStruct,
-    abstract_token,
-    shaped_abstractify,
-)
-# isort: on
-# fmt: on
-
-
-def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
-    """Cache a function by the identity of its first argument, held weakly.
-
-    The other arguments are compared by value, and the flags that tracing depends on
-    are part of the key. Programs made from one program are so made once, and live as
-    long as it does.
-    """
-    return door.weakref_lru_cache(lambda: state.trace_key, function, maxsize)
-
+from minijax.support.thread_state import install, state
 
 # ----------------------------------------------------------------------------------
 # Programs
@@ -335,7 +313,6 @@ class Primitive:
         self.partial_eval_custom: Callable | None = None
         self.discharge: Callable | None = None
         self.pretty: Any = None  # (params) -> params to print
-        self.bind_params: Callable | None = None
         self.makes_ref = False  # the result is a ref, which has a tangent in any case
         self.cache_types = True  # the type depends on avals and params alone
         self.reasons: dict[str, str] = {}
@@ -352,19 +329,14 @@ class Primitive:
         """Apply the primitive in the current trace."""
         return state.trace.process_primitive(self, args, params)
 
-    def bind_with_trace(self, trace: Trace, args: Sequence[Any], params: dict) -> Any:
-        """Apply the primitive in a given trace."""
-        return trace.process_primitive(self, args, params)
-
     def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Apply the primitive again as an equation of a jaxpr has it."""
-        if self.bind_params is not None:
-            return self.bind_params(self, args, params)
-        return state.trace.process_primitive(self, args, params)
+        """Apply the primitive again, as an equation of a jaxpr has it.
 
-    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The parameters with which `bind` repeats an equation: those it has."""
-        return params
+        Interpreters of jaxprs call this one. It is `bind`, except for the few
+        primitives that were bound with Python functions and keep jaxprs in their
+        equations: they override it and make functions of the jaxprs.
+        """
+        return state.trace.process_primitive(self, args, params)
 
     # JAX's names for the two definitions every user-made primitive starts with.
 
@@ -537,6 +509,18 @@ class Trace:
         return type(self).__name__
 
 
+@events.Hook
+def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
+    """Compute a primitive now.
+
+    By default with NumPy, by the primitive's `meaning`. `compile/dispatch.py` attaches
+    the real way: compile a program of one equation and run it on a device.
+    """
+    if primitive.meaning is None:
+        raise NotImplementedError(f"'{primitive}' has no meaning in NumPy")
+    return primitive.meaning(*args, **params)
+
+
 class EvalTrace(Trace):
     """No transformation: compute now, through XLA.
 
@@ -551,22 +535,13 @@ class EvalTrace(Trace):
                 if isinstance(arg, Tracer):
                     raise escaped_tracer_error(arg)
             return primitive.impl(*args, **params)
-        return apply_eagerly[0](primitive, args, params)
+        return run_eagerly.run(primitive, args, params)
 
     def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
         return fun(*args)
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
         return fun(*args)
-
-
-# How EvalTrace computes a primitive: dispatch.apply_primitive, which stands on a higher
-# floor and puts itself here when it is imported.
-apply_eagerly: list[Callable] = []
-
-# How a Python function becomes a program: partial_eval.trace_to_jaxpr, in the same way.
-# For primitives that take a function (`scatter_apply`, `reduce`).
-trace_function: list[Callable] = []
 
 
 def chosen(trace_class: type) -> type:
@@ -578,7 +553,7 @@ def chosen(trace_class: type) -> type:
 
 
 eval_trace = EvalTrace()
-install("trace", eval_trace)  # the default of every thread
+install("trace", eval_trace)  # every thread starts with it
 
 
 class set_current_trace:
@@ -780,3 +755,18 @@ def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:
         rule="a tracer lives as long as its transformation",
         instead="return the value",
     )
+
+
+# ----------------------------------------------------------------------------------
+# Caches of programs
+# ----------------------------------------------------------------------------------
+
+
+def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
+    """Cache what is made from a program (or function), the first argument.
+
+    The first argument is held weakly and compared by identity, the others are compared
+    by value. `state.trace_key` stands for all settings that tracing depends on (x64
+    mode, the mesh, ...), and is part of the key.
+    """
+    return door.weakref_lru_cache(lambda: state.trace_key, function, maxsize)

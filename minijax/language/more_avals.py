@@ -15,8 +15,8 @@ import numpy as np
 from minijax.language.avals import (
     AbstractValue,
     ShapedArray,
+    aval_of_description,
     canonicalize_shape,
-    get_aval,
     intern_lock,
 )
 from minijax.support import dtypes
@@ -165,10 +165,4 @@ def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
     return ShapedArray(struct.shape, dtype, struct.weak_type)
 
 
-def shaped_abstractify(value: Any) -> AbstractValue:
-    """The type of a value, or of a `ShapeDtypeStruct`."""
-    if isinstance(value, ShapeDtypeStruct):
-        return _struct_aval(value)
-    if isinstance(value, AbstractValue):
-        return value
-    return get_aval(value)
+aval_of_description[ShapeDtypeStruct] = _struct_aval

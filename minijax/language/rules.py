@@ -22,8 +22,6 @@ attribute               called as
                         of an equation, while a program is written down
 `partial_eval_custom`   see `transforms/rematerialize.py`: split under a policy
 `discharge`             see `transforms/discharge.py`: refs become plain values
-`bind_params`           `(primitive, args, params)`: how an equation whose parameters
-                        are programs is bound again as a call of Python functions
 `pretty`                `(params) -> params to print`, or a printer of the equation
 ======================  ==============================================================
 
@@ -104,10 +102,21 @@ class Accumulator:
     To a transpose rule it also says "in this argument the operation is linear"; its
     `aval` is the type of the cotangent.
 
+    Here the sum is a value. A subclass may add in place, into memory that outlives the
+    backward pass (a ref). The two class attributes and `transposed_input` are all that
+    the backward pass asks about such a class.
+
     In JAX: `interpreters/ad.py`, `ValAccum` (and the older `UndefinedPrimal`).
     """
 
     __slots__ = ("aval", "value")
+
+    # Whether cotangents are added in place, into memory that is given to a transposed
+    # program as an input.
+    in_place = False
+    # Whether the linear variable is itself mutable memory. Its equations must be
+    # transposed even when the cotangents of their outputs are zero.
+    is_ref = False
 
     def __init__(self, aval: AbstractValue, value: Any = None):
         self.aval = aval
@@ -130,6 +139,15 @@ class Accumulator:
         """The sum of what was added, or `Zero`."""
         return Zero(self.aval) if self.value is None else self.value
 
+    @classmethod
+    def transposed_input_aval(cls, aval: AbstractValue) -> AbstractValue:
+        """The type of `transposed_input` for a linear variable of type `aval`."""
+        raise TypeError(f"{cls.__name__} is not an input of a transposed program")
+
+    def transposed_input(self) -> Any:
+        """The memory that a transposed program takes as an input; None without it."""
+        return None
+
     def __repr__(self) -> str:
         return f"Accumulator({self.aval})"
 
@@ -141,6 +159,17 @@ class NullAccumulator(Accumulator):
 
     def accum(self, cotangent: Any) -> None:
         pass
+
+
+# Types whose linear variables need an accumulator of their own; the others get
+# `Accumulator`. Filled where such a type has its primitives.
+accumulator_of_class: dict[type[AbstractValue], type[Accumulator]] = {}
+
+
+def accumulator_for(aval: AbstractValue) -> Accumulator:
+    """An empty accumulator for a linear variable of type `aval`."""
+    kind = accumulator_of_class.get(type(aval), Accumulator)
+    return kind(aval.to_ct_aval())
 
 
 def is_linear(arg: Any) -> bool:
@@ -652,12 +681,6 @@ def sum_tangents(parts: Sequence[Any], out: Any) -> Any:
     for part in parts[1:]:
         total = add_tangents(total, part)
     return total
-
-
-# How a rule differentiates a whole function of primitives:
-# `(fun, primals, tangents) -> (outputs, tangents)`, lists all. It is `ad.jvp`, which
-# stands on a higher floor and puts itself here when it is imported.
-forward_mode: list[Callable] = []
 
 
 def def_linear(primitive: Primitive, transpose: Callable) -> None:

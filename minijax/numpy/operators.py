@@ -16,7 +16,8 @@ import numpy as np
 
 from minijax import lax
 from minijax.language.array import Array, from_numpy, item_assignment_error
-from minijax.language.core import AbstractRef, Tracer
+from minijax.language.core import Tracer
+from minijax.language.more_avals import AbstractRef
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats
 from minijax.numpy.promotion import (
     FLOAT_TYPES,

@@ -122,24 +122,25 @@ def call_discharge(primitive: Primitive, key: str) -> None:
 # closed_call
 # ----------------------------------------------------------------------------------
 
-closed_call_p = register(Primitive("closed_call", multiple_results=True))
+
+class ClosedCallPrimitive(Primitive):
+    """Written down as one equation; any other trace runs the program's equations."""
+
+    def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if isinstance(state.trace, partial_eval.DynamicJaxprTrace):
+            return self.bind(*args, **params)
+        closed = params["call_jaxpr"]
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+closed_call_p = register(ClosedCallPrimitive("closed_call", multiple_results=True))
 def_call(closed_call_p, "call_jaxpr")
 call_discharge(closed_call_p, "call_jaxpr")
 closed_call_p.partial_eval_custom = rematerialize.closed_call_rule(
     lambda _, closed: {"call_jaxpr": closed}, "call_jaxpr"
 )
 for _rule in ("jvp", "transpose", "batch"):
-    closed_call_p.without(_rule, "transformations look inside: see `bind_params`")
-
-
-def _rebind(primitive: Primitive, args: Sequence[Any], params: dict) -> list[Any]:
-    if isinstance(state.trace, partial_eval.DynamicJaxprTrace):
-        return primitive.bind(*args, **params)
-    closed = params["call_jaxpr"]
-    return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-
-closed_call_p.bind_params = _rebind
+    closed_call_p.without(_rule, "transformations look inside: see `rebind`")
 
 
 def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:

@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.language.core import (
-    AbstractRef,
     Atom,
     ClosedJaxpr,
     DebugInfo,
@@ -39,11 +38,11 @@ from minijax.language.core import (
     set_current_trace,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     SymbolicZero,
     Zero,
-    forward_mode,
     instantiate,
     sum_tangents,
     zero_tangent_of,
@@ -275,9 +274,6 @@ def jvp(
         aux[:] = map(trace.primal_of, aux)
     trace.alive = False
     return pairs
-
-
-forward_mode.append(jvp)
 
 
 def _zero_if_float0(tangent: Any) -> Any:

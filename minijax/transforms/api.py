@@ -19,12 +19,8 @@ from minijax.compile import api_util, pjit, placing
 from minijax.compile.api_util import argnums_tuple, check_callable
 from minijax.compile.pjit import JitFunction, JitOptions
 from minijax.language.array import Array
-from minijax.language.core import (
-    AbstractValue,
-    ClosedJaxpr,
-    ShapeDtypeStruct,
-    eval_trace,
-)
+from minijax.language.core import AbstractValue, ClosedJaxpr, eval_trace
+from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.language.named_axes import extend_axis_env
 from minijax.primitives.parallel.placement import ArrayCopySemantics, put_arrays
 from minijax.support import dtypes, errors, source_info

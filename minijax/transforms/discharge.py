@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.language.core import (
-    AbstractRef,
     Atom,
     ClosedJaxpr,
     Jaxpr,
@@ -41,6 +40,7 @@ from minijax.language.core import (
     Var,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.primitives.shape import broadcasting

@@ -262,9 +262,6 @@ def trace_to_jaxpr(
     return jaxpr, consts
 
 
-core.trace_function.append(trace_to_jaxpr)
-
-
 # ----------------------------------------------------------------------------------
 # What is known and what is not
 # ----------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import AbstractRef, Jaxpr, get_aval
+from minijax.language.core import Jaxpr, get_aval
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, NullAccumulator, instantiate
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
 from minijax.support import errors

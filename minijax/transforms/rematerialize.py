@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 from minijax.backend.platforms import ArrayCopySemantics
 from minijax.language.core import (
-    AbstractRef,
     Atom,
     ClosedJaxpr,
     Jaxpr,
@@ -34,6 +33,7 @@ from minijax.language.core import (
     no_effects,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.named_axes import NamedAxisEffect
 from minijax.primitives.parallel.placement import device_put_p, placed_aval
 from minijax.primitives.refs import mutable_arrays, references

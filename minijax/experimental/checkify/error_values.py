@@ -21,7 +21,8 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.language.core import ShapeDtypeStruct, get_aval
+from minijax.language.core import get_aval
+from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.support import effects
 from minijax.support.tree_util import (
     register_pytree_node_class,

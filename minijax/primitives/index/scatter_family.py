@@ -32,6 +32,7 @@ from minijax.language.core import (
 )
 from minijax.language.rules import batch_at_front, not_mapped
 from minijax.primitives.elementwise import select
+from minijax.primitives.functions_in_rules import trace_function
 from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -345,7 +346,7 @@ def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tup
         return [result]
 
     name = getattr(combine, "__name__", "combination")
-    jaxpr, consts = core.trace_function[0](
+    jaxpr, consts = trace_function.run(
         flat, [aval, aval], DebugInfo("reduction_jaxpr", name)
     )
     if any(isinstance(const, Tracer) for const in consts):

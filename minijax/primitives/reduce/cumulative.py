@@ -16,7 +16,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, primitive_named
-from minijax.language.rules import forward_mode, scalar_like, standard_primitive
+from minijax.language.rules import scalar_like, standard_primitive
 from minijax.primitives.elementwise import (
     arithmetic as elementwise,
 )
@@ -26,6 +26,7 @@ from minijax.primitives.elementwise import (
     rounding,
     select,
 )
+from minijax.primitives.functions_in_rules import forward_mode
 from minijax.primitives.reduce import prefix_scans, reductions
 from minijax.primitives.shape import broadcasting
 from minijax.support import dtypes
@@ -120,7 +121,7 @@ def _def_jvp_by_scan(primitive: Primitive, combine: Callable) -> None:
         def scan(x: Any) -> list[Any]:
             return [prefix_scans.associative_scan(combine, x, reverse, axis)]
 
-        (out,), (out_tangent,) = forward_mode[0](scan, primals, tangents)
+        (out,), (out_tangent,) = forward_mode.run(scan, primals, tangents)
         return out, out_tangent
 
     primitive.jvp = jvp

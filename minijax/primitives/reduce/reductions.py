@@ -18,13 +18,13 @@ from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval
 from minijax.language.rules import (
     Zero,
-    forward_mode,
     reduction_batch,
     scalar_like,
     standard_primitive,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.functions_in_rules import forward_mode
 from minijax.primitives.shape import broadcasting, casting, shaping
 from minijax.support import dtypes
 
@@ -249,7 +249,7 @@ def jvp_as_tree(
         return [shaping.squeeze(value, (0,)) for value in values]
 
     flat = [flatten(x) for x in primals]
-    return forward_mode[0](tree, flat, [flatten(t) for t in tangents])
+    return forward_mode.run(tree, flat, [flatten(t) for t in tangents])
 
 
 @reduce_prod_p.def_jvp_rule

@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 
 from minijax.language.core import (
-    AbstractRef,
     AbstractValue,
     Primitive,
     ShapedArray,
@@ -44,9 +43,11 @@ from minijax.language.core import (
     register,
     shaped_abstractify,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     Zero,
+    accumulator_of_class,
     batch_at_front,
     instantiate,
     zeros_of,
@@ -131,10 +132,23 @@ class RefAccumulator(Accumulator):
     """
 
     __slots__ = ("ref",)
+    in_place = True
 
     def __init__(self, aval: AbstractValue, ref: Any = None):
         super().__init__(aval)
         self.ref = ref
+
+    @property
+    def is_ref(self) -> bool:  # type: ignore[override]
+        return type(self.aval) is AbstractRef
+
+    @classmethod
+    def transposed_input_aval(cls, aval: AbstractValue) -> AbstractRef:
+        return cls(aval.to_ct_aval()).type_of_ref()
+
+    def transposed_input(self) -> Any:
+        """The ref, made if there is none yet."""
+        return self.inst().ref
 
     def inst(self) -> RefAccumulator:
         """This accumulator, its ref made if there is none yet."""
@@ -163,6 +177,9 @@ class RefAccumulator(Accumulator):
 
     def _content(self) -> ShapedArray:
         return self.type_of_ref().inner_aval
+
+
+accumulator_of_class[AbstractRef] = RefAccumulator
 
 
 def is_linear_ref(arg: Any) -> bool:

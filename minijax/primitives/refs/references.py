@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from minijax.language import rules
-from minijax.language.core import AbstractRef, JaxprEqn, ShapedArray, get_aval
+from minijax.language.core import JaxprEqn, ShapedArray, get_aval
+from minijax.language.more_avals import AbstractRef
 from minijax.language.pretty import prints_equation
 from minijax.language.rules import Zero, instantiate, is_linear, zero_tangent_of
 from minijax.primitives.index.indexers import NDIndexer, batched

@@ -178,7 +178,7 @@ def _convert_now(x: Any, **params: Any) -> Any:
     new_dtype = params["new_dtype"]
     if not isinstance(x, Array) and get_aval(x).dtype == new_dtype:
         return from_numpy(np.asarray(x, new_dtype), params["weak_type"])
-    return core.apply_eagerly[0](convert_element_type_p, (x,), params)
+    return core.run_eagerly.run(convert_element_type_p, (x,), params)
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:

@@ -16,14 +16,13 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import (
-    AbstractToken,
     AbstractValue,
     Primitive,
     ShapedArray,
-    abstract_token,
     get_aval,
     register,
 )
+from minijax.language.more_avals import AbstractToken, abstract_token
 from minijax.language.rules import Zero, def_linear, instantiate, zero_tangent_of
 from minijax.support import dtypes, effects, tree_util
 

@@ -160,9 +160,9 @@ def _slice_now(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> 
     aval, _ = slice_p.abstract_eval(get_aval(x), **params)
     # The checker of keys wants to know which of them are taken.
     if strides is not None or state.debug_key_reuse:
-        return core.apply_eagerly[0](slice_p, (x,), params)
+        return core.run_eagerly.run(slice_p, (x,), params)
     sizes = {"slice_sizes": aval.shape}
-    return core.apply_eagerly[0](
+    return core.run_eagerly.run(
         dynamic_slicing.dynamic_slice_p, (x, *start_indices), sizes
     )
 

@@ -72,7 +72,6 @@ from minijax.compile.placing import buffer_on, choose_device
 from minijax.language import rules
 from minijax.language.array import Array, first_device, put
 from minijax.language.core import (
-    AbstractRef,
     Primitive,
     ShapedArray,
     eval_trace,
@@ -82,6 +81,7 @@ from minijax.language.core import (
     set_current_trace,
     unmapped_aval,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness

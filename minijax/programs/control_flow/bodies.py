@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from minijax.compile import api_util, dispatch
 from minijax.compile.api_util import check_outputs, fun_name, fun_place
 from minijax.language.core import (
-    AbstractRef,
     AbstractValue,
     ClosedJaxpr,
     DebugInfo,
@@ -40,6 +39,7 @@ from minijax.language.core import (
     typecompat,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import AxisData
 from minijax.programs.control_flow.operands import (
     Operands,

@@ -33,7 +33,6 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.compile import tokens
 from minijax.language.core import (
-    AbstractRef,
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
@@ -47,6 +46,7 @@ from minijax.language.core import (
     set_current_trace,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     Zero,

@@ -21,7 +21,6 @@ from typing import Any
 
 from minijax.compile import api_util
 from minijax.language.core import (
-    AbstractRef,
     ClosedJaxpr,
     Jaxpr,
     Primitive,
@@ -29,6 +28,7 @@ from minijax.language.core import (
     get_aval,
     register,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, instantiate
 from minijax.primitives.refs.references import ref_get
 from minijax.programs.calls import run_eagerly

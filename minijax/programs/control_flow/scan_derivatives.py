@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from minijax.language.core import (
-    AbstractRef,
     ClosedJaxpr,
     JaxprEqn,
     Var,
@@ -31,6 +30,7 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, Zero, instantiate, zeros_of
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.programs.calls import closed_call_p, rewritten

@@ -45,7 +45,6 @@ import numpy as np
 
 from minijax.compile.pjit import jit_p, jit_params
 from minijax.language.core import (
-    AbstractRef,
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
@@ -56,6 +55,7 @@ from minijax.language.core import (
     register,
     unmapped_aval,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import broadcast_axis, moveaxis
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing

@@ -38,7 +38,6 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.compile import tokens
 from minijax.language.core import (
-    AbstractRef,
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
@@ -55,6 +54,7 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.primitives.elementwise import select
 from minijax.primitives.reduce import reductions

@@ -15,7 +15,6 @@ from typing import Any
 
 from minijax.compile.api_util import check_callable, fun_name
 from minijax.language.core import (
-    AbstractRef,
     Primitive,
     Tracer,
     all_primitives,
@@ -24,6 +23,7 @@ from minijax.language.core import (
     no_effects,
     register,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.language.pretty import printed_first
 from minijax.language.rules import (
     Accumulator,

@@ -12,7 +12,6 @@ import sys
 from typing import Any
 
 from minijax.language.core import (
-    AbstractRef,
     AbstractValue,
     ClosedJaxpr,
     DebugInfo,
@@ -25,6 +24,7 @@ from minijax.language.core import (
     Var,
     all_primitives,
 )
+from minijax.language.more_avals import AbstractRef
 from minijax.support import source_info
 from minijax.support.source_info import NameStack, SourceInfo
 
