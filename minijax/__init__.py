@@ -52,6 +52,9 @@ from minijax.primitives.refs.mutable_arrays import (
     Ref, empty_ref, free_ref, freeze, new_ref,
 )
 from minijax.transforms.replacement import replace
+# Attached to the core when they are imported.
+from minijax.compile import jit_splitting as _jit_splitting
+from minijax.programs.debugging import leaks as _leaks
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.source_info import named_scope
 from minijax.support.version import __version__ as __version__

@@ -31,7 +31,6 @@ from minijax.language.core import (
     eval_trace,
     get_aval,
     register,
-    set_current_trace,
 )
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, Zero
@@ -451,7 +450,7 @@ def _jit_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) -> 
     primal, num_new, nonzeros_out, forwarded, linear = ad.linearize_jaxpr(
         closed, nonzeros
     )
-    outputs, num_outputs = _bind_forwarding(primal, primals, params, num_new)
+    outputs, num_outputs = bind_forwarding(primal, primals, params, num_new)
     outs, new = outputs[:num_outputs], outputs[num_outputs:]
     residuals = partial_eval.fill_forwarded(forwarded, [*closed.consts, *primals], new)
 
@@ -469,7 +468,7 @@ def _jit_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) -> 
 jit_p.linearize = _jit_linearize
 
 
-def _bind_forwarding(
+def bind_forwarding(
     closed: ClosedJaxpr, args: Sequence[Any], params: dict, num_residuals: int
 ) -> tuple[list[Any], int]:
     """Bind a jit whose last outputs are residuals, without returning anything twice.
@@ -500,30 +499,6 @@ def _bind_forwarding(
         else:
             outputs.append(outputs[from_output[index]])  # type: ignore[index]
     return outputs, num_outputs
-
-
-def _jit_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
-    """Split a jit into a known and an unknown one, with residuals between."""
-    unknown = tuple(trace.is_unknown(arg) for arg in args)
-    closed = params["jaxpr"]
-    known, rest, unknown_out, forwarded = partial_eval.partial_eval_jaxpr(
-        closed, unknown
-    )
-    known_args = [arg for arg, flag in zip(args, unknown) if not flag]
-    num_new = sum(index is None for index in forwarded)
-    with set_current_trace(trace.known):
-        outputs, count = _bind_forwarding(known, known_args, params, num_new)
-    residuals = partial_eval.fill_forwarded(
-        forwarded, [*closed.consts, *known_args], outputs[count:]
-    )
-    unknown_args = [arg for arg, flag in zip(args, unknown) if flag]
-    with set_current_trace(trace.unknown):
-        answers = iter(jit_p.bind(*residuals, *unknown_args, **changed(params, rest)))
-    known_outputs = iter(outputs[:count])
-    return [next(answers) if flag else next(known_outputs) for flag in unknown_out]
-
-
-jit_p.partial_eval = _jit_partial_eval
 
 
 @jit_p.def_transpose

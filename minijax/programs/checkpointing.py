@@ -60,7 +60,7 @@ from minijax.support import dtypes, errors, source_info
 from minijax.support.effects import remat_allowed_effects
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import broadcast_prefix, tree_flatten, tree_unflatten
-from minijax.transforms import ad, api, batching, partial_eval, rematerialize
+from minijax.transforms import ad, api, batching, partial_eval, rematerialize, splitting
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
 from minijax.transforms.rematerialize import Saveable as Saveable
@@ -408,7 +408,7 @@ def _transpose(
 
     def transposed(*args: Any) -> list[Any]:
         values, given = args[:num_values], iter(args[num_values:])
-        known, rest, unknown_out, forwarded = partial_eval.partial_eval_jaxpr(
+        known, rest, unknown_out, forwarded = splitting.partial_eval_jaxpr(
             closed, linear
         )
         with source_info.extend_name_stack("rematted_computation"):

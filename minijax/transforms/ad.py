@@ -48,7 +48,6 @@ from minijax.language.rules import (
     zero_tangent_of,
 )
 from minijax.primitives.refs.mutable_arrays import RefAccumulator, is_linear_ref
-from minijax.programs.debugging import leaks
 from minijax.support import dtypes, events, source_info
 from minijax.support.thread_state import state
 from minijax.transforms.partial_eval import (
@@ -57,6 +56,7 @@ from minijax.transforms.partial_eval import (
     allowed_sources,
     convert_constvars_jaxpr,
     split_forwarded,
+    trace_ended,
     trace_to_jaxpr,
 )
 
@@ -425,7 +425,7 @@ def linearize(
     finally:
         trace.alive = tangent_trace.alive = False
     del args, outputs  # so that no tracer is left
-    leaks.check_no_leaks(trace)
+    trace_ended.run(trace)
     if events.subscribers:
         events.emit("linearize.end", trace=trace, jaxpr=jaxpr, residuals=residuals)
     return outs, jaxpr, residuals, nonzeros

@@ -29,10 +29,9 @@ from minijax.language.core import (
 )
 from minijax.language.named_axes import NamedAxisEffect, extend_axis_env
 from minijax.language.rules import AxisData, match_axis, no_axis_name, not_mapped
-from minijax.programs.debugging import leaks
 from minijax.support import events, source_info
 from minijax.support.thread_state import state
-from minijax.transforms.partial_eval import trace_to_jaxpr
+from minijax.transforms.partial_eval import trace_ended, trace_to_jaxpr
 
 
 class BatchTracer(Tracer):
@@ -197,7 +196,7 @@ def batch_flat(
         pairs = [trace.to_pair(output) for output in outputs]
         trace.alive = False
         del args, outputs  # so that no tracer is left
-        leaks.check_no_leaks(trace)
+        trace_ended.run(trace)
         out_dims[:] = [dim for _, dim in pairs]
         return [value for value, _ in pairs]
 

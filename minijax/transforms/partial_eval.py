@@ -1,9 +1,13 @@
-"""Writing programs down: from Python to jaxprs, and from one jaxpr to two.
+"""Tracing: from Python to a jaxpr, and which part of a computation to write down.
 
-`DynamicJaxprTrace` is how Python writes down its own computation: every primitive that
-is bound while it is the current trace becomes an equation. `JaxprTrace` splits a
-computation into what is known now and what is not: known primitives go to one trace,
-the others to another. Linearization (`ad.py`) is the main user of that split.
+`DynamicJaxprTrace` writes programs: every primitive that is bound while it is the
+current trace becomes an equation. Calling `lambda x: sin(x) * 2.0` under it writes
+
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0 in (c,) }
+
+`JaxprTrace` stands in front of two traces. A primitive whose arguments are all known
+goes to one of them, which may compute it; the others go to the second, which writes
+them down. Linearization (`ad.py`) is its main user.
 
 In JAX: `interpreters/partial_eval.py`.
 """
@@ -22,7 +26,6 @@ from minijax.language.core import (
     Atom,
     ClosedJaxpr,
     DebugInfo,
-    DropVar,
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -38,35 +41,31 @@ from minijax.language.core import (
     type_of_application,
     weakref_lru_cache,
 )
-from minijax.programs.debugging import leaks
 from minijax.support import events, source_info
 from minijax.support.effects import keeps_equation, of_program, with_inputs
 from minijax.support.thread_state import state
-from minijax.transforms import unknown_refs
-from minijax.transforms.residual_order import residual_order
 
 # ----------------------------------------------------------------------------------
-# Python to jaxpr
+# Tracing: from Python to a jaxpr
 # ----------------------------------------------------------------------------------
-
 
 _aval_of = operator.attrgetter("aval")
 
 
 class DynamicJaxprTracer(Tracer):
-    """A value in a program that is being written: a variable, or a literal."""
+    """A value of the program that is being written: a variable, or a literal."""
 
     __slots__ = ("atom",)
 
     _trace: DynamicJaxprTrace
 
-    def __init__(self, trace: DynamicJaxprTrace, aval: Any, atom: Atom):
+    def __init__(self, trace: DynamicJaxprTrace, aval: AbstractValue, atom: Atom):
         self._trace = trace
         self.aval = aval
         self.atom = atom
 
     def birth(self) -> str:
-        return self._trace.birth_of(self.atom)
+        return birth_of(self._trace, self.atom)
 
     _origin_msg = birth
 
@@ -77,8 +76,8 @@ class DynamicJaxprTracer(Tracer):
 class DynamicJaxprTrace(Trace):
     """Writes one equation for each primitive that is bound.
 
-    `dead_code=True` drops, at the end, the equations that no output needs; JAX does so
-    for linear programs, and `make_jaxpr` does not.
+    With `dead_code=True` the equations that no output needs are dropped at the end. JAX
+    does so for linear programs; `make_jaxpr` keeps them.
 
     In JAX: `interpreters/partial_eval.py`, `DynamicJaxprTrace`.
     """
@@ -88,8 +87,7 @@ class DynamicJaxprTrace(Trace):
     def __init__(self, debug_info: DebugInfo = no_debug_info, dead_code: bool = False):
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
-        # By the id of the value, which is kept here so that the id stays its own.
-        self.constants: dict[int, tuple[Atom, Any]] = {}
+        self.constants = Constants()
         self.debug_info = debug_info
         self.dead_code = dead_code
         self.alive = True
@@ -101,30 +99,10 @@ class DynamicJaxprTrace(Trace):
         return DynamicJaxprTracer(self, aval, var)
 
     def to_atom(self, value: Any) -> Atom:
-        """The variable or literal that stands for a value in this program.
-
-        Scalars of Python and NumPy become literals; other values, tracers of outer
-        transformations among them, become constants of the program.
-        """
+        """The variable or literal that stands for a value in this program."""
         if type(value) is DynamicJaxprTracer and value._trace is self:
             return value.atom
-        known = self.constants.get(id(value))
-        if known is not None:
-            return known[0]
-        if isinstance(value, Tracer) and not value._trace.alive:
-            raise escaped_tracer_error(value)
-        aval = get_aval(value)
-        atom: Atom
-        if isinstance(value, (int, float, complex, np.generic)):
-            return Literal(value, aval)
-        if isinstance(value, np.ndarray) and value.ndim == 0:
-            atom = Literal(value[()], aval)
-        else:
-            if hasattr(value, "__jax_array__"):
-                value = value.__jax_array__()
-            atom = Var(aval)
-        self.constants[id(value)] = (atom, value)
-        return atom
+        return self.constants.atom_of(value)
 
     def lift(self, value: Any) -> DynamicJaxprTracer:
         """A value as a tracer of this trace."""
@@ -174,11 +152,10 @@ class DynamicJaxprTrace(Trace):
         effects: frozenset = no_effects,
     ) -> list[DynamicJaxprTracer]:
         """Write an equation whose types are known, without asking the type rule."""
-        outvars = [Var(aval) for aval in out_avals]
         atoms = [self.to_atom(arg) for arg in args]
-        eqn = JaxprEqn(
-            atoms, outvars, primitive, params, effects, source_info.current()
-        )
+        outvars = [Var(aval) for aval in out_avals]
+        source = source_info.current()
+        eqn = JaxprEqn(atoms, outvars, primitive, params, effects, source)
         self.eqns.append(eqn)
         if events.subscribers:
             events.emit("bind", trace=self, eqn=eqn)
@@ -193,16 +170,15 @@ class DynamicJaxprTrace(Trace):
     def finish(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """End the program: (jaxpr, the values of its constvars).
 
-        Constants that no equation uses are left out, in JAX as here.
+        Constants that no equation and no output uses are left out, as in JAX.
         """
         outvars = [self.to_atom(output) for output in outputs]
         self.alive = False
-        inputs: list[Any] = [*self.invars]
-        inputs += [atom for atom, _ in self.constants.values()]
-        effects = of_program(self.eqns, inputs)
-        values = {atom: value for atom, value in self.constants.values()}
-        jaxpr = Jaxpr([], self.invars, outvars, self.eqns, effects, self.debug_info)
-        jaxpr.constvars = [atom for atom in values if type(atom) is Var]
+        values = self.constants.values()
+        effects = of_program(self.eqns, [*self.invars, *values])
+        jaxpr = Jaxpr(
+            [*values], self.invars, outvars, self.eqns, effects, self.debug_info
+        )
         if self.dead_code:
             jaxpr, _ = dce_jaxpr(jaxpr, [True] * len(outvars), instantiate=True)
         else:
@@ -210,26 +186,43 @@ class DynamicJaxprTrace(Trace):
             jaxpr.constvars = [var for var in jaxpr.constvars if var in used]
         return jaxpr, [values[var] for var in jaxpr.constvars]
 
-    def birth_of(self, atom: Atom) -> str:
-        """Where a variable of this program was made, for error messages."""
-        function = f"while tracing the function {self.debug_info.func_src_info}"
-        purpose = f"for {self.debug_info.traced_for}"
-        if atom in self.invars:
-            names = self.debug_info.arg_names
-            position = self.invars.index(atom)
-            name = names[position] if position < len(names) else str(position)
-            return (
-                f"\nThis value became a tracer {function} {purpose}: it depends on the "
-                f"argument {name}."
-            )
-        for eqn in self.eqns:
-            if any(atom is outvar for outvar in eqn.outvars):
-                line = source_info.format_line(eqn.source_info)
-                return (
-                    f"\nThis value became a tracer {function} {purpose}. It was made "
-                    f"by the operation {eqn.primitive} in the line\n  {line}"
-                )
-        return f"\nThis value became a tracer {function} {purpose}."
+
+class Constants:
+    """Values that a program uses and did not compute, each with the atom it has there.
+
+    Scalars of Python and NumPy are literals. Other values are constants of the program:
+    arrays that the function closes over, tracers of outer transformations.
+    """
+
+    __slots__ = ("by_id",)
+
+    def __init__(self) -> None:
+        # Keyed by the id of the value, which is held so that the id is not reused.
+        self.by_id: dict[int, tuple[Atom, Any]] = {}
+
+    def atom_of(self, value: Any) -> Atom:
+        """The atom for a value, the same one each time it is used."""
+        known = self.by_id.get(id(value))
+        if known is not None:
+            return known[0]
+        if isinstance(value, Tracer) and not value._trace.alive:
+            raise escaped_tracer_error(value)
+        aval = get_aval(value)
+        atom: Atom
+        if isinstance(value, (int, float, complex, np.generic)):
+            return Literal(value, aval)
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            atom = Literal(value[()], aval)
+        else:
+            if hasattr(value, "__jax_array__"):
+                value = value.__jax_array__()
+            atom = Var(aval)
+        self.by_id[id(value)] = (atom, value)
+        return atom
+
+    def values(self) -> dict[Var, Any]:
+        """The constants by their variables, in the order of their first use."""
+        return {atom: x for atom, x in self.by_id.values() if type(atom) is Var}
 
 
 def trace_to_jaxpr(
@@ -254,7 +247,7 @@ def trace_to_jaxpr(
             outputs = fun(*args)
         jaxpr, consts = trace.finish(outputs)
         del args, outputs  # so that no tracer is left
-        leaks.check_no_leaks(trace)
+        trace_ended.run(trace)
     finally:
         trace.alive = False
         if events.subscribers:
@@ -262,19 +255,50 @@ def trace_to_jaxpr(
     return jaxpr, consts
 
 
+@events.Hook
+def trace_ended(trace: Trace) -> None:
+    """Called when a trace has ended and its tracers should be gone.
+
+    By default nothing happens. `programs/debugging/leaks.py` attaches the search for
+    tracers that are still alive.
+    """
+
+
+def birth_of(trace: DynamicJaxprTrace, atom: Atom) -> str:
+    """Where a variable of a program was made, for error messages."""
+    info = trace.debug_info
+    traced = (
+        f"\nThis value became a tracer while tracing the function {info.func_src_info} "
+        f"for {info.traced_for}"
+    )
+    if atom in trace.invars:
+        position = trace.invars.index(atom)
+        names = info.arg_names
+        name = names[position] if position < len(names) else str(position)
+        return f"{traced}: it depends on the argument {name}."
+    for eqn in trace.eqns:
+        if any(atom is outvar for outvar in eqn.outvars):
+            line = source_info.format_line(eqn.source_info)
+            return (
+                f"{traced}. It was made by the operation {eqn.primitive} in the line\n"
+                f"  {line}"
+            )
+    return f"{traced}."
+
+
 # ----------------------------------------------------------------------------------
-# What is known and what is not
+# Partial evaluation: what is known now, and what is written down
 # ----------------------------------------------------------------------------------
 
 
 class JaxprTrace(Trace):
-    """Partial evaluation: known values are computed, the rest is written down.
+    """Sends each primitive to the trace `known` or to the trace `unknown`.
 
-    A primitive with only known arguments goes to the trace `known` (which may compute,
-    or write another program). One with an unknown argument, that is a tracer of the
-    trace `unknown`, is written down there; known arguments become its constants: these
-    are the residuals. With `x` known and `t` not, `mul(t, cos(x))` computes `c = cos x`
-    and writes `mul t c`; `c` is a residual.
+    A value is unknown if it is a tracer of `unknown`. A primitive without unknown
+    arguments goes to `known`, which may compute it or write another program. The others
+    are written down in `unknown`; known arguments become constants there, which are
+    called residuals. With `x` known and `t` not, the rule `mul(t, cos(x))` computes
+    `c = cos x` and writes `mul t c`; `c` is a residual.
 
     In JAX: `interpreters/partial_eval.py`, `JaxprTrace`.
     """
@@ -315,7 +339,7 @@ class JaxprTrace(Trace):
                 return self.known.process_custom_jvp_call(
                     primitive, fun, jvp, args, **params
                 )
-        # What is written down is linear and is not differentiated by this rule again.
+        # The unknown part is linear, and the custom rule has done its work.
         return fun(*args)
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
@@ -327,70 +351,17 @@ class JaxprTrace(Trace):
         return fun(*args)
 
 
-@weakref_lru_cache
-def partial_eval_jaxpr(
-    closed: ClosedJaxpr,
-    unknown_in: tuple[bool, ...],
-    wanted: tuple[bool, ...] = (),
-    forwardable: tuple[bool, ...] | None = None,
-) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...], tuple[int | None, ...]]:
-    """Split a program by which inputs are known.
-
-    Returns `(known, unknown, unknown_out, forwarded)`: `known` maps the known inputs to
-    the known outputs followed by new residuals; `unknown` maps residuals followed by
-    the unknown inputs to the unknown outputs. `forwarded[i]` is the position among
-    `[*closed.consts, *known inputs]` of the i-th residual, or None for a new one;
-    `forwardable` says for which of the known inputs that may be. Outputs flagged in
-    `wanted` are unknown in any case.
-
-    In JAX: `partial_eval.py`, `partial_eval_jaxpr_nounits_fwd`.
-    """
-    debug_info = closed.jaxpr.debug_info
-    known_trace = DynamicJaxprTrace(debug_info)
-    unknown_trace = DynamicJaxprTrace(debug_info, dead_code=True)
-    trace = JaxprTrace(known_trace, unknown_trace)
-    args = [
-        (unknown_trace if unknown else known_trace).new_arg(aval)
-        for aval, unknown in zip(closed.in_avals, unknown_in, strict=True)
-    ]
-    refs = unknown_refs.unknown_refs(closed.jaxpr, unknown_in)
-    with set_current_trace(trace), source_info.reset_name_stack():
-        outputs = unknown_refs.eval_making_unknown(
-            closed.jaxpr, closed.consts, refs, unknown_trace, args
-        )
-    flags = wanted or (False,) * len(outputs)
-    unknown_out = tuple(trace.is_unknown(x) or w for x, w in zip(outputs, flags))
-    unknown_jaxpr, residuals = unknown_trace.finish(
-        [out for out, unknown in zip(outputs, unknown_out) if unknown]
-    )
-    order = residual_order(unknown_jaxpr)
-    unknown_jaxpr.constvars = [unknown_jaxpr.constvars[index] for index in order]
-    residuals = [residuals[index] for index in order]
-    known_args = [arg for arg, unknown in zip(args, unknown_in) if not unknown]
-    sources = allowed_sources(closed.consts, known_args, forwardable)
-    forwarded, new_residuals = split_forwarded(residuals, sources)
-    known_outputs = [out for out, unknown in zip(outputs, unknown_out) if not unknown]
-    known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
-    unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(_drop_unread(unknown_jaxpr)))
-    return known, unknown_closed, unknown_out, forwarded
-
-
-def _drop_unread(jaxpr: Jaxpr) -> Jaxpr:
-    """The program with results that nobody reads dropped: they are printed `_`."""
-    read = {v for eqn in jaxpr.eqns for v in eqn.invars}.union(jaxpr.outvars)
-    eqns = [
-        eqn.replace(outvars=[v if v in read else DropVar(v.aval) for v in eqn.outvars])
-        for eqn in jaxpr.eqns
-    ]
-    return jaxpr.replace(eqns=eqns)
+# Residuals that the caller has already, as arguments or constants, are not returned to
+# it again: they are forwarded.
 
 
 def allowed_sources(
     consts: Sequence[Any], args: Sequence[Any], allowed: Sequence[bool] | None
 ) -> list[Any]:
-    """Where a residual may come from: None in the place of those arguments it may not.
+    """The values that residuals may be forwarded from.
 
-    A loop's carry is not there after it: its entries cannot be forwarded.
+    None stands for an argument that is not `allowed`, such as the carry of a loop, of
+    which only the last value is there afterwards.
     """
     if allowed is not None:
         args = [arg if flag else None for arg, flag in zip(args, allowed, strict=True)]
@@ -400,7 +371,10 @@ def allowed_sources(
 def split_forwarded(
     residuals: Sequence[Any], sources: Sequence[Any]
 ) -> tuple[tuple[int | None, ...], list[Any]]:
-    """Which residuals the caller has already: (position in `sources` or None, rest)."""
+    """Where the caller has each residual, and the residuals that it does not have.
+
+    The first result has the position in `sources` of each residual, None for a new one.
+    """
     position = {id(source): index for index, source in enumerate(sources)}
     forwarded = tuple(position.get(id(residual)) for residual in residuals)
     rest = [r for r, index in zip(residuals, forwarded) if index is None]

@@ -24,6 +24,7 @@ from minijax.language.core import (
     Literal,
     Trace,
     Var,
+    eval_jaxpr,
     set_current_trace,
 )
 from minijax.support import source_info
@@ -110,10 +111,17 @@ def _programs(eqn: JaxprEqn) -> Iterator[tuple[Jaxpr, int, Sequence[Var]]]:
             yield inner, 0, inner.invars[first : first + count]
 
 
-def eval_making_unknown(
-    jaxpr: Jaxpr, consts: Sequence[Any], refs: set[Var], unknown: Trace, args: Any
+def eval_split(
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    unknown_in: Sequence[bool],
+    unknown: Trace,
+    args: Sequence[Any],
 ) -> list[Any]:
-    """`core.eval_jaxpr`, but that `refs` are made in the trace `unknown`."""
+    """`core.eval_jaxpr`, except that unknown refs are made in the trace `unknown`."""
+    refs = unknown_refs(jaxpr, unknown_in)
+    if not refs:
+        return eval_jaxpr(jaxpr, consts, *args)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
     outer = source_info.current_name_stack()

@@ -95,7 +95,7 @@ from minijax.support.effects import (
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import tree_flatten, tree_unflatten
-from minijax.transforms import ad, discharge, partial_eval, rematerialize
+from minijax.transforms import ad, discharge, partial_eval, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
 
 _not_given = object()
@@ -504,7 +504,7 @@ def _cond_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[An
     nothing = (False,) * own.count(False)
 
     def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
-        answer = partial_eval.partial_eval_jaxpr(closed, tuple(own), wanted, nothing)
+        answer = splitting.partial_eval_jaxpr(closed, tuple(own), wanted, nothing)
         known, rest, unknown_out, places = answer
         return unknown_out, (known, rest, places)
 

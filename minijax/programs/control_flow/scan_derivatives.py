@@ -50,7 +50,7 @@ from minijax.programs.control_flow.operands import (
     split_list,
 )
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
-from minijax.transforms import ad, partial_eval, rematerialize
+from minijax.transforms import ad, partial_eval, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
 
 
@@ -116,7 +116,7 @@ def _scan_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[An
 
     def step(flags: tuple, wanted: tuple) -> tuple:
         usable = tuple(where_not(flags, _forwardable(operands)))
-        answer = partial_eval.partial_eval_jaxpr(loop.jaxpr, flags, wanted, usable)
+        answer = splitting.partial_eval_jaxpr(loop.jaxpr, flags, wanted, usable)
         return answer[2], answer
 
     unknown = loop.operands([trace.is_unknown(arg) for arg in args])
@@ -217,7 +217,7 @@ def _split_constant_part(
     """
     num_outputs = len(body.out_avals) - num_residuals
     others = len(body.in_avals) - len(is_ref)
-    before, rest, unknown_out, places = partial_eval.partial_eval_jaxpr(
+    before, rest, unknown_out, places = splitting.partial_eval_jaxpr(
         body,
         (*is_ref, *[True] * others),
         (*[True] * num_outputs, *[False] * num_residuals),

@@ -99,7 +99,13 @@ from minijax.support.tree_util import (
     tree_unflatten,
     treedef_is_leaf,
 )
-from minijax.transforms import batching, discharge, partial_eval, rematerialize
+from minijax.transforms import (
+    batching,
+    discharge,
+    partial_eval,
+    rematerialize,
+    splitting,
+)
 from minijax.transforms.rematerialize import where, where_not
 
 
@@ -441,13 +447,13 @@ def _while_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[A
     _, unknown = _parts(params, [trace.is_unknown(arg) for arg in args])
 
     def step(flags: tuple, wanted: tuple) -> tuple:
-        answer = partial_eval.partial_eval_jaxpr(loop.body_jaxpr, flags, wanted)
+        answer = splitting.partial_eval_jaxpr(loop.body_jaxpr, flags, wanted)
         known, _, unknown_out, _ = answer
         return unknown_out, known
 
     settled, body = settle(unknown.of_body, 0, step)
     unknown = unknown._replace(carry=settled.carry)
-    condition, _, (pred_unknown,), _ = partial_eval.partial_eval_jaxpr(
+    condition, _, (pred_unknown,), _ = splitting.partial_eval_jaxpr(
         loop.cond_jaxpr, tuple(unknown.of_condition.flat)
     )
     if pred_unknown or all(unknown.carry):

@@ -21,13 +21,16 @@ from typing import Any
 from minijax.language.core import Trace, Tracer
 from minijax.support import errors
 from minijax.support.thread_state import state
+from minijax.transforms.partial_eval import trace_ended
 
-# To a trace without tracers: from the caller, the callee, and the one who counts.
+# References to a trace without tracers: the caller's, `check_no_leaks`'s own, and the
+# argument of `getrefcount`.
 _OWN_REFERENCES = 3
 _MOST_SHOWN = 5
 _LONGEST_CHAIN = 16
 
 
+@trace_ended.attach
 def check_no_leaks(trace: Trace) -> None:
     """Raise an Exception when a tracer of a trace that has ended can still be reached.
 

@@ -500,7 +500,7 @@ class _Watch:
         """The program as far as it had been written when the function raised."""
         if self.outer is None:
             return Jaxpr([], [], [], [])
-        consts = [a for a, _ in self.outer.constants.values() if isinstance(a, Var)]
+        consts = [*self.outer.constants.values()]
         trace = self.outer
         return unfinished(consts, trace.invars, trace.eqns, trace.debug_info)
 
