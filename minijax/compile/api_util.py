@@ -26,7 +26,7 @@ from minijax.language.core import (
 from minijax.language.more_avals import AbstractRef, ShapeDtypeStruct
 from minijax.support import errors, source_info
 from minijax.support.thread_state import state
-from minijax.support.tree_util import (
+from minijax.support.trees import (
     keystr,
     tree_flatten,
     tree_flatten_with_path,

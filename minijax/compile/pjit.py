@@ -37,7 +37,7 @@ from minijax.language.rules import Accumulator, Zero
 from minijax.support import events, source_info, traceback_filtering
 from minijax.support.effects import of_equation, positional
 from minijax.support.thread_state import state
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import (
     ad,
     batching,

@@ -21,7 +21,7 @@ from minijax.language import core
 from minijax.language.array import default_device
 from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.support import errors
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import discharge
 
 

@@ -17,7 +17,7 @@ from minijax import lax
 from minijax.language.core import get_aval
 from minijax.primitives.shape import casting
 from minijax.support import element_types
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:

@@ -12,14 +12,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minijax.support.tree_util import (
+from minijax.support.tree_util import flatten_one_level, flatten_one_level_with_keys
+from minijax.support.trees import (
     IsLeaf,
     KeyPath,
     PyTreeDef,
-    flatten_one_level,
-    flatten_one_level_with_keys,
     keystr,
-    none_leaf_registry,
     tree_structure,
     treedef_is_strict_leaf,
 )
@@ -204,29 +202,3 @@ def _equality_errors(
 def _counted(kind: type, items: tuple[Any, ...]) -> str:
     children = "child" if len(items) == 1 else "children"
     return f"{kind} with {len(items)} {children}"
-
-
-def broadcast_prefix_to_treedef(prefix_tree: Any, treedef: PyTreeDef) -> list[Any]:
-    """The leaves of a prefix, in which None is a leaf, repeated for a structure.
-
-    This is how `in_axes=(0, None)` becomes one axis, or None, for each leaf. Raises
-    ValueError when it is not a prefix; use `prefix_errors` to say where.
-    """
-    leaves, prefix_treedef = none_leaf_registry.flatten(prefix_tree)
-    repeated: list[Any] = []
-    rest = iter(leaves)
-
-    def walk(prefix: PyTreeDef, full: PyTreeDef) -> None:
-        if treedef_is_strict_leaf(prefix):
-            repeated.extend([next(rest)] * full.num_leaves)
-            return
-        if treedef_is_strict_leaf(full) or prefix.node_data() != full.node_data():
-            raise ValueError(f"{prefix} is not a prefix of {full}.")
-        children, full_children = prefix.children(), full.children()
-        if len(children) != len(full_children):
-            raise ValueError(f"{prefix} is not a prefix of {full}.")
-        for child, full_child in zip(children, full_children):
-            walk(child, full_child)
-
-    walk(prefix_treedef, treedef)
-    return repeated

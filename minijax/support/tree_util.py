@@ -1,9 +1,7 @@
-"""Pytrees: nested containers of arrays, flattened to a list of leaves and put back.
+"""Pytrees as users handle them: maps over several trees, registration, `Partial`.
 
-Tuples, lists, dicts, None (which has no leaves), named tuples, OrderedDict and
-defaultdict are nodes; other classes become nodes by registration. Everything else is
-a leaf. The work is done by jaxlib's C++ registry; the registry here is this package's
-own, so that a class registered here is not registered with JAX, nor the other way.
+Flattening and paths are in `trees`, which the core uses. OrderedDict and defaultdict
+become nodes here.
 
 What is *prefix* of a tree, and how two trees differ, is in `tree_prefix`.
 In JAX: `jax/_src/tree_util.py`.
@@ -16,79 +14,26 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from minijax.backend.door import pytree
+from minijax.support.trees import (
+    DictKey,
+    IsLeaf,
+    KeyLeafPair,
+    KeyPath,
+    PyTreeDef,
+    default_registry,
+    register_pytree_node,
+    registries,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_structure,
+)
 
-if TYPE_CHECKING:
-    PyTreeDef = Any
-else:
-    PyTreeDef = pytree.PyTreeDef
-SequenceKey = pytree.SequenceKey
-DictKey = pytree.DictKey
-GetAttrKey = pytree.GetAttrKey
-FlattenedIndexKey = pytree.FlattenedIndexKey
-
-Leaf = Any
-PyTree = Any
-KeyEntry = Any
-KeyPath = tuple[Any, ...]
-KeyLeafPair = tuple[Any, Any]
-IsLeaf = Callable[..., bool] | None
 T = TypeVar("T")
 Class = TypeVar("Class", bound=Any)
-
-
-def _new_registry(name: str, *, none_is_node: bool) -> Any:
-    registry = pytree.PyTreeRegistry(
-        enable_none=none_is_node,
-        enable_tuple=True,
-        enable_namedtuple=True,
-        enable_list=True,
-        enable_dict=True,
-    )
-    # A PyTreeDef is pickled with its registry, which is found again by these names.
-    registry.__module__ = __name__
-    registry.__name__ = name
-    return registry
-
-
-default_registry = _new_registry("default_registry", none_is_node=True)
-# Where None stands for "no value here", as in `in_axes`, and so is a leaf.
-none_leaf_registry = _new_registry("none_leaf_registry", none_is_node=False)
-_registries = (default_registry, none_leaf_registry)
-
-_flatten = default_registry.flatten
-
-
-# ---- flatten and put together -------------------------------------------------------
-
-
-def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Leaf], PyTreeDef]:
-    """The leaves of a tree, left to right, and its structure.
-
-    `is_leaf(x)` is asked at every node and may declare it a leaf. The keys of dicts
-    are taken in sorted order. Raises TypeError when they cannot be sorted.
-    """
-    return _flatten(tree, is_leaf)
-
-
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
-    """The tree of a structure with the given leaves.
-
-    Raises ValueError when their number is not that of the structure.
-    """
-    return treedef.unflatten(leaves)
-
-
-def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Leaf]:
-    """The leaves of a tree, left to right."""
-    return _flatten(tree, is_leaf)[0]
-
-
-def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
-    """The structure of a tree: what remains when its leaves are taken out."""
-    return _flatten(tree, is_leaf)[1]
 
 
 def tree_map(
@@ -99,7 +44,7 @@ def tree_map(
     Further trees must have `tree` as a prefix; `f` then gets what stands in them at
     the place of each leaf. Raises ValueError, naming the place, when they do not.
     """
-    leaves, treedef = _flatten(tree, is_leaf)
+    leaves, treedef = tree_flatten(tree, is_leaf)
     columns = [leaves]
     for other in rest:
         columns.append(_flatten_up_to(treedef, tree, other, is_leaf, "tree_map tree"))
@@ -242,11 +187,6 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1
 
 
-def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
-    """Whether a structure is a leaf, and not an empty container."""
-    return treedef.num_nodes == 1 and treedef.num_leaves == 1
-
-
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The items of the root node and its metadata. Raises ValueError for a leaf."""
     found = default_registry.flatten_one_level(tree)
@@ -264,23 +204,6 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hasha
 
 
 # ---- paths --------------------------------------------------------------------------
-
-
-def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """The (path, leaf) pairs of a tree, and its structure.
-
-    A path is a tuple of keys such as `DictKey('w')`; `keystr` prints it. With
-    `is_leaf_takes_path`, `is_leaf` is called as `is_leaf(path, x)`.
-    """
-    ask = is_leaf
-    if is_leaf is not None and not is_leaf_takes_path:
-
-        def ask(path: KeyPath, x: Any) -> bool:
-            return is_leaf(x)
-
-    return default_registry.flatten_with_path(tree, ask)
 
 
 def tree_leaves_with_path(
@@ -311,44 +234,7 @@ def tree_map_with_path(
     return treedef.unflatten([f(*row) for row in zip(*columns)])
 
 
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A path as text: `['w'][0].b`, or `w/0/b` with `simple` and a `separator`."""
-    show = _simple_key if simple else str
-    return separator.join(map(show, keys))
-
-
-def _simple_key(key: Any) -> str:
-    for kind, attribute in (
-        (SequenceKey, "idx"),
-        (DictKey, "key"),
-        (GetAttrKey, "name"),
-        (FlattenedIndexKey, "key"),
-    ):
-        if isinstance(key, kind):
-            return str(getattr(key, attribute))
-    return str(key)
-
-
 # ---- registration -------------------------------------------------------------------
-
-
-def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
-) -> None:
-    """Make instances of a class nodes of trees.
-
-    `flatten_func(x)` returns the items and hashable metadata, from which
-    `unflatten_func(metadata, items)` makes the object again. Optionally
-    `flatten_with_keys_func(x)` returns (key, item) pairs and the metadata. Raises
-    ValueError for a class that is registered already. Subclasses are not nodes.
-    """
-    for registry in _registries:
-        registry.register_node(
-            nodetype, flatten_func, unflatten_func, flatten_with_keys_func
-        )
 
 
 def register_pytree_node_class(cls: Class) -> Class:
@@ -435,7 +321,7 @@ def register_dataclass(
             f"register_dataclass: the fields {', '.join(shared)} stand in both "
             "data_fields and meta_fields; a field is one or the other."
         )
-    for registry in _registries:
+    for registry in registries:
         registry.register_dataclass_node(nodetype, list(data), list(meta))
     return nodetype
 
@@ -583,7 +469,7 @@ def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
 ) -> list[Any]:
     """The leaves of `tree_broadcast`. `is_leaf` speaks about the prefix."""
-    leaves, treedef = _flatten(prefix_tree, is_leaf)
+    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     subtrees = _flatten_up_to(
         treedef, prefix_tree, full_tree, is_leaf, "broadcast_prefix prefix_tree"
     )

@@ -26,11 +26,11 @@ from minijax.primitives.parallel.placement import ArrayCopySemantics, put_arrays
 from minijax.support import dtypes, errors, source_info
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_prefix import broadcast_prefix_to_treedef
-from minijax.support.tree_util import (
+from minijax.support.tree_util import tree_map
+from minijax.support.trees import (
+    broadcast_prefix_to_treedef,
     tree_flatten,
     tree_leaves,
-    tree_map,
     tree_unflatten,
 )
 from minijax.transforms.differentiation import grad as grad

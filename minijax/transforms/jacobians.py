@@ -19,12 +19,11 @@ from minijax.primitives.shape import casting, shaping
 from minijax.support import dtypes, element_types, errors
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_util import (
+from minijax.support.tree_util import tree_map, tree_transpose
+from minijax.support.trees import (
     tree_flatten,
     tree_leaves,
-    tree_map,
     tree_structure,
-    tree_transpose,
     tree_unflatten,
 )
 from minijax.transforms.differentiation import (

@@ -22,7 +22,7 @@ from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, NullAccumulator, instantiate
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
 from minijax.support import errors
-from minijax.support.tree_util import (
+from minijax.support.trees import (
     register_pytree_node,
     tree_flatten,
     tree_leaves,

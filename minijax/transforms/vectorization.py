@@ -18,8 +18,13 @@ from minijax.language.rules import AxisData, match_axis, no_axis_name
 from minijax.primitives.reduce import reductions
 from minijax.support import errors
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_prefix import broadcast_prefix_to_treedef, prefix_errors
-from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from minijax.support.tree_prefix import prefix_errors
+from minijax.support.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
+)
 from minijax.transforms import batching
 
 

@@ -76,8 +76,7 @@ HINTS = {
     ),
     "00.2": (
         "copy scores, and change the one line with tanh.",
-        "look at see.jaxpr(my_scores, params, data.test_images[0]): which line is "
-        "new?",
+        "look at see.jaxpr(my_scores, params, data.test_images[0]): which line is new?",
         "minijax/primitives/elementwise/arithmetic.py, the block of `max`.",
     ),
     "00.3": (

@@ -83,8 +83,7 @@ HINTS = {
     ),
     "01.2": (
         "a call only orders the work; what waits for it?",
-        "call f once before the clock starts, and block_until_ready() before it "
-        "stops.",
+        "call f once before the clock starts, and block_until_ready() before it stops.",
         "the cell of this chapter's puzzle that takes the time twice.",
     ),
     "01.3": (
@@ -96,8 +95,7 @@ HINTS = {
     "01.4": (
         "an assignment into an array becomes one .at[...] with all its indices at "
         "once.",
-        "start from jnp.zeros and return jnp.zeros(n).at[index].add(1) or "
-        ".set(...).",
+        "start from jnp.zeros and return jnp.zeros(n).at[index].add(1) or .set(...).",
         "minijax/numpy/index_update.py, the methods of `.at[...]`.",
     ),
 }

@@ -46,8 +46,7 @@ def polynomial(x):
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "02.1": (
-        "play Python: write down each operation on x, in the order in which it "
-        "runs.",
+        "play Python: write down each operation on x, in the order in which it runs.",
         "the loop runs twice while tracing; print and if leave nothing.",
         "minijax/transforms/partial_eval.py, `DynamicJaxprTrace`.",
     ),

@@ -94,8 +94,7 @@ HINTS = {
     "03.1": (
         "go call by call: has there been one with the same shape, dtype, weak type "
         "and n?",
-        "np.ones(3) has 64 bits and arrives with 32; a Python number has its own "
-        "type.",
+        "np.ones(3) has 64 bits and arrives with 32; a Python number has its own type.",
         "the frame that see.cache(f) draws of the eight calls.",
     ),
     "03.2": (

@@ -102,22 +102,17 @@ HINTS = {
     ),
     "04.2": (
         "the class Dense of this chapter has one field of each kind.",
-        'field(metadata={"static": True}), and '
-        "minijax.tree_util.register_dataclass.",
+        'field(metadata={"static": True}), and minijax.tree_util.register_dataclass.',
         "the cell with Dense in this chapter.",
     ),
     "04.3": (
-        "the norm is the root of the sum of the squares of all entries of all "
-        "leaves.",
-        "sum the squares of all leaves, then scale by jnp.minimum(1, largest / "
-        "norm).",
+        "the norm is the root of the sum of the squares of all entries of all leaves.",
+        "sum the squares of all leaves, then scale by jnp.minimum(1, largest / norm).",
         "tree.leaves or tree.reduce, and jnp.maximum against a division by zero.",
     ),
     "04.4": (
-        "the state is (step, first, second); one tree.map for each line of the "
-        "recipe.",
-        "start with step 0 and two trees of zeros; add one to step before it is "
-        "used.",
+        "the state is (step, first, second); one tree.map for each line of the recipe.",
+        "start with step 0 and two trees of zeros; add one to step before it is used.",
         "momentum_step in this chapter.",
     ),
 }

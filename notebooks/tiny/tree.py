@@ -1,5 +1,6 @@
 """tiny, a toy over NumPy. This piece: containers taken apart and built again."""
 
+
 def dict_children(value):
     names = sorted(value)
     return [value[name] for name in names], names

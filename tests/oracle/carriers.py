@@ -51,9 +51,7 @@ class Carriers:
         parameters = self.parameters_like(operands)
         body, (out,) = self.body(parameters, 0, "float", closes=False)
         names = ", ".join(v.name for v in operands)
-        decorate = (
-            "FUN_custom = jax.custom_gradient(lambda *x: jax.vjp(FUN, *x))",
-        )
+        decorate = ("FUN_custom = jax.custom_gradient(lambda *x: jax.vjp(FUN, *x))",)
         self.add_nested(body, f"FUN_custom({names})", [(out.shape, "f")], decorate)
 
     def make_custom_vmap(self, depth: int) -> None:

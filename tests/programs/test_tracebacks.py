@@ -48,15 +48,13 @@ WRAPPERS = {
     "custom_vjp": lambda library, f: with_vjp(library.custom_vjp(f)),
     "cond": lambda library, f: lambda x: library.lax.cond(True, f, f, x),
     "switch": lambda library, f: lambda x: library.lax.switch(0, [f, f], x),
-    "scan": lambda library, f: lambda x: library.lax.scan(
-        lambda c, y: (f(c), y), x, x
-    ),
+    "scan": lambda library, f: lambda x: library.lax.scan(lambda c, y: (f(c), y), x, x),
     "map": lambda library, f: lambda x: library.lax.map(f, x),
-    "while_loop": lambda library, f: lambda x: library.lax.while_loop(
-        lambda x: True, f, x
+    "while_loop": lambda library, f: (
+        lambda x: library.lax.while_loop(lambda x: True, f, x)
     ),
-    "fori_loop": lambda library, f: lambda x: library.lax.fori_loop(
-        0, 3, lambda i, x: f(x), x
+    "fori_loop": lambda library, f: (
+        lambda x: library.lax.fori_loop(0, 3, lambda i, x: f(x), x)
     ),
     "all": lambda library, f: library.jit(library.vmap(library.grad(library.jit(f)))),
 }

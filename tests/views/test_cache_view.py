@@ -130,8 +130,10 @@ def test_many_calls_are_counted(monkeypatch):
     for size in (1, 2, 2, 4, 2, 2):
         f(np.ones(size, np.float32))
     assert len(view.recording.calls) == 3
-    assert view.text().splitlines()[0].endswith(
-        "6 calls, 3 hits, 3 misses; the last 3 are only counted"
+    assert (
+        view.text()
+        .splitlines()[0]
+        .endswith("6 calls, 3 hits, 3 misses; the last 3 are only counted")
     )
     assert [call.count for call in view.recording.calls] == [1, 1, 1]
 

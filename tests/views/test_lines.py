@@ -180,10 +180,7 @@ def test_a_comprehension_is_a_part_of_its_statement():
 
         y = [inner(v) for v in (x, x)]
         z = sum(jnp.sin(v) for v in y)
-        w = {
-            name: jnp.cos(v)
-            for name, v in zip("ab", y)
-        }
+        w = {name: jnp.cos(v) for name, v in zip("ab", y)}
         return z + w["a"]
 
     found = runs(f, X)

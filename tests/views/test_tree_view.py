@@ -8,7 +8,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax.support import tree_util
+from minijax.support import tree_util, trees
 from minijax_lab.explain.recording import Recording
 
 Pair = namedtuple("Pair", "x y")
@@ -52,7 +52,7 @@ def test_leaves_are_those_of_tree_flatten(value):
     record = see.tree(value).recording
     leaves = [node for node in record.nodes if node.leaf is not None]
     paths = tree_util.tree_leaves_with_path(value)
-    assert [node.path for node in leaves] == [tree_util.keystr(p) for p, _ in paths]
+    assert [node.path for node in leaves] == [trees.keystr(p) for p, _ in paths]
     assert [node.leaf for node in leaves] == list(range(len(paths)))
     assert Recording.from_dict(record.to_dict()) == record
     assert see.tree(value).to_html()

@@ -14,7 +14,8 @@ from jax import tree_util as theirs
 from jax._src import tree_util as theirs_private
 
 import minijax.tree as tree
-from minijax.support import tree_prefix, tree_util
+import minijax.tree_util
+from minijax.support import tree_prefix, tree_util, trees
 
 Point = collections.namedtuple("Point", ["x", "y"])
 
@@ -38,7 +39,7 @@ class Pair:
 
 class Keyed(Pair):
     def tree_flatten_with_keys(self):
-        keys = tree_util.GetAttrKey("first"), tree_util.GetAttrKey("second")
+        keys = trees.GetAttrKey("first"), trees.GetAttrKey("second")
         return tuple(zip(keys, (self.first, self.second))), self.name
 
     def __eq__(self, other):
@@ -120,13 +121,13 @@ def text(treedef):
 
 @pytest.mark.parametrize("example", TREES, ids=range(len(TREES)))
 def test_flatten_and_back(example):
-    leaves, treedef = tree_util.tree_flatten(example)
+    leaves, treedef = trees.tree_flatten(example)
     expected_leaves, expected_treedef = theirs.tree_flatten(example)
-    assert leaves == expected_leaves == tree_util.tree_leaves(example)
+    assert leaves == expected_leaves == trees.tree_leaves(example)
     assert text(treedef) == text(expected_treedef)
-    assert treedef == tree_util.tree_structure(example)
-    assert hash(treedef) == hash(tree_util.tree_structure(example))
-    rebuilt = tree_util.tree_unflatten(treedef, leaves)
+    assert treedef == trees.tree_structure(example)
+    assert hash(treedef) == hash(trees.tree_structure(example))
+    rebuilt = trees.tree_unflatten(treedef, leaves)
     assert rebuilt == example
     assert type(rebuilt) is type(example)
     assert tree_util.all_leaves([example]) == theirs.all_leaves([example])
@@ -145,15 +146,15 @@ def test_flatten_and_back(example):
 
 @pytest.mark.parametrize("example", TREES, ids=range(len(TREES)))
 def test_paths(example):
-    found, treedef = tree_util.tree_flatten_with_path(example)
+    found, treedef = trees.tree_flatten_with_path(example)
     expected, _ = theirs.tree_flatten_with_path(example)
     assert found == expected == tree_util.tree_leaves_with_path(example)
     assert repr(found) == repr(expected)
-    assert treedef == tree_util.tree_structure(example)
+    assert treedef == trees.tree_structure(example)
     for path, _ in found:
-        assert tree_util.keystr(path) == theirs.keystr(path)
+        assert trees.keystr(path) == theirs.keystr(path)
         for separator in ("", "/", "."):
-            mine = tree_util.keystr(path, simple=True, separator=separator)
+            mine = trees.keystr(path, simple=True, separator=separator)
             assert mine == theirs.keystr(path, simple=True, separator=separator)
     mapped = tree_util.tree_map_with_path(
         lambda path, x, y: (path, x, y), example, example
@@ -186,7 +187,7 @@ def test_maps_and_reductions(example):
     assert tree_util.tree_all(example) == theirs.tree_all(example)
     assert tree_util.tree_broadcast(7, example) == theirs.tree_broadcast(7, example)
     for is_leaf in (lambda x: x is None, lambda x: isinstance(x, (tuple, dict))):
-        ours = tree_util.tree_flatten(example, is_leaf)
+        ours = trees.tree_flatten(example, is_leaf)
         reference = theirs.tree_flatten(example, is_leaf)
         assert ours[0] == reference[0]
         assert text(ours[1]) == text(reference[1])
@@ -196,7 +197,7 @@ def test_maps_and_reductions(example):
 
 @pytest.mark.parametrize("example", TREES, ids=range(len(TREES)))
 def test_treedefs_pickle_and_copy(example):
-    treedef = tree_util.tree_structure(example)
+    treedef = trees.tree_structure(example)
     loaded = pickle.loads(pickle.dumps(treedef))
     assert loaded == treedef == copy.copy(treedef)
     assert text(loaded) == text(treedef)
@@ -269,10 +270,10 @@ def test_two_misfits_are_both_explained():
 
 
 def test_differences_of_structures():
-    one = tree_util.tree_structure({"a": 1, "b": (1, 2)})
-    two = tree_util.tree_structure({"a": (1,), "b": (1, 2, 3)})
+    one = trees.tree_structure({"a": 1, "b": (1, 2)})
+    two = trees.tree_structure({"a": (1,), "b": (1, 2, 3)})
     found = list(tree_prefix.equality_errors_pytreedef(one, two))
-    assert [tree_util.keystr(path) for path, *_ in found] == ["['a']", "['b']"]
+    assert [trees.keystr(path) for path, *_ in found] == ["['a']", "['b']"]
     assert found[0][1:3] == ("pytree leaf", "<class 'tuple'>")
     assert not list(tree_prefix.equality_errors_pytreedef(one, one))
 
@@ -292,12 +293,12 @@ def test_differences_of_structures():
     ],
 )
 def test_prefixes_in_which_none_is_a_leaf(prefix, full, expected):
-    treedef = tree_util.tree_structure(full)
+    treedef = trees.tree_structure(full)
     if expected is ValueError:
         with pytest.raises(ValueError, match="not a prefix"):
-            tree_prefix.broadcast_prefix_to_treedef(prefix, treedef)
+            trees.broadcast_prefix_to_treedef(prefix, treedef)
     else:
-        assert tree_prefix.broadcast_prefix_to_treedef(prefix, treedef) == expected
+        assert trees.broadcast_prefix_to_treedef(prefix, treedef) == expected
 
 
 def test_transpose():
@@ -425,7 +426,7 @@ def test_registries_are_apart():
     def unflatten(metadata, items):
         raise AssertionError("not put together in this test")
 
-    tree_util.register_pytree_node(Here, lambda x: ((1, 2), None), unflatten)
+    trees.register_pytree_node(Here, lambda x: ((1, 2), None), unflatten)
     theirs.register_pytree_node(There, lambda x: ((1, 2), None), unflatten)
     assert len(tree.leaves(Here())) == 2
     assert len(jax.tree.leaves(Here())) == 1
@@ -452,7 +453,7 @@ def test_names_are_those_of_jax():
     for name in (n for n in dir(theirs) if not n.startswith("_")):
         if name == "KeyEntry" or not callable(getattr(theirs, name)):
             continue
-        ours = getattr(tree_util, name)
+        ours = getattr(minijax.tree_util, name)
         if inspect.isfunction(ours):
             expected = list(inspect.signature(getattr(theirs, name)).parameters)
             assert list(inspect.signature(ours).parameters) == expected, name

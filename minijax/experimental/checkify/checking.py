@@ -27,7 +27,7 @@ from minijax.language.array import Array
 from minijax.language.core import Primitive, get_aval, register
 from minijax.language.rules import batch_at_front
 from minijax.support import errors, source_info, traceback_filtering
-from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
 
 # ----------------------------------------------------------------------------------
 # The primitive: it takes an error, and has no results

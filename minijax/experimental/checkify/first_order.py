@@ -25,7 +25,7 @@ from minijax.experimental.checkify.error_values import (
 from minijax.experimental.checkify.interpreter import Enabled, rule_for
 from minijax.language.core import Primitive, all_primitives
 from minijax.support import dtypes, element_types, source_info
-from minijax.support.tree_util import tree_unflatten
+from minijax.support.trees import tree_unflatten
 
 
 def _here() -> Any:

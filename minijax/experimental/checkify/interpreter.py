@@ -38,7 +38,7 @@ from minijax.primitives.shape import casting
 from minijax.support import source_info
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
 Enabled = frozenset[ErrorCategory]

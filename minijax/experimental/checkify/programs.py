@@ -44,7 +44,7 @@ from minijax.programs.custom.custom_backward import custom_vjp_call_p
 from minijax.programs.custom.custom_calls import RunJaxpr
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
 from minijax.support import errors
-from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.transforms.partial_eval import (
     convert_constvars_jaxpr,
     prune_outputs,

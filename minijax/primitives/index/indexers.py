@@ -24,7 +24,7 @@ from minijax.language import rules
 from minijax.language.core import Literal, Tracer, get_aval, to_concrete_value
 from minijax.language.rules import moveaxis
 from minijax.primitives.shape import broadcasting, casting
-from minijax.support import tree_util
+from minijax.support import tree_util, trees
 
 
 def _is_static(value: Any) -> bool:
@@ -111,13 +111,13 @@ class NDIndexer:
     int_indexer_shape: tuple[int, ...]
 
     def tree_flatten(self) -> tuple[list, tuple]:
-        leaves, tree = tree_util.tree_flatten(self.indices)
+        leaves, tree = trees.tree_flatten(self.indices)
         return leaves, (tree, self.shape, self.int_indexer_shape)
 
     @classmethod
     def tree_unflatten(cls, static: tuple, leaves: Sequence[Any]) -> NDIndexer:
         tree, shape, int_indexer_shape = static
-        return cls(tree_util.tree_unflatten(tree, leaves), shape, int_indexer_shape)
+        return cls(trees.tree_unflatten(tree, leaves), shape, int_indexer_shape)
 
     @classmethod
     def from_indices_shape(cls, indices: Any, shape: tuple[int, ...]) -> NDIndexer:
@@ -313,7 +313,7 @@ def batched(
     In JAX: `state/primitives.py`, `_batch_indexer`, `_get_vmap`, `_swap_vmap`.
     """
     leaves = [_Dim(dim) for dim in flat_dims]
-    dims = tree_util.tree_unflatten(tree_util.tree_structure(indexer), leaves)
+    dims = trees.tree_unflatten(trees.tree_structure(indexer), leaves)
     index_is_mapped = any(dim is not None for dim in flat_dims)
     common = (size, *indexer.int_indexer_shape)
     entries = [
@@ -358,7 +358,7 @@ class _Dim:
 
 def _batched_entry(entry: Any, dim: Any, common: tuple[int, ...]) -> Any:
     if isinstance(entry, Slice):
-        if any(leaf.axis is not None for leaf in tree_util.tree_leaves(dim)):
+        if any(leaf.axis is not None for leaf in trees.tree_leaves(dim)):
             raise NotImplementedError(
                 "A ref cannot be sliced at starts that differ between the examples of "
                 "vmap. Index it by an array of integers, `start + jnp.arange(size)`."

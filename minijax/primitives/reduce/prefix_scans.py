@@ -15,7 +15,7 @@ from minijax.language.rules import scalar_like
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.shape import shaping, slicing
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 
 
 def associative_scan(

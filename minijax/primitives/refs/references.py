@@ -29,7 +29,7 @@ from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.mutable_arrays import ref_primitive
 from minijax.primitives.shape import casting, shaping
-from minijax.support import dtypes, tree_util
+from minijax.support import dtypes, trees
 from minijax.support.effects import AccumEffect, ReadEffect, WriteEffect
 
 # ----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def _block_type(ref: Any, tree: Any, leaves: Sequence[Any], name: str) -> Shaped
     if not isinstance(ref, AbstractRef):
         raise ValueError(f"`{name}` must be called on `Ref` types: {ref}.")
     aval = ref.inner_aval
-    for indexer in tree_util.tree_unflatten(tree, leaves):
+    for indexer in trees.tree_unflatten(tree, leaves):
         aval = aval.update(shape=indexer.result_shape())
     return aval
 
@@ -84,7 +84,7 @@ def _check_value(name: str, ref: AbstractRef, block: ShapedArray, value: Any) ->
 
 def _index_pieces(tree: Any, ref: Any, leaves: Sequence[Any]) -> list[Any]:
     """The text `a[i,:2]`, as strings and variables; see `pretty.eqn_document`."""
-    indexers = tree_util.tree_unflatten(tree, leaves)
+    indexers = trees.tree_unflatten(tree, leaves)
     if not indexers:
         return [ref, "[...]"]
     return [ref, *(piece for indexer in indexers for piece in indexer.pieces())]
@@ -94,7 +94,7 @@ def _batched_block(
     axis_data: Any, ref: Any, ref_dim: int | None, leaves: Any, dims: Any, tree: Any
 ) -> tuple[list[Any], Any, int | None, list[int] | None]:
     """The batched index: (leaves, tree, batch axis of the block, permutation)."""
-    indexers = tree_util.tree_unflatten(tree, leaves)
+    indexers = trees.tree_unflatten(tree, leaves)
     if not indexers:
         return list(leaves), tree, ref_dim, None
     if len(indexers) > 1:
@@ -102,7 +102,7 @@ def _batched_block(
     new, dim, order = batched(
         indexers[0], dims, axis_data.size, get_aval(ref).shape, ref_dim
     )
-    new_leaves, new_tree = tree_util.tree_flatten((new,))
+    new_leaves, new_tree = trees.tree_flatten((new,))
     return new_leaves, new_tree, dim, order
 
 
@@ -132,7 +132,7 @@ def _check_ref_has_tangent(name: str, ref: Any, tangent: Any) -> None:
 
 def _numpy_index(tree: Any, leaves: Sequence[Any]) -> tuple:
     """The index in NumPy's terms; in meanings, a ref is an array that changes."""
-    indexers = tree_util.tree_unflatten(tree, leaves)
+    indexers = trees.tree_unflatten(tree, leaves)
     return indexers[0].numpy_index() if indexers else (...,)
 
 
@@ -163,7 +163,7 @@ def _get_transpose(ct: Any, ref: Any, *leaves: Any, tree: Any) -> None:
     """Add the cotangent where its value was read."""
     if type(ct) is Zero:
         return
-    if tree_util.tree_unflatten(tree, leaves):
+    if trees.tree_unflatten(tree, leaves):
         addupdate_p.bind(ref.inst().ref, ct, *leaves, tree=tree)
     else:
         ref.accum(ct)
@@ -171,7 +171,7 @@ def _get_transpose(ct: Any, ref: Any, *leaves: Any, tree: Any) -> None:
 
 @ref_blocks.discharges(get_p)
 def _get_discharge(x: Any, *leaves: Any, tree: Any) -> tuple:
-    return None, ref_blocks.read(x, tree_util.tree_unflatten(tree, leaves))
+    return None, ref_blocks.read(x, trees.tree_unflatten(tree, leaves))
 
 
 @get_p.def_batch
@@ -242,7 +242,7 @@ def _swap_transpose(ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any) -> N
 
 @ref_blocks.discharges(swap_p)
 def _swap_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
-    return ref_blocks.swap(x, tree_util.tree_unflatten(tree, leaves), value)
+    return ref_blocks.swap(x, trees.tree_unflatten(tree, leaves), value)
 
 
 @swap_p.def_batch
@@ -316,7 +316,7 @@ def _addupdate_transpose(
 
 @ref_blocks.discharges(addupdate_p)
 def _addupdate_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
-    return ref_blocks.add(x, tree_util.tree_unflatten(tree, leaves), value), []
+    return ref_blocks.add(x, trees.tree_unflatten(tree, leaves), value), []
 
 
 @addupdate_p.def_batch
@@ -359,7 +359,7 @@ def ref_get(ref: Any, idx: Any = None) -> Any:
       ValueError: when `ref` is no ref, or the index does not fit it.
     """
     ref, indexers = _ref_and_indexers(ref, idx, "ref_get")
-    leaves, tree = tree_util.tree_flatten(indexers)
+    leaves, tree = trees.tree_flatten(indexers)
     return get_p.bind(ref, *leaves, tree=tree)
 
 
@@ -377,7 +377,7 @@ def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -
     """
     ref, indexers = _ref_and_indexers(ref, idx, _function_name)
     value = _converted(get_aval(ref).dtype, value)
-    leaves, tree = tree_util.tree_flatten(indexers)
+    leaves, tree = trees.tree_flatten(indexers)
     return swap_p.bind(ref, value, *leaves, tree=tree)
 
 
@@ -405,5 +405,5 @@ def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
     reads nothing, so several programs may add to one ref.
     """
     ref, indexers = _ref_and_indexers(ref, idx, "ref_addupdate")
-    leaves, tree = tree_util.tree_flatten(indexers)
+    leaves, tree = trees.tree_flatten(indexers)
     addupdate_p.bind(ref, x, *leaves, tree=tree)

@@ -24,7 +24,7 @@ from minijax.language.core import (
 )
 from minijax.language.more_avals import AbstractToken, abstract_token
 from minijax.language.rules import Zero, def_linear, instantiate, zero_tangent_of
-from minijax.support import dtypes, effects, tree_util
+from minijax.support import dtypes, effects, tree_util, trees
 
 # ----------------------------------------------------------------------------------
 # copy
@@ -139,8 +139,8 @@ def optimization_barrier(operand: Any, /) -> Any:
     Raises:
       TypeError: when a leaf is no array.
     """
-    leaves, treedef = tree_util.tree_flatten(operand)
-    return tree_util.tree_unflatten(treedef, optimization_barrier_p.bind(*leaves))
+    leaves, treedef = trees.tree_flatten(operand)
+    return trees.tree_unflatten(treedef, optimization_barrier_p.bind(*leaves))
 
 
 # ----------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ dce_sink_p.def_lowering(lambda ctx, x, **params: [])
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     """Mark the arrays of a tree as used: no program leaves out what computes them."""
-    for leaf in tree_util.tree_leaves(val):
+    for leaf in trees.tree_leaves(val):
         dce_sink_p.bind(leaf, prevent_mlir_dce=prevent_mlir_dce)
 
 

@@ -52,7 +52,7 @@ from minijax.support.effects import (
     partial_eval_kept_effects,
     remat_allowed_effects,
 )
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 
 logger = logging.getLogger(__name__)
 

@@ -56,7 +56,7 @@ from minijax.support.effects import (
 )
 from minijax.support.thread_state import state
 from minijax.support.tree_prefix import equality_errors, equality_errors_pytreedef
-from minijax.support.tree_util import (
+from minijax.support.trees import (
     keystr,
     tree_flatten,
     tree_flatten_with_path,

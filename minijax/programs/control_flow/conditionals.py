@@ -94,7 +94,7 @@ from minijax.support.effects import (
 )
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
 

@@ -41,7 +41,7 @@ from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import casting, joining, slicing
 from minijax.primitives.shape.broadcasting import expand_dims
 from minijax.support import element_types
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import batching, partial_eval
 
 

@@ -31,7 +31,7 @@ from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, windows
 from minijax.primitives.shape import casting
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, partial_eval
 
 

@@ -34,7 +34,7 @@ from minijax.primitives.refs.references import ref_get
 from minijax.programs.calls import run_eagerly
 from minijax.programs.control_flow.operands import fixpoint, split_tangents
 from minijax.support.effects import RefEffect, positional
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval
 
 run_state_p = register(Primitive("run_state", multiple_results=True))

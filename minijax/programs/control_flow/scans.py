@@ -33,12 +33,8 @@ from minijax.programs.control_flow.while_loops import promote_weak
 from minijax.support import errors
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_util import (
-    tree_flatten,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-)
+from minijax.support.tree_util import tree_map
+from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import partial_eval
 
 

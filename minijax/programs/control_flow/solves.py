@@ -41,7 +41,7 @@ from minijax.programs.calls import run_eagerly
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import trace_with_consts
 from minijax.support.effects import positional
-from minijax.support.tree_util import tree_flatten, tree_leaves, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.transforms import ad, batching
 from minijax.transforms.differentiation import linear_transpose, linearize
 

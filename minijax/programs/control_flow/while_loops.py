@@ -93,12 +93,8 @@ from minijax.support.effects import (
 )
 from minijax.support.thread_state import state
 from minijax.support.traceback_filtering import api_boundary
-from minijax.support.tree_util import (
-    tree_flatten,
-    tree_map,
-    tree_unflatten,
-    treedef_is_leaf,
-)
+from minijax.support.tree_util import tree_map, treedef_is_leaf
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import (
     batching,
     discharge,

@@ -30,13 +30,8 @@ from minijax.language.rules import SymbolicZero, Zero, instantiate, is_linear, z
 from minijax.programs.calls import def_call
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes
-from minijax.support.tree_util import (
-    register_pytree_node_class,
-    tree_flatten,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-)
+from minijax.support.tree_util import register_pytree_node_class, tree_map
+from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, partial_eval
 
 

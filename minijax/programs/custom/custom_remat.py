@@ -24,7 +24,7 @@ from minijax.programs.custom.custom_forward import (
     split_static,
 )
 from minijax.support.effects import of_equation
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, batching, partial_eval
 
 remat_opt_p = core.register(Primitive("remat_opt", multiple_results=True))

@@ -28,12 +28,8 @@ from minijax.programs.custom.custom_forward import (
     setter_of_wrapped,
 )
 from minijax.programs.custom.custom_gradients import trace_with_consts
-from minijax.support.tree_util import (
-    tree_flatten,
-    tree_map,
-    tree_structure,
-    tree_unflatten,
-)
+from minijax.support.tree_util import tree_map
+from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, batching
 from minijax.transforms.differentiation import jvp
 

@@ -26,7 +26,7 @@ from minijax.primitives.shape.ordering import stop_gradient
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.callbacks.debug_callbacks import debug_callback
 from minijax.support import source_info
-from minijax.support.tree_util import tree_flatten, tree_unflatten
+from minijax.support.trees import tree_flatten, tree_unflatten
 
 # ----------------------------------------------------------------------------------
 # Pictures of frames

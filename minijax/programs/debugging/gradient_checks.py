@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from minijax.support import dtypes
-from minijax.support.tree_util import tree_flatten, tree_map
+from minijax.support.tree_util import tree_map
+from minijax.support.trees import tree_flatten
 from minijax.transforms import api
 
 _EPSILON = 1e-4

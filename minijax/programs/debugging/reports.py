@@ -22,7 +22,7 @@ from minijax.support import events, source_info
 from minijax.support.config import config
 from minijax.support.thread_state import override, state
 from minijax.support.tree_prefix import equality_errors_pytreedef
-from minijax.support.tree_util import keystr, tree_unflatten
+from minijax.support.trees import keystr, tree_unflatten
 
 logger = logging.getLogger("minijax")
 

@@ -17,7 +17,7 @@ import numpy as np
 from minijax.compile.api_util import Bound
 from minijax.compile.pjit import JitFunction
 from minijax.support import events
-from minijax.support.tree_util import tree_unflatten
+from minijax.support.trees import tree_unflatten
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
