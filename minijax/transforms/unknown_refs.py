@@ -14,11 +14,10 @@ refs, one with values and one with tangents, makes only the second unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.language.core import (
-    ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -27,6 +26,7 @@ from minijax.language.core import (
     eval_jaxpr,
     set_current_trace,
 )
+from minijax.language.inner_programs import inner_programs
 from minijax.support import source_info
 from minijax.support.effects import AccumEffect, InternalMutableArrayEffect, WriteEffect
 
@@ -60,22 +60,24 @@ def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
     flags = [v in unknown for v in eqn.invars]
     if not any(flags):
         return
-    programs = list(_programs(eqn))
-    for inner, offset, carry in programs:
-        inside = {v for v, flag in zip(inner.invars, flags[offset:]) if flag}
+    programs = inner_programs(eqn)
+    for program in programs:
+        inner, carry = program.jaxpr, program.carry or range(0)
+        inside = {v for v, place in zip(inner.invars, program.inputs) if flags[place]}
         while True:
             size = len(inside)
             _spread(inner, inside)
             # What a step makes unknown is so in all steps after it.
-            inside.update(v for v, out in zip(carry, inner.outvars) if out in inside)
+            pairs = zip(carry, inner.outvars)
+            inside.update(inner.invars[place] for place, v in pairs if v in inside)
             if len(inside) == size:
                 break
-        pairs = [*zip(eqn.outvars, inner.outvars)]
-        pairs += [*zip(eqn.invars[offset:], inner.invars)]  # type: ignore[list-item]
+        outer_inputs = [eqn.invars[place] for place in program.inputs]
+        ends: list[Any] = [*zip(outer_inputs, inner.invars)]
+        if not program.decides:
+            ends += zip(eqn.outvars, inner.outvars)
         unknown.update(
-            outer  # type: ignore[misc]
-            for outer, own in pairs
-            if own in inside and type(outer) is not Literal
+            outer for outer, own in ends if own in inside and type(outer) is not Literal
         )
     if programs:
         return
@@ -83,32 +85,6 @@ def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
     for effect in eqn.effects:
         if isinstance(effect, (WriteEffect, AccumEffect)):
             unknown.add(effect.input)
-
-
-def _programs(eqn: JaxprEqn) -> Iterator[tuple[Jaxpr, int, Sequence[Var]]]:
-    """The programs of an equation that calls them.
-
-    Each with the number of inputs of the equation before its own, and the inputs that
-    its first outputs become in the next step, if it is a loop.
-    """
-    params = eqn.params
-    if eqn.primitive.name == "while":
-        inner = params["body_jaxpr"].jaxpr
-        carry = inner.invars[params["body_nconsts"] :]
-        yield inner, params["cond_nconsts"], carry
-        return
-    if eqn.primitive.name == "cond":
-        for branch in params["branches"]:
-            yield branch.jaxpr, 1, ()
-        return
-    first, count = params.get("num_consts", 0), params.get("num_carry", 0)
-    for key in ("jaxpr", "call_jaxpr"):
-        inner = params.get(key)
-        inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-        if not isinstance(inner, Jaxpr) or len(inner.invars) != len(eqn.invars):
-            continue
-        if len(inner.outvars) == len(eqn.outvars):
-            yield inner, 0, inner.invars[first : first + count]
 
 
 def eval_split(

@@ -46,6 +46,7 @@ from minijax.language.core import (
     set_current_trace,
     weakref_lru_cache,
 )
+from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
@@ -701,3 +702,20 @@ def _refs(discharged: Sequence[bool], in_avals: Sequence[Any]) -> list[bool]:
 
 
 cond_p.discharge = _cond_discharge
+
+
+def _cond_programs(params: dict[str, Any]) -> list[InnerProgram]:
+    return [
+        InnerProgram("cond branch", closed.jaxpr, range(1, len(closed.in_avals) + 1))
+        for closed in params["branches"]
+    ]
+
+
+def _cond_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
+    index, *operands = args
+    branches = params["branches"]
+    run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+
+
+descriptions[cond_p] = _cond_programs
+in_python[cond_p] = _cond_in_python

@@ -37,7 +37,7 @@ In JAX: `lax/control_flow/loops.py`, `scan_p`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,7 @@ from minijax.language.core import (
     register,
     unmapped_aval,
 )
+from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import broadcast_axis, moveaxis
 from minijax.primitives.elementwise import arithmetic as elementwise
@@ -379,3 +380,23 @@ def _scan_discharge(
 
 
 scan_p.discharge = _scan_discharge
+
+
+def _scan_programs(params: dict[str, Any]) -> list[InnerProgram]:
+    loop = Scan(**params)
+    places = range(len(loop.jaxpr.in_avals))
+    carry = range(loop.num_consts, loop.num_consts + loop.num_carry)
+    return [InnerProgram("scan body function", loop.jaxpr.jaxpr, places, carry=carry)]
+
+
+def _scan_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
+    loop = Scan(**params)
+    consts, carry, xs = loop.operands(args)
+    steps = range(loop.length)
+    for i in reversed(steps) if loop.reverse else steps:
+        outputs = run(loop.jaxpr, [*consts, *carry, *(x[i] for x in xs)])
+        carry, _ = loop.outputs(outputs)
+
+
+descriptions[scan_p] = _scan_programs
+in_python[scan_p] = _scan_in_python

@@ -54,6 +54,7 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
+from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.primitives.elementwise import select
@@ -667,3 +668,36 @@ def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
     """The ids of the contents of refs that a program writes to."""
     effects = positional(closed.effects, closed.jaxpr.invars)
     return {id(consts[e.input]) for e in effects if isinstance(e, WriteEffect)}
+
+
+def _while_programs(params: dict[str, Any]) -> list[InnerProgram]:
+    count = params["cond_nconsts"] + len(params["body_jaxpr"].in_avals)
+    loop, places = _parts(params, range(count))
+    condition, body = places.of_condition, places.of_body
+    return [
+        InnerProgram(
+            "while_loop cond function",
+            loop.cond_jaxpr.jaxpr,
+            condition.flat,
+            decides=True,
+            carry=range(len(condition.consts), len(condition.flat)),
+        ),
+        InnerProgram(
+            "while_loop body function",
+            loop.body_jaxpr.jaxpr,
+            body.flat,
+            carry=range(len(body.consts), len(body.flat)),
+        ),
+    ]
+
+
+def _while_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
+    loop, now = _parts(params, args)
+    if loop.cond_jaxpr.out_avals[0].shape:
+        return  # a batch of loops: all run until the last one ends
+    while bool(run(loop.cond_jaxpr, now.of_condition.flat)[0]):
+        now = now._replace(carry=run(loop.body_jaxpr, now.of_body.flat))
+
+
+descriptions[while_p] = _while_programs
+in_python[while_p] = _while_in_python

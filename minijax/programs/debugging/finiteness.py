@@ -15,13 +15,14 @@ again, without `jit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.language.array import Array, wrap_as
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
+from minijax.language.inner_programs import in_python
 from minijax.support import dtypes, errors, source_info
 from minijax.support.thread_state import override, state
 
@@ -76,65 +77,25 @@ def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     for eqn in closed.jaxpr.eqns:
         inputs = [read(v) for v in eqn.invars]
         with source_info.user_context(eqn.source_info if is_users else None):
-            steps = _steps.get(eqn.primitive.name)
-            if steps is None:
-                outputs = eqn.primitive.rebind(inputs, eqn.params)
+            if eqn.primitive in in_python:
+                outputs = _run_control_flow(eqn, inputs)
             else:
-                outputs = _run_control_flow(eqn, inputs, steps)
+                outputs = eqn.primitive.rebind(inputs, eqn.params)
         if not eqn.primitive.multiple_results:
             outputs = [outputs]
         env.update(zip(eqn.outvars, outputs))
     return [read(v) for v in closed.jaxpr.outvars]
 
 
-# ----------------------------------------------------------------------------------
-# Branches and loops: run as Python, to find the operation in them that is to blame
-# ----------------------------------------------------------------------------------
-
-
-def _run_control_flow(eqn: JaxprEqn, inputs: list[Any], steps: Callable) -> list[Any]:
+def _run_control_flow(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+    """Run a branch or a loop; as Python, when the operation to blame is inside."""
     with override("debug_nans", False), override("debug_infs", False):
         outputs = eqn.primitive.rebind(inputs, eqn.params)
     found = forbidden(outputs)
     if found is not None:
-        steps(inputs, **eqn.params)
+        in_python[eqn.primitive](_step_through, inputs, eqn.params)
         raise _error(found, eqn.primitive.name)
     return outputs
-
-
-def _step_cond(inputs: list[Any], *, branches: tuple, **_: Any) -> None:
-    index, *operands = inputs
-    _step_through(branches[min(max(int(index), 0), len(branches) - 1)], operands)
-
-
-def _step_scan(inputs: list[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> None:
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    consts = inputs[:num_consts]
-    carry = inputs[num_consts : num_consts + num_carry]
-    xs = inputs[num_consts + num_carry :]
-    steps = range(params["length"])
-    for step in reversed(steps) if params["reverse"] else steps:
-        rows = [x[step] for x in xs]
-        carry = _step_through(jaxpr, [*consts, *carry, *rows])[:num_carry]
-
-
-def _step_while(
-    inputs: Any, *, cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, **params: Any
-) -> None:
-    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-    if cond_jaxpr.out_avals[0].shape:
-        return  # a batch of loops: all run until the last one ends
-    cond_consts, rest = inputs[:cond_nconsts], inputs[cond_nconsts:]
-    body_consts, carry = rest[:body_nconsts], rest[body_nconsts:]
-    while bool(_step_through(cond_jaxpr, [*cond_consts, *carry])[0]):
-        carry = _step_through(body_jaxpr, [*body_consts, *carry])
-
-
-_steps: dict[str, Callable] = {
-    "cond": _step_cond,
-    "scan": _step_scan,
-    "while": _step_while,
-}
 
 
 def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:

@@ -29,6 +29,7 @@ from minijax.language.core import (
     Var,
     weakref_lru_cache,
 )
+from minijax.language.inner_programs import InnerProgram, inner_programs
 from minijax.support import dtypes, element_types, errors, source_info
 
 Mask = Any  # True for all keys of an array, or a Boolean array
@@ -95,13 +96,19 @@ def is_key(aval: Any) -> bool:
 
 
 def signature_of_eqn(eqn: JaxprEqn) -> Signature:
-    """What an equation does to keys; unknown primitives consume all they are given."""
+    """What an equation does to keys.
+
+    A primitive without a signature and without programs consumes all it is given.
+    """
     name = eqn.primitive.name
     if name in _rules:
         return _rules[name](eqn)
     known = _signatures.get(name)
     if known is not None:
         return known
+    programs = inner_programs(eqn)
+    if programs:
+        return _signature_of_programs(programs)
     return _signature([i for i, v in enumerate(eqn.invars) if is_key(v.aval)])
 
 
@@ -194,11 +201,6 @@ def _concatenate(eqn: JaxprEqn) -> Signature:
     return _FORWARD if count == 1 else _signature(range(count), source=True)
 
 
-@_rule("jit")
-def _jit(eqn: JaxprEqn) -> Signature:
-    return signature_of(eqn.params["jaxpr"].jaxpr)
-
-
 @_rule("remat2")
 def _remat(eqn: JaxprEqn) -> Signature:
     """The second pass uses again, on purpose, what the first one used."""
@@ -207,78 +209,75 @@ def _remat(eqn: JaxprEqn) -> Signature:
     return signature_of(eqn.params["jaxpr"])
 
 
-@_rule("cond")
-def _cond(eqn: JaxprEqn) -> Signature:
-    """What any branch consumes is consumed; fresh is what is so from every branch."""
-    branches = [signature_of(branch.jaxpr) for branch in eqn.params["branches"]]
+# ----------------------------------------------------------------------------------
+# Equations that carry programs
+# ----------------------------------------------------------------------------------
+
+
+def _signature_of_programs(programs: Sequence[InnerProgram]) -> Signature:
+    """What calls, branches and loops do to keys, from what their programs do.
+
+    What any program consumes is consumed. An output is fresh, or an input in another
+    form, if it is so in every program that returns it.
+    """
     sinks: dict[int, Mask] = {}
-    for branch in branches:
-        for position, mask in branch.sinks.items():
-            sinks[position + 1] = np.logical_or(sinks.get(position + 1, False), mask)
-    sources = frozenset.intersection(*(branch.sources for branch in branches))
-    first, *rest = [branch.forwards or {} for branch in branches]
+    returning: list[Signature] = []
+    for program in programs:
+        own = signature_of(program.jaxpr)
+        if program.carry is not None:
+            own = _repeated(program, own)
+        for place, mask in own.sinks.items():
+            if place < len(program.inputs):
+                position = program.inputs[place]
+                sinks[position] = np.logical_or(sinks.get(position, False), mask)
+        if not program.decides:
+            forwards = {
+                out: program.inputs[place]
+                for out, place in (own.forwards or {}).items()
+                if place < len(program.inputs)
+            }
+            returning.append(Signature({}, own.sources, forwards))
+    sources = frozenset.intersection(*(own.sources for own in returning))
+    first, *rest = [own.forwards or {} for own in returning]
     forwards = {
-        out: position + 1
+        out: position
         for out, position in first.items()
         if all(other.get(out) == position for other in rest)
     }
     return Signature(sinks, sources, forwards)
 
 
-def _check_repeated(
-    what: str, body: Signature, num_consts: int, num_carry: int, sources: frozenset
-) -> None:
-    """KeyReuseError when a body, run again, would use a key that it used before."""
-    for position, mask in body.sinks.items():
-        carry = position - num_consts
-        if not np.any(mask) or carry >= num_carry or carry in sources:
+def _repeated(program: InnerProgram, step: Signature) -> Signature:
+    """What all steps of a loop together do to keys.
+
+    KeyReuseError when a step uses a key that an earlier step used: one that all steps
+    have, or an entry of the carry that no step replaces.
+    """
+    carry = program.carry or range(0)
+    sources = frozenset() if program.decides else step.sources
+    for place, mask in step.sinks.items():
+        entry = place - carry.start
+        if not np.any(mask) or entry >= len(carry) or entry in sources:
             continue
         kind = (
             "a key that it closes over is consumed in every step"
-            if carry < 0
-            else f"entry {carry} of the carry is consumed and not replaced by a new key"
+            if entry < 0
+            else f"entry {entry} of the carry is consumed and not replaced by a new key"
         )
         raise errors.with_facts(
             errors.KeyReuseError(
-                f"{what} leads to key reuse when repeatedly executed: {kind}.\n"
+                f"{program.name} leads to key reuse when repeatedly executed: {kind}.\n"
                 f"{_ADVICE} In a loop, carry the new key on, or scan over split keys."
             ),
             instead="key, subkey = random.split(key)",
         )
-
-
-@_rule("scan")
-def _scan(eqn: JaxprEqn) -> Signature:
-    body = signature_of(eqn.params["jaxpr"].jaxpr)
-    counts = eqn.params["num_consts"], eqn.params["num_carry"]
-    _check_repeated("scan body function", body, *counts, body.sources)
-    sinks = {place: True for place, mask in body.sinks.items() if np.any(mask)}
-    return Signature(sinks, body.sources, _kept(body, counts[0], eqn))
-
-
-@_rule("while")
-def _while(eqn: JaxprEqn) -> Signature:
-    params = eqn.params
-    num_cond, num_body = params["cond_nconsts"], params["body_nconsts"]
-    condition = signature_of(params["cond_jaxpr"].jaxpr)
-    body = signature_of(params["body_jaxpr"].jaxpr)
-    carry = len(eqn.outvars)
-    _check_repeated("while_loop cond function", condition, num_cond, carry, frozenset())
-    _check_repeated("while_loop body function", body, num_body, carry, body.sources)
-    sinks = {num_cond + place: True for place in body.sinks}
-    forwards = _kept(body, num_body, eqn)
-    return Signature(
-        sinks, body.sources, {out: place + num_cond for out, place in forwards.items()}
-    )
-
-
-def _kept(body: Signature, num_consts: int, eqn: JaxprEqn) -> dict[int, int]:
-    """Entries of a carry that no step changes."""
-    return {
+    sinks = {place: True for place, mask in step.sinks.items() if np.any(mask)}
+    kept = {
         out: place
-        for out, place in (body.forwards or {}).items()
-        if place == out + num_consts and place < len(eqn.invars)
+        for out, place in (step.forwards or {}).items()
+        if place == carry.start + out
     }
+    return Signature(sinks, step.sources, kept)
 
 
 # ----------------------------------------------------------------------------------
