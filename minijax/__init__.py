@@ -57,6 +57,7 @@ from minijax.compile import jit_splitting as _jit_splitting
 from minijax.programs.debugging import leaks as _leaks
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.source_info import named_scope
+from minijax.support import traceback_filtering as _traceback_filtering
 from minijax.support.version import __version__ as __version__
 # fmt: on
 

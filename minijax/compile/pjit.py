@@ -34,7 +34,7 @@ from minijax.language.core import (
 )
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, Zero
-from minijax.support import events, source_info, traceback_filtering
+from minijax.support import errors, events, source_info
 from minijax.support.effects import of_equation, positional
 from minijax.support.thread_state import state
 from minijax.support.trees import tree_flatten, tree_unflatten
@@ -177,7 +177,7 @@ class JitFunction:
         try:
             return self._call(args, kwargs)
         except Exception as error:
-            traceback_filtering.simplify(error)
+            errors.filter_traceback.run(error)
             raise
 
     def _call(self, args: tuple, kwargs: dict) -> Any:
@@ -311,7 +311,7 @@ class JitFunction:
         return len(self._caches.calls)
 
 
-traceback_filtering.boundaries.add(JitFunction.__call__.__code__)
+errors.boundaries.add(JitFunction.__call__.__code__)
 
 
 def _make_jit_function(fun: Callable, options: JitOptions) -> JitFunction:

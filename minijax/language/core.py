@@ -44,7 +44,7 @@ from minijax.language.avals import (
     valid_jaxtype,
 )
 from minijax.support import dtypes, effects, errors, events, source_info
-from minijax.support.debug_info import DebugInfo, no_debug_info
+from minijax.support.source_info import DebugInfo, no_debug_info
 from minijax.support.thread_state import install, state
 
 # ----------------------------------------------------------------------------------

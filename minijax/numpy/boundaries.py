@@ -17,8 +17,8 @@ from typing import Any
 
 from minijax.language.array import Array
 from minijax.language.core import Tracer, eval_trace
+from minijax.support.errors import boundaries, filter_traceback
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import boundaries, simplify
 from minijax.transforms.api import jit
 from minijax.transforms.partial_eval import DynamicJaxprTrace
 
@@ -63,7 +63,7 @@ def inline_jit(
                 _enter_in_order(trace, args)
             return function(*args, **kwargs)
         except Exception as error:
-            simplify(error)
+            filter_traceback.run(error)
             raise
 
     boundaries.add(call.__code__)  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.primitives.refs import references
 from minijax.support import dtypes
-from minijax.support.traceback_filtering import boundaries, simplify
+from minijax.support.errors import boundaries, filter_traceback
 
 # The dtypes for which the short way is open.
 _number_types = INEXACT_TYPES | INTEGER_TYPES
@@ -89,7 +89,7 @@ def _binary(
         try:
             return function(self, operand)
         except Exception as error:
-            simplify(error)
+            filter_traceback.run(error)
             raise
 
     def reflected(self: Any, other: Any) -> Any:
@@ -106,7 +106,7 @@ def _binary(
         try:
             return function(operand, self)
         except Exception as error:
-            simplify(error)
+            filter_traceback.run(error)
             raise
 
     boundaries.update((forward.__code__, reflected.__code__))

@@ -58,7 +58,7 @@ from minijax.programs.saving_policies import checkpoint_policies as checkpoint_p
 from minijax.programs.saving_policies import name_p, nothing_saveable
 from minijax.support import dtypes, errors, source_info
 from minijax.support.effects import remat_allowed_effects
-from minijax.support.traceback_filtering import api_boundary
+from minijax.support.errors import api_boundary
 from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, api, batching, partial_eval, rematerialize, splitting

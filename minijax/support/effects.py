@@ -2,9 +2,10 @@
 
 An equation's effects keep it from being removed as dead code, and decide where it may
 stand: each set below lists the types of effects that one part of the system accepts.
-Rooms that define an effect add its type to the sets that apply.
+The core has no effect of its own: the rooms that define one (refs, callbacks, named
+axes) add its type to the sets that apply.
 
-In JAX: `jax/_src/effects.py`, and the ref effects of `state/types.py`.
+In JAX: `jax/_src/effects.py`.
 """
 
 from __future__ import annotations
@@ -46,15 +47,6 @@ class JaxprInputEffect(Effect):
         return f"{type(self).__name__}({self.input})"
 
 
-class RefEffect(JaxprInputEffect):
-    """Base class of the effects on refs."""
-
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.name}<{self.input}>"
-
-
 def with_inputs(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
     """The effects of a type rule, on positions, as effects on an equation's inputs."""
     return frozenset(
@@ -79,37 +71,6 @@ def positional(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
         elif effect.input in position:
             seen.append(effect.replace(position[effect.input]))
     return frozenset(seen)
-
-
-class ReadEffect(RefEffect):
-    """The ref is read."""
-
-    name = "Read"
-
-
-class WriteEffect(RefEffect):
-    """The ref is written; its old content may be returned."""
-
-    name = "Write"
-
-
-class AccumEffect(RefEffect):
-    """Something is added to the ref, without looking at its content."""
-
-    name = "Accum"
-
-
-class InternalMutableArrayEffect(Effect):
-    """A ref is made or frozen: the program that does so has refs of its own.
-
-    In JAX: `core.py`, `InternalMutableArrayEffect`.
-    """
-
-    def __repr__(self) -> str:
-        return "InternalMutableArrayEffect"
-
-
-internal_mutable_array_effect = InternalMutableArrayEffect()
 
 
 class EffectTypeSet:
@@ -155,49 +116,6 @@ remat_allowed_effects = EffectTypeSet()
 partial_eval_kept_effects = EffectTypeSet()
 # Do not keep an equation alive whose results nobody needs.
 dceable_effects = EffectTypeSet()
-
-for _allowed in (
-    control_flow_allowed_effects,
-    custom_derivatives_allowed_effects,
-    remat_allowed_effects,
-    partial_eval_kept_effects,
-):
-    _allowed.add_type(RefEffect)
-    _allowed.add_type(InternalMutableArrayEffect)
-
-del _allowed
-
-dceable_effects.add_type(ReadEffect)
-dceable_effects.add_type(InternalMutableArrayEffect)
-
-
-class IOEffect(Effect):
-    """Something happens in the world, once for each time the program gets there.
-
-    The callbacks that have it are in `callback.py`.
-    """
-
-    def __str__(self) -> str:
-        return "IO"
-
-
-class OrderedIOEffect(Effect):
-    """As `IOEffect`, in the order of the program."""
-
-    def __str__(self) -> str:
-        return "OrderedIO"
-
-
-io_effect = IOEffect()
-ordered_io_effect = OrderedIOEffect()
-
-for _io in (IOEffect, OrderedIOEffect):
-    lowerable_effects.add_type(_io)
-    control_flow_allowed_effects.add_type(_io)
-ordered_effects.add_type(OrderedIOEffect)
-shardable_ordered_effects.add_type(OrderedIOEffect)
-
-del _io
 
 
 def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:

@@ -12,10 +12,14 @@ In JAX: `jax/_src/errors.py`.
 
 from __future__ import annotations
 
+import functools
+import types
 from collections import deque
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from minijax.backend.door import _jax
+from minijax.support.events import Hook
 from minijax.support.source_info import (
     Frame,
     format_line,
@@ -29,6 +33,7 @@ JaxRuntimeError = _jax.JaxRuntimeError
 XlaRuntimeError = JaxRuntimeError
 
 AnyException = TypeVar("AnyException", bound=BaseException)
+AnyFunction = TypeVar("AnyFunction", bound=Callable)
 
 
 def check_bool_conversion(size: int) -> None:
@@ -284,3 +289,34 @@ class JaxprTypeError(TypeError):
 
 class InconclusiveDimensionOperation(Exception):
     """A symbolic dimension cannot be compared or divided without its value."""
+
+
+# ---- boundaries: what the user called -----------------------------------------------
+
+# The code of functions that users call, and that have a `try` of their own.
+boundaries: set[types.CodeType] = set()
+
+
+@Hook
+def filter_traceback(error: Exception) -> None:
+    """Called for an exception that leaves a boundary: its traceback may be changed.
+
+    By default it stays as it is.
+    """
+
+
+def api_boundary(fun: AnyFunction) -> AnyFunction:
+    """`fun` as a boundary: exceptions that leave it have their traceback filtered."""
+
+    @functools.wraps(fun)
+    def boundary(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
+
+    return boundary  # type: ignore[return-value]
+
+
+boundaries.add(api_boundary(len).__code__)  # type: ignore[attr-defined]

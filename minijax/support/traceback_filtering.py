@@ -1,7 +1,7 @@
 """Tracebacks without the library's own frames: what a user wrote, and nothing else.
 
-Functions that users call are *boundaries*. An exception that passes the outermost one
-is treated as the flag `jax_traceback_filtering` says:
+Functions that users call are *boundaries* (`errors.api_boundary`). An exception that
+passes the outermost one is treated as the flag `jax_traceback_filtering` says:
 
 - `off`: it is left alone.
 - `quiet_remove_frames`: frames of this package are taken out of its traceback, and a
@@ -18,21 +18,15 @@ In JAX: `jax/_src/traceback_util.py`.
 from __future__ import annotations
 
 import builtins
-import functools
 import os.path
 import traceback
 import types
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+from minijax.support.errors import boundaries, filter_traceback
 from minijax.support.thread_state import state
 
-AnyFunction = TypeVar("AnyFunction", bound=Callable)
-
 _internal = [os.path.dirname(os.path.dirname(__file__)) + os.sep]
-
-# The code of functions that are boundaries by themselves, with a `try` of their own.
-boundaries: set[types.CodeType] = set()
 
 _NOTE = (
     "--------------------\n"
@@ -79,6 +73,7 @@ def with_python_traceback(error: BaseException, recorded: Any) -> BaseException:
     return error.with_traceback(filtered(recorded.as_python_traceback()))
 
 
+@filter_traceback.attach
 def simplify(error: Exception) -> None:
     """Filter the traceback of an exception that leaves a boundary, in place.
 
@@ -146,20 +141,3 @@ def _with_callers(trace: types.TracebackType) -> types.TracebackType:
         at_module = at_module or code.co_name == "<module>"
         caller = caller.f_back
     return out
-
-
-def api_boundary(fun: AnyFunction) -> AnyFunction:
-    """`fun` as a boundary: exceptions that leave it have their traceback filtered."""
-
-    @functools.wraps(fun)
-    def boundary(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return fun(*args, **kwargs)
-        except Exception as error:
-            simplify(error)
-            raise
-
-    return boundary  # type: ignore[return-value]
-
-
-boundaries.add(api_boundary(len).__code__)  # type: ignore[attr-defined]

@@ -24,8 +24,8 @@ from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.language.named_axes import extend_axis_env
 from minijax.primitives.parallel.placement import ArrayCopySemantics, put_arrays
 from minijax.support import dtypes, errors, source_info
+from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import (
     broadcast_prefix_to_treedef,

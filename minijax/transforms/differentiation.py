@@ -25,7 +25,7 @@ from minijax.language.core import ShapedArray, eval_jaxpr, get_aval
 from minijax.language.rules import Accumulator, Zero, instantiate, scalar_like
 from minijax.primitives.shape import casting
 from minijax.support import dtypes, element_types, errors
-from minijax.support.traceback_filtering import api_boundary
+from minijax.support.errors import api_boundary
 from minijax.support.tree_util import Partial, tree_map
 from minijax.support.trees import (
     tree_flatten,

@@ -43,9 +43,9 @@ from minijax.language.core import (
 from minijax.language.more_avals import AbstractRef
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect, RefEffect
 from minijax.primitives.shape import broadcasting
 from minijax.support import source_info
-from minijax.support.effects import InternalMutableArrayEffect, RefEffect
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
 # ----------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.shape import casting, shaping
 from minijax.support import dtypes, element_types, errors
 from minijax.support.devices.partition_spec import PartitionSpec
-from minijax.support.traceback_filtering import api_boundary
+from minijax.support.errors import api_boundary
 from minijax.support.tree_util import tree_map, tree_transpose
 from minijax.support.trees import (
     tree_flatten,

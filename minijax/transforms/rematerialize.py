@@ -37,8 +37,9 @@ from minijax.language.more_avals import AbstractRef
 from minijax.language.named_axes import NamedAxisEffect
 from minijax.primitives.parallel.placement import device_put_p, placed_aval
 from minijax.primitives.refs import mutable_arrays, references
+from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect
 from minijax.support import source_info
-from minijax.support.effects import InternalMutableArrayEffect, of_equation, of_program
+from minijax.support.effects import of_equation, of_program
 from minijax.support.memory_spaces import space_of_kind
 from minijax.transforms import unknown_refs
 

@@ -27,8 +27,12 @@ from minijax.language.core import (
     set_current_trace,
 )
 from minijax.language.inner_programs import inner_programs
+from minijax.primitives.refs.ref_effects import (
+    AccumEffect,
+    InternalMutableArrayEffect,
+    WriteEffect,
+)
 from minijax.support import source_info
-from minijax.support.effects import AccumEffect, InternalMutableArrayEffect, WriteEffect
 
 
 def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:

@@ -17,7 +17,7 @@ from minijax.language.core import get_aval
 from minijax.language.rules import AxisData, match_axis, no_axis_name
 from minijax.primitives.reduce import reductions
 from minijax.support import errors
-from minijax.support.traceback_filtering import api_boundary
+from minijax.support.errors import api_boundary
 from minijax.support.tree_prefix import prefix_errors
 from minijax.support.trees import (
     broadcast_prefix_to_treedef,

@@ -16,7 +16,7 @@ from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator
 from minijax.primitives.index.indexers import NDIndexer, Slice, dslice
 from minijax.primitives.refs import references
-from minijax.support.effects import AccumEffect, ReadEffect, WriteEffect
+from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.transforms import ad, partial_eval
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.primitives.checks import evaluate_by_meaning

@@ -8,7 +8,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.support import traceback_filtering
+from minijax.support import errors
 from minijax.support.config import traceback_filtering as mode
 from tests.programs.sides import LIBRARIES
 
@@ -189,7 +189,7 @@ def test_errors_of_the_environment(monkeypatch):
 def test_boundaries_keep_name_and_signature():
     import inspect
 
-    assert traceback_filtering.api_boundary(bad).__name__ == "bad"
+    assert errors.api_boundary(bad).__name__ == "bad"
     assert list(inspect.signature(minijax.lax.cond).parameters)[:2] == [
         "pred",
         "true_fun",

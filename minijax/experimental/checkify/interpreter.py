@@ -36,8 +36,8 @@ from minijax.language.core import (
 )
 from minijax.primitives.shape import casting
 from minijax.support import source_info
+from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import api_boundary
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.partial_eval import trace_to_jaxpr
 

@@ -52,8 +52,8 @@ from minijax.language.rules import (
     instantiate,
     zeros_of,
 )
+from minijax.primitives.refs.ref_effects import internal_mutable_array_effect
 from minijax.primitives.shape import ordering
-from minijax.support.effects import internal_mutable_array_effect
 
 # ----------------------------------------------------------------------------------
 # What a ref is

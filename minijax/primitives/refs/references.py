@@ -28,9 +28,9 @@ from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.mutable_arrays import ref_primitive
+from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.primitives.shape import casting, shaping
 from minijax.support import dtypes, trees
-from minijax.support.effects import AccumEffect, ReadEffect, WriteEffect
 
 # ----------------------------------------------------------------------------------
 # The index in an equation

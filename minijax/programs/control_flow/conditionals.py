@@ -56,6 +56,7 @@ from minijax.language.rules import (
     scalar_like,
 )
 from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting, casting, ordering
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
@@ -85,16 +86,10 @@ from minijax.programs.control_flow.operands import (
     split_tangents,
 )
 from minijax.support import dtypes, errors
-from minijax.support.effects import (
-    JaxprInputEffect,
-    RefEffect,
-    io_effect,
-    ordered_io_effect,
-    positional,
-    with_inputs,
-)
+from minijax.support.effects import JaxprInputEffect, positional, with_inputs
+from minijax.support.errors import api_boundary
+from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import api_boundary
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not

@@ -29,8 +29,8 @@ from minijax.programs.control_flow.bodies import check_callable
 from minijax.programs.control_flow.scans import scan
 from minijax.programs.control_flow.while_loops import while_loop
 from minijax.support import dtypes, errors
+from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import api_boundary
 
 
 @api_boundary

@@ -30,10 +30,11 @@ from minijax.language.core import (
 )
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, instantiate
+from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.refs.references import ref_get
 from minijax.programs.calls import run_eagerly
 from minijax.programs.control_flow.operands import fixpoint, split_tangents
-from minijax.support.effects import RefEffect, positional
+from minijax.support.effects import positional
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, discharge, partial_eval
 

@@ -31,8 +31,8 @@ from minijax.programs.control_flow.operands import Operands, merge
 from minijax.programs.control_flow.scan_primitive import Scan, joined, stack_rows
 from minijax.programs.control_flow.while_loops import promote_weak
 from minijax.support import errors
+from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import partial_eval

@@ -59,6 +59,7 @@ from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.primitives.elementwise import select
 from minijax.primitives.reduce import reductions
+from minijax.primitives.refs.ref_effects import WriteEffect
 from minijax.primitives.shape import broadcasting, casting
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
@@ -85,15 +86,10 @@ from minijax.programs.control_flow.operands import (
     split_list,
 )
 from minijax.support import element_types, errors
-from minijax.support.effects import (
-    JaxprInputEffect,
-    WriteEffect,
-    io_effect,
-    ordered_io_effect,
-    positional,
-)
+from minijax.support.effects import JaxprInputEffect, positional
+from minijax.support.errors import api_boundary
+from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import state
-from minijax.support.traceback_filtering import api_boundary
 from minijax.support.tree_util import tree_map, treedef_is_leaf
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import (

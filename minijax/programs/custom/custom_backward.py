@@ -52,7 +52,7 @@ from minijax.programs.custom.custom_forward import (
 )
 from minijax.programs.custom.custom_remat import optimized_forward
 from minijax.support import dtypes, errors
-from minijax.support.traceback_filtering import api_boundary
+from minijax.support.errors import api_boundary
 from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import batching

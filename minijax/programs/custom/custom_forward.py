@@ -39,7 +39,7 @@ from minijax.programs.custom.custom_calls import (
     def_custom_call,
     named_like,
 )
-from minijax.support.traceback_filtering import api_boundary
+from minijax.support.errors import api_boundary
 from minijax.support.tree_util import tree_leaves_with_path, tree_map
 from minijax.support.trees import keystr, tree_flatten, tree_unflatten
 from minijax.transforms import batching

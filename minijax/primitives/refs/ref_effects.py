@@ -1,0 +1,71 @@
+"""The effects of refs: reading, writing, adding, and making one.
+
+In JAX: `jax/_src/state/types.py`, and `core.py`, `InternalMutableArrayEffect`.
+"""
+
+from __future__ import annotations
+
+from minijax.support.effects import (
+    Effect,
+    JaxprInputEffect,
+    control_flow_allowed_effects,
+    custom_derivatives_allowed_effects,
+    dceable_effects,
+    partial_eval_kept_effects,
+    remat_allowed_effects,
+)
+
+
+class RefEffect(JaxprInputEffect):
+    """Base class of the effects on refs."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}<{self.input}>"
+
+
+class ReadEffect(RefEffect):
+    """The ref is read."""
+
+    name = "Read"
+
+
+class WriteEffect(RefEffect):
+    """The ref is written; its old content may be returned."""
+
+    name = "Write"
+
+
+class AccumEffect(RefEffect):
+    """Something is added to the ref, without looking at its content."""
+
+    name = "Accum"
+
+
+class InternalMutableArrayEffect(Effect):
+    """A ref is made or frozen: the program that does so has refs of its own.
+
+    In JAX: `core.py`, `InternalMutableArrayEffect`.
+    """
+
+    def __repr__(self) -> str:
+        return "InternalMutableArrayEffect"
+
+
+internal_mutable_array_effect = InternalMutableArrayEffect()
+
+
+for _allowed in (
+    control_flow_allowed_effects,
+    custom_derivatives_allowed_effects,
+    remat_allowed_effects,
+    partial_eval_kept_effects,
+):
+    _allowed.add_type(RefEffect)
+    _allowed.add_type(InternalMutableArrayEffect)
+
+del _allowed
+
+dceable_effects.add_type(ReadEffect)
+dceable_effects.add_type(InternalMutableArrayEffect)

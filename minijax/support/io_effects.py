@@ -1,0 +1,40 @@
+"""The effects of programs that act on the world: callbacks, with or without an order.
+
+In JAX: `jax/_src/callback.py`, `IOEffect` and `OrderedIOEffect`.
+"""
+
+from __future__ import annotations
+
+from minijax.support.effects import (
+    Effect,
+    control_flow_allowed_effects,
+    lowerable_effects,
+    ordered_effects,
+    shardable_ordered_effects,
+)
+
+
+class IOEffect(Effect):
+    """Something happens in the world, once for each time the program gets there."""
+
+    def __str__(self) -> str:
+        return "IO"
+
+
+class OrderedIOEffect(Effect):
+    """As `IOEffect`, in the order of the program."""
+
+    def __str__(self) -> str:
+        return "OrderedIO"
+
+
+io_effect = IOEffect()
+ordered_io_effect = OrderedIOEffect()
+
+for _io in (IOEffect, OrderedIOEffect):
+    lowerable_effects.add_type(_io)
+    control_flow_allowed_effects.add_type(_io)
+ordered_effects.add_type(OrderedIOEffect)
+shardable_ordered_effects.add_type(OrderedIOEffect)
+
+del _io
