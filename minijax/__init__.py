@@ -18,6 +18,13 @@ from minijax.support.config import (
     enable_checks, enable_x64, no_execution, no_tracing, numpy_dtype_promotion,
     numpy_rank_promotion, threefry_partitionable,
 )
+# These attach their parts to the core's hooks and tables.
+from minijax.compile import jit_splitting as _jit_splitting
+from minijax.compile import refs as _refs
+from minijax.compile import signature as _signature
+from minijax.compile import stages as _stages
+from minijax.programs import launching as _launching
+from minijax.programs.debugging import leaks as _leaks
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
     dtypes, errors, experimental, flatten_util, lax, memory, nn, numpy, random, ref,
@@ -45,16 +52,11 @@ from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient
 from minijax.support.dtypes import float0
 from minijax.programs.debugging.environment import live_arrays, print_environment_info
-from minijax.compile import signature as _signature
-from minijax.programs import launching as _launching
 from minijax.compile.tokens import effects_barrier
 from minijax.primitives.refs.mutable_arrays import (
     Ref, empty_ref, free_ref, freeze, new_ref,
 )
 from minijax.transforms.replacement import replace
-# Attached to the core when they are imported.
-from minijax.compile import jit_splitting as _jit_splitting
-from minijax.programs.debugging import leaks as _leaks
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.source_info import named_scope
 from minijax.support import traceback_filtering as _traceback_filtering

@@ -16,15 +16,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.language.core import (
+    AbstractValue,
     DebugInfo,
+    Jaxpr,
+    ShapedArray,
     Tracer,
-    escaped_tracer_error,
+    canonicalize_shape,
     get_aval,
     shaped_abstractify,
     valid_jaxtype,
 )
-from minijax.language.more_avals import AbstractRef, ShapeDtypeStruct
-from minijax.support import errors, source_info
+from minijax.support import dtypes, errors
 from minijax.support.thread_state import state
 from minijax.support.trees import (
     keystr,
@@ -198,11 +200,11 @@ class CallSignature:
             tuple(dict.fromkeys([*names, *more_names])),
         )
 
-    def bind(self, args: tuple, kwargs: dict[str, Any]) -> Bound:
-        """Separate the static arguments and flatten the others."""
+    def flatten(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, Any, tuple]:
+        """(leaves and tree of the dynamic arguments, the static arguments)."""
         if not self.static_nums and not self.static_names:
             leaves, tree = tree_flatten((args, kwargs))
-            return Bound(leaves, tree, (), len(args))
+            return leaves, tree, ()
         statics: list[tuple[int | str, type, Any]] = []
         dynamic = []
         for position, arg in enumerate(args):
@@ -217,11 +219,44 @@ class CallSignature:
             else:
                 rest[name] = value
         leaves, tree = tree_flatten((tuple(dynamic), rest))
-        return Bound(leaves, tree, tuple(statics), len(args))
+        return leaves, tree, tuple(statics)
 
-    def check_statics(self, bound: Bound) -> None:
+    def bind(self, args: tuple, kwargs: dict[str, Any]) -> Bound:
+        """The arguments of a call, flat."""
+        return Bound(*self.flatten(args, kwargs), len(args))
+
+    def type_of(
+        self,
+        leaf: Any,
+        position: int,
+        args: tuple,
+        kwargs: dict[str, Any],
+        rule: Callable[[Any], AbstractValue] = get_aval,
+    ) -> AbstractValue:
+        """The type of the leaf at a position; TypeError, naming it, if it has none."""
+        try:
+            aval = rule(leaf)
+        except TypeError as error:
+            raise self.bad_leaf(self.bind(args, kwargs), position, error) from None
+        if type(aval) in argument_checks:
+            argument_checks[type(aval)](self, self.bind(args, kwargs), position)
+        return aval
+
+    def types_of(
+        self, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+    ) -> tuple[AbstractValue, ...]:
+        """The types of all leaves, which may be `ShapeDtypeStruct`s.
+
+        TypeError, naming the argument, for a leaf that is neither an array nor one.
+        """
+        return tuple(
+            self.type_of(leaf, position, args, kwargs, _type_of_description)
+            for position, leaf in enumerate(leaves)
+        )
+
+    def check_statics(self, statics: tuple) -> None:
         """ValueError, naming the argument, for a static value that cannot be hashed."""
-        for where, _, value in bound.statics:
+        for where, _, value in statics:
             self._check_static(where, value)
 
     def _check_static(self, where: int | str, value: Any) -> None:
@@ -311,21 +346,6 @@ class CallSignature:
             flags += [name in self.donate_names] * count
         return tuple(flags)
 
-    def check_distinct_ref(self, bound: Bound, position: int) -> None:
-        """ValueError when a ref was already given as an earlier argument."""
-        ref = bound.leaves[position]
-        for earlier, leaf in enumerate(bound.leaves[:position]):
-            if leaf is not ref and not _same_variable(leaf, ref):
-                continue
-            names = self.leaf_names(bound)
-            raise errors.value_error(
-                "only one reference to a mutable array may be passed as an argument to "
-                f"a function, but when tracing {self.name} for jit the mutable array "
-                f"reference of type {get_aval(ref).str_short()} appeared at both "
-                f"{names[earlier]} and {names[position]}.",
-                rule="refs have one name",
-            )
-
     def bad_leaf(self, bound: Bound, position: int, error: Exception) -> Exception:
         """The error for an argument that is no array."""
         name = self.leaf_names(bound)[position]
@@ -348,42 +368,29 @@ class CallSignature:
         )
 
 
-def check_refs(jaxpr: Any, consts: Sequence[Any], leaves: Sequence[Any]) -> None:
-    """ValueError when a program returns a ref, or closes over one it is given."""
-    info = jaxpr.debug_info
-    for position, var in enumerate(jaxpr.outvars):
-        if type(var.aval) is not AbstractRef:
-            continue
-        path = info.result_paths[position].removeprefix("result")
-        at = f" at output tree path result{path}" if path else ""
-        raise errors.value_error(
-            f"function {info.func_src_info} traced for {info.traced_for} returned a "
-            f"mutable array reference of type {var.aval.str_short()}{at}, but mutable "
-            f"array references cannot be returned.{_origin_of_ref(jaxpr, var)} Return "
-            "its content, `ref[...]` or `freeze(ref)`."
-        )
-    refs = {id(const) for const in consts if type(get_aval(const)) is AbstractRef}
-    if not refs:
-        return
-    for position, leaf in enumerate(leaves):
-        if id(leaf) in refs:
-            raise errors.value_error(
-                f"when tracing {info.func_src_info} for {info.traced_for}, a mutable "
-                f"array reference of type {get_aval(leaf).str_short()} was both closed "
-                f"over and passed as the argument {info.arg_names[position]}."
-            )
+# What must hold for values that are not arrays, such as refs, by the class of their
+# types: as arguments, checks called with (signature, bound arguments, position); in the
+# results and constants of a traced program, with (jaxpr, constants, arguments).
+argument_checks: dict[type[AbstractValue], Callable] = {}
+program_checks: dict[type[AbstractValue], Callable] = {}
 
 
-def _origin_of_ref(jaxpr: Any, var: Any) -> str:
-    for eqn in jaxpr.eqns:
-        if any(var is outvar for outvar in eqn.outvars):
-            line = source_info.format_line(eqn.source_info)
-            return f"\n\nThe returned mutable array was created on line {line}."
-    names = jaxpr.debug_info.arg_names
-    if var in jaxpr.invars and jaxpr.invars.index(var) < len(names):
-        name = names[jaxpr.invars.index(var)]
-        return f"\n\nThe returned mutable array was passed in as the argument {name}."
-    return ""
+def check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """Raise if a traced program returns or closes over something that it must not."""
+    for kind in {type(v.aval) for v in (*jaxpr.outvars, *jaxpr.constvars)}:
+        if kind in program_checks:
+            program_checks[kind](jaxpr, consts, leaves)
+
+
+def _type_of_description(value: Any) -> AbstractValue:
+    """The type of an array, or of anything that has a shape and a dtype."""
+    try:
+        return shaped_abstractify(value)
+    except TypeError:
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            raise
+        dtype = dtypes.canonicalize_dtype(value.dtype)
+        return ShapedArray(canonicalize_shape(value.shape), dtype)
 
 
 def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:
@@ -404,12 +411,6 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
         # Worked out now, the names hold no function, which may hold a tracer.
         return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names())
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
-
-
-def _same_variable(x: Any, y: Any) -> bool:
-    """Whether two tracers stand for one variable of a program being written."""
-    atom = getattr(x, "atom", None)
-    return atom is not None and atom is getattr(y, "atom", None)
 
 
 class NoOptions:
@@ -467,27 +468,6 @@ def with_result_paths(debug_info: DebugInfo, out_tree: Any) -> DebugInfo:
     )
     names = tuple(f"result{keystr(path)}" for path, _ in paths)
     return debug_info.with_result_paths(names)
-
-
-def abstract_leaf(signature: CallSignature, bound: Bound) -> tuple[Any, ...]:
-    """The types of leaves that may be arrays or `ShapeDtypeStruct`s."""
-    avals = []
-    for position, leaf in enumerate(bound.leaves):
-        try:
-            avals.append(shaped_abstractify(leaf))
-        except TypeError as error:
-            if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-                raise signature.bad_leaf(bound, position, error) from None
-            struct = ShapeDtypeStruct(leaf.shape, leaf.dtype)
-            avals.append(shaped_abstractify(struct))
-        if type(avals[-1]) is AbstractRef:
-            signature.check_distinct_ref(bound, position)
-    return tuple(avals)
-
-
-def outer_tracer_error(tracer: Tracer) -> Exception:
-    """The error for a jitted function that closes over a leaked tracer."""
-    return escaped_tracer_error(tracer)
 
 
 def check_arg(value: Any, transformation: str) -> None:

@@ -1,6 +1,6 @@
-"""How partial evaluation splits a call of a jitted function.
+"""How partial evaluation, and checkpointing, split a call of a jitted function.
 
-In JAX: `jax/_src/pjit.py`, `_pjit_partial_eval`.
+In JAX: `jax/_src/pjit.py`, `_pjit_partial_eval` and `pjit_partial_eval_custom`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.compile.pjit import bind_forwarding, changed, jit_p
+from minijax.compile.pjit import bind_forwarding, jit_p, with_program
 from minijax.language.core import set_current_trace
-from minijax.transforms import partial_eval, splitting
+from minijax.transforms import partial_eval, rematerialize, splitting
 
 
 def _jit_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
@@ -21,15 +21,16 @@ def _jit_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any
     known_args = [arg for arg, flag in zip(args, unknown) if not flag]
     num_new = sum(index is None for index in forwarded)
     with set_current_trace(trace.known):
-        outputs, count = bind_forwarding(known, known_args, params, num_new)
-    residuals = partial_eval.fill_forwarded(
-        forwarded, [*closed.consts, *known_args], outputs[count:]
-    )
+        outputs, new = bind_forwarding(known, known_args, params, num_new)
+    sources = [*closed.consts, *known_args]
+    residuals = partial_eval.fill_forwarded(forwarded, sources, new)
     unknown_args = [arg for arg, flag in zip(args, unknown) if flag]
+    rest_params = with_program(params, rest)
     with set_current_trace(trace.unknown):
-        answers = iter(jit_p.bind(*residuals, *unknown_args, **changed(params, rest)))
-    known_outputs = iter(outputs[:count])
+        answers = iter(jit_p.bind(*residuals, *unknown_args, **rest_params))
+    known_outputs = iter(outputs)
     return [next(answers) if flag else next(known_outputs) for flag in unknown_out]
 
 
 jit_p.partial_eval = _jit_partial_eval
+jit_p.partial_eval_custom = rematerialize.closed_call_rule(with_program)

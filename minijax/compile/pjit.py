@@ -1,11 +1,15 @@
 """jit: trace once for each kind of arguments, compile once, then only launch.
 
-A call goes through three doors. (1) The kinds of the arguments (types, tree, static
-values) are looked up among the calls seen before; a hit launches the executable at
-once. (2) On a miss the Python function is traced to a jaxpr, unless it was traced for
-such arguments already. (3) The equation `jit_p` is bound with that jaxpr: outside of
-all transformations it compiles and runs, inside of one it is transformed as a whole,
-jaxpr to jaxpr, by the rules at the end of this file.
+The life of a call, `jit(f)(x)`:
+
+1. `JitFunction.__call__` flattens the arguments and looks the call up under its key:
+   the tree, the types of the leaves, the settings, the values of static arguments. On
+   a hit the executable is launched at once.
+2. On a miss, `f` is traced to a jaxpr (`trace_function`), unless it was traced for
+   arguments of this kind already, and the jaxpr is compiled (`dispatch.compiled`).
+3. Inside another transformation nothing is compiled. The equation `jit_p` is bound with
+   the jaxpr, and is transformed as a whole, jaxpr to jaxpr, by the rules at the end of
+   this file. What reaches the outside is compiled and run.
 
 In JAX: `jax/_src/pjit.py`.
 """
@@ -20,32 +24,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.compile import api_util, dispatch, mlir
+from minijax.compile.api_util import Bound
 from minijax.language import pretty
 from minijax.language.array import Array, first_device
 from minijax.language.core import (
+    Atom,
     ClosedJaxpr,
     DebugInfo,
     JaxprEqn,
+    Literal,
     Primitive,
     Tracer,
+    Var,
+    escaped_tracer_error,
     eval_trace,
-    get_aval,
     register,
 )
-from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, Zero
 from minijax.support import errors, events, source_info
-from minijax.support.effects import of_equation, positional
+from minijax.support.effects import of_equation, positional, with_inputs
 from minijax.support.thread_state import state
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import (
-    ad,
-    batching,
-    discharge,
-    inlining,
-    partial_eval,
-    rematerialize,
-)
+from minijax.support.trees import tree_unflatten
+from minijax.transforms import ad, batching, partial_eval
+from minijax.transforms.partial_eval import DynamicJaxprTracer
 
 
 class _Unspecified:
@@ -89,12 +90,13 @@ class Traced:
 class _Call:
     """What a call that was seen before needs: the executable and the result's tree."""
 
-    __slots__ = ("program", "out_tree", "unflatten")
+    __slots__ = ("program", "unflatten", "donated")
 
-    def __init__(self, program: Any, out_tree: Any):
+    def __init__(self, program: Any, traced: Traced):
         self.program = program
-        self.out_tree = out_tree
-        self.unflatten = out_tree.unflatten
+        self.unflatten = traced.out_tree.unflatten
+        donated = traced.params["donated_invars"]
+        self.donated = [index for index, flag in enumerate(donated) if flag]
 
 
 class _Caches:
@@ -138,13 +140,16 @@ class JitFunction:
     In JAX: the C++ class `PjitFunction`.
     """
 
+    # The steps of a call, one by one; `stages.py` defines them.
+    trace: Callable[..., Any]
+    lower: Callable[..., Any]
+    eval_shape: Callable[..., Any]
+
     def __init__(self, fun: Callable, options: JitOptions):
         self._fun = fun
         self._options = options
         self._signature = api_util.CallSignature(fun, options)
         self._caches = _caches_for(fun, options)
-        # Without static arguments a call can be looked up by its tree and its leaves.
-        self._plain = not (options.static_argnums or options.static_argnames)
         functools.update_wrapper(self, fun, updated=())
         self.__wrapped__ = fun
 
@@ -155,77 +160,64 @@ class JitFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def __reduce__(self) -> tuple:
-        return (_make_jit_function, (self._fun, self._options))
+        return (JitFunction, (self._fun, self._options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.trace is eval_trace and self._plain and state.default_device is None:
-            leaves, tree = tree_flatten((args, kwargs))
+        try:
+            if state.disable_jit:
+                return self._fun(*args, **kwargs)
+            leaves, tree, statics = self._signature.flatten(args, kwargs)
             avals = []
             buffers = []
+            # Most calls have only Arrays that lie on the first device.
+            usual = state.trace is eval_trace and state.default_device is None
             for leaf in leaves:
-                if type(leaf) is not Array or leaf._placed is not None:
-                    break
-                avals.append(leaf.aval)
-                buffers.append(leaf._buffer)
-            else:
-                key = (tree, tuple(avals), state.trace_key)
-                call = self._caches.calls.get(key)
-                if call is not None:
-                    if events.subscribers:
-                        events.emit("jit.hit", function=self, key=key)
-                    return call.unflatten(call.program(buffers))
-        try:
-            return self._call(args, kwargs)
+                if type(leaf) is Array:
+                    avals.append(leaf.aval)
+                    buffers.append(leaf._buffer)
+                    if leaf._placed is not None:
+                        usual = False
+                else:
+                    usual = False
+                    position = len(avals)
+                    aval = self._signature.type_of(leaf, position, args, kwargs)
+                    avals.append(aval)
+            key: tuple = (tree, tuple(avals), state.trace_key, statics)
+            call_key, device, committed = key, None, False
+            if not usual:
+                if state.trace is not eval_trace or any(map(is_tracer, leaves)):
+                    return self._bind(Bound(leaves, tree, statics, len(args)), key)
+                device, committed, buffers = dispatch.place.run(leaves, avals)
+                if committed or device != first_device():
+                    call_key = (key, device, committed)
+            try:
+                call = self._caches.calls.get(call_key)
+            except TypeError:
+                self._signature.check_statics(statics)
+                raise
+            if call is None:
+                bound = Bound(leaves, tree, statics, len(args))
+                call = self._compile(bound, key, call_key, device, committed)
+            elif events.subscribers:
+                events.emit("jit.hit", function=self, key=key)
+            outputs = call.program(buffers)
+            if call.donated:
+                _give_up(leaves, call.donated)
+            return call.unflatten(outputs)
         except Exception as error:
             errors.filter_traceback.run(error)
             raise
 
-    def _call(self, args: tuple, kwargs: dict) -> Any:
-        """The general way: static arguments, host values, tracers, first calls."""
-        if state.disable_jit:
-            return self._fun(*args, **kwargs)
-        bound = self._signature.bind(args, kwargs)
-        avals = []
-        buffers = []
-        staged = state.trace is not eval_trace
-        usual = state.default_device is None
-        for position, leaf in enumerate(bound.leaves):
-            if type(leaf) is Array:
-                avals.append(leaf.aval)
-                buffers.append(leaf._buffer)
-                usual = usual and leaf._placed is None
-                continue
-            staged = staged or isinstance(leaf, Tracer)
-            buffers.append(None)
-            try:
-                avals.append(get_aval(leaf))
-            except TypeError as error:
-                raise self._signature.bad_leaf(bound, position, error) from None
-            if type(avals[-1]) is AbstractRef:
-                self._signature.check_distinct_ref(bound, position)
-        key = (bound.tree, tuple(avals), state.trace_key, bound.statics)
-        if staged:
-            traced = self._traced(bound, key)
-            outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
-            return tree_unflatten(traced.out_tree, outputs)
-        device, committed, buffers = dispatch.place.run(bound.leaves, avals)
-        call_key: tuple = key[:3] if self._plain else key
-        if committed or device != first_device():
-            call_key = (key, device, committed)
-        try:
-            call = self._caches.calls.get(call_key)
-        except TypeError:
-            self._signature.check_statics(bound)
-            raise
-        if call is None:
-            call = self._miss(bound, key, call_key, device, committed)
-        elif events.subscribers:
-            events.emit("jit.hit", function=self, key=key)
-        return call.unflatten(call.program(buffers))
+    def _bind(self, bound: Bound, key: tuple) -> Any:
+        """Hand the call to the current transformation, as one equation."""
+        traced = self._traced(bound, key)
+        outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
+        return tree_unflatten(traced.out_tree, outputs)
 
-    def _miss(
-        self, bound: Any, key: tuple, call_key: tuple, device: Any, committed: bool
+    def _compile(
+        self, bound: Bound, key: tuple, call_key: tuple, device: Any, committed: bool
     ) -> _Call:
+        """The program for calls with this key, which was not there yet."""
         caches = self._caches
         with caches.lock:
             call = caches.calls.get(call_key)
@@ -236,36 +228,33 @@ class JitFunction:
                 events.emit("jit.miss", function=self, key=key, known=known)
             traced = self._traced(bound, key)
             if traced.outer:
-                raise api_util.outer_tracer_error(traced.outer[0])
+                raise escaped_tracer_error(traced.outer[0])
             program = dispatch.compiled.run(
                 traced.closed,
                 traced.params["name"],
                 traced.params["donated_invars"],
                 self._options.keep_unused,
-                device,
+                device or first_device(),
                 committed,
                 self._options.compiler_options,
             )
-            call = _Call(program, traced.out_tree)
+            call = _Call(program, traced)
             if len(caches.calls) >= _CACHE_SIZE:
                 caches.calls.clear()  # a bound on memory, far beyond ordinary use
             caches.calls[call_key] = call
             return call
 
-    def _traced(self, bound: Any, key: tuple) -> Traced:
+    def _traced(self, bound: Bound, key: tuple) -> Traced:
         """The program for arguments of this kind, traced when first needed."""
         axes = state.axis_env.axis_sizes
         if axes:
             key = (*key, tuple(axes.items()))
-        try:
-            traced = self._caches.traced.get(key)
-        except TypeError:
-            self._signature.check_statics(bound)
-            raise
-        if traced is not None and all(t._trace.alive for t in traced.outer):
-            return traced
         with self._caches.lock:
-            traced = self._caches.traced.get(key)
+            try:
+                traced = self._caches.traced.get(key)
+            except TypeError:
+                self._signature.check_statics(bound.statics)
+                raise
             if traced is not None and all(t._trace.alive for t in traced.outer):
                 return traced
             traced = trace_function(self._signature, bound, key[1], self._options)
@@ -276,31 +265,16 @@ class JitFunction:
                 self._caches.traced[key] = traced
             return traced
 
-    def trace_call(self, args: tuple, kwargs: dict) -> tuple[Traced, Any]:
+    def trace_call(self, args: tuple, kwargs: dict) -> tuple[Traced, Bound]:
         """(the traced program for these arguments, the bound arguments).
 
         Arguments may be `ShapeDtypeStruct`s.
         """
         bound = self._signature.bind(args, kwargs)
-        avals = api_util.abstract_leaf(self._signature, bound)
-        self._signature.check_statics(bound)
+        avals = self._signature.types_of(bound.leaves, args, kwargs)
+        self._signature.check_statics(bound.statics)
         key = (bound.tree, avals, state.trace_key, bound.statics)
         return self._traced(bound, key), bound
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """The function traced for these arguments: `stages.Traced`."""
-        from minijax.compile import stages
-
-        traced, bound = self.trace_call(args, kwargs)
-        return stages.Traced(traced, bound, self._options)
-
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """The function lowered to StableHLO for these arguments: `stages.Lowered`."""
-        return self.trace(*args, **kwargs).lower()
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The result's tree of `ShapeDtypeStruct`s, without computing."""
-        return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
         """Forget all traced and compiled programs of the function."""
@@ -314,8 +288,20 @@ class JitFunction:
 errors.boundaries.add(JitFunction.__call__.__code__)
 
 
-def _make_jit_function(fun: Callable, options: JitOptions) -> JitFunction:
-    return JitFunction(fun, options)
+def is_tracer(value: Any) -> bool:
+    return isinstance(value, Tracer)
+
+
+def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
+    """Let later calls notice that the memory of donated arrays is gone.
+
+    They look at a buffer only if its array insists on a place; XLA would write a line
+    to the log before it raises its error.
+    """
+    for position in donated:
+        leaf = leaves[position]
+        if type(leaf) is Array and leaf._buffer.is_deleted():
+            leaf._placed = leaf._buffer._sharding
 
 
 def trace_function(
@@ -328,7 +314,7 @@ def trace_function(
     with source_info.fresh_context():
         jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, debug_info)
     jaxpr.debug_info = api_util.with_result_paths(debug_info, result.tree)
-    api_util.check_refs(jaxpr, consts, bound.leaves)
+    api_util.check_program(jaxpr, consts, bound.leaves)
     outer: list[Any] = []
     if any(isinstance(const, Tracer) for const in consts):
         jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
@@ -355,14 +341,8 @@ def jit_params(
     compiler_options: tuple = (),
 ) -> dict[str, Any]:
     """The parameters of an equation of `jit_p`."""
-    num_in, num_out = len(closed.jaxpr.invars), len(closed.jaxpr.outvars)
     return {
-        "jaxpr": closed,
-        "in_shardings": (UNSPECIFIED,) * num_in,
-        "out_shardings": (UNSPECIFIED,) * num_out,
-        "in_layouts": (None,) * num_in,
-        "out_layouts": (None,) * num_out,
-        "donated_invars": donated or (False,) * num_in,
+        **_params_for(closed, donated),
         "ctx_mesh": None,
         "name": name,
         "keep_unused": keep_unused,
@@ -371,18 +351,24 @@ def jit_params(
     }
 
 
-def changed(
+def with_program(
     params: dict[str, Any], closed: ClosedJaxpr, donated: tuple | None = None
 ) -> dict[str, Any]:
-    """The parameters of a jit equation for another program of the same origin."""
-    return jit_params(
-        closed,
-        params["name"],
-        donated,
-        params["keep_unused"],
-        params["inline"],
-        params["compiler_options_kvs"],
-    )
+    """The parameters of a jit equation, with another program in it."""
+    return {**params, **_params_for(closed, donated)}
+
+
+def _params_for(closed: ClosedJaxpr, donated: tuple | None) -> dict[str, Any]:
+    """The program, and what is said of each of its inputs and outputs."""
+    num_in, num_out = len(closed.jaxpr.invars), len(closed.jaxpr.outvars)
+    return {
+        "jaxpr": closed,
+        "in_shardings": (UNSPECIFIED,) * num_in,
+        "out_shardings": (UNSPECIFIED,) * num_out,
+        "in_layouts": (None,) * num_in,
+        "out_layouts": (None,) * num_out,
+        "donated_invars": donated or (False,) * num_in,
+    }
 
 
 # ----------------------------------------------------------------------------------
@@ -414,16 +400,48 @@ def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
 
 
 def _jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    """Inlined functions leave no equation; refs closed over become arguments."""
+    """An inlined function leaves no equation of its own behind."""
     if params["inline"]:
-        return inlining.inline_jaxpr(trace, params["jaxpr"], args)
-    opened, refs = discharge.hoist_refs(params["jaxpr"])
-    if refs:
-        return jit_p.bind(*args, *refs, **changed(params, opened))
+        return _copy_into(trace, params["jaxpr"], args)
     return NotImplemented
 
 
 jit_p.staging = _jit_staging
+
+
+def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Copy the equations of a program into one that is being written.
+
+    They get the line of the caller: inlined functions are the library's own.
+
+    In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
+    """
+    jaxpr = closed.jaxpr
+    env: dict[Var, Atom] = {}
+    for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
+        env[var] = trace.to_atom(value)
+    source = source_info.current()
+    for eqn in jaxpr.eqns:
+        invars = [v if type(v) is Literal else env[v] for v in eqn.invars]
+        staging = eqn.primitive.staging
+        if staging is not None and len(invars) == 1 and type(invars[0]) is Literal:
+            # With a literal as its argument there may be nothing to write.
+            literal = DynamicJaxprTracer(trace, invars[0].aval, invars[0])
+            staged = staging(trace, [literal], eqn.params)
+            if staged is not NotImplemented:
+                env[eqn.outvars[0]] = staged.atom
+                continue
+        outvars = [Var(v.aval) for v in eqn.outvars]
+        env.update(zip(eqn.outvars, outvars))
+        effects = eqn.effects
+        if effects:
+            effects = with_inputs(positional(effects, eqn.invars), invars)
+        copy = JaxprEqn(invars, outvars, eqn.primitive, eqn.params, effects, source)
+        trace.eqns.append(copy)
+        if events.subscribers:
+            events.emit("bind", trace=trace, eqn=copy)
+    out = [v if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    return [DynamicJaxprTracer(trace, atom.aval, atom) for atom in out]
 
 
 @jit_p.def_jvp_rule
@@ -432,7 +450,7 @@ def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     nonzeros = [type(t) is not Zero for t in tangents]
     jvp_closed, nonzeros_out = ad.jvp_jaxpr(closed, nonzeros)
     given = [t for t in tangents if type(t) is not Zero]
-    outputs = jit_p.bind(*primals, *given, **changed(params, jvp_closed))
+    outputs = jit_p.bind(*primals, *given, **with_program(params, jvp_closed))
     count = len(closed.jaxpr.outvars)
     rest = iter(outputs[count:])
     return outputs[:count], [
@@ -450,13 +468,12 @@ def _jit_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) -> 
     primal, num_new, nonzeros_out, forwarded, linear = ad.linearize_jaxpr(
         closed, nonzeros
     )
-    outputs, num_outputs = bind_forwarding(primal, primals, params, num_new)
-    outs, new = outputs[:num_outputs], outputs[num_outputs:]
+    outs, new = bind_forwarding(primal, primals, params, num_new)
     residuals = partial_eval.fill_forwarded(forwarded, [*closed.consts, *primals], new)
 
     def apply_linear(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
         given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
-        answers = iter(jit_p.bind(*residuals, *given, **changed(params, linear)))
+        answers = iter(jit_p.bind(*residuals, *given, **with_program(params, linear)))
         return [
             next(answers) if nonzero else Zero(aval.to_tangent_aval())
             for nonzero, aval in zip(nonzeros_out, closed.out_avals)
@@ -470,35 +487,26 @@ jit_p.linearize = _jit_linearize
 
 def bind_forwarding(
     closed: ClosedJaxpr, args: Sequence[Any], params: dict, num_residuals: int
-) -> tuple[list[Any], int]:
-    """Bind a jit whose last outputs are residuals, without returning anything twice.
+) -> tuple[list[Any], list[Any]]:
+    """Bind a jit whose last outputs are residuals: (its outputs, the residuals).
 
-    Returns all outputs and the number of those that are not residuals.
+    The jit does not return what the caller has: outputs that are inputs, and residuals
+    that are outputs as well.
     """
     jaxpr = closed.jaxpr
     num_outputs = len(jaxpr.outvars) - num_residuals
-    inputs = {id(var): index for index, var in enumerate(jaxpr.invars)}
-    from_input: list[int | None] = [inputs.get(id(v)) for v in jaxpr.outvars]
-    from_input[num_outputs:] = [None] * num_residuals
-    first: dict[int, int] = {}
-    from_output: list[int | None] = []
-    for index, var in enumerate(jaxpr.outvars):
-        source = first.get(id(var)) if index >= num_outputs else None
-        from_output.append(source)
-        if index < num_outputs and from_input[index] is None:
-            first.setdefault(id(var), index)
-    keep = [a is None and b is None for a, b in zip(from_input, from_output)]
+    values = dict(zip(jaxpr.invars, args))  # what the caller has
+    computed = [v not in values for v in jaxpr.outvars[:num_outputs]]
+    outputs = {v for v, flag in zip(jaxpr.outvars, computed) if flag}
+    keep = computed + [v not in outputs for v in jaxpr.outvars[num_outputs:]]
     pruned = partial_eval.prune_outputs(closed, keep)
-    answers = iter(jit_p.bind(*args, **changed(params, pruned)))
-    outputs: list[Any] = []
-    for index, kept in enumerate(keep):
-        if kept:
-            outputs.append(next(answers))
-        elif from_input[index] is not None:
-            outputs.append(args[from_input[index]])  # type: ignore[index]
-        else:
-            outputs.append(outputs[from_output[index]])  # type: ignore[index]
-    return outputs, num_outputs
+    answers = iter(jit_p.bind(*args, **with_program(params, pruned)))
+    results = []
+    for var, kept in zip(jaxpr.outvars, keep):
+        result = next(answers) if kept else values[var]
+        values.setdefault(var, result)
+        results.append(result)
+    return results[:num_outputs], results[num_outputs:]
 
 
 @jit_p.def_transpose
@@ -507,7 +515,7 @@ def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     transposed, answered = ad.transpose_jaxpr(params["jaxpr"], args, cts)
     values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
-    answers = iter(jit_p.bind(*values, *given, **changed(params, transposed)))
+    answers = iter(jit_p.bind(*values, *given, **with_program(params, transposed)))
     accumulators = [arg for arg in args if isinstance(arg, Accumulator)]
     for accumulator, has_answer in zip(accumulators, answered, strict=True):
         if has_answer:
@@ -518,13 +526,13 @@ def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
 def _jit_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
     batched, out_dims = batching.batch_jaxpr(params["jaxpr"], axis_data, dims)
     donated = params["donated_invars"]
-    return jit_p.bind(*args, **changed(params, batched, donated)), out_dims
+    return jit_p.bind(*args, **with_program(params, batched, donated)), out_dims
 
 
 def _jit_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn | None:
     closed, used_inputs = partial_eval.dce_closed_jaxpr(eqn.params["jaxpr"], used)
     donated = eqn.params["donated_invars"]
-    params = changed(
+    params = with_program(
         eqn.params,
         closed,
         tuple(flag for flag, kept in zip(donated, used_inputs) if kept),
@@ -539,18 +547,6 @@ def _jit_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn | None:
 
 
 jit_p.dce = _jit_dce
-
-
-def _jit_discharge(
-    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
-    closed = discharge.discharge_state(params["jaxpr"], discharged)
-    results = jit_p.bind(*args, **changed(params, closed))
-    return discharge.split_contents(results, len(out_avals), discharged)
-
-
-jit_p.discharge = _jit_discharge
-jit_p.partial_eval_custom = rematerialize.closed_call_rule(changed)
 
 
 @pretty.borrows_names

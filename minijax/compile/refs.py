@@ -13,11 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.compile import dispatch
-from minijax.language.core import ClosedJaxpr
+from minijax.compile import api_util, dispatch
+from minijax.compile.api_util import Bound, CallSignature
+from minijax.compile.pjit import jit_p, with_program
+from minijax.language.core import ClosedJaxpr, Jaxpr, Var, get_aval
+from minijax.language.more_avals import AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref
-from minijax.support import errors
+from minijax.support import errors, source_info
 from minijax.transforms import discharge
+
+# ----------------------------------------------------------------------------------
+# Running compiled programs
+# ----------------------------------------------------------------------------------
 
 
 class StatefulProgram:
@@ -72,3 +79,101 @@ def compiled(
     pure, flags, own = discharge.pure_and_donated(closed, donated)
     program = dispatch.compiled.default(pure, name, flags, *settings)
     return StatefulProgram(program, len(closed.out_avals), own)
+
+
+# ----------------------------------------------------------------------------------
+# jit's rules
+# ----------------------------------------------------------------------------------
+
+_core_staging = jit_p.staging
+
+
+def _staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    """Refs that the program closes over become its last arguments."""
+    opened, refs = discharge.hoist_refs(params["jaxpr"])
+    if refs and not params["inline"]:
+        return jit_p.bind(*args, *refs, **with_program(params, opened))
+    return _core_staging(trace, args, params)
+
+
+jit_p.staging = _staging
+
+
+def _jit_discharge(
+    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
+) -> tuple[list[Any], list[Any]]:
+    closed = discharge.discharge_state(params["jaxpr"], discharged)
+    results = jit_p.bind(*args, **with_program(params, closed))
+    return discharge.split_contents(results, len(out_avals), discharged)
+
+
+jit_p.discharge = _jit_discharge
+
+
+# ----------------------------------------------------------------------------------
+# Refs as arguments, results and constants
+# ----------------------------------------------------------------------------------
+
+
+def _check_argument(signature: CallSignature, bound: Bound, position: int) -> None:
+    """ValueError when a ref was already given as an earlier argument."""
+    ref = bound.leaves[position]
+    for earlier, leaf in enumerate(bound.leaves[:position]):
+        if leaf is not ref and not _same_variable(leaf, ref):
+            continue
+        names = signature.leaf_names(bound)
+        raise errors.value_error(
+            "only one reference to a mutable array may be passed as an argument to "
+            f"a function, but when tracing {signature.name} for jit the mutable array "
+            f"reference of type {get_aval(ref).str_short()} appeared at both "
+            f"{names[earlier]} and {names[position]}.",
+            rule="refs have one name",
+        )
+
+
+def _same_variable(x: Any, y: Any) -> bool:
+    """Whether two tracers stand for one variable of a program being written."""
+    atom = getattr(x, "atom", None)
+    return atom is not None and atom is getattr(y, "atom", None)
+
+
+def _check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) -> None:
+    """ValueError when a program returns a ref, or closes over one it is given."""
+    info = jaxpr.debug_info
+    for position, var in enumerate(jaxpr.outvars):
+        if type(var.aval) is not AbstractRef:
+            continue
+        path = info.result_paths[position].removeprefix("result")
+        at = f" at output tree path result{path}" if path else ""
+        raise errors.value_error(
+            f"function {info.func_src_info} traced for {info.traced_for} returned a "
+            f"mutable array reference of type {var.aval.str_short()}{at}, but mutable "
+            f"array references cannot be returned.{_origin_of_ref(jaxpr, var)} Return "
+            "its content, `ref[...]` or `freeze(ref)`."
+        )
+    refs = {id(const) for const in consts if type(get_aval(const)) is AbstractRef}
+    if not refs:
+        return
+    for position, leaf in enumerate(leaves):
+        if id(leaf) in refs:
+            raise errors.value_error(
+                f"when tracing {info.func_src_info} for {info.traced_for}, a mutable "
+                f"array reference of type {get_aval(leaf).str_short()} was both closed "
+                f"over and passed as the argument {info.arg_names[position]}."
+            )
+
+
+def _origin_of_ref(jaxpr: Jaxpr, var: Var) -> str:
+    for eqn in jaxpr.eqns:
+        if any(var is outvar for outvar in eqn.outvars):
+            line = source_info.format_line(eqn.source_info)
+            return f"\n\nThe returned mutable array was created on line {line}."
+    names = jaxpr.debug_info.arg_names
+    if var in jaxpr.invars and jaxpr.invars.index(var) < len(names):
+        name = names[jaxpr.invars.index(var)]
+        return f"\n\nThe returned mutable array was passed in as the argument {name}."
+    return ""
+
+
+api_util.argument_checks[AbstractRef] = _check_argument
+api_util.program_checks[AbstractRef] = _check_program

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.compile import dispatch, mlir
+from minijax.compile.pjit import JitFunction
 from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
 from minijax.language import core
@@ -254,3 +255,29 @@ class Compiled(_Stage):
         device = self._program.device
         buffers = [buffer_on(leaf, device) for leaf in leaves]
         return tree_unflatten(self.out_tree, self._program(buffers))
+
+
+# ----------------------------------------------------------------------------------
+# The steps as methods of jitted functions
+# ----------------------------------------------------------------------------------
+
+
+def _trace(self: JitFunction, *args: Any, **kwargs: Any) -> Traced:
+    """The function traced for these arguments."""
+    traced, bound = self.trace_call(args, kwargs)
+    return Traced(traced, bound, self._options)
+
+
+def _lower(self: JitFunction, *args: Any, **kwargs: Any) -> Lowered:
+    """The function lowered to StableHLO for these arguments."""
+    return self.trace(*args, **kwargs).lower()
+
+
+def _eval_shape(self: JitFunction, *args: Any, **kwargs: Any) -> Any:
+    """The result's tree of `ShapeDtypeStruct`s, without computing."""
+    return self.trace(*args, **kwargs).out_info
+
+
+JitFunction.trace = _trace
+JitFunction.lower = _lower
+JitFunction.eval_shape = _eval_shape

@@ -221,7 +221,7 @@ def _trace_function(
     info = api_util.lazy_debug_info(fun, args_tree, "checkpoint / remat")
     jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
     jaxpr.debug_info = api_util.with_result_paths(info, out_trees[0])
-    api_util.check_refs(jaxpr, [], [])
+    api_util.check_program(jaxpr, [], [])
     return partial_eval.convert_constvars_jaxpr(jaxpr), consts, out_trees[0]
 
 

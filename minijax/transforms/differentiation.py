@@ -471,7 +471,7 @@ def linear_transpose(
     check_callable(fun, "linear_transpose")
     signature = CallSignature(fun, NoOptions)
     bound = signature.bind(primals, {})
-    in_avals = api_util.abstract_leaf(signature, bound)
+    in_avals = signature.types_of(bound.leaves, primals, {})
     for aval in in_avals:
         if not dtypes.issubdtype(aval.dtype, np.inexact) and not dtypes.is_float0(
             aval.to_tangent_aval().dtype

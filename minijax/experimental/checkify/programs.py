@@ -68,7 +68,7 @@ def _jit_rule(
     leaves = tree_leaves(error)
     checked = checked_program(params["jaxpr"], enabled, error, _avals(args))
     donated = (False,) * len(leaves) + params["donated_invars"]
-    new_params = pjit.changed(params, checked.closed, donated)
+    new_params = pjit.with_program(params, checked.closed, donated)
     return checked.result(primitive.bind(*leaves, *args, **new_params))
 
 
