@@ -307,10 +307,7 @@ class CacheWatch:
         )
 
 
-CALL_CODES: set[CodeType] = {
-    JitFunction.__call__.__code__,
-    JitFunction._call.__code__,
-}
+CALL_CODES: set[CodeType] = {JitFunction.__call__.__code__}
 
 
 def identity(raw: tuple) -> Any:

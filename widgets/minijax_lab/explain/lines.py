@@ -267,7 +267,7 @@ def handles_exceptions(code: CodeType) -> bool:
 
 
 # Methods of objects that hold a function, the user's or one of minijax's own.
-HOLDERS = {JitFunction.__call__.__code__, JitFunction._call.__code__}
+HOLDERS = {JitFunction.__call__.__code__}
 HOLDERS |= {m.__code__ for m in vars(ufunc).values() if inspect.isfunction(m)}
 
 
