@@ -30,6 +30,11 @@ def sampler_dtype(default: type, dtype: DTypeLike | None) -> np.dtype:
     return dtypes.check_and_canonicalize_user_dtype(default if dtype is None else dtype)
 
 
+def any_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
+    """As `sampler_dtype`: the default float, or any dtype that is asked for."""
+    return sampler_dtype(float, dtype)
+
+
 def float_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
     """As `sampler_dtype`, for samplers that give floats.
 
@@ -64,9 +69,16 @@ def canonical_shape(shape: Shape | int) -> tuple[int, ...]:
     return core.canonicalize_shape((shape,) if isinstance(shape, int) else shape)
 
 
-def optional_shape(shape: Shape | None) -> tuple[int, ...] | None:
+def optional_shape(
+    name: str, shape: Shape | None, *parameters: ArrayLike
+) -> tuple[int, ...] | None:
     """Returns `shape` as a tuple of Python integers; None stays None."""
     return None if shape is None else canonical_shape(shape)
+
+
+def shape_as_given(name: str, shape: Shape, *parameters: ArrayLike) -> tuple[int, ...]:
+    """Returns `shape` as a tuple of Python integers, whatever the parameters are."""
+    return canonical_shape(shape)
 
 
 def check_shape(name: str, shape: Shape, *parameter_shapes: Shape) -> None:

@@ -5,7 +5,6 @@ In JAX: `random/core.py`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,15 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.language.array import Array
 from minijax.random.arguments import (
-    Shape,
     StaticShape,
-    broadcast_shape,
-    canonical_shape,
-    check_safe_to_cast,
-    float_dtype,
     inexact_dtype,
     sampler_dtype,
+    shape_as_given,
 )
 from minijax.random.frames import sampler
-from minijax.random.keys import check_key, split_typed
-from minijax.random.placement import placed
+from minijax.random.keys import split_typed
 from minijax.random.samplers import bernoulli, normal, uniform
-from minijax.transforms.api import jit
-from minijax.typing import ArrayLike, DTypeLike
+from minijax.typing import ArrayLike
 
 
 @sampler(lambda name, dtype: sampler_dtype(int, dtype))
@@ -62,12 +55,9 @@ def maxwell(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     return jnp.linalg.norm(velocities, axis=-1)
 
 
+@sampler(shape_of=shape_as_given, check_casts=False, takes_sharding=False)
 def double_sided_maxwell(
-    key: ArrayLike,
-    loc: ArrayLike,
-    scale: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
+    key: Array, loc: ArrayLike, scale: ArrayLike, shape: StaticShape, dtype: np.dtype
 ) -> Array:
     """Draws `loc` plus or minus `scale` times a Maxwell number, either sign alike.
 
@@ -81,16 +71,6 @@ def double_sided_maxwell(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("double_sided_maxwell", key)
-    dtype = float_dtype("double_sided_maxwell", dtype)
-    shape = canonical_shape(shape)
-    return _double_sided_maxwell(key, loc, scale, shape, dtype)
-
-
-@partial(jit, static_argnums=(3, 4))
-def _double_sided_maxwell(
-    key: Array, loc: ArrayLike, scale: ArrayLike, shape: StaticShape, dtype: np.dtype
-) -> Array:
     parameters = lax.broadcast_shapes(np.shape(loc), np.shape(scale))
     # Without a shape the parameters' own is taken twice, as in JAX.
     shape = (shape or parameters) + parameters
@@ -129,13 +109,9 @@ def wald(key: Array, mean: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     return lax.select(lax.le(z, mean / (mean + x)), x, mean_squared / x)
 
 
+@sampler(inexact_dtype, inline=True)
 def lognormal(
-    key: ArrayLike,
-    sigma: ArrayLike = np.float32(1),
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    key: Array, sigma=np.float32(1), shape: StaticShape = (), dtype: Any = None
 ) -> Array:
     """Draws `exp(sigma * n)` for standard normal `n`.
 
@@ -149,16 +125,5 @@ def lognormal(
     Raises:
         ValueError: `dtype` is neither float nor complex, or the shapes do not fit.
     """
-    key, _ = check_key("lognormal", key)
-    dtype = inexact_dtype("lognormal", dtype)
-    shape = broadcast_shape("lognormal", shape, sigma)
-    check_safe_to_cast("lognormal", dtype, sigma)
-    return placed("lognormal", _lognormal(key, sigma, shape, dtype), out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3), inline=True)
-def _lognormal(
-    key: Array, sigma: ArrayLike, shape: StaticShape, dtype: np.dtype
-) -> Array:
     sigma = lax.convert_element_type(sigma, dtype)
     return lax.exp(normal(key, shape, dtype) * sigma)

@@ -9,6 +9,7 @@ In JAX: `random/core.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,15 +23,13 @@ from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import (
     Shape,
     StaticShape,
-    canonical_shape,
     check_shape,
-    float_dtype,
     optional_shape,
     sampler_dtype,
     scalar_like,
 )
+from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split, split_typed
-from minijax.random.placement import placed
 from minijax.random.samplers import uniform
 from minijax.support import dtypes
 from minijax.transforms.api import jit
@@ -41,19 +40,44 @@ def _is_nan(x: Array) -> Array:
     return lax.ne(x, x)
 
 
+def _until_accepted(
+    propose: Callable[[Array], tuple[Array, Array, Array]],
+    start: Array,
+    accepted: Array,
+    key: Array,
+    max_iters: Any,
+) -> Array:
+    """Propose again and again, until a proposal was accepted for every element.
+
+    `propose` gives the next key, proposals, and which of them are accepted. An element
+    takes each proposal that is accepted for it, so the last one stays.
+    """
+
+    def body(carry: Any) -> Any:
+        i, chosen, accepted, key = carry
+        key, proposed, accept = propose(key)
+        chosen = lax.select(accept, proposed, chosen)
+        accepted |= accept
+        return i + 1, chosen, accepted, key
+
+    def unfinished(carry: Any) -> Any:
+        return (~carry[2]).any() & (carry[0] < max_iters)
+
+    return lax.while_loop(unfinished, body, (0, start, accepted, key))[1]
+
+
 # ----------------------------------------------------------------------------------
 # Poisson
 # ----------------------------------------------------------------------------------
 
 
-def poisson(
-    key: ArrayLike,
-    lam: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler(
+    lambda name, dtype: sampler_dtype(int, dtype),
+    shape_of=optional_shape,
+    check_casts=False,
+    compiled=False,
+)
+def poisson(key: Array, lam: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
     """Draws counts from the Poisson distribution.
 
     Args:
@@ -66,17 +90,15 @@ def poisson(
     Raises:
         NotImplementedError: the key is not threefry's.
     """
-    key, _ = check_key("poisson", key)
-    dtype = sampler_dtype(int, dtype)
     key_type: Any = key.dtype
     if key_type.impl is not threefry_prng_impl:
         raise NotImplementedError(
             f"`poisson` is only implemented for the threefry2x32 RNG, not "
             f"{key_type.impl}"
         )
-    shape = np.shape(lam) if shape is None else canonical_shape(shape)
+    shape = np.shape(lam) if shape is None else shape
     lam = lax.convert_element_type(jnp.broadcast_to(lam, shape), np.float32)
-    return placed("poisson", _poisson(key, lam, shape, dtype), out_sharding)
+    return _poisson(key, lam, shape, dtype)
 
 
 @partial(jit, static_argnums=(2, 3))
@@ -95,9 +117,7 @@ def _poisson(key: Array, lam: Array, shape: StaticShape, dtype: np.dtype) -> Arr
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_knuth(
-    key: Array, lam: Array, shape: StaticShape, dtype: np.dtype, max_iters: Any
-) -> Array:
+def _poisson_knuth(key, lam, shape: StaticShape, dtype, max_iters):
     """Knuth: count uniform numbers until their product is below e^-lam."""
 
     def body(carry: Any) -> Any:
@@ -117,9 +137,7 @@ def _poisson_knuth(
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_rejection(
-    key: Array, lam: Array, shape: StaticShape, dtype: np.dtype, max_iters: Any
-) -> Array:
+def _poisson_rejection(key, lam, shape: StaticShape, dtype, max_iters):
     """Hörmann, "The transformed rejection method for generating Poisson random
     variables" (1993), algorithm PTRS, with its constants."""
     log_lam = lax.log(lam)
@@ -128,8 +146,7 @@ def _poisson_rejection(
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2)
 
-    def body(carry: Any) -> Any:
-        i, chosen, accepted, key = carry
+    def propose(key: Array) -> tuple[Array, Array, Array]:
         key, key_u, key_v = split_typed(key, 3)
         u = uniform(key_u, shape, lam.dtype) - 0.5
         v = uniform(key_v, shape, lam.dtype)
@@ -140,18 +157,11 @@ def _poisson_rejection(
         quick = (u_shifted >= 0.07) & (v <= v_r)
         reject = (k < 0) | ((u_shifted < 0.013) & (v > u_shifted))
         exact = s <= t
-        accept = quick | (~reject & exact)
-        chosen = lax.select(accept, k, chosen)
-        accepted |= accept
-        return i + 1, chosen, accepted, key
-
-    def unfinished(carry: Any) -> Any:
-        return (~carry[2]).any() & (carry[0] < max_iters)
+        return key, k, quick | (~reject & exact)
 
     start = lax.full_like(lam, -1, lam.dtype, shape)
     accepted = lax.full_like(lam, False, np.dtype("bool"), shape)
-    k = lax.while_loop(unfinished, body, (0, start, accepted, key))[1]
-    return k.astype(dtype)
+    return _until_accepted(propose, start, accepted, key, max_iters).astype(dtype)
 
 
 # ----------------------------------------------------------------------------------
@@ -159,12 +169,11 @@ def _poisson_rejection(
 # ----------------------------------------------------------------------------------
 
 
+@sampler(
+    shape_of=optional_shape, check_casts=False, compiled=False, takes_sharding=False
+)
 def binomial(
-    key: ArrayLike,
-    n: ArrayLike,
-    p: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
+    key: Array, n: ArrayLike, p: ArrayLike, shape: StaticShape | None, dtype: np.dtype
 ) -> Array:
     """Draws how many of `n` trials succeed.
 
@@ -182,10 +191,8 @@ def binomial(
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
         TypeError: `n` or `p` is no array.
     """
-    key, _ = check_key("binomial", key)
     check_arraylike("binomial", n, p)
-    dtype = float_dtype("binomial", dtype)
-    return _binomial(key, n, p, optional_shape(shape), dtype)
+    return _binomial(key, n, p, shape, dtype)
 
 
 @partial(jit, static_argnums=(3, 4), inline=True)
@@ -232,14 +239,7 @@ def _binomial(
 
 
 @partial(jit, static_argnums=(3, 4, 5), inline=True)
-def _binomial_inversion(
-    key: Array,
-    count: Array,
-    prob: Array,
-    shape: StaticShape,
-    dtype: np.dtype,
-    max_iters: Any,
-) -> Array:
+def _binomial_inversion(key, count, prob, shape: StaticShape, dtype, max_iters):
     """Count how many waiting times, which are geometric, fit into `count` trials."""
     log_failure = jnp.log1p(-prob)
 
@@ -262,14 +262,7 @@ def _binomial_inversion(
 
 
 @partial(jit, static_argnums=(3, 4, 5), inline=True)
-def _btrs(
-    key: Array,
-    count: Array,
-    prob: Array,
-    shape: StaticShape,
-    dtype: np.dtype,
-    max_iters: Any,
-) -> Array:
+def _btrs(key, count, prob, shape: StaticShape, dtype, max_iters):
     """Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS,
     with its constants."""
     stddev = jnp.sqrt(count * prob * (1 - prob))
@@ -281,8 +274,7 @@ def _btrs(
     alpha = (2.83 + 5.1 / b) * stddev
     m = jnp.floor((count + 1) * prob)
 
-    def body(carry: Any) -> Any:
-        i, chosen, accepted, key = carry
+    def propose(key: Array) -> tuple[Array, Array, Array]:
         key, key_u, key_v = split(key, 3)
         u = uniform(key_u, shape, prob.dtype)
         v = uniform(key_v, shape, prob.dtype)
@@ -302,17 +294,11 @@ def _btrs(
             - _stirling_approx_tail(count - k)
         )
         exact = v <= bound
-        accept = quick | (~reject & exact)
-        chosen = lax.select(accept, k, chosen)
-        accepted |= accept
-        return i + 1, chosen, accepted, key
-
-    def unfinished(carry: Any) -> Any:
-        return (~carry[2]).any() & (carry[0] < max_iters)
+        return key, k, quick | (~reject & exact)
 
     start = lax.full_like(prob, -1, prob.dtype, shape)
-    carry = (0, start, jnp.full(shape, False, bool), key)
-    return lax.while_loop(unfinished, body, carry)[1].astype(dtype)
+    accepted = jnp.full(shape, False, bool)
+    return _until_accepted(propose, start, accepted, key, max_iters).astype(dtype)
 
 
 # log k! minus Stirling's formula for it, at k = 0, ..., 9.

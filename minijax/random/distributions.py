@@ -26,6 +26,7 @@ from minijax.random.arguments import (
     float_dtype,
     sampler_dtype,
     scalar_like,
+    shape_as_given,
 )
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key
@@ -201,12 +202,13 @@ def cauchy(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     return lax.tan(lax.mul(scalar_like(u, np.pi), centred))
 
 
+@sampler(shape_of=shape_as_given, check_casts=False, takes_sharding=False)
 def weibull_min(
-    key: ArrayLike,
+    key: Array,
     scale: ArrayLike,
     concentration: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
+    shape: StaticShape,
+    dtype: np.dtype,
 ) -> Array:
     """Draws from the Weibull distribution: `scale * (-log(1 - u))**(1/concentration)`.
 
@@ -220,20 +222,6 @@ def weibull_min(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("weibull_min", key)
-    dtype = float_dtype("weibull_min", dtype)
-    shape = canonical_shape(shape)
-    return _weibull_min(key, scale, concentration, shape, dtype)
-
-
-@partial(jit, static_argnums=(3, 4))
-def _weibull_min(
-    key: Array,
-    scale: ArrayLike,
-    concentration: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
-) -> Array:
     u = uniform(key, shape, dtype, minval=0, maxval=1)
     return jnp.power(-jnp.log1p(-u), 1.0 / concentration) * scale
 

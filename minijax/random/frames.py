@@ -23,6 +23,7 @@ from minijax.random.arguments import (
     canonical_shape,
     check_safe_to_cast,
     float_dtype,
+    shape_as_given,
 )
 from minijax.random.keys import check_key
 from minijax.random.placement import placed
@@ -33,20 +34,26 @@ from minijax.typing import ArrayLike, DTypeLike
 def sampler(
     dtype_of: Callable[[str, DTypeLike | None], np.dtype] = float_dtype,
     *,
+    shape_of: Callable[..., tuple[int, ...] | None] = broadcast_shape,
     check_casts: bool = True,
+    compiled: bool = True,
     inline: bool = False,
+    takes_sharding: bool = True,
 ) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
     """Makes a sampler of its arithmetic, `draw(key, *parameters, shape, dtype)`.
 
     The public function is called as `(key, *parameters, shape, dtype, *,
-    out_sharding)`. Without parameters, `shape` is () by default, else what the
-    parameters broadcast to. `dtype_of` checks the dtype and gives the default one;
-    `check_casts` forbids parameters of wider dtypes.
+    out_sharding)`, the last if it `takes_sharding`. Without parameters, `shape` is ()
+    by default, else None, of which `shape_of` makes what the parameters broadcast to
+    (`shape_as_given` has the default () too). `dtype_of` checks the dtype and gives the
+    default one; `check_casts` forbids parameters of wider dtypes. What is not
+    `compiled` calls a compiled function itself.
     """
 
     def decorate(draw: Callable[..., Array]) -> Callable[..., Array]:
         name = draw.__name__
-        signature = _public_signature(draw)
+        given = shape_of is shape_as_given
+        signature = _public_signature(draw, given, takes_sharding)
 
         def sample(
             key: ArrayLike,
@@ -57,7 +64,7 @@ def sampler(
         ) -> Array:
             key, _ = check_key(name, key)
             dtype = dtype_of(name, dtype)
-            drawn = compiled(key, canonical_shape(shape), dtype)
+            drawn = program(key, canonical_shape(shape), dtype)
             return placed(name, drawn, out_sharding)
 
         def sample_with_parameters(*args: Any, **keywords: Any) -> Array:
@@ -66,35 +73,44 @@ def sampler(
             except TypeError as error:
                 raise TypeError(f"{name}() {error}") from None
             bound.apply_defaults()
-            key, *values, shape, dtype, out_sharding = bound.arguments.values()
+            settings = bound.arguments
+            out_sharding = settings.pop("out_sharding", None)
+            key, *values, shape, dtype = settings.values()
             key, _ = check_key(name, key)
             dtype = dtype_of(name, dtype)
-            shape = broadcast_shape(name, shape, *values)
+            shape = shape_of(name, shape, *values)
             if check_casts:
                 check_safe_to_cast(name, dtype, *values)
-            return placed(name, compiled(key, *values, shape, dtype), out_sharding)
+            return placed(name, program(key, *values, shape, dtype), out_sharding)
 
-        settled = len(signature.parameters) - 3
+        settled = len(signature.parameters) - (3 if takes_sharding else 2)
         public: Any = sample if settled == 1 else sample_with_parameters
         functools.update_wrapper(public, draw)
         public.__signature__ = signature
         draw.__name__ = draw.__qualname__ = "_" + name
-        compiled = jit(draw, static_argnums=(settled, settled + 1), inline=inline)
+        program = draw
+        if compiled:
+            program = jit(draw, static_argnums=(settled, settled + 1), inline=inline)
         return public
 
     return decorate
 
 
-def _public_signature(draw: Callable[..., Array]) -> inspect.Signature:
+def _public_signature(
+    draw: Callable[..., Array], shape_as_given: bool, takes_sharding: bool
+) -> inspect.Signature:
     """The signature of a sampler, from that of its arithmetic."""
     signature = inspect.signature(draw)
     *front, shape, dtype = signature.parameters.values()
-    shape_type, default = ("Shape | None", None) if front[1:] else ("Shape", ())
+    needs_shape = shape_as_given or not front[1:]
+    shape_type, default = ("Shape", ()) if needs_shape else ("Shape | None", None)
     by_name = inspect.Parameter.KEYWORD_ONLY
     public = [each.replace(annotation="ArrayLike") for each in front]
     public += [
         shape.replace(annotation=shape_type, default=default),
         dtype.replace(annotation="DTypeLike | None", default=None),
-        inspect.Parameter("out_sharding", by_name, default=None, annotation="Any"),
     ]
+    if takes_sharding:
+        sharding = inspect.Parameter("out_sharding", by_name, default=None)
+        public.append(sharding.replace(annotation="Any"))
     return signature.replace(parameters=public)

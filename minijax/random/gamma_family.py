@@ -18,12 +18,13 @@ from minijax.language.array import Array
 from minijax.random.arguments import (
     Shape,
     StaticShape,
+    any_dtype,
     canonical_shape,
     check_shape,
-    float_dtype,
     optional_shape,
     sampler_dtype,
     scalar_like,
+    shape_as_given,
 )
 from minijax.random.combined import rademacher
 from minijax.random.distributions import exponential
@@ -36,14 +37,8 @@ from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 
-def gamma(
-    key: ArrayLike,
-    a: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler(shape_of=optional_shape, check_casts=False, compiled=False)
+def gamma(key: Array, a: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
     """Draws from the gamma distribution, of density proportional to x^(a-1) e^-x.
 
     Differentiable in `a`.
@@ -58,20 +53,11 @@ def gamma(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("gamma", key)
-    dtype = float_dtype("gamma", dtype)
-    drawn = _gamma(key, a, shape=optional_shape(shape), dtype=dtype)
-    return placed("gamma", drawn, out_sharding)
+    return _gamma(key, a, shape=shape, dtype=dtype)
 
 
-def loggamma(
-    key: ArrayLike,
-    a: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+@sampler(shape_of=optional_shape, check_casts=False, compiled=False)
+def loggamma(key: Array, a: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
     """The logarithm of what `gamma` draws with the same key; exact also for small `a`.
 
     Args:
@@ -84,20 +70,11 @@ def loggamma(
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
-    key, _ = check_key("loggamma", key)
-    dtype = float_dtype("gamma", dtype)
-    drawn = _gamma(key, a, shape=optional_shape(shape), dtype=dtype, log_space=True)
-    return placed("loggamma", drawn, out_sharding)
+    return _gamma(key, a, shape=shape, dtype=dtype, log_space=True)
 
 
 @partial(jit, static_argnames=("shape", "dtype", "log_space"))
-def _gamma(
-    key: Array,
-    a: Array,
-    shape: StaticShape | None,
-    dtype: np.dtype,
-    log_space: bool = False,
-) -> Array:
+def _gamma(key: Array, a, shape: Any, dtype: np.dtype, log_space=False) -> Array:
     if shape is None:
         shape = np.shape(a)
     else:
@@ -135,13 +112,9 @@ def beta(key: Array, a: Array, b: Array, shape: StaticShape, dtype: np.dtype) ->
     return part_a / (part_a + part_b)
 
 
+@sampler(shape_of=optional_shape, check_casts=False)
 def dirichlet(
-    key: ArrayLike,
-    alpha: ArrayLike,
-    shape: Shape | None = None,
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    key: Array, alpha: ArrayLike, shape: StaticShape | None, dtype: np.dtype
 ) -> Array:
     """Draws probabilities from the Dirichlet distribution.
 
@@ -160,16 +133,6 @@ def dirichlet(
         ValueError: `dtype` is not a float dtype, `alpha` is a number, or the shapes do
             not fit.
     """
-    key, _ = check_key("dirichlet", key)
-    dtype = float_dtype("dirichlet", dtype)
-    drawn = _dirichlet(key, alpha, optional_shape(shape), dtype)
-    return placed("dirichlet", drawn, out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _dirichlet(
-    key: Array, alpha: Array, shape: StaticShape | None, dtype: np.dtype
-) -> Array:
     from minijax.nn import softmax  # nn's initializers draw random numbers
 
     if not np.ndim(alpha) >= 1:
@@ -254,13 +217,9 @@ def f(
     return lax.div(num, den)
 
 
+@sampler(any_dtype, shape_of=shape_as_given, check_casts=False)
 def generalized_normal(
-    key: ArrayLike,
-    p: float,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype
 ) -> Array:
     """Draws from the density proportional to exp(-|x|^p); p = 2 is nearly normal.
 
@@ -271,16 +230,6 @@ def generalized_normal(
         dtype: a float dtype; the default float.
         out_sharding: how the result is to be laid out over devices.
     """
-    shape = canonical_shape(shape)
-    key, _ = check_key("generalized_normal", key)
-    drawn = _generalized_normal(key, p, shape, sampler_dtype(float, dtype))
-    return placed("generalized_normal", drawn, out_sharding)
-
-
-@partial(jit, static_argnums=(2, 3))
-def _generalized_normal(
-    key: Array, p: Array, shape: StaticShape, dtype: np.dtype
-) -> Array:
     keys = split(key)
     size = gamma(keys[0], 1 / p, shape, dtype)
     sign = rademacher(keys[1], shape, dtype)

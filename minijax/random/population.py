@@ -226,12 +226,7 @@ def categorical(
 
 
 def _categorical_with_replacement(
-    key: Array,
-    logits: Array,
-    lead: StaticShape,
-    shape: StaticShape,
-    axis: int,
-    mode: str | None,
+    key: Array, logits: Array, lead: StaticShape, shape: StaticShape, axis, mode
 ) -> Array:
     # Counted from the end, since the draws' axes come in front.
     if axis >= 0:
@@ -244,12 +239,7 @@ def _categorical_with_replacement(
 
 
 def _categorical_without_replacement(
-    key: Array,
-    logits: Array,
-    lead: StaticShape,
-    shape: StaticShape,
-    axis: int,
-    mode: str | None,
+    key: Array, logits: Array, lead: StaticShape, shape: StaticShape, axis, mode
 ) -> Array:
     noisy = logits + gumbel(key, logits.shape, logits.dtype, mode=mode)
     count = math.prod(lead)

@@ -35,13 +35,20 @@ from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 
-def bits(
-    key: ArrayLike,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
-) -> Array:
+def _unsigned_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
+    if dtype is None:
+        dtype = element_types.default_uint_dtype()
+    else:
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype)
+    if not dtypes.issubdtype(dtype, np.unsignedinteger):
+        raise ValueError(
+            f"dtype argument to `{name}` must be an unsigned int dtype, got {dtype}"
+        )
+    return dtype
+
+
+@sampler(_unsigned_dtype, compiled=False)
+def bits(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
     """Draws unsigned integers, every bit 0 or 1 with equal probability.
 
     Args:
@@ -54,18 +61,7 @@ def bits(
     Raises:
         ValueError: `dtype` is not an unsigned integer dtype.
     """
-    key, _ = check_key("bits", key)
-    if dtype is None:
-        dtype = element_types.default_uint_dtype()
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype)
-    if not dtypes.issubdtype(dtype, np.unsignedinteger):
-        raise ValueError(
-            f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}"
-        )
-    shape = canonical_shape(shape)
-    drawn = _random_bits(key, bit_width=dtype.itemsize * 8, shape=shape)
-    return placed("bits", drawn, out_sharding)
+    return _random_bits(key, bit_width=dtype.itemsize * 8, shape=shape)
 
 
 def uniform(
@@ -101,13 +97,7 @@ def uniform(
 
 
 @partial(jit, static_argnums=(3, 4))
-def _uniform(
-    key: Array,
-    minval: ArrayLike,
-    maxval: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
-) -> Array:
+def _uniform(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
     minval = lax.convert_element_type(minval, dtype)
     maxval = lax.convert_element_type(maxval, dtype)
     minval = lax.broadcast_to_rank(minval, len(shape))
@@ -184,13 +174,7 @@ def _clip_to(values: Array, dtype: np.dtype) -> Array:
 
 
 @partial(jit, static_argnums=(3, 4))
-def _randint(
-    key: Array,
-    minval: ArrayLike,
-    maxval: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
-) -> Array:
+def _randint(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
     check_shape("randint", shape, np.shape(minval), np.shape(maxval))
     check_arraylike("randint", minval, maxval)
     minval = jnp.asarray(minval)
@@ -310,7 +294,7 @@ def bernoulli(
         ValueError: `mode` is neither of the two, or the shapes do not fit.
         TypeError: `p` is not of a float dtype.
     """
-    shape = optional_shape(shape)
+    shape = optional_shape("bernoulli", shape)
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     key, _ = check_key("bernoulli", key)
