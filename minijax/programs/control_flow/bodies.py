@@ -15,7 +15,6 @@ In JAX: `lax/control_flow/common.py`.
 from __future__ import annotations
 
 import functools
-import inspect
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -55,11 +54,8 @@ from minijax.support.effects import (
     with_inputs,
 )
 from minijax.support.thread_state import state
-from minijax.support.tree_prefix import equality_errors, equality_errors_pytreedef
 from minijax.support.trees import (
-    keystr,
     tree_flatten,
-    tree_flatten_with_path,
     tree_unflatten,
 )
 from minijax.transforms import ad, batching, partial_eval
@@ -405,155 +401,3 @@ def _one_equation(
         source_info.current(),
     )
     return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], of_program([eqn], invars)))
-
-
-# ----------------------------------------------------------------------------------
-# What a carry must be
-# ----------------------------------------------------------------------------------
-
-
-def check_carry(
-    name: str,
-    fun: Callable,
-    in_tree: Any,
-    in_avals: Sequence[AbstractValue],
-    out_tree: Any,
-    out_avals: Sequence[AbstractValue],
-) -> None:
-    """TypeError unless a loop's body gives back the carry it takes.
-
-    The message shows both sides of each leaf that differs.
-    """
-    argument = _first_parameter(fun)
-
-    def component(path: Any) -> str:
-        at = keystr(path)
-        if argument:
-            return f"the input carry {'component ' if at else ''}{argument}{at}"
-        return "the input carry" + (f" at path {at}" if at else "")
-
-    if in_tree != out_tree:
-        differences = [
-            f"{component(path)} is a {mine} but the corresponding component of the "
-            f"carry output is a {theirs}, so {why}"
-            for path, mine, theirs, why in equality_errors(
-                tree_unflatten(in_tree, in_avals), tree_unflatten(out_tree, out_avals)
-            )
-        ]
-        if not differences:
-            return  # only what the containers say of themselves differs
-        raise errors.type_error(
-            f"{name} function carry input and carry output must have the same pytree "
-            f"structure, but they differ:\n\n{_listed(differences)}\n"
-            "Revise the function so that the carry output has the same pytree "
-            "structure as the carry input.",
-            rule="a loop's carry keeps its tree",
-        )
-    pairs, _ = tree_flatten_with_path(tree_unflatten(in_tree, in_avals))
-    differences, unlike = [], []
-    for (path, mine), theirs in zip(pairs, out_avals, strict=True):
-        if not typecompat(mine, theirs):
-            unlike.append((mine, theirs))
-            differences.append(
-                f"{component(path)} has type {mine.str_short()} but the corresponding "
-                f"output carry component has type {theirs.str_short()}"
-                f"{_how_types_differ(mine, theirs)}"
-            )
-    if differences:
-        raise errors.type_error(
-            f"{name} function carry input and carry output must have equal types, but "
-            f"they differ:\n\n{_listed(differences)}\n"
-            "Revise the function so that all output types match the corresponding "
-            "input types.",
-            rule="a loop's carry keeps its types",
-            instead=_carry_to_write(
-                any(mine.shape != theirs.shape for mine, theirs in unlike)
-            ),
-        )
-
-
-def _carry_to_write(shapes_differ: bool) -> str:
-    """What to write in place of a carry that changes its type."""
-    if shapes_differ:
-        return (
-            "begin with an array of the shape that the step returns; what is to be "
-            "collected, one row a step, is scan's second result and no carry"
-        )
-    return (
-        "begin with the dtype that the step returns, as in `jnp.float32(0)`, or "
-        "convert what it returns with `.astype(carry.dtype)`"
-    )
-
-
-def _first_parameter(fun: Callable) -> str:
-    try:
-        return next(iter(inspect.signature(fun).parameters), "")
-    except (ValueError, TypeError):
-        return ""
-
-
-def _listed(differences: Sequence[str]) -> str:
-    if len(differences) == 1:
-        text = differences[0]
-        return (f"T{text[1:]}" if text.startswith("the ") else text) + ".\n"
-    lines = "".join(f"  * {text};\n" for text in differences[:-1])
-    return f"{lines}  * {differences[-1]}.\n"
-
-
-def _how_types_differ(mine: Any, theirs: Any) -> str:
-    """What in two types differs, where that is not plain."""
-    try:
-        if mine.shape != theirs.shape and mine.dtype != theirs.dtype:
-            return ", so both the shapes and the dtypes do not match"
-        if mine.shape != theirs.shape:
-            return ", so the shapes do not match"
-        if mine.dtype != theirs.dtype:
-            return ", so the dtypes do not match"
-    except AttributeError:
-        return ""
-    return ""
-
-
-def check_branches(
-    name: str, names: tuple[str, str], functions: tuple[Callable, Callable], bodies: Any
-) -> None:
-    """TypeError unless two branches give trees and types that are equal."""
-    first, second = bodies
-    who = "".join(f"{n} is {fun_place(f)}\n" for n, f in zip(names, functions))
-    if first.out_tree != second.out_tree:
-        differences = [
-            f"{names[0]} output{_at(path)} is a {mine} but {names[1]} "
-            f"output{_at(path)} is a {theirs}, so {why}"
-            for path, mine, theirs, why in equality_errors_pytreedef(
-                first.out_tree, second.out_tree
-            )
-        ]
-        if not differences:
-            return
-        raise errors.type_error(
-            f"{name} branch outputs must have the same pytree structure, but they "
-            f"differ:\n\n{who}\n{_listed(differences)}\nRevise {names[0]} and/or "
-            f"{names[1]} so that they have the same pytree structure.",
-            rule="branches return one tree",
-        )
-    pairs, _ = tree_flatten_with_path(
-        tree_unflatten(first.out_tree, first.closed.out_avals)
-    )
-    differences = [
-        f"the output of {names[0]}{_at(path)} has type {mine.str_short()} but the "
-        f"corresponding output of {names[1]} has type {theirs.str_short()}"
-        f"{_how_types_differ(mine, theirs)}"
-        for (path, mine), theirs in zip(pairs, second.closed.out_avals, strict=True)
-        if not typecompat(mine, theirs)
-    ]
-    if differences:
-        raise errors.type_error(
-            f"{name} branches must have equal output types but they differ.\n\n{who}\n"
-            f"{_listed(differences)}\nRevise {names[0]} and/or {names[1]} so that all "
-            "output types match.",
-            rule="branches return equal types",
-        )
-
-
-def _at(path: Any) -> str:
-    return f" at path {keystr(path)}" if path else ""

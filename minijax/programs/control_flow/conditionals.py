@@ -59,10 +59,10 @@ from minijax.primitives.elementwise import comparing, select
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting, casting, ordering
 from minijax.programs.calls import rewritten
+from minijax.programs.control_flow.agreement import check_branches
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
-    check_branches,
     check_callable,
     check_distinct_refs,
     check_effects,

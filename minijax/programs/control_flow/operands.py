@@ -19,8 +19,9 @@ the rule binds the programs it got, with the operands in their groups.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from minijax.language.rules import zero_tangent_of
 from minijax.transforms.rematerialize import where, where_not
@@ -60,28 +61,32 @@ def either(first: Sequence[bool], second: Sequence[bool]) -> list[bool]:
 # ----------------------------------------------------------------------------------
 
 
-class Operands(NamedTuple):
+class Groups:
+    """What a named tuple of groups can do: `Operands`, and those of a while loop."""
+
+    @property
+    def flat(self: Any) -> list[Any]:
+        """All operands in their order."""
+        return [x for group in self for x in group]
+
+    def map(self: Any, function: Callable) -> Any:
+        """The groups with a function of each operand; tuples, so that they hash."""
+        return type(self)(*(tuple(map(function, group)) for group in self))
+
+    def where(self: Any, flags: Any) -> Any:
+        """The operands whose flag is set."""
+        return type(self)(*map(where, flags, self))
+
+    def where_not(self: Any, flags: Any) -> Any:
+        """The operands whose flag is not set."""
+        return type(self)(*map(where_not, flags, self))
+
+
+class Operands(namedtuple("Operands", "consts carry rows", defaults=[()]), Groups):
     """What the body of a loop takes, or something about each: a value, a type, a flag.
 
     A `while` loop has no rows.
     """
-
-    consts: Sequence[Any]
-    carry: Sequence[Any]
-    rows: Sequence[Any] = ()
-
-    @property
-    def flat(self) -> list[Any]:
-        """All operands in the order in which the body takes them."""
-        return [*self.consts, *self.carry, *self.rows]
-
-    def where(self, flags: Operands) -> Operands:
-        """The operands whose flag is set."""
-        return Operands(*map(where, flags, self))
-
-    def where_not(self, flags: Operands) -> Operands:
-        """The operands whose flag is not set."""
-        return Operands(*map(where_not, flags, self))
 
     def beside(self, others: Operands) -> Operands:
         """Each group followed by the same group of other operands."""

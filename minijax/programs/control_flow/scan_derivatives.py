@@ -69,8 +69,7 @@ def _scan_jvp(
 
 def _given(loop: Scan, tangents: Sequence[Any], nonzeros: Operands) -> Operands:
     """The tangents that are nonzero; zeros that become nonzero are arrays."""
-    given = loop.operands(tangents).where(nonzeros)
-    return Operands(*([instantiate(t) for t in group] for group in given))
+    return loop.operands(tangents).where(nonzeros).map(instantiate)
 
 
 # ----------------------------------------------------------------------------------
@@ -241,11 +240,10 @@ def _scan_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     """
     loop = Scan(**params)
     operands = loop.operands(args)
-    kinds = Operands(*(tuple(map(_kind, group)) for group in operands))
+    kinds = operands.map(_kind)
 
     def of_kind(kind: type | None) -> Operands:
-        pairs = (zip(group, own) for group, own in zip(operands, kinds))
-        return Operands(*([x for x, k in group if k is kind] for group in pairs))
+        return operands.where(kinds.map(lambda own: own is kind))
 
     values, gathering, sums = map(of_kind, (None, RefAccumulator, Accumulator))
     ct_carry, ct_ys = loop.outputs(cts)

@@ -57,7 +57,7 @@ from minijax.language.core import (
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.more_avals import AbstractRef
-from minijax.language.rules import broadcast_axis, moveaxis
+from minijax.language.rules import match_axis
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index import dynamic_slicing
@@ -129,8 +129,8 @@ class Scan:
 
     def body_avals(self, operands: Operands) -> Operands:
         """The types that a body takes for these operands, as tuples."""
-        consts, carry, rows = (tuple(map(get_aval, group)) for group in operands)
-        return Operands(consts, carry, tuple(self.rows_of(rows)))
+        avals = operands.map(get_aval)
+        return avals._replace(rows=tuple(self.rows_of(avals.rows)))
 
     def params(self, jaxpr: ClosedJaxpr, operands: Operands) -> dict[str, Any]:
         """The parameters of a scan of another program with these operands."""
@@ -278,21 +278,12 @@ def _scan_batch(
     mapped = loop.operands([dim is not None for dim in dims])
     mapped, (program, batched_out) = settle(mapped, loop.num_ys, step)
 
-    def with_axis(x: Any, dim: int | None, flag: bool, axis: int) -> Any:
-        if dim is None:
-            return broadcast_axis(x, axis_data.size, axis) if flag else x
-        return moveaxis(x, dim, axis)
-
-    groups = zip(loop.operands(args), loop.operands(dims), mapped, (0, 0, 1))
-    outputs = loop.bind(
-        program,
-        Operands(
-            *(
-                [with_axis(x, dim, flag, axis) for x, dim, flag in zip(xs, own, flags)]
-                for xs, own, flags, axis in groups
-            )
-        ),
-    )
+    axes = [
+        *(0 if flag else None for flag in (*mapped.consts, *mapped.carry)),
+        *(1 if flag else None for flag in mapped.rows),
+    ]
+    moved = [match_axis(axis_data.size, *each) for each in zip(args, dims, axes)]
+    outputs = loop.bind(program, loop.operands(moved))
     carry_out, ys_out = loop.outputs(batched_out)
     return outputs, [
         *(0 if flag else None for flag in carry_out),

@@ -17,11 +17,11 @@ from minijax.language.array import from_numpy
 from minijax.language.core import concrete_or_error, get_aval, mapped_aval
 from minijax.primitives.shape import shaping, slicing
 from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
+from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
     Body,
     carry_to_consts,
     check_callable,
-    check_carry,
     check_distinct_refs,
     check_effects,
     forwarded,

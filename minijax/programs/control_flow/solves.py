@@ -30,19 +30,20 @@ from minijax.language.rules import (
     AxisData,
     Zero,
     add_tangents,
-    broadcast_axis,
     instantiate,
     is_linear,
-    moveaxis,
+    match_axis,
     zero_tangent_of,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.programs.calls import run_eagerly
+from minijax.programs.control_flow.bodies import batched_leading
+from minijax.programs.control_flow.operands import either, fixpoint, split_list
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import trace_with_consts
 from minijax.support.effects import positional
 from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
-from minijax.transforms import ad, batching
+from minijax.transforms import ad
 from minijax.transforms.differentiation import linear_transpose, linearize
 
 
@@ -130,19 +131,9 @@ def custom_root(
     return tree_unflatten(solution_tree, solution)
 
 
-def _split(args: Sequence[Any], lengths: Sequence[int]) -> tuple[list[list], list]:
-    """Arguments in groups of given lengths, and the rest."""
-    groups, start = [], 0
-    for length in lengths:
-        groups.append(list(args[start : start + length]))
-        start += length
-    return groups, list(args[start:])
-
-
 def _custom_root_fun(const_lengths: Any, jaxprs: Any, *args: Any) -> list[Any]:
-    groups, guess = _split(args, const_lengths)
-    params = _RootTuple(*groups)
-    return jaxpr_as_fun(jaxprs.solve)(*params.solve, *guess)
+    *groups, guess = split_list(args, *const_lengths)
+    return jaxpr_as_fun(jaxprs.solve)(*_RootTuple(*groups).solve, *guess)
 
 
 _custom_root_fun.__name__ = "_custom_root"
@@ -152,14 +143,14 @@ _custom_root = custom_jvp(_custom_root_fun, nondiff_argnums=(0, 1))
 @_custom_root.defjvp
 def _root_jvp(const_lengths: Any, jaxprs: Any, primals: Any, tangents: Any) -> tuple:
     """u' = -(∂F/∂u)⁻¹ (∂F/∂m) m', by the user's linear solve."""
-    groups, _ = _split(primals, const_lengths)
+    *groups, _ = split_list(primals, *const_lengths)
     params = _RootTuple(*groups)
     results = _custom_root(const_lengths, jaxprs, *primals)
     count = len(jaxprs.f.out_avals)
     solution, aux = results[:count], results[count:]
-    tangent_groups, _ = _split(tangents, const_lengths)
+    f_dot, *_ = split_list(tangents, *const_lengths)
     f = jaxpr_as_fun(jaxprs.f)
-    _, rhs = ad.jvp(lambda *m: f(*m, *solution), params.f, tangent_groups[0])
+    _, rhs = ad.jvp(lambda *m: f(*m, *solution), params.f, f_dot)
     solve = jaxpr_as_fun(jaxprs.l_and_s)
     answer = solve(*params.l_and_s, *solution, *map(instantiate, rhs))
     solution_dot = [elementwise.neg(x) for x in answer]
@@ -229,43 +220,38 @@ def custom_linear_solve(
         call.__name__ = api_util.fun_name(fun)
         return call
 
-    matvec_jaxpr, matvec_consts, out_tree = trace_with_consts(
-        checked(matvec, "matvec", False), (b,), "custom_linear_solve"
-    )
-    _check_tree("matvec", "b", out_tree, tree, False)
-    solve_jaxpr, solve_consts, solution_tree = trace_with_consts(
-        checked(lambda x: solve(matvec, x), "solve", has_aux),
-        (b,),
-        "custom_linear_solve solve",
-    )
-    _check_tree("solve", "b", solution_tree, tree, has_aux)
-    vecmat_jaxpr = transposed_jaxpr = None
-    vecmat_consts: list[Any] = []
-    transposed_consts: list[Any] = []
+    def program(
+        fun: Callable, name: str, traced_for: str, has_aux: bool = False
+    ) -> Any:
+        """(program, constants, tree of the result) of one of the functions."""
+        traced = trace_with_consts(checked(fun, name, has_aux), (b,), traced_for)
+        _check_tree(name, "b", traced[2], tree, has_aux)
+        return traced
+
+    own, solver = "custom_linear_solve", "custom_linear_solve solve"
+    of_matvec = program(matvec, "matvec", own)
+    of_solve = program(lambda x: solve(matvec, x), "solve", solver, has_aux)
+    of_vecmat: tuple[Any, list[Any], Any] = (None, [], None)
+    of_transposed = of_vecmat
     if transpose_solve is not None:
-        vecmat, vecmat_jaxpr, vecmat_consts = matvec, matvec_jaxpr, matvec_consts
+        transposer = "custom_linear_solve transpose_solve"
+        vecmat, of_vecmat = matvec, of_matvec
         if not symmetric:
             vecmat = _transpose_of(matvec, b)
-            vecmat_jaxpr, vecmat_consts, _ = trace_with_consts(
-                vecmat, (b,), "custom_linear_solve transpose_solve"
-            )
+            of_vecmat = trace_with_consts(vecmat, (b,), transposer)
         user_solve = transpose_solve
-        transposed_jaxpr, transposed_consts, out_tree = trace_with_consts(
-            checked(lambda x: user_solve(vecmat, x), "transpose_solve", has_aux),
-            (b,),
-            "custom_linear_solve transpose_solve",
+        of_transposed = program(
+            lambda x: user_solve(vecmat, x), "transpose_solve", transposer, has_aux
         )
-        _check_tree("transpose_solve", "b", out_tree, tree, has_aux)
-    consts = [matvec_consts, vecmat_consts, solve_consts, transposed_consts]
+    parts = (of_matvec, of_vecmat, of_solve, of_transposed)
+    jaxprs, consts, trees = (_LinearSolveTuple(*column) for column in zip(*parts))
     outputs = linear_solve_p.bind(
-        *(x for part in consts for x in part),
+        *(x for group in consts for x in group),
         *leaves,
         const_lengths=_LinearSolveTuple(*map(len, consts)),
-        jaxprs=_LinearSolveTuple(
-            matvec_jaxpr, vecmat_jaxpr, solve_jaxpr, transposed_jaxpr
-        ),
+        jaxprs=jaxprs,
     )
-    return tree_unflatten(solution_tree, outputs)
+    return tree_unflatten(trees.solve, outputs)
 
 
 def _transpose_of(linear: Callable, example: Any) -> Callable:
@@ -282,6 +268,12 @@ linear_solve_p = register(Primitive("custom_linear_solve", multiple_results=True
 linear_solve_p.cache_types = False
 
 
+def _groups(items: Sequence[Any], const_lengths: Any) -> tuple[Any, list[Any]]:
+    """What belongs to the inputs of the equation: (constants by program, b)."""
+    *groups, b = split_list(items, *const_lengths)
+    return _LinearSolveTuple(*groups), b
+
+
 @linear_solve_p.def_effectful_abstract_eval
 def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
     solve = jaxprs.solve
@@ -294,8 +286,8 @@ def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
 
 @linear_solve_p.def_impl
 def _linear_solve_impl(*args: Any, const_lengths: Any, jaxprs: Any) -> list[Any]:
-    groups, b = _split(args, const_lengths)
-    return run_eagerly(jaxprs.solve, *_LinearSolveTuple(*groups).solve, *b)
+    consts, b = _groups(args, const_lengths)
+    return run_eagerly(jaxprs.solve, *consts.solve, *b)
 
 
 @linear_solve_p.def_jvp_rule
@@ -304,19 +296,18 @@ def _linear_solve_jvp(
 ) -> tuple[list, list]:
     """x' = A⁻¹ (b' - A' x)."""
     x = linear_solve_p.bind(*primals, **params)
-    groups, _ = _split(primals, params["const_lengths"])
-    tangent_groups, rhs = _split(tangents, params["const_lengths"])
+    consts, _ = _groups(primals, params["const_lengths"])
+    dots, rhs = _groups(tangents, params["const_lengths"])
     solution = x[: len(rhs)]
-    matvec_dot = tangent_groups[0]
-    if any(type(t) is not Zero for t in matvec_dot):
+    if any(type(t) is not Zero for t in dots.matvec):
         zeros = [zero_tangent_of(value) for value in solution]
         _, products = ad.jvp(
             jaxpr_as_fun(params["jaxprs"].matvec),
-            [*groups[0], *solution],
-            [*matvec_dot, *zeros],
+            [*consts.matvec, *solution],
+            [*dots.matvec, *zeros],
         )
         rhs = [add_tangents(t, _negated(p)) for t, p in zip(rhs, products)]
-    constants = [value for group in groups for value in group]
+    constants = primals[: len(primals) - len(rhs)]
     answers = linear_solve_p.bind(*constants, *map(instantiate, rhs), **params)
     aux_dot = [zero_tangent_of(value) for value in x[len(rhs) :]]
     return x, [*answers[: len(rhs)], *aux_dot]
@@ -335,8 +326,8 @@ def _linear_solve_transpose(
             "transpose_solve required for backwards mode automatic differentiation of "
             "custom_linear_solve. Give it, or say symmetric=True."
         )
-    groups, b = _split(args, const_lengths)
-    if any(is_linear(x) for group in groups for x in group):
+    consts, b = _groups(args, const_lengths)
+    if any(is_linear(x) for group in consts for x in group):
         raise NotImplementedError(
             "custom_linear_solve is transposed in its right-hand side only"
         )
@@ -344,33 +335,13 @@ def _linear_solve_transpose(
         raise NotImplementedError(
             "custom_linear_solve has no derivative of its auxiliary results"
         )
-    swapped = _LinearSolveTuple(*groups).transpose()
     answers = linear_solve_p.bind(
-        *(x for group in swapped for x in group),
+        *(x for group in consts.transpose() for x in group),
         *map(instantiate, cts[: len(b)]),
-        const_lengths=_LinearSolveTuple(*const_lengths).transpose(),
+        const_lengths=const_lengths.transpose(),
         jaxprs=jaxprs.transpose(),
     )
     return [None] * sum(const_lengths) + list(answers[: len(b)])
-
-
-def _batched(
-    closed: ClosedJaxpr | None,
-    axis_data: AxisData,
-    mapped: Sequence[bool],
-    wanted: Sequence[bool],
-) -> tuple[ClosedJaxpr | None, list[bool]]:
-    """A program for a batch: axes first in and out; (program, which results have one).
-
-    Without a program nothing is known to need an axis.
-    """
-    if closed is None:
-        return None, list(wanted)
-    dims = [0 if flag else None for flag in mapped]
-    _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
-    flags = [dim is not None or flag for dim, flag in zip(out_dims, wanted)]
-    program, _ = batching.batch_jaxpr(closed, axis_data, dims, flags)
-    return program, flags
 
 
 @linear_solve_p.def_batch
@@ -383,57 +354,41 @@ def _linear_solve_batch(
     jaxprs: Any,
 ) -> tuple[list[Any], list[int | None]]:
     """All four programs get the axis; which parts of x and b have one is a fixpoint."""
-    groups, b = _split(args, const_lengths)
-    dim_groups, b_dims = _split(dims, const_lengths)
-    mapped = [[dim is not None for dim in group] for group in dim_groups]
-    of_matvec, of_vecmat, of_solve, of_transposed = mapped
-    count = len(b)
-    num_aux = len(jaxprs.solve.out_avals) - count
-    b_mapped = [dim is not None for dim in b_dims]
-    x_mapped = [False] * (count + num_aux)
-    while True:
-        solve, x_new = _batched(
-            jaxprs.solve, axis_data, [*of_solve, *b_mapped], x_mapped
-        )
-        solved = x_new
-        vecmat, by_vecmat = _batched(
-            jaxprs.vecmat, axis_data, [*of_vecmat, *b_mapped], b_mapped
-        )
+    of, b_mapped = _groups([dim is not None for dim in dims], const_lengths)
+    num_x = len(jaxprs.solve.out_avals)
+    num_aux = num_x - len(b_mapped)
+
+    def batched(
+        closed: ClosedJaxpr | None, mapped: Sequence[bool], wanted: Sequence[bool]
+    ) -> tuple[ClosedJaxpr | None, Sequence[bool]]:
+        """(a program for a batch, which of its results have an axis)."""
+        if closed is None:
+            return None, wanted
+        return batched_leading(closed, axis_data, mapped, wanted)
+
+    def step(flags: list[bool]) -> tuple:
+        x_mapped, b_mapped = split_list(flags, num_x)
+        solve, solved = batched(jaxprs.solve, [*of.solve, *b_mapped], x_mapped)
+        vecmat, by_vecmat = batched(jaxprs.vecmat, [*of.vecmat, *b_mapped], b_mapped)
+        x_mapped = list(solved)
         if vecmat is not None:
-            x_new = _or(x_new, [*by_vecmat, *[True] * num_aux])
-        x_part = x_new[:count]
-        matvec, b_new = _batched(
-            jaxprs.matvec, axis_data, [*of_matvec, *x_part], b_mapped
-        )
-        transposed, by_transposed = _batched(
-            jaxprs.transpose_solve, axis_data, [*of_transposed, *x_part], x_new
+            x_mapped = either(solved, [*by_vecmat, *[True] * num_aux])
+        solution = x_mapped[: len(b_mapped)]
+        matvec, b_new = batched(jaxprs.matvec, [*of.matvec, *solution], b_mapped)
+        transposed, by_transposed = batched(
+            jaxprs.transpose_solve, [*of.transpose_solve, *solution], x_mapped
         )
         if transposed is not None:
-            b_new = _or(b_new, by_transposed[:count])
-        if x_new == x_mapped and b_new == b_mapped:
-            break
-        x_mapped, b_mapped = x_new, b_new
-    moved = [
-        x if dim is None else moveaxis(x, dim, 0)
-        for group, group_dims in zip(groups, dim_groups)
-        for x, dim in zip(group, group_dims)
-    ]
-    for x, dim, flag in zip(b, b_dims, b_mapped):
-        if dim is not None:
-            x = moveaxis(x, dim, 0)
-        elif flag:
-            x = broadcast_axis(x, axis_data.size, 0)
-        moved.append(x)
-    outputs = linear_solve_p.bind(
-        *moved,
-        const_lengths=const_lengths,
-        jaxprs=_LinearSolveTuple(matvec, vecmat, solve, transposed),
-    )
+            b_new = either(b_new, by_transposed[: len(b_mapped)])
+        programs = _LinearSolveTuple(matvec, vecmat, solve, transposed)
+        return [*x_mapped, *b_new], (programs, solved)
+
+    flags, (programs, solved) = fixpoint([*[False] * num_x, *b_mapped], step)
+    mapped = [*(flag for group in of for flag in group), *flags[num_x:]]
+    axes = [0 if flag else None for flag in mapped]
+    moved = [match_axis(axis_data.size, *each) for each in zip(args, dims, axes)]
+    outputs = linear_solve_p.bind(*moved, const_lengths=const_lengths, jaxprs=programs)
     return outputs, [0 if flag else None for flag in solved]
-
-
-def _or(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
-    return [x or y for x, y in zip(a, b, strict=True)]
 
 
 @linear_solve_p.def_lowering

@@ -30,6 +30,7 @@ In JAX: `lax/control_flow/loops.py`, `while_loop`.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -56,18 +57,18 @@ from minijax.language.core import (
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.more_avals import AbstractRef
-from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
+from minijax.language.rules import Zero, instantiate, match_axis
 from minijax.primitives.elementwise import select
 from minijax.primitives.reduce import reductions
 from minijax.primitives.refs.ref_effects import WriteEffect
 from minijax.primitives.shape import broadcasting, casting
 from minijax.programs.calls import rewritten
+from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
     carry_to_consts,
     check_callable,
-    check_carry,
     check_distinct_refs,
     check_effects,
     forward_body,
@@ -79,6 +80,7 @@ from minijax.programs.control_flow.bodies import (
     traced,
 )
 from minijax.programs.control_flow.operands import (
+    Groups,
     Operands,
     merge,
     settle,
@@ -227,17 +229,10 @@ while_p = register(Primitive("while", multiple_results=True))
 while_p.cache_types = False
 
 
-class WhileOperands(NamedTuple):
+class WhileOperands(
+    namedtuple("WhileOperands", "cond_consts body_consts carry"), Groups
+):
     """What the equation takes, or something about each: a value, a type, a flag."""
-
-    cond_consts: Sequence[Any]
-    body_consts: Sequence[Any]
-    carry: Sequence[Any]
-
-    @property
-    def flat(self) -> list[Any]:
-        """All operands in the order of the equation."""
-        return [*self.cond_consts, *self.body_consts, *self.carry]
 
     @property
     def of_condition(self) -> Operands:
@@ -248,14 +243,6 @@ class WhileOperands(NamedTuple):
     def of_body(self) -> Operands:
         """What the body takes."""
         return Operands(self.body_consts, self.carry)
-
-    def where(self, flags: WhileOperands) -> WhileOperands:
-        """The operands whose flag is set."""
-        return WhileOperands(*map(where, flags, self))
-
-    def where_not(self, flags: WhileOperands) -> WhileOperands:
-        """The operands whose flag is not set."""
-        return WhileOperands(*map(where_not, flags, self))
 
 
 class While(NamedTuple):
@@ -514,8 +501,8 @@ def _while_batch(
         carry_dims = [rank if flag else None for flag in settled.carry]
         pred_dim = None
     carry = [
-        _axis_to(axis_data.size, x, old, new)
-        for x, old, new in zip(operands.carry, in_dims.carry, carry_dims)
+        match_axis(axis_data.size, x, dim, wanted)
+        for x, dim, wanted in zip(operands.carry, in_dims.carry, carry_dims)
     ]
     in_dims = in_dims._replace(carry=carry_dims)
     body = _batched_to(
@@ -525,12 +512,6 @@ def _while_batch(
         loop.cond_jaxpr, axis_data, tuple(in_dims.of_condition.flat), (pred_dim,)
     )
     return While(condition, body).bind(operands._replace(carry=carry)), carry_dims
-
-
-def _axis_to(size: int, x: Any, old: int | None, new: int | None) -> Any:
-    if new is None:
-        return x
-    return broadcast_axis(x, size, new) if old is None else moveaxis(x, old, new)
 
 
 @weakref_lru_cache
@@ -545,8 +526,8 @@ def _batched_to(
     def fun(*args: Any) -> list[Any]:
         outputs, dims = batching.batch(jaxpr_as_fun(closed), axis_data, args, in_dims)
         return [
-            _axis_to(axis_data.size, x, old, new)
-            for x, old, new in zip(outputs, dims, out_dims)
+            match_axis(axis_data.size, x, dim, wanted)
+            for x, dim, wanted in zip(outputs, dims, out_dims)
         ]
 
     avals = [
@@ -647,7 +628,7 @@ def _while_discharge(
         [*extra, *plain.body_consts],
         [*contents.body_consts, *contents.cond_consts, *operands.carry],
     )
-    avals = WhileOperands(*(list(map(get_aval, group)) for group in now))
+    avals = now.map(get_aval)
     outputs = While(
         traced(condition, avals.of_condition.flat, loop.cond_jaxpr),
         traced(body, avals.of_body.flat, loop.body_jaxpr),
