@@ -36,7 +36,8 @@ from minijax.transforms.api import (
     eval_shape, fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jit, jvp,
     linear_transpose, linearize, make_jaxpr, named_call, value_and_grad, vjp, vmap,
 )
-from minijax.language.array import Array, Shard
+from minijax.language.array import Array
+from minijax.language.array_places import Shard
 from minijax.backend.door import xc as _xc
 from minijax.backend.platforms import (
     default_backend, device_count, devices, local_device_count, local_devices,

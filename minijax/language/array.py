@@ -1,8 +1,11 @@
 """Array: an immutable array on a device.
 
-A thin shell around jaxlib's array: the buffer on the device, its type (`aval`), and
-where it insists to be. Operators and NumPy's methods come from
-`numpy/array_methods.py`, which installs them on `Array` and `Tracer` alike.
+A thin shell around jaxlib's array: the buffer on the device and its type (`aval`).
+Here are its values, how it is printed and how one is made from a NumPy array. Further
+methods are put on the class by files above: where the array is
+(`language/array_places.py`), Python's and other libraries' protocols
+(`language/array_interchange.py`), operators and NumPy's methods
+(`primitives/operators.py` and `numpy/array_methods.py`).
 
 In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
 """
@@ -48,12 +51,12 @@ class Array(metaclass=_ArrayMeta):
     __hash__ = None  # type: ignore[assignment]
 
     aval: Any
-    _buffer: Any
-    _placed: Any
-    _host: Any
+    _buffer: Any  # jaxlib's array
+    _placed: Any  # where the array insists to be; see `wrap_as`
+    _host: Any  # the values in NumPy, when they have been read
 
     if TYPE_CHECKING:
-        # For type checkers: what `numpy/array_methods.py` installs.
+        # For type checkers: what files above install.
         def __getattr__(self, name: str) -> Any: ...
 
         __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = cast(Any, None)
@@ -78,49 +81,11 @@ class Array(metaclass=_ArrayMeta):
     ndim = property(lambda self: self.aval.ndim)
     size = property(lambda self: self.aval.size)
     vma = property(lambda self: self.aval.vma)
-    itemsize = property(lambda self: self.aval.dtype.itemsize)
-    nbytes = property(lambda self: self.aval.size * self.aval.dtype.itemsize)
-
-    # Where it is.
 
     @property
     def sharding(self) -> Any:
         """How the array is laid out over devices."""
         return self._buffer._sharding
-
-    @property
-    def device(self) -> Any:
-        """The device, or the sharding when there are several."""
-        devices = self._buffer._sharding.device_set
-        return next(iter(devices)) if len(devices) == 1 else self._buffer._sharding
-
-    def devices(self) -> set:
-        """The devices that hold a part of the array."""
-        return set(self._buffer._sharding.device_set)
-
-    @property
-    def committed(self) -> bool:
-        """Whether computations with this array must run where it is."""
-        # `_placed` is a sharding then; else None, or the device it happens to be on.
-        return self._placed is not None and not hasattr(self._placed, "platform")
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        return self._buffer._sharding.is_fully_addressable
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        return self._buffer._sharding.is_fully_replicated
-
-    @property
-    def addressable_shards(self) -> list[Shard]:
-        """The parts of the array on this process's devices."""
-        sharding = self._buffer._sharding
-        indices = sharding.devices_indices_map(self.shape)
-        return [
-            Shard(device, indices[device], wrap(part))
-            for device, part in platforms.shards(self._buffer)
-        ]
 
     def block_until_ready(self) -> Array:
         """Wait until the values are there; returns the array itself."""
@@ -132,15 +97,6 @@ class Array(metaclass=_ArrayMeta):
             raise
         return self
 
-    def copy_to_host_async(self) -> None:
-        """Begin copying the values to the host, so that reading them waits less."""
-        self._check_alive()
-        platforms.copy_to_host_async(self._buffer)
-
-    def is_ready(self) -> bool:
-        """Whether the values are there already."""
-        return self._buffer.is_ready()
-
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donating the array."""
         return self._buffer.is_deleted()
@@ -149,15 +105,6 @@ class Array(metaclass=_ArrayMeta):
         """Free the memory now; the array cannot be used any more."""
         self._host = None
         self._buffer.delete()
-
-    def unsafe_buffer_pointer(self) -> int:
-        """The address of the array's memory on its device."""
-        self._check_alive()
-        return platforms.unsafe_buffer_pointer(self._buffer)
-
-    def on_device_size_in_bytes(self) -> int:
-        """Bytes the array takes on its device."""
-        return self._buffer.on_device_size_in_bytes()
 
     def _check_alive(self) -> None:
         if self._buffer.is_deleted():
@@ -170,18 +117,14 @@ class Array(metaclass=_ArrayMeta):
         """The values as a read-only NumPy array; waits for them."""
         if self._host is not None:
             return self._host
-        self._check_alive()
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. "
                 "Use minijax.random.key_data(arr) if you wish to extract the "
                 "underlying integer array."
             )
-        try:
-            host = platforms.to_numpy(self._buffer)
-        except errors.JaxRuntimeError as error:
-            errors.add_callback_cause(error)
-            raise
+        self.block_until_ready()
+        host = platforms.to_numpy(self._buffer)
         if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
             host = np.zeros(self.aval.shape, dtypes.float0)
         # A view of the buffer is not kept: while there is one, XLA does not reuse the
@@ -202,18 +145,6 @@ class Array(metaclass=_ArrayMeta):
             )
         return self._value
 
-    def item(self, *args: Any) -> bool | int | float | complex:
-        """One element as a Python scalar; the only one if no index is given."""
-        return self._value.item(*args)
-
-    def tolist(self) -> Any:
-        """The values as nested Python lists."""
-        return self._value.tolist()
-
-    def tobytes(self, order: str = "C") -> bytes:
-        """The values as bytes, in row-major order by default."""
-        return self._value.tobytes(order)  # type: ignore[arg-type]
-
     def __bool__(self) -> bool:
         errors.check_bool_conversion(self.size)
         return bool(self._value)
@@ -232,31 +163,10 @@ class Array(metaclass=_ArrayMeta):
     def __int__(self) -> int:
         return self._scalar().__int__()
 
-    def __complex__(self) -> complex:
-        return self._scalar().astype(complex).item()
-
-    def __index__(self) -> int:
-        if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-            raise TypeError(
-                "Only integer scalar arrays can be converted to a scalar index."
-            )
-        return operator.index(self._value[()])
-
-    def __hex__(self) -> str:
-        return hex(self.__index__())
-
-    def __oct__(self) -> str:
-        return oct(self.__index__())
-
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
-
-    def __format__(self, spec: str) -> str:
-        if isinstance(self.dtype, dtypes.ExtendedDType):
-            return format(repr(self), spec)
-        return format(self._value[()] if self.ndim == 0 else self._value, spec)
 
     def __repr__(self) -> str:
         if self.is_deleted():
@@ -275,7 +185,7 @@ class Array(metaclass=_ArrayMeta):
             prefix=prefix,
             suffix=",",
             separator=", ",
-            threshold=_threshold(),
+            threshold=np.get_printoptions()["threshold"],
         )
         last = text[text.rfind("\n") + 1 :]
         line = np.get_printoptions()["linewidth"]
@@ -287,75 +197,6 @@ class Array(metaclass=_ArrayMeta):
         if isinstance(self.dtype, dtypes.ExtendedDType):
             return repr(self)
         return str(self._value)
-
-    # Interchange.
-
-    def __reduce__(self) -> tuple:
-        if isinstance(self.dtype, dtypes.ExtendedDType):
-            bits = platforms.to_numpy(self._buffer)
-            return (_restore, (bits, self.dtype, self.weak_type))
-        return (_restore, (np.asarray(self._value), None, self.weak_type))
-
-    def __copy__(self) -> Array:
-        return self
-
-    def __deepcopy__(self, memo: dict) -> Array:
-        restore, arguments = self.__reduce__()
-        return restore(*arguments)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """The array for another library, without copying where both can read it."""
-        self._check_alive()
-        return np.asarray(self._value).__dlpack__(**_host_dlpack_options(options))
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        device = self.device
-        if device.platform == "cpu":
-            return (1, 0)
-        return (2, device.local_hardware_id or 0)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise item_assignment_error()
-
-
-def item_assignment_error() -> TypeError:
-    """The error for `x[i] = y`, with the line to write."""
-    return errors.type_error(
-        "JAX arrays are immutable and do not support in-place item assignment. "
-        "Instead of `x[idx] = y`, write `x = x.at[idx].set(y)`, which gives a new "
-        "array; inside jit no copy is made. There are also .at[idx].add, .multiply, "
-        ".min and .max.",
-        rule="arrays never change",
-        instead="x = x.at[idx].set(y)",
-    )
-
-
-def _threshold() -> int:
-    return np.get_printoptions()["threshold"]
-
-
-def _host_dlpack_options(options: dict) -> dict:
-    """The options of `__dlpack__` that NumPy understands."""
-    known = {"max_version", "copy", "dl_device"}
-    return {name: value for name, value in options.items() if name in known and value}
-
-
-class Shard:
-    """One part of an array: its device, which slice of the whole it is, its data."""
-
-    __slots__ = ("device", "index", "data")
-
-    def __init__(self, device: Any, index: tuple, data: Array):
-        self.device = device
-        self.index = index
-        self.data = data
-
-    @property
-    def replica_id(self) -> int:
-        return 0
-
-    def __repr__(self) -> str:
-        return f"Shard(device={self.device!r}, index={self.index}, data={self.data})"
 
 
 def deleted_error(array: Array) -> RuntimeError:
@@ -392,21 +233,6 @@ def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
     array._placed = placed
     array._host = None
     return array
-
-
-def wrap(buffer: Any) -> Array:
-    """An Array around a jaxlib array of unknown origin, its type read off."""
-    kind = buffer.aval
-    aval = ShapedArray(kind.shape, kind.dtype, bool(kind.weak_type))
-    return wrap_as(buffer, aval, placement_of(buffer))
-
-
-def placement_of(buffer: Any) -> Any:
-    """The `_placed` that belongs to a buffer."""
-    if buffer._committed:
-        return buffer._sharding
-    device = next(iter(buffer._sharding.device_set))
-    return None if device == first_device() else device
 
 
 @functools.cache
@@ -450,18 +276,4 @@ def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
     return wrap_as(buffer, aval, None if usual else target)
 
 
-def _restore(bits: np.ndarray, key_dtype: Any, weak_type: bool) -> Array:
-    if key_dtype is not None:
-        shape = bits.shape[: bits.ndim - len(key_dtype.physical_shape)]
-        return put(bits, ShapedArray(shape, key_dtype))
-    return from_numpy(bits, weak_type)
-
-
 aval_of_class[Array] = operator.attrgetter("aval")
-
-
-def as_numpy(value: Any) -> np.ndarray:
-    """The values of an Array, NumPy array or scalar, in its canonical dtype."""
-    if type(value) is Array:
-        return value._value
-    return np.asarray(value)

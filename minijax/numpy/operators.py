@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.language.array import Array, from_numpy, item_assignment_error
+from minijax.language.array import Array, from_numpy
+from minijax.language.array_interchange import item_assignment_error
 from minijax.language.core import Tracer
 from minijax.language.more_avals import AbstractRef
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats

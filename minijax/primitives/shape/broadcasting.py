@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import rules
-from minijax.language.array import Array, as_numpy, put
+from minijax.language.array import Array, put
 from minijax.language.core import (
     Primitive,
     ShapedArray,
@@ -371,7 +371,8 @@ def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
             "are not supported here yet. Give a sharding of one device."
         )
     aval = get_aval(value).update(shape=shape)
-    return put(np.broadcast_to(as_numpy(value), shape), aval, devices[0])
+    entry = value._value if type(value) is Array else np.asarray(value)
+    return put(np.broadcast_to(entry, shape), aval, devices[0])
 
 
 def full_like(

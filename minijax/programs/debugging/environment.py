@@ -14,7 +14,8 @@ import numpy as np
 
 from minijax.backend import platforms
 from minijax.backend.door import jaxlib_version_text
-from minijax.language.array import Array, wrap
+from minijax.language.array import Array
+from minijax.language.array_places import wrap
 from minijax.support.version import __version__
 
 

@@ -1,0 +1,147 @@
+"""What an array becomes elsewhere: Python scalars and text, bytes, copies, DLPack.
+
+These are methods of `Array`; the class itself, with the values, is in
+`language/array.py`.
+
+In JAX: `jax/_src/array.py`, `ArrayImpl`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import platforms
+from minijax.language.array import Array, from_numpy, put
+from minijax.language.array_places import on_array
+from minijax.language.core import ShapedArray
+from minijax.support import dtypes, errors
+
+
+@on_array
+@property
+def itemsize(self: Array) -> int:
+    """Bytes of one element."""
+    return self.aval.dtype.itemsize
+
+
+@on_array
+@property
+def nbytes(self: Array) -> int:
+    """Bytes of all elements."""
+    return self.aval.size * self.aval.dtype.itemsize
+
+
+@on_array
+def __complex__(self: Array) -> complex:
+    return self._scalar().astype(complex).item()
+
+
+@on_array
+def __index__(self: Array) -> int:
+    if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
+        raise TypeError(
+            "Only integer scalar arrays can be converted to a scalar index."
+        )
+    return operator.index(self._value[()])
+
+
+@on_array
+def item(self: Array, *args: Any) -> bool | int | float | complex:
+    """One element as a Python scalar; the only one if no index is given."""
+    return self._value.item(*args)
+
+
+@on_array
+def tolist(self: Array) -> Any:
+    """The values as nested Python lists."""
+    return self._value.tolist()
+
+
+@on_array
+def tobytes(self: Array, order: str = "C") -> bytes:
+    """The values as bytes, in row-major order by default."""
+    return self._value.tobytes(order)  # type: ignore[arg-type]
+
+
+@on_array
+def __hex__(self: Array) -> str:
+    return hex(self.__index__())
+
+
+@on_array
+def __oct__(self: Array) -> str:
+    return oct(self.__index__())
+
+
+@on_array
+def __format__(self: Array, spec: str) -> str:
+    if isinstance(self.dtype, dtypes.ExtendedDType):
+        return format(repr(self), spec)
+    return format(self._value[()] if self.ndim == 0 else self._value, spec)
+
+
+@on_array
+def __reduce__(self: Array) -> tuple:
+    if isinstance(self.dtype, dtypes.ExtendedDType):
+        bits = platforms.to_numpy(self._buffer)
+        return (_restore, (bits, self.dtype, self.weak_type))
+    return (_restore, (np.asarray(self._value), None, self.weak_type))
+
+
+@on_array
+def __copy__(self: Array) -> Array:
+    return self
+
+
+@on_array
+def __deepcopy__(self: Array, memo: dict) -> Array:
+    restore, arguments = self.__reduce__()
+    return restore(*arguments)
+
+
+@on_array
+def __dlpack__(self: Array, **options: Any) -> Any:
+    """The array for another library, without copying where both can read it."""
+    self._check_alive()
+    return np.asarray(self._value).__dlpack__(**_host_dlpack_options(options))
+
+
+@on_array
+def __dlpack_device__(self: Array) -> tuple[int, int]:
+    device = self.device
+    if device.platform == "cpu":
+        return (1, 0)
+    return (2, device.local_hardware_id or 0)
+
+
+@on_array
+def __setitem__(self: Array, index: Any, value: Any) -> None:
+    raise item_assignment_error()
+
+
+def item_assignment_error() -> TypeError:
+    """The error for `x[i] = y`, with the line to write."""
+    return errors.type_error(
+        "JAX arrays are immutable and do not support in-place item assignment. "
+        "Instead of `x[idx] = y`, write `x = x.at[idx].set(y)`, which gives a new "
+        "array; inside jit no copy is made. There are also .at[idx].add, .multiply, "
+        ".min and .max.",
+        rule="arrays never change",
+        instead="x = x.at[idx].set(y)",
+    )
+
+
+def _host_dlpack_options(options: dict) -> dict:
+    """The options of `__dlpack__` that NumPy understands."""
+    known = {"max_version", "copy", "dl_device"}
+    return {name: value for name, value in options.items() if name in known and value}
+
+
+def _restore(bits: np.ndarray, key_dtype: Any, weak_type: bool) -> Array:
+    if key_dtype is not None:
+        shape = bits.shape[: bits.ndim - len(key_dtype.physical_shape)]
+        return put(bits, ShapedArray(shape, key_dtype))
+    return from_numpy(bits, weak_type)

@@ -1,0 +1,129 @@
+"""Where an array is: its devices, its parts on them, its memory there.
+
+These are methods and properties of `Array`; the class itself, with the values, is in
+`language/array.py`.
+
+In JAX: `jax/_src/array.py`, `ArrayImpl` and `Shard`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from minijax.backend import platforms
+from minijax.language.array import Array, first_device, wrap_as
+from minijax.language.core import ShapedArray
+
+M = TypeVar("M")
+
+
+def on_array(method: M) -> M:
+    """Put a method or a property on `Array`, under its name."""
+    function: Any = method.fget if isinstance(method, property) else method
+    setattr(Array, function.__name__, method)
+    return method
+
+
+@on_array
+@property
+def committed(self: Array) -> bool:
+    """Whether computations with this array must run where it is."""
+    # `_placed` is a sharding then; else None, or the device it happens to be on.
+    return self._placed is not None and not hasattr(self._placed, "platform")
+
+
+@on_array
+@property
+def device(self: Array) -> Any:
+    """The device, or the sharding when there are several."""
+    devices = self._buffer._sharding.device_set
+    return next(iter(devices)) if len(devices) == 1 else self._buffer._sharding
+
+
+@on_array
+def devices(self: Array) -> set:
+    """The devices that hold a part of the array."""
+    return set(self._buffer._sharding.device_set)
+
+
+@on_array
+@property
+def is_fully_addressable(self: Array) -> bool:
+    return self._buffer._sharding.is_fully_addressable
+
+
+@on_array
+@property
+def is_fully_replicated(self: Array) -> bool:
+    return self._buffer._sharding.is_fully_replicated
+
+
+@on_array
+@property
+def addressable_shards(self: Array) -> list[Shard]:
+    """The parts of the array on this process's devices."""
+    sharding = self._buffer._sharding
+    indices = sharding.devices_indices_map(self.shape)
+    return [
+        Shard(device, indices[device], wrap(part))
+        for device, part in platforms.shards(self._buffer)
+    ]
+
+
+@on_array
+def copy_to_host_async(self: Array) -> None:
+    """Begin copying the values to the host, so that reading them waits less."""
+    self._check_alive()
+    platforms.copy_to_host_async(self._buffer)
+
+
+@on_array
+def is_ready(self: Array) -> bool:
+    """Whether the values are there already."""
+    return self._buffer.is_ready()
+
+
+@on_array
+def unsafe_buffer_pointer(self: Array) -> int:
+    """The address of the array's memory on its device."""
+    self._check_alive()
+    return platforms.unsafe_buffer_pointer(self._buffer)
+
+
+@on_array
+def on_device_size_in_bytes(self: Array) -> int:
+    """Bytes the array takes on its device."""
+    return self._buffer.on_device_size_in_bytes()
+
+
+class Shard:
+    """One part of an array: its device, which slice of the whole it is, its data."""
+
+    __slots__ = ("device", "index", "data")
+
+    def __init__(self, device: Any, index: tuple, data: Array):
+        self.device = device
+        self.index = index
+        self.data = data
+
+    @property
+    def replica_id(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, data={self.data})"
+
+
+def wrap(buffer: Any) -> Array:
+    """An Array around a jaxlib array of unknown origin, its type read off."""
+    kind = buffer.aval
+    aval = ShapedArray(kind.shape, kind.dtype, bool(kind.weak_type))
+    return wrap_as(buffer, aval, placement_of(buffer))
+
+
+def placement_of(buffer: Any) -> Any:
+    """The `_placed` that belongs to a buffer."""
+    if buffer._committed:
+        return buffer._sharding
+    device = next(iter(buffer._sharding.device_set))
+    return None if device == first_device() else device
