@@ -45,7 +45,8 @@ from minijax.backend.platforms import (
 )
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.language import jax_spellings as _jax_spellings
-from minijax.language.core import ensure_compile_time_eval, typeof
+from minijax.language.core import typeof
+from minijax.language.concrete import ensure_compile_time_eval
 from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax.programs.custom.custom_backward import custom_vjp

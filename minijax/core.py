@@ -4,6 +4,10 @@ The language itself stands in `language/`; what makers of primitives need is in
 `minijax.extend.core`, as in JAX.
 """
 
+from minijax.language.concrete import (
+    ensure_compile_time_eval as ensure_compile_time_eval,
+)
+from minijax.language.concrete import eval_context as eval_context
 from minijax.language.core import AbstractValue as AbstractValue
 from minijax.language.core import Atom as Atom
 from minijax.language.core import ParamDict as ParamDict
@@ -11,8 +15,6 @@ from minijax.language.core import ShapedArray as ShapedArray
 from minijax.language.core import Trace as Trace
 from minijax.language.core import Tracer as Tracer
 from minijax.language.core import Value as Value
-from minijax.language.core import ensure_compile_time_eval as ensure_compile_time_eval
-from minijax.language.core import eval_context as eval_context
 from minijax.language.core import eval_jaxpr as eval_jaxpr
 from minijax.language.core import max_dim as max_dim
 from minijax.language.core import min_dim as min_dim

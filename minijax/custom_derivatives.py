@@ -7,7 +7,7 @@ rule. `custom_gradients.py` has what is built from them.
 In JAX: `jax.custom_derivatives`.
 """
 
-from minijax.language.rules import SymbolicZero
+from minijax.language.symbolic_zeros import SymbolicZero
 from minijax.programs.custom.custom_backward import (
     CustomVJPPrimal,
     custom_vjp,

@@ -307,6 +307,12 @@ def get_aval(x: Any) -> AbstractValue:
     if rule is not None:
         return rule(x)
     if isinstance(x, (np.generic, np.ndarray)):
+        if isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "NumPy masked arrays are not supported as arguments, since the mask "
+                "would be lost. Write `x.filled(value)` for an array with `value` at "
+                "the masked places."
+            )
         return _numpy_aval(x)
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())

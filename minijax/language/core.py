@@ -8,11 +8,15 @@ its own computation), `transforms/ad.py` (derivatives), `transforms/batching.py`
 `compile/pjit.py` (jit: the cache around all of that).
 
 The idea in four sentences. Every operation a user calls ends in `Primitive.bind`, and
-`bind` hands the operation to the *current trace*. With no transformation active that is
-`EvalTrace`, which compiles and runs it. Inside `jit`, `grad` or `vmap` it is another
-`Trace`, which does something else with it: writes it down, differentiates it, gives it
-a batch axis. The values that flow through the user's Python meanwhile are `Tracer`s,
-which know their type (`aval`) and the trace they belong to.
+`bind` passes the operation to the *current trace*, `state.trace`, of which each thread
+has one. With no transformation active that is `EvalTrace`, which compiles and runs the
+operation. Inside `jit`, `grad` or `vmap` it is another `Trace`, which does something
+else with it: writes it down, differentiates it, gives it a batch axis. The values that
+flow through the user's Python meanwhile are `Tracer`s, which know their type (`aval`)
+and the trace they belong to.
+
+This file has three parts: programs (`Jaxpr`), primitives, and traces with their
+tracers. A program is data; nothing in the first part runs anything but `eval_jaxpr`.
 
 In JAX: `jax/_src/core.py`.
 """
@@ -292,6 +296,12 @@ class Primitive:
     """
 
     multiple_results = False
+    # Methods of primitives that call a function with the user's own derivative rules.
+    stage: Callable
+    batch_call: Callable
+    run_jvp: Callable
+    run_forward: Callable
+    write_linear: Callable
 
     def __init__(self, name: str, multiple_results: bool = False):
         self.name = name
@@ -573,22 +583,6 @@ class set_current_trace:
         state.trace = self.previous
 
 
-def ensure_compile_time_eval() -> set_current_trace:
-    """Context manager: compute now what is written inside, also while tracing.
-
-    Only known values can be used inside: constants, and what was computed from them.
-    """
-    return set_current_trace(eval_trace)
-
-
-eval_context = ensure_compile_time_eval
-
-
-def trace_state_clean() -> bool:
-    """Whether no transformation is active in this thread."""
-    return state.trace is eval_trace
-
-
 class TraceTag:
     """Tells the tracers of one transformation from those of another.
 
@@ -715,29 +709,9 @@ def full_lower(value: Any) -> Any:
     return value.full_lower() if isinstance(value, Tracer) else value
 
 
-def is_concrete(value: Any) -> bool:
-    """Whether the value is known now."""
-    return to_concrete_value(value) is not None
-
-
 def to_concrete_value(value: Any) -> Any | None:
     """The value itself, or None for a tracer that has none yet."""
     return value.to_concrete_value() if isinstance(value, Tracer) else value
-
-
-def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> Any:
-    """`force(value)` (or `value`), or an error that says why it must be known now."""
-    force = force or (lambda known: known)
-    if not isinstance(value, Tracer):
-        return force(value)
-    concrete = value.to_concrete_value()
-    if concrete is None:
-        if force is bool:
-            raise errors.TracerBoolConversionError(value)
-        if force is operator.index:
-            raise errors.TracerIntegerConversionError(value)
-        raise errors.ConcretizationTypeError(value, context)
-    return force(concrete)
 
 
 def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:

@@ -25,6 +25,17 @@ attribute               called as
 `pretty`                `(params) -> params to print`, or a printer of the equation
 ======================  ==============================================================
 
+Calls of functions with the user's own derivative rules (`programs/custom/`) are bound
+with Python functions, `rules` here, and have these methods in place of the above:
+
+======================  ==============================================================
+`stage`                 `(trace, fun, *rules, args, **params)`: write the equation
+`batch_call`            `(trace, fun, *rules, values, dims, **params) -> (outs, dims)`
+`run_jvp`               `(jvp, primals, tangents, symbolic_zeros) -> (outs, tangents)`
+`run_forward`           `(fwd, primals, tangents, **params) -> (outs, residuals)`
+`write_linear`          `(bwd, residuals, tangents, outs, **params) -> tangents out`
+======================  ==============================================================
+
 In JAX: the tables `ad.primitive_jvps`, `ad.primitive_transposes`,
 `batching.fancy_primitive_batchers`, `mlir._lowerings`; and `lax/utils.py`,
 `standard_primitive`.
@@ -72,24 +83,6 @@ class Zero:
 
     def __repr__(self) -> str:
         return f"Zero({self.aval})"
-
-
-class SymbolicZero:
-    """A zero tangent as custom rules with `symbolic_zeros=True` see it.
-
-    In JAX: `ad_util.py`, `SymbolicZero`.
-    """
-
-    __slots__ = ("aval",)
-
-    def __init__(self, aval: AbstractValue):
-        self.aval = aval
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-
-    def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval})"
 
 
 # A value without a batch axis has this as its dimension.
@@ -273,9 +266,7 @@ def constant_like(x: Any, value: Any) -> Any:
 
 def instantiate(tangent: Any) -> Any:
     """A tangent as an array: `Zero` becomes zeros."""
-    if type(tangent) is Zero or type(tangent) is SymbolicZero:
-        return zeros_of(tangent.aval)
-    return tangent
+    return zeros_of(tangent.aval) if isinstance(tangent, Zero) else tangent
 
 
 def zero_tangent_of(primal: Any) -> Zero:
@@ -379,16 +370,6 @@ def standard_primitive(
     primitive.type_rule = standard_type_rule(
         name, shape_rule, dtype_rule, weak_type_rule, sharding_rule
     )
-    return primitive
-
-
-def several_results(
-    name: str, type_rule: Callable, meaning: Callable | None = None
-) -> Primitive:
-    """A primitive with a list of results; `type_rule` gives a list of types."""
-    primitive = register(Primitive(name, multiple_results=True))
-    primitive.meaning = meaning
-    primitive.def_abstract_eval(type_rule)
     return primitive
 
 
@@ -606,20 +587,6 @@ def add_trailing_dims(x: Any, rank: int) -> Any:
         broadcast_dimensions=tuple(range(len(shape))),
         sharding=None,
     )
-
-
-def front_batch(primitive: Primitive) -> Callable:
-    """Batch rule that puts every operand's axis first, repeating unmapped operands.
-
-    In JAX: `batching.py`, `expand_dims_batcher`.
-    """
-
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
-        args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
-        out = primitive.bind(*args, **params)
-        return out, [0] * len(out) if primitive.multiple_results else 0
-
-    return batch
 
 
 def reduction_batch(primitive: Primitive) -> Callable:

@@ -64,6 +64,8 @@ def array(
     if dtype is not None:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "array")
     object = unwrap_jax_array(object)
+    if copy and isinstance(object, np.ma.MaskedArray):
+        object = np.array(object)  # as in JAX, the one place that drops the mask
     result = _from_data(object, dtype, copy)
     if ndmin > result.ndim:
         result = lax.expand_dims(result, range(ndmin - result.ndim))

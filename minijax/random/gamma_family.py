@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.language import core
 from minijax.language.array import Array
+from minijax.language.concrete import concrete_or_error
 from minijax.random.arguments import (
     Shape,
     StaticShape,
@@ -261,7 +261,7 @@ def ball(
     shape = canonical_shape(shape)
     key, _ = check_key("ball", key)
     dtype = sampler_dtype(float, dtype)
-    d = core.concrete_or_error(index, d, "The error occurred in minijax.random.ball()")
+    d = concrete_or_error(index, d, "The error occurred in minijax.random.ball()")
     return placed("ball", _ball(key, p, d, shape, dtype), out_sharding)
 
 

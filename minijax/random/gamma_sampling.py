@@ -25,7 +25,8 @@ from minijax import numpy as jnp
 from minijax.backend.platforms import default_backend
 from minijax.language.array import Array
 from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.rules import def_jvp_with_output, front_batch
+from minijax.language.rules import def_jvp_with_output
+from minijax.primitives.families import front_batch
 from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import scalar_like
 from minijax.random.distributions import exponential

@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.language import core
 from minijax.language.array import Array
+from minijax.language.concrete import concrete_or_error
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random.random_bits import random_bits
@@ -61,7 +61,7 @@ def permutation(
         return placed("permutation", drawn, out_sharding)
     if not np.issubdtype(dtypes.dtype(x), np.integer):
         raise TypeError("x must be an integer or at least 1-dimensional")
-    size = core.concrete_or_error(int, x, "argument x of random.permutation()")
+    size = concrete_or_error(int, x, "argument x of random.permutation()")
     return placed("permutation", _shuffle(key, jnp.arange(size), axis), out_sharding)
 
 
@@ -121,7 +121,7 @@ def choice(
     population = jnp.asarray(a)
     scalar = population.ndim == 0
     if scalar:
-        count = core.concrete_or_error(int, a, "argument a of random.choice()")
+        count = concrete_or_error(int, a, "argument a of random.choice()")
     else:
         axis = canonicalize_axis(axis, population.ndim)
         count = population.shape[axis]

@@ -41,7 +41,6 @@ from minijax.language.core import (
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
-    SymbolicZero,
     Zero,
     instantiate,
     sum_tangents,
@@ -208,7 +207,9 @@ class JVPTrace(Trace):
                     **params,
                 )
         with set_current_trace(self.split):
-            outs, out_tangents = run_custom_jvp(jvp, primals, tangents, symbolic_zeros)
+            outs, out_tangents = primitive.run_jvp(
+                jvp, primals, tangents, symbolic_zeros
+            )
         return [self.tracer(x, self.linear(x, t)) for x, t in zip(outs, out_tangents)]
 
     def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
@@ -237,21 +238,6 @@ def _unzip(pairs: Any) -> tuple[list, list]:
         firsts.append(first)
         seconds.append(second)
     return firsts, seconds
-
-
-def run_custom_jvp(
-    jvp: Callable, primals: Sequence[Any], tangents: Sequence[Any], symbolic_zeros: bool
-) -> tuple[list, list]:
-    """Call a user's jvp rule: zeros are arrays, or `SymbolicZero` on request."""
-    if symbolic_zeros:
-        tangents = [SymbolicZero(t.aval) if type(t) is Zero else t for t in tangents]
-    else:
-        tangents = [instantiate(t) for t in tangents]
-    outs = jvp(*primals, *tangents)
-    half = len(outs) // 2
-    return outs[:half], [
-        Zero(t.aval) if type(t) is SymbolicZero else t for t in outs[half:]
-    ]
 
 
 def jvp(

@@ -31,7 +31,8 @@ from minijax.language.core import (
     jaxpr_as_fun,
     weakref_lru_cache,
 )
-from minijax.language.rules import SymbolicZero, Zero
+from minijax.language.rules import Zero
+from minijax.language.symbolic_zeros import SymbolicZero
 from minijax.primitives.shape import ordering
 from minijax.programs.calls import close_jaxpr, closed_call_p
 from minijax.programs.checkpointing import remat_p

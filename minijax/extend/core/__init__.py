@@ -12,10 +12,24 @@ In JAX: `jax.extend.core`.
 # fmt: off
 from minijax.language.check import check_jaxpr
 from minijax.language.core import (
-    ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Primitive,
-    TraceTag, Var, concrete_or_error, jaxpr_as_fun, jaxprs_in_params, mapped_aval,
-    no_effects, set_current_trace, unmapped_aval, valid_jaxtype,
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    TraceTag,
+    Var,
+    jaxpr_as_fun,
+    jaxprs_in_params,
+    mapped_aval,
+    no_effects,
+    set_current_trace,
+    unmapped_aval,
+    valid_jaxtype,
 )
+from minijax.language.concrete import concrete_or_error
 from minijax.language.more_avals import AbstractToken
 from minijax.support.effects import Effect
 from minijax.support.errors import (

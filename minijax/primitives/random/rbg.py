@@ -27,8 +27,9 @@ from minijax.language.core import (
     get_aval,
     register,
 )
-from minijax.language.rules import def_zero_jvp, moveaxis, several_results
+from minijax.language.rules import def_zero_jvp, moveaxis
 from minijax.primitives.elementwise.comparing import bitwise_xor
+from minijax.primitives.families import several_results
 from minijax.primitives.index.dynamic_slicing import dynamic_update_index_in_dim
 from minijax.primitives.random.threefry import (
     UINT32,

@@ -22,7 +22,6 @@ from minijax.language.rules import (
     broadcast_shapes_of_operands,
     broadcasting_batch,
     def_zero_jvp,
-    several_results,
 )
 from minijax.primitives.elementwise.arithmetic import add
 from minijax.primitives.elementwise.comparing import (
@@ -31,6 +30,7 @@ from minijax.primitives.elementwise.comparing import (
     shift_left,
     shift_right_logical,
 )
+from minijax.primitives.families import several_results
 from minijax.primitives.shape.broadcasting import broadcast_in_dim, expand_dims, iota
 from minijax.primitives.shape.casting import convert_element_type
 from minijax.primitives.shape.joining import concatenate

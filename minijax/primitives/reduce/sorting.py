@@ -14,6 +14,7 @@ from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import Zero, scalar_like, zero_tangent_of
+from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers, select
 from minijax.primitives.index import gathering
 from minijax.primitives.shape import broadcasting, shaping
@@ -49,7 +50,7 @@ def _rank(key: np.ndarray) -> np.ndarray:
     return positions.reshape(key.shape)
 
 
-sort_p = rules.several_results("sort", _sort_types, _sort_meaning)
+sort_p = families.several_results("sort", _sort_types, _sort_meaning)
 
 
 @sort_p.def_jvp_rule
@@ -257,7 +258,7 @@ def _top_k_meaning(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
     return [np.take_along_axis(x, order, axis), order.astype(np.int32)]
 
 
-top_k_p = rules.several_results("top_k", _top_k_types, _top_k_meaning)
+top_k_p = families.several_results("top_k", _top_k_types, _top_k_meaning)
 
 
 @top_k_p.def_jvp_rule

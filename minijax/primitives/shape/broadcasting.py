@@ -18,12 +18,12 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.array import Array, put
+from minijax.language.concrete import concrete_or_error
 from minijax.language.core import (
     Primitive,
     ShapedArray,
     Tracer,
     canonicalize_shape,
-    concrete_or_error,
     get_aval,
     physical_aval,
     register,

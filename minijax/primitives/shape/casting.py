@@ -18,6 +18,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import core, rules
 from minijax.language.array import Array, from_numpy
+from minijax.language.concrete import concrete_or_error
 from minijax.language.core import Literal, ShapedArray, get_aval
 from minijax.language.rules import Zero, is_linear, zero_tangent_of
 from minijax.support import dtypes, element_types
@@ -423,10 +424,10 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
       ValueError: when `exponent_bits` is not positive or `mantissa_bits` negative.
       TypeError: when the operand's entries are no floats.
     """
-    exponent_bits = core.concrete_or_error(
+    exponent_bits = concrete_or_error(
         operator.index, exponent_bits, "exponent_bits argument of lax.reduce_precision"
     )
-    mantissa_bits = core.concrete_or_error(
+    mantissa_bits = concrete_or_error(
         operator.index, mantissa_bits, "mantissa_bits argument of lax.reduce_precision"
     )
     return reduce_precision_p.bind(

@@ -18,6 +18,7 @@ from minijax.language import rules
 from minijax.language.array import Array
 from minijax.language.core import ShapedArray, get_aval, physical_aval
 from minijax.language.rules import Zero, def_linear, instantiate, moveaxis, not_mapped
+from minijax.primitives import families
 from minijax.primitives.shape.broadcasting import asarray, broadcast, canonicalize_axis
 
 # XLA's CPU compiler is slow with very many operands: they are joined in a tree.
@@ -148,7 +149,7 @@ def _split_type(x: ShapedArray, *, sizes: Any, axis: int) -> list[ShapedArray]:
     return [x.update(shape=(*before, size, *behind), sharding=None) for size in sizes]
 
 
-split_p = rules.several_results(
+split_p = families.several_results(
     "split",
     _split_type,
     lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis),
@@ -290,7 +291,7 @@ def _unstack_type(x: ShapedArray, *, axis: int) -> list[ShapedArray]:
     return [part] * x.shape[axis]
 
 
-unstack_p = rules.several_results(
+unstack_p = families.several_results(
     "unstack",
     _unstack_type,
     lambda x, axis: [np.take(x, i, axis) for i in range(x.shape[axis])],

@@ -24,6 +24,7 @@ from minijax.language.core import (
 )
 from minijax.language.more_avals import AbstractToken, abstract_token
 from minijax.language.rules import Zero, def_linear, instantiate, zero_tangent_of
+from minijax.primitives import families
 from minijax.support import dtypes, effects, tree_util, trees
 
 # ----------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def stop_gradient(x: Any) -> Any:
 # optimization_barrier
 # ----------------------------------------------------------------------------------
 
-optimization_barrier_p = rules.several_results(
+optimization_barrier_p = families.several_results(
     "optimization_barrier", lambda *avals: list(avals), lambda *arrays: list(arrays)
 )
 

@@ -32,6 +32,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.compile import tokens
+from minijax.language.concrete import is_concrete
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
@@ -40,7 +41,6 @@ from minijax.language.core import (
     ShapedArray,
     Var,
     get_aval,
-    is_concrete,
     jaxpr_as_fun,
     register,
     set_current_trace,

@@ -16,12 +16,8 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.api_util import fun_name
-from minijax.language.core import (
-    get_aval,
-    is_concrete,
-    to_concrete_value,
-    weakref_lru_cache,
-)
+from minijax.language.concrete import is_concrete
+from minijax.language.core import get_aval, to_concrete_value, weakref_lru_cache
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.shape import casting

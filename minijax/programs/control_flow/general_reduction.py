@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import rules
+from minijax.language.concrete import is_concrete
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
@@ -22,7 +23,6 @@ from minijax.language.core import (
     ShapedArray,
     Tracer,
     get_aval,
-    is_concrete,
     jaxpr_as_fun,
     to_concrete_value,
     weakref_lru_cache,
@@ -34,6 +34,7 @@ from minijax.language.rules import (
     no_axis_name,
     not_mapped,
 )
+from minijax.primitives import families
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.parallel.scalar_programs import lower_scalars
@@ -112,7 +113,7 @@ def _reduce_meaning(
     return outs
 
 
-reduce_p = rules.several_results("reduce", _reduce_types, _reduce_meaning)
+reduce_p = families.several_results("reduce", _reduce_types, _reduce_meaning)
 
 
 def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language import rules
+from minijax.language.concrete import is_concrete
 from minijax.language.core import (
     ClosedJaxpr,
     DebugInfo,
@@ -22,10 +22,10 @@ from minijax.language.core import (
     Tracer,
     eval_jaxpr,
     get_aval,
-    is_concrete,
     to_concrete_value,
 )
 from minijax.language.rules import AxisData, batch_at_front, instantiate
+from minijax.primitives import families
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
 from minijax.primitives.parallel.scalar_programs import lower_scalars
@@ -71,7 +71,7 @@ def _meaning(*arrays: np.ndarray, jaxpr: Jaxpr, consts: tuple, **params: Any) ->
     return outs
 
 
-reduce_window_p = rules.several_results("reduce_window", _types, _meaning)
+reduce_window_p = families.several_results("reduce_window", _types, _meaning)
 
 
 @reduce_window_p.def_jvp_rule

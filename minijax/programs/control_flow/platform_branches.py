@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import Primitive, ShapedArray, is_concrete, register
+from minijax.language.concrete import is_concrete
+from minijax.language.core import Primitive, ShapedArray, register
 from minijax.programs.control_flow.bodies import check_callable
 from minijax.programs.control_flow.conditionals import switch_on
 from minijax.support import errors

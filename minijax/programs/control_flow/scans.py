@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax.language.array import from_numpy
-from minijax.language.core import concrete_or_error, get_aval, mapped_aval
+from minijax.language.concrete import concrete_or_error
+from minijax.language.core import get_aval, mapped_aval
 from minijax.primitives.shape import shaping, slicing
 from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
 from minijax.programs.control_flow.agreement import check_carry

@@ -28,12 +28,12 @@ from minijax.language.pretty import printed_first
 from minijax.language.rules import (
     Accumulator,
     AxisData,
-    SymbolicZero,
     Zero,
     instantiate,
     match_axis,
     not_mapped,
 )
+from minijax.language.symbolic_zeros import SymbolicZero
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.calls import as_array
 from minijax.programs.custom.custom_calls import (

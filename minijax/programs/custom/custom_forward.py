@@ -24,13 +24,14 @@ from minijax.language.core import (
 from minijax.language.pretty import printed_first
 from minijax.language.rules import (
     AxisData,
-    SymbolicZero,
     Zero,
     add_tangents,
+    instantiate,
     match_axis,
     not_mapped,
     zeros_of,
 )
+from minijax.language.symbolic_zeros import SymbolicZero, from_symbolic, to_symbolic
 from minijax.primitives.shape import ordering
 from minijax.programs.calls import as_array
 from minijax.programs.custom.custom_calls import (
@@ -326,6 +327,22 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
             return jvp(*values[count:half], *values[half + count :])
 
         return [own_jvp]
+
+    def run_jvp(
+        self,
+        jvp: Callable,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        symbolic_zeros: bool,
+    ) -> tuple[list[Any], list[Any]]:
+        """(outputs, tangents) by the user's rule; zeros are arrays by default."""
+        if symbolic_zeros:
+            tangents = to_symbolic(tangents)
+        else:
+            tangents = [instantiate(t) for t in tangents]
+        outs = jvp(*primals, *tangents)
+        half = len(outs) // 2
+        return outs[:half], from_symbolic(outs[half:])
 
     def batched_rules(
         self, rules: Sequence[Callable], axis_data: AxisData, in_dims: Dims, tag: Any

@@ -26,7 +26,8 @@ from minijax.language.core import (
     jaxpr_as_fun,
     register,
 )
-from minijax.language.rules import SymbolicZero, Zero, instantiate, is_linear, zeros_of
+from minijax.language.rules import Zero, instantiate, is_linear, zeros_of
+from minijax.language.symbolic_zeros import SymbolicZero
 from minijax.programs.calls import def_call
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes

@@ -1,0 +1,38 @@
+"""Constructors of primitives that the closed core does without.
+
+`language/rules.py` has those for the common families.
+
+In JAX: `lax/lax.py`, and `interpreters/batching.py`, `expand_dims_batcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax.language.core import Primitive, register
+from minijax.language.rules import AxisData, batch_at_front
+
+
+def several_results(
+    name: str, type_rule: Callable, meaning: Callable | None = None
+) -> Primitive:
+    """A primitive with a list of results; `type_rule` gives a list of types."""
+    primitive = register(Primitive(name, multiple_results=True))
+    primitive.meaning = meaning
+    primitive.def_abstract_eval(type_rule)
+    return primitive
+
+
+def front_batch(primitive: Primitive) -> Callable:
+    """Batch rule that puts every operand's axis first, repeating unmapped operands.
+
+    In JAX: `batching.py`, `expand_dims_batcher`.
+    """
+
+    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
+        args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+        out = primitive.bind(*args, **params)
+        return out, [0] * len(out) if primitive.multiple_results else 0
+
+    return batch
