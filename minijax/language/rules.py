@@ -190,14 +190,14 @@ class _NoAxisName:
 no_axis_name = _NoAxisName()
 
 # ----------------------------------------------------------------------------------
-# Three primitives that interpreters themselves need; their blocks are on floor 3.
+# Four primitives that interpreters and rules of others need; their blocks are on the
+# floor above.
 # ----------------------------------------------------------------------------------
 
 add_any_p = register(Primitive("add_any"))  # elementwise/arithmetic.py
-broadcast_in_dim_p = register(
-    Primitive("broadcast_in_dim")
-)  # primitives/shape/shaping.py
+broadcast_in_dim_p = register(Primitive("broadcast_in_dim"))  # shape/shaping.py
 transpose_p = register(Primitive("transpose"))  # shape/shaping.py
+reduce_sum_p = register(Primitive("reduce_sum"))  # reduce/sums.py
 
 
 def add_tangents(x: Any, y: Any) -> Any:
@@ -282,6 +282,11 @@ def broadcast_axis(x: Any, size: int, axis: int) -> Any:
     return broadcast_in_dim_p.bind(
         x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None
     )
+
+
+def sum_over(x: Any, axes: tuple[int, ...]) -> Any:
+    """The sum of `x` over some axes: the transpose of repeating it."""
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=None)
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:

@@ -22,25 +22,31 @@ from minijax.programs.control_flow.solves import (
 from minijax.programs.control_flow.while_loops import while_loop, while_p
 from minijax.primitives.elementwise.accuracy import AccuracyMode, Tolerance
 from minijax.primitives.shape.broadcasting import (
-    broadcast, broadcast_in_dim, broadcast_in_dim_p, broadcast_like, broadcast_shapes,
-    broadcast_to_rank, broadcasted_iota, empty, expand_dims, full, full_like, iota,
-    iota_p,
+    broadcast, broadcast_like, broadcast_shapes, broadcast_to_rank, broadcasted_iota,
+    empty, full, full_like, iota, iota_p,
+)
+from minijax.primitives.shape.shaping import (
+    broadcast_in_dim, broadcast_in_dim_p, expand_dims,
 )
 from minijax.primitives.shape.casting import (
-    bitcast_convert_type, bitcast_convert_type_p, convert_element_type,
-    convert_element_type_p, reduce_precision, reduce_precision_p, stage, stage_p,
+    bitcast_convert_type, bitcast_convert_type_p, reduce_precision, reduce_precision_p,
+)
+from minijax.primitives.shape.shaping import (
+    convert_element_type, convert_element_type_p, stage, stage_p,
 )
 from minijax.primitives.parallel.collectives import (
     all_gather, all_gather_p, all_to_all, all_to_all_p, axis_index, axis_index_p,
     axis_size, pbroadcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
     pshuffle, psum, psum_p, psum_scatter, pswapaxes,
 )
+from minijax.primitives.elementwise.arithmetic import (
+    eq, eq_p, ge, ge_p, gt, gt_p, le, le_p, lt, lt_p, ne, ne_p,
+)
 from minijax.primitives.elementwise.comparing import (
-    and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, eq, eq_p,
-    eq_to_p, ge, ge_p, gt, gt_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, mulhi, mulhi_p,
-    ne, ne_p, not_p, or_p, population_count, population_count_p, shift_left,
-    shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p, shift_right_logical,
-    shift_right_logical_p, xor_p,
+    and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clz, clz_p, eq_to_p,
+    le_to_p, lt_to_p, mulhi, mulhi_p, not_p, or_p, population_count, population_count_p,
+    shift_left, shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p,
+    shift_right_logical, shift_right_logical_p, xor_p,
 )
 from minijax.primitives.elementwise.complex_numbers import (
     complex, complex_p, conj, conj_p, imag, imag_p, real, real_p,
@@ -58,20 +64,22 @@ from minijax.primitives.reduce.cumulative import (
     cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod,
     cumprod_p, cumsum, cumsum_p,
 )
-from minijax.primitives.linear.dot import (
-    DotDimensionNumbers, batch_matmul, dot, dot_general, dot_general_p,
-)
+from minijax.primitives.linear.dot import DotDimensionNumbers, dot_general_p
+from minijax.primitives.linear.products import batch_matmul, dot, dot_general
 from minijax.primitives.index.dynamic_slicing import (
     dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p, dynamic_update_slice,
     dynamic_update_slice_in_dim, dynamic_update_slice_p,
 )
 from minijax.primitives.elementwise.arithmetic import (
-    add, add_p, cbrt, cbrt_p, cos, cos_p, div, div_p, exp, exp2, exp2_p, exp_p, expm1,
-    expm1_p, integer_pow, integer_pow_p, log, log1p, log1p_p, log_p, logistic,
-    logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, pow, pow_p, reciprocal,
-    rem, rem_p, rsqrt, rsqrt_p, sin, sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p,
-    tan, tan_p, tanh, tanh_p,
+    add, add_p, cos, cos_p, div, div_p, exp, exp_p, integer_pow, integer_pow_p, log,
+    log_p, logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, pow,
+    pow_p, sin, sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p, tanh, tanh_p,
 )
+from minijax.primitives.elementwise.elementary import (
+    cbrt, cbrt_p, exp2, exp2_p, expm1, expm1_p, log1p, log1p_p, reciprocal, rsqrt,
+    rsqrt_p, tan, tan_p,
+)
+from minijax.primitives.elementwise.rounding import rem, rem_p
 from minijax.primitives.index.gathering import gather, gather_p, index_take
 from minijax.primitives.elementwise.hyperbolic import (
     acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p, atan, atan2, atan2_p,
@@ -104,9 +112,12 @@ from minijax.primitives.random.rbg import (
     RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p,
 )
 from minijax.primitives.reduce.reductions import (
-    argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max,
-    reduce_max_p, reduce_min, reduce_min_p, reduce_or, reduce_or_p, reduce_prod,
-    reduce_prod_p, reduce_sum, reduce_sum_p, reduce_xor, reduce_xor_p,
+    argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_min,
+    reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_xor,
+    reduce_xor_p,
+)
+from minijax.primitives.reduce.sums import (
+    reduce_max, reduce_max_p, reduce_sum, reduce_sum_p,
 )
 from minijax.primitives.elementwise.rounding import (
     RoundingMethod, abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite, is_finite_p,
@@ -117,12 +128,11 @@ from minijax.primitives.index.scattering import (
     scatter_min, scatter_min_p, scatter_mul, scatter_mul_p, scatter_p, scatter_sub,
     scatter_sub_p,
 )
-from minijax.primitives.elementwise.select import (
-    clamp, clamp_p, select, select_n, select_n_p,
-)
+from minijax.primitives.elementwise.arithmetic import select, select_n, select_n_p
+from minijax.primitives.elementwise.clamping import clamp, clamp_p
+from minijax.primitives.shape.rearranging import collapse, rev, rev_p, tile, tile_p
 from minijax.primitives.shape.shaping import (
-    collapse, reshape, reshape_p, rev, rev_p, squeeze, squeeze_p, tile, tile_p,
-    transpose, transpose_p,
+    reshape, reshape_p, squeeze, squeeze_p, transpose, transpose_p,
 )
 from minijax.primitives.shape.slicing import index_in_dim, slice, slice_in_dim, slice_p
 from minijax.primitives.reduce.sorting import sort, sort_key_val, sort_p, top_k, top_k_p

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.language.array import Array
 from minijax.language.core import Tracer
-from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 
 _traced_or_array = (Tracer, Array)

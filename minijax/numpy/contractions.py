@@ -24,7 +24,7 @@ from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from minijax.numpy.vectorizing import vectorize
-from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.transforms.api import jit
 

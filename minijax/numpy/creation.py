@@ -24,8 +24,8 @@ from minijax.numpy.promotion import (
     unwrap_jax_array,
     user_dtype,
 )
-from minijax.primitives.shape.casting import convert_element_type_to
 from minijax.primitives.shape.ordering import array_copy
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.transforms import api
 

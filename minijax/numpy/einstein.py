@@ -23,7 +23,7 @@ from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.contraction_paths import find_path
 from minijax.numpy.contractions import product_dtype
 from minijax.numpy.reducing import refuse_out
-from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import element_types
 
 

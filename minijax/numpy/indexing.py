@@ -31,7 +31,7 @@ from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
 from minijax.numpy.index_items import Item, Kind, expand_ellipsis, expand_masks, parse
 from minijax.numpy.promotion import constant_like, promote_dtypes
-from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 
 _STATIC_MODES = (lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP)

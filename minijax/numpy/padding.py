@@ -26,7 +26,7 @@ from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.joining import repeat
 from minijax.numpy.shaping import flip, squeeze
-from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.support.tree_util import tree_map
 from minijax.transforms.api import jit, vmap

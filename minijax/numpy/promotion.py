@@ -28,7 +28,7 @@ from minijax.numpy.arraylike import (
     ensure_arraylike_tuple,
     unwrap_jax_array,
 )
-from minijax.primitives.shape.casting import convert_element_type_to
+from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 

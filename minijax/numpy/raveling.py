@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.language.core import get_aval
-from minijax.primitives.shape import casting
+from minijax.primitives.shape import shaping
 from minijax.support import element_types
 from minijax.support.trees import tree_flatten, tree_unflatten
 
@@ -82,7 +82,7 @@ class _Unravel:
         for chunk, shape, kind in zip(lax.split(flat, sizes), self.shapes, self.kinds):
             leaf = lax.reshape(chunk, shape)
             if self.dtype is not None:
-                leaf = casting.convert_element_type_to(
+                leaf = shaping.convert_element_type_to(
                     leaf, kind, warn_on_complex_to_real_cast=False
                 )
             leaves.append(leaf)

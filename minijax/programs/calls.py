@@ -28,7 +28,7 @@ from minijax.language.core import (
     register,
     weakref_lru_cache,
 )
-from minijax.primitives.shape import casting
+from minijax.primitives.shape import shaping
 from minijax.support.effects import no_effects, positional, with_inputs
 from minijax.support.thread_state import state
 from minijax.transforms import discharge, partial_eval, rematerialize
@@ -38,7 +38,7 @@ from minijax.transforms.rematerialize import where
 def as_array(leaf: Any) -> Any:
     """A plain number as an array or tracer; anything else as it is."""
     plain = isinstance(leaf, (bool, int, float, complex, np.generic))
-    return casting.stage(leaf) if plain else leaf
+    return shaping.stage(leaf) if plain else leaf
 
 
 def run_eagerly(closed: ClosedJaxpr, *args: Any) -> list[Any]:

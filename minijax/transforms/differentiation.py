@@ -23,7 +23,7 @@ from minijax.compile.api_util import (
 )
 from minijax.language.core import ShapedArray, eval_jaxpr, get_aval
 from minijax.language.rules import Accumulator, Zero, instantiate, scalar_like
-from minijax.primitives.shape import casting
+from minijax.primitives.shape import shaping
 from minijax.support import dtypes, element_types, errors
 from minijax.support.errors import api_boundary
 from minijax.support.tree_util import Partial, tree_map
@@ -334,7 +334,7 @@ def value_and_grad(
 def _as_array(x: Any) -> Any:
     """A plain number as an array: the gradient of the identity is the cotangent 1."""
     plain = isinstance(x, (int, float, complex, np.generic))
-    return casting.stage(x) if plain else x
+    return shaping.stage(x) if plain else x
 
 
 def grad(

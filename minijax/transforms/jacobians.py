@@ -15,7 +15,7 @@ from minijax.compile import api_util
 from minijax.compile.api_util import argnums_tuple, check_callable
 from minijax.language.core import get_aval
 from minijax.primitives.elementwise import complex_numbers
-from minijax.primitives.shape import casting, shaping
+from minijax.primitives.shape import broadcasting, joining, shaping
 from minijax.support import dtypes, element_types, errors
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.errors import api_boundary
@@ -157,7 +157,7 @@ def _standard_basis(tree: Any) -> Any:
     leaves = tree_leaves(tree)
     size = sum(get_aval(leaf).size for leaf in leaves)
     dtype = element_types.result_type(*leaves)
-    identity = shaping.identity_matrix(size, dtype)
+    identity = broadcasting.identity_matrix(size, dtype)
     return _unravel(tree, 1, None, identity)
 
 
@@ -168,7 +168,7 @@ def _unravel(tree: Any, axis: int, example: Any, array: Any) -> Any:
     """
     leaves, treedef = tree_flatten(tree)
     axis = axis % get_aval(array).ndim
-    parts = shaping.split(array, [get_aval(leaf).size for leaf in leaves], axis)
+    parts = joining.split(array, [get_aval(leaf).size for leaf in leaves], axis)
     shaped = []
     for leaf, part in zip(leaves, parts):
         aval = get_aval(part)
@@ -180,7 +180,7 @@ def _unravel(tree: Any, axis: int, example: Any, array: Any) -> Any:
         # Given a sharding, the conversion stands there even when it changes nothing.
         sharding = PartitionSpec(*[None] * len(full)) if example is None else None
         shaped.append(
-            casting.convert_element_type_to(
+            shaping.convert_element_type_to(
                 part, wanted.dtype, wanted.weak_type, sharding=sharding
             )
         )

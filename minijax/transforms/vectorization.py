@@ -15,7 +15,7 @@ from minijax.compile import api_util
 from minijax.compile.api_util import CallSignature, NoOptions, check_callable
 from minijax.language.core import get_aval
 from minijax.language.rules import AxisData, match_axis, no_axis_name
-from minijax.primitives.reduce import reductions
+from minijax.primitives.reduce import sums
 from minijax.support import errors
 from minijax.support.errors import api_boundary
 from minijax.support.tree_prefix import prefix_errors
@@ -214,7 +214,7 @@ def _move_output(
 ) -> Any:
     if target is None:
         if dim is not None and sum_match:
-            return reductions.reduce_sum(output, (dim,))
+            return sums.reduce_sum(output, (dim,))
         if dim is not None:
             raise errors.value_error(
                 f"at vmap out_axes, got axis spec None but output was batched on axis "

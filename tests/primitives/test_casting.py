@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.primitives.shape import casting
+from minijax.primitives.shape import casting, shaping
 from tests.oracle.oracle import assert_same, value_difference
 from tests.primitives.checks import (
     assert_batches_as_a_loop,
@@ -213,7 +213,7 @@ def test_weakly_typed_constants_stay_literals():
     for dtype in (np.float32, np.float16, ml_dtypes.bfloat16, np.int8):
         for weak in (False, True):
             closed = minijax.make_jaxpr(
-                lambda dtype=dtype, weak=weak: casting.convert_element_type_to(
+                lambda dtype=dtype, weak=weak: shaping.convert_element_type_to(
                     2, dtype, weak
                 )
             )()
@@ -225,7 +225,7 @@ def test_weakly_typed_constants_stay_literals():
 
 def test_arrays_are_returned_as_they_are():
     x = minijax.numpy.ones(2)
-    assert casting.convert_element_type_to(x, np.float32) is x
+    assert shaping.convert_element_type_to(x, np.float32) is x
     assert casting.asarray(x) is x
     assert minijax.lax.stop_gradient(3.5) == 3.5
 

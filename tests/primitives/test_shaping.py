@@ -226,7 +226,7 @@ def test_full_like_stays_on_its_device():
 
 
 def test_identity_matrix():
-    assert np.array_equal(shaping.identity_matrix(3, np.float32), np.eye(3))
+    assert np.array_equal(broadcasting.identity_matrix(3, np.float32), np.eye(3))
 
 
 KEY_PROGRAMS = [

@@ -8,14 +8,17 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from minijax.backend import hlo
-
 
 class AccuracyMode(enum.Enum):
     """How exact a function must be: as XLA pleases, or as exact as it can."""
 
     HIGHEST = 1
     DEFAULT = 2
+
+    @property
+    def fields(self) -> tuple:
+        """The fields of StableHLO's attribute."""
+        return (0.0, 0.0, 0, self.name)
 
 
 class Tolerance:
@@ -38,6 +41,11 @@ class Tolerance:
         self.rtol = rtol
         self.ulps = ulps
 
+    @property
+    def fields(self) -> tuple:
+        """The fields of StableHLO's attribute."""
+        return (*self._key(), "TOLERANCE")
+
     def _key(self) -> tuple:
         return (self.atol, self.rtol, self.ulps)
 
@@ -49,24 +57,3 @@ class Tolerance:
 
     def __repr__(self) -> str:
         return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
-
-
-def _accuracy_attribute(accuracy: Any) -> Any:
-    """StableHLO's attribute for an accuracy: a mode, its name, or a tolerance."""
-    if isinstance(accuracy, Tolerance):
-        atol, rtol, ulps = accuracy._key()
-        return hlo.stablehlo.ResultAccuracyAttr.get(atol, rtol, ulps, "TOLERANCE")
-    mode = accuracy.upper() if isinstance(accuracy, str) else accuracy.name
-    return hlo.stablehlo.ResultAccuracyAttr.get(0.0, 0.0, 0, mode)
-
-
-def accurate_lowering(operation: str) -> Any:
-    """Lowering of functions with an `accuracy` parameter (None: the default)."""
-
-    def lower(ctx: Any, x: Any, *, accuracy: Any) -> Any:
-        if accuracy is None:
-            return ctx.operation(operation)(x)
-        attribute = _accuracy_attribute(accuracy)
-        return ctx.operation(operation)(x, result_accuracy=attribute)
-
-    return lower

@@ -1,4 +1,4 @@
-"""Elementwise primitives: arithmetic, comparison, exponentials, trigonometry, bits.
+"""Elementwise primitives: arithmetic, comparison, choice, powers, exponentials, sine.
 
 Each block is a primitive with all its rules: what it means (in NumPy), which dtypes it
 accepts, how it becomes StableHLO, its derivative and its transpose. Batching and types
@@ -6,46 +6,61 @@ come from the family (`rules.unary`, `rules.nary`). Below the blocks of a group 
 the functions of `lax` that bind them.
 
 The sources of the formulas are the usual tables of derivatives; a comment says so where
-one is not obvious.
+one is not obvious. Operations on bits are in `comparing.py`, rounding and remainders in
+`rounding.py`, rarer functions in `elementary.py`, `hyperbolic.py` and `special.py`.
 
 In JAX: `lax/lax.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import rules
-from minijax.language.core import ShapedArray, get_aval
+from minijax.language.core import Primitive, ShapedArray, get_aval, physical_aval
 from minijax.language.rules import (
     Zero,
     anything,
+    batch_at_front,
     complexes,
     def_bilinear,
     def_jvp_with_output,
     def_linear,
+    def_zero_jvp,
     floats,
     ints,
     is_linear,
+    moveaxis,
     nary,
     numbers,
+    ordered,
     scalar_like,
+    sum_over,
     unary,
 )
 from minijax.language.rules import constant_like as _scalar
-from minijax.primitives.elementwise import comparing, rounding, select
-from minijax.primitives.elementwise.accuracy import accurate_lowering
-from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import shaping
+from minijax.primitives.shape.shaping import (
+    Shape,
+    broadcast_in_dim,
+    compare,
+    convert_element_type,
+    filled_like,
+    reshape,
+)
 from minijax.support import dtypes
 
 
-def one_like(like: Any) -> Any:
-    """The number one as a scalar of the dtype and weak type of an operand."""
-    return scalar_like(get_aval(like), 1)
+def one_like(x: Any) -> Any:
+    """The number one as a scalar of the dtype of `x`, weakly typed if `x` is.
+
+    `constant_like` differs beside weakly typed arrays: it is weak for scalars only. A
+    rule uses the one that JAX's rule uses, so that results have JAX's weak type.
+    """
+    return scalar_like(get_aval(x), 1)
 
 
 def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
@@ -58,23 +73,23 @@ def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
     if aval.shape == shape:
         return ct
     if not aval.shape:
-        return reductions.reduce_sum(ct, tuple(range(len(shape))))
+        return sum_over(ct, tuple(range(len(shape))))
     repeated = tuple(
         axis for axis, (a, b) in enumerate(zip(shape, aval.shape)) if a != b
     )
-    return shaping.reshape(reductions.reduce_sum(ct, repeated), aval.shape)
+    return reshape(sum_over(ct, repeated), aval.shape)
 
 
-def broadcast_like(x: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_like(x: Any, shape: Shape) -> Any:
     """`x` repeated as elementwise primitives do by themselves."""
     x_shape = get_aval(x).shape
     if x_shape == shape:
         return x
     if not x_shape:
-        return shaping.broadcast_in_dim(x, shape, ())
+        return broadcast_in_dim(x, shape, ())
     kept = [axis for axis, (a, b) in enumerate(zip(x_shape, shape)) if a == b]
-    squeezed = shaping.reshape(x, tuple(x_shape[axis] for axis in kept))
-    return shaping.broadcast_in_dim(squeezed, shape, tuple(kept))
+    squeezed = reshape(x, tuple(x_shape[axis] for axis in kept))
+    return broadcast_in_dim(squeezed, shape, tuple(kept))
 
 
 def _without_none(name: str) -> Any:
@@ -151,11 +166,7 @@ def _sub_transpose(ct: Any, x: Any, y: Any) -> list:
     ]
 
 
-def _mul_meaning(x: Any, y: Any, out_dtype: Any = None) -> Any:
-    return np.multiply(x, y)
-
-
-def _mul_lowering(ctx: Any, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def _mul_lowering(ctx, x, y, *, out_dtype=None):
     x, y = ctx.broadcast((x, y))
     if out_dtype is not None:
         x = hlo.stablehlo.convert(ctx.result_type(), x)
@@ -163,13 +174,12 @@ def _mul_lowering(ctx: Any, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return hlo.stablehlo.multiply(x, y)
 
 
-mul_p = nary("mul", [numbers, numbers], _mul_meaning, _mul_lowering)
-mul_p.type_rule = rules.standard_type_rule(
+mul_p = nary(
     "mul",
-    lambda x, y, out_dtype=None: rules.broadcast_shapes_of_operands(
-        "mul", [x.shape, y.shape]
-    ),
-    lambda x, y, out_dtype=None: _mul_dtype(x, y, out_dtype),
+    [numbers, numbers],
+    lambda x, y, out_dtype=None: np.multiply(x, y),
+    _mul_lowering,
+    result_dtype=lambda x, y, out_dtype=None: np.dtype(out_dtype or x.dtype),
 )
 mul_p.pretty = _without_none("out_dtype")
 def_bilinear(  # d(x y) = dx y + x dy
@@ -181,14 +191,6 @@ def_bilinear(  # d(x y) = dx y + x dy
         y.aval, mul(x, ct, out_dtype=out_dtype and y.aval.dtype)
     ),
 )
-
-
-def _mul_dtype(x: ShapedArray, y: ShapedArray, out_dtype: Any) -> Any:
-    for position, aval in enumerate((x, y)):
-        rules.check_accepted("mul", f" at position {position}", numbers, aval.dtype)
-    rules.check_same_dtypes("mul", (x, y))
-    return x.dtype if out_dtype is None else np.dtype(out_dtype)
-
 
 div_p = nary(
     "div",
@@ -211,55 +213,47 @@ def _div_transpose(ct: Any, x: Any, y: Any) -> list:
 neg_p = unary("neg", numbers, np.negative, "negate")
 def_linear(neg_p, lambda ct, x: [neg(ct)])
 
-rem_p = nary("rem", [ints | floats, ints | floats], np.fmod, "remainder")
-rem_p.def_jvp(  # x rem y = x - y trunc(x / y)
-    lambda t, x, y: broadcast_like(
-        t,
-        rules.broadcast_shapes_of_operands(
-            "rem", [get_aval(x).shape, get_aval(y).shape]
-        ),
-    ),
-    lambda t, x, y: mul(
-        neg(t), mul(rounding.sign(div(x, y)), rounding.floor(rounding.abs(div(x, y))))
-    ),
-)
-rem_p.without("transpose", "its jvp multiplies: the tangent itself is only broadcast")
-
 
 def _balanced_equal(x: Any, out: Any, y: Any) -> Any:
     """1 where `x` alone is the extremum, 1/2 where both operands are, else 0."""
-    alone = select.select(
-        comparing.eq(x, out), shaping.full_like(out, 1), shaping.full_like(out, 0)
-    )
-    share = select.select(
-        comparing.eq(y, out), shaping.full_like(out, 2), shaping.full_like(out, 1)
-    )
+    alone = select(eq(x, out), filled_like(out, 1), filled_like(out, 0))
+    share = select(eq(y, out), filled_like(out, 2), filled_like(out, 1))
     return div(alone, share)
 
 
-def _extremum_lowering(operation: str) -> Any:
-    """XLA orders complex numbers in no way; here they go by real part, then imag."""
+def combine_values(operation: str, dtype: Any, x: Any, y: Any) -> Any:
+    """One operation of StableHLO; extrema of complex numbers go by real, then imag."""
+    stablehlo = hlo.stablehlo
+    is_extremum = operation in ("maximum", "minimum")
+    if not is_extremum or not dtypes.issubdtype(dtype, np.complexfloating):
+        return getattr(stablehlo, operation)(x, y)
+    part = np.empty(0, dtype).real.dtype
+    direction = "GT" if operation == "maximum" else "LT"
+    real_x, real_y = stablehlo.real(x), stablehlo.real(y)
+    first = stablehlo.select(
+        compare(real_x, real_y, "EQ", part),
+        compare(stablehlo.imag(x), stablehlo.imag(y), direction, part),
+        compare(real_x, real_y, direction, part),
+    )
+    return stablehlo.select(first, x, y)
 
-    def lower(ctx: Any, x: Any, y: Any) -> Any:
+
+def _extremum(name: str, meaning: Callable, operation: str) -> Primitive:
+    def lower(ctx, x, y):
         x, y = ctx.broadcast((x, y))
-        return reductions.combine_values(operation, ctx.avals_out[0].dtype, x, y)
+        return combine_values(operation, ctx.avals_out[0].dtype, x, y)
 
-    return lower
+    primitive = nary(name, [anything, anything], meaning, lower)
+    def_jvp_with_output(
+        primitive,
+        lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
+        lambda t, out, x, y: mul(t, _balanced_equal(y, out, x)),
+    )
+    return primitive
 
 
-max_p = nary("max", [anything, anything], np.maximum, _extremum_lowering("maximum"))
-def_jvp_with_output(
-    max_p,
-    lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
-    lambda t, out, x, y: mul(t, _balanced_equal(y, out, x)),
-)
-
-min_p = nary("min", [anything, anything], np.minimum, _extremum_lowering("minimum"))
-def_jvp_with_output(
-    min_p,
-    lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
-    lambda t, out, x, y: mul(t, _balanced_equal(y, out, x)),
-)
+max_p = _extremum("max", np.maximum, "maximum")
+min_p = _extremum("min", np.minimum, "minimum")
 
 
 def add(x: Any, y: Any) -> Any:
@@ -282,11 +276,6 @@ def div(x: Any, y: Any) -> Any:
     return div_p.bind(x, y)
 
 
-def rem(x: Any, y: Any) -> Any:
-    """Elementwise remainder of x / y, with the sign of x."""
-    return rem_p.bind(x, y)
-
-
 def neg(x: Any) -> Any:
     """Elementwise negation -x."""
     return neg_p.bind(x)
@@ -303,13 +292,273 @@ def min(x: Any, y: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------
+# Comparison
+# ----------------------------------------------------------------------------------
+
+# How extended dtypes, such as random keys, are compared, by direction:
+# `(ctx, x, y) -> value`. The file of such a dtype enters its own.
+compare_extended: dict[str, Callable] = {}
+
+
+def comparison(
+    name: str,
+    accepted: set,
+    meaning: Callable,
+    direction: str,
+    total_order: bool = False,
+) -> Primitive:
+    """A primitive that compares; its result is boolean and has no derivative."""
+
+    def lower(ctx, x, y):
+        dtype = ctx.avals_in[0].dtype
+        x, y = ctx.broadcast((x, y))
+        if isinstance(dtype, dtypes.ExtendedDType):
+            return compare_extended[direction](ctx, x, y)
+        return compare(x, y, direction, dtype, total_order)
+
+    def result_dtype(x, y):
+        return np.dtype(bool)
+
+    primitive = nary(name, [accepted, accepted], meaning, lower, result_dtype)
+    def_zero_jvp(primitive)
+    return primitive
+
+
+# Random keys are equal or not, and have no order.
+eq_p = comparison("eq", anything | {dtypes.extended}, np.equal, "EQ")
+ne_p = comparison("ne", anything | {dtypes.extended}, np.not_equal, "NE")
+ge_p = comparison("ge", ordered, np.greater_equal, "GE")
+gt_p = comparison("gt", ordered, np.greater, "GT")
+le_p = comparison("le", ordered, np.less_equal, "LE")
+lt_p = comparison("lt", ordered, np.less, "LT")
+
+
+def eq(x: Any, y: Any) -> Any:
+    """Elementwise x == y, as booleans; NaN equals nothing."""
+    return eq_p.bind(x, y)
+
+
+def ne(x: Any, y: Any) -> Any:
+    """Elementwise x != y, as booleans."""
+    return ne_p.bind(x, y)
+
+
+def ge(x: Any, y: Any) -> Any:
+    """Elementwise x >= y, as booleans."""
+    return ge_p.bind(x, y)
+
+
+def gt(x: Any, y: Any) -> Any:
+    """Elementwise x > y, as booleans."""
+    return gt_p.bind(x, y)
+
+
+def le(x: Any, y: Any) -> Any:
+    """Elementwise x <= y, as booleans."""
+    return le_p.bind(x, y)
+
+
+def lt(x: Any, y: Any) -> Any:
+    """Elementwise x < y, as booleans."""
+    return lt_p.bind(x, y)
+
+
+# ----------------------------------------------------------------------------------
+# Choice
+# ----------------------------------------------------------------------------------
+
+
+def _select_shape(which: ShapedArray, *cases: ShapedArray) -> tuple[int, ...]:
+    if not cases:
+        raise TypeError("select must have at least one case")
+    first = cases[0].shape
+    if any(case.shape != first for case in cases):
+        shapes = ", ".join(str(case.shape) for case in cases)
+        raise TypeError(
+            f"select cases must have the same shapes, got [{shapes}]. Repeat the "
+            "smaller ones with `lax.broadcast_in_dim`, or use `minijax.numpy.where`."
+        )
+    if which.shape and which.shape != first:
+        raise TypeError(
+            "select `which` must be scalar or have the same shape as cases, got "
+            f"`which` shape {which.shape} but case shape {first}."
+        )
+    return first
+
+
+def _select_dtype(which: ShapedArray, *cases: ShapedArray) -> Any:
+    rules.check_same_dtypes("select", cases)
+    if not rules.accepts(rules.bool_or_int, which.dtype):
+        raise TypeError(
+            "select `which` must be boolean or integer type, got "
+            f"{dtypes.dtype_name(which.dtype)}. Write a comparison, such as `x > 0`."
+        )
+    if which.dtype == np.bool_ and len(cases) > 2:
+        raise TypeError("select with boolean `which` cannot have > 2 cases.")
+    return cases[0].dtype
+
+
+def _select_meaning(which: Any, *cases: Any) -> Any:
+    index = np.clip(np.asarray(which).astype(int), 0, len(cases) - 1)
+    index = np.broadcast_to(index, cases[0].shape)
+    return np.choose(index, cases).astype(cases[0].dtype)
+
+
+select_n_p = rules.standard_primitive(
+    "select_n",
+    _select_shape,
+    _select_dtype,
+    weak_type_rule=lambda which, *cases: all(case.weak_type for case in cases),
+    sharding_rule=lambda which, *cases: cases[0].sharding,
+    meaning=_select_meaning,
+)
+
+
+@select_n_p.def_jvp_rule
+def _select_jvp(primals: Any, tangents: Any) -> Any:
+    which, *cases = primals
+    case_tangents = tangents[1:]
+    out = select_n(which, *cases)
+    given = [t for t in case_tangents if type(t) is not Zero]
+    if not given:
+        return out, rules.zero_tangent_of(out)
+    zeros = filled_like(given[0], 0)
+    dense = [zeros if type(t) is Zero else t for t in case_tangents]
+    return out, select_n(which, *dense)
+
+
+@select_n_p.def_transpose
+def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
+    if type(ct) is Zero:
+        return [None] * (1 + len(cases))
+    zeros = filled_like(ct, 0)
+    linear = [is_linear(case) for case in cases]
+    aval = get_aval(which)
+    if aval.dtype == np.bool_:
+        no = select(which, zeros, ct) if linear[0] else None
+        yes = select(which, ct, zeros) if linear[1:] == [True] else None
+        return [None, no, yes][: 1 + len(cases)]
+    chosen = [
+        select(eq(which, scalar_like(aval, i)), ct, zeros) if flag else None
+        for i, flag in enumerate(linear)
+    ]
+    return [None, *chosen]
+
+
+@select_n_p.def_batch
+def _select_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+    (which, *cases), (which_dim, *case_dims) = args, dims
+    which_aval, *case_avals = (get_aval(arg) for arg in args)
+    first = case_avals[0].shape
+    same_case_shapes = all(aval.shape == first for aval in case_avals)
+    if all(dim == which_dim for dim in case_dims):
+        if which_aval.shape != first:  # one choice for each example
+            which = broadcast_in_dim(which, first, (which_dim,))
+        return select_n(which, *cases), which_dim
+    if not which_aval.shape and all(dim is not None for dim in case_dims):
+        if len(set(case_dims)) == 1:
+            return select_n(which, *cases), case_dims[0]
+        if same_case_shapes:
+            wanted = case_dims[0]
+            moved = [moveaxis(c, dim, wanted) for c, dim in zip(cases, case_dims)]
+            return select_n(which, *moved), wanted
+    if which_aval.shape:
+        which = batch_at_front(which, which_dim, axis_data.size)
+    if any(aval.shape for aval in case_avals):
+        cases = [batch_at_front(c, d, axis_data.size) for c, d in zip(cases, case_dims)]
+    which_shape, case_shape = get_aval(which).shape, get_aval(cases[0]).shape
+    if 0 < len(which_shape) < len(case_shape):
+        which = broadcast_in_dim(which, case_shape, (0,))
+    if len(which_shape) > len(case_shape):
+        cases = [broadcast_in_dim(case, which_shape, ()) for case in cases]
+    return select_n(which, *cases), 0
+
+
+@select_n_p.def_lowering
+def _select_lowering(ctx: Any, which: Any, *cases: Any) -> Any:
+    which_aval = ctx.avals_in[0]
+    physical = physical_aval(ctx.avals_out[0])
+    if len(cases) == 1:
+        return cases[0]
+    if physical.ndim != ctx.avals_out[0].ndim:  # typed keys: bits behind each entry
+        shape = physical.shape
+        dims = range(which_aval.ndim)
+        which = ctx.broadcast_in_dim(which, which_aval, shape, dims)
+        which_aval = which_aval.update(shape=shape)
+    if which_aval.dtype == np.bool_:
+        return hlo.stablehlo.select(which, cases[1], cases[0])
+
+    def choose(offset: int, some: Any) -> Any:
+        """Halve the cases: a tree of comparisons."""
+        if len(some) == 1:
+            return some[0]
+        middle = len(some) // 2
+        bound = ctx.full_like(offset + middle, which_aval)
+        below = compare(which, bound, "LT", which_aval.dtype)
+        lower = choose(offset, some[:middle])
+        upper = choose(offset + middle, some[middle:])
+        return hlo.stablehlo.select(below, lower, upper)
+
+    return choose(0, cases)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """For each entry, the value of the case whose number is in `which`.
+
+    Args:
+      which: booleans (two cases: the first where false) or integers from 0 up to the
+        number of cases; a scalar or of the shape of the cases.
+      *cases: arrays of one shape and dtype.
+
+    Raises:
+      ValueError: without cases.
+      TypeError: when shapes or dtypes do not fit.
+    """
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    return select_n_p.bind(which, *cases)
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred` is true, `on_false` elsewhere; both are computed.
+
+    Args:
+      pred: booleans, a scalar or of the shape of the others.
+      on_true, on_false: arrays of one shape and dtype.
+
+    Raises:
+      TypeError: when shapes or dtypes do not fit.
+    """
+    return select_n_p.bind(pred, on_false, on_true)
+
+
+# ----------------------------------------------------------------------------------
 # Powers, exponentials, logarithms
 # ----------------------------------------------------------------------------------
 
 _pretty_accuracy = _without_none("accuracy")
 
 
-def _accurate(name: str, accepted: set, meaning: Any, lower: str | Any) -> Any:
+def accurate_lowering(operation: str) -> Callable:
+    """Lowering of functions with an `accuracy`: None, a mode's name, or its `fields`.
+
+    `accuracy.py` has the classes that users give.
+    """
+
+    def lower(ctx, x, *, accuracy):
+        if accuracy is None:
+            return ctx.operation(operation)(x)
+        named = (0.0, 0.0, 0, str(accuracy).upper())
+        fields = getattr(accuracy, "fields", named)
+        attribute = hlo.stablehlo.ResultAccuracyAttr.get(*fields)
+        return ctx.operation(operation)(x, result_accuracy=attribute)
+
+    return lower
+
+
+def accurate(
+    name: str, accepted: set, meaning: Callable, lower: str | Callable
+) -> Primitive:
     """A unary primitive with an `accuracy` parameter."""
     primitive = unary(
         name,
@@ -323,29 +572,14 @@ def _accurate(name: str, accepted: set, meaning: Any, lower: str | Any) -> Any:
 
 inexact = floats | complexes
 
-exp_p = _accurate("exp", inexact, np.exp, "exponential")
+exp_p = accurate("exp", inexact, np.exp, "exponential")
 def_jvp_with_output(exp_p, lambda t, out, x, **_: mul(t, out))
 
 
-def _exp2_lowering(ctx: Any, x: Any, *, accuracy: Any) -> Any:
-    (aval,) = ctx.avals_in
-    scaled = hlo.stablehlo.multiply(ctx.full_like(np.log(2), aval), x)
-    return accurate_lowering("exponential")(ctx, scaled, accuracy=accuracy)
-
-
-exp2_p = _accurate("exp2", inexact, np.exp2, _exp2_lowering)
-def_jvp_with_output(exp2_p, lambda t, out, x, **_: mul(log(_scalar(x, 2)), mul(t, out)))
-
-log_p = _accurate("log", inexact, np.log, "log")
+log_p = accurate("log", inexact, np.log, "log")
 log_p.def_jvp(lambda t, x, **_: div(t, x))
 
-expm1_p = _accurate("expm1", inexact, np.expm1, "exponential_minus_one")
-def_jvp_with_output(expm1_p, lambda t, out, x, **_: mul(t, add(out, one_like(out))))
-
-log1p_p = _accurate("log1p", inexact, np.log1p, "log_plus_one")
-log1p_p.def_jvp(lambda t, x, **_: div(t, add(x, one_like(x))))
-
-logistic_p = _accurate(
+logistic_p = accurate(
     "logistic",
     inexact,
     lambda x: 1 / (1 + np.exp(-x)),
@@ -361,18 +595,8 @@ def _logistic(x: Any) -> Any:
     return div(one, add(one, exp(neg(x))))
 
 
-sqrt_p = _accurate("sqrt", inexact, np.sqrt, "sqrt")
+sqrt_p = accurate("sqrt", inexact, np.sqrt, "sqrt")
 def_jvp_with_output(sqrt_p, lambda t, out, x, **_: mul(t, div(_scalar(x, 0.5), out)))
-
-rsqrt_p = _accurate("rsqrt", inexact, lambda x: 1 / np.sqrt(x), "rsqrt")
-def_jvp_with_output(
-    rsqrt_p, lambda t, out, x, **_: mul(t, mul(_scalar(x, -0.5), div(out, x)))
-)
-
-cbrt_p = _accurate("cbrt", floats, np.cbrt, "cbrt")
-def_jvp_with_output(
-    cbrt_p, lambda t, out, x, **_: mul(t, mul(_scalar(x, 1 / 3), integer_pow(out, -2)))
-)
 
 square_p = unary(
     "square", numbers, np.square, lambda ctx, x: hlo.stablehlo.multiply(x, x)
@@ -414,19 +638,19 @@ pow_p = nary(
 def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
     whole = dtypes.issubdtype(get_aval(y).dtype, np.integer)
     shape, dtype = get_aval(out).shape, get_aval(out).dtype
-    x, y = (shaping.convert_element_type(z, dtype) for z in (x, y))
+    x, y = (convert_element_type(z, dtype) for z in (x, y))
     if not whole:
-        return mul(t, mul(y, pow(x, sub(y, shaping.full_like(y, 1)))))
+        return mul(t, mul(y, pow(x, sub(y, filled_like(y, 1)))))
     x, y = broadcast_like(x, shape), broadcast_like(y, shape)
-    zero = comparing.eq(y, _scalar(y, 0))
-    none = shaping.full_like(y, 0)
-    slope = mul(replace_zero(y), pow(x, sub(y, shaping.full_like(y, 1))))
-    return mul(t, select.select(zero, none, slope))
+    zero = eq(y, _scalar(y, 0))
+    none = filled_like(y, 0)
+    slope = mul(replace_zero(y), pow(x, sub(y, filled_like(y, 1))))
+    return mul(t, select(zero, none, slope))
 
 
 def _pow_jvp_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:  # x^y log x
     slope = mul(t, mul(log(replace_zero(x)), out))
-    return shaping.convert_element_type(slope, get_aval(y).dtype)
+    return convert_element_type(slope, get_aval(y).dtype)
 
 
 def_jvp_with_output(pow_p, _pow_jvp_base, _pow_jvp_exponent)
@@ -434,7 +658,7 @@ def_jvp_with_output(pow_p, _pow_jvp_base, _pow_jvp_exponent)
 
 def replace_zero(x: Any) -> Any:
     """`x` with 1 in place of 0, where a factor of 0 makes the value irrelevant."""
-    return select.select(comparing.eq(x, _scalar(x, 0)), shaping.full_like(x, 1), x)
+    return select(eq(x, _scalar(x, 0)), filled_like(x, 1), x)
 
 
 integer_pow_p = unary(
@@ -464,7 +688,7 @@ def _integer_pow_lowering(ctx: Any, x: Any, y: int) -> Any:
 
 def _integer_pow_jvp(t: Any, x: Any, *, y: int) -> Any:  # y x^(y-1)
     if y == 0:
-        return shaping.full_like(t, 0)
+        return filled_like(t, 0)
     if y == 1:
         return t
     power = x if y == 2 else integer_pow(x, y - 1)
@@ -479,24 +703,9 @@ def exp(x: Any, *, accuracy: Any = None) -> Any:
     return exp_p.bind(x, accuracy=accuracy)
 
 
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
-    """Elementwise 2^x."""
-    return exp2_p.bind(x, accuracy=accuracy)
-
-
 def log(x: Any, *, accuracy: Any = None) -> Any:
     """Elementwise natural logarithm."""
     return log_p.bind(x, accuracy=accuracy)
-
-
-def expm1(x: Any, *, accuracy: Any = None) -> Any:
-    """Elementwise e^x - 1, exact to rounding near 0."""
-    return expm1_p.bind(x, accuracy=accuracy)
-
-
-def log1p(x: Any, *, accuracy: Any = None) -> Any:
-    """Elementwise log(1 + x), exact to rounding near 0."""
-    return log1p_p.bind(x, accuracy=accuracy)
 
 
 def logistic(x: Any, *, accuracy: Any = None) -> Any:
@@ -509,24 +718,9 @@ def sqrt(x: Any, *, accuracy: Any = None) -> Any:
     return sqrt_p.bind(x, accuracy=accuracy)
 
 
-def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """Elementwise 1 / sqrt(x)."""
-    return rsqrt_p.bind(x, accuracy=accuracy)
-
-
-def cbrt(x: Any, *, accuracy: Any = None) -> Any:
-    """Elementwise cube root; negative for negative x."""
-    return cbrt_p.bind(x, accuracy=accuracy)
-
-
 def square(x: Any) -> Any:
     """Elementwise square x^2."""
     return square_p.bind(x)
-
-
-def reciprocal(x: Any) -> Any:
-    """Elementwise 1 / x."""
-    return integer_pow(x, -1)
 
 
 def pow(x: Any, y: Any) -> Any:
@@ -550,18 +744,13 @@ def integer_pow(x: Any, y: int) -> Any:
 # Sine, cosine, tangent, and their hyperbolic cousin
 # ----------------------------------------------------------------------------------
 
-sin_p = _accurate("sin", inexact, np.sin, "sine")
+sin_p = accurate("sin", inexact, np.sin, "sine")
 sin_p.def_jvp(lambda t, x, accuracy: mul(t, cos(x, accuracy=accuracy)))
 
-cos_p = _accurate("cos", inexact, np.cos, "cosine")
+cos_p = accurate("cos", inexact, np.cos, "cosine")
 cos_p.def_jvp(lambda t, x, accuracy: neg(mul(t, sin(x, accuracy=accuracy))))
 
-tan_p = _accurate("tan", inexact, np.tan, "tan")
-def_jvp_with_output(
-    tan_p, lambda t, out, x, **_: mul(t, add(_scalar(x, 1), square(out)))
-)
-
-tanh_p = _accurate("tanh", inexact, np.tanh, "tanh")
+tanh_p = accurate("tanh", inexact, np.tanh, "tanh")
 def_jvp_with_output(  # 1 - tanh^2 = (1 + tanh)(1 - tanh)
     tanh_p,
     lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(one_like(x), out)),
@@ -576,11 +765,6 @@ def sin(x: Any, *, accuracy: Any = None) -> Any:
 def cos(x: Any, *, accuracy: Any = None) -> Any:
     """Elementwise cosine; x in radians."""
     return cos_p.bind(x, accuracy=accuracy)
-
-
-def tan(x: Any, *, accuracy: Any = None) -> Any:
-    """Elementwise tangent; x in radians."""
-    return tan_p.bind(x, accuracy=accuracy)
 
 
 def tanh(x: Any, *, accuracy: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Comparisons, and operations on bits: nothing here has a derivative.
+"""Operations on bits, and comparisons in total order: nothing here has a derivative.
 
 In JAX: `lax/lax.py`.
 """
@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.core import ShapedArray
 from minijax.language.rules import (
     anything,
     bool_or_int,
@@ -20,74 +18,11 @@ from minijax.language.rules import (
     ordered,
     unary,
 )
-from minijax.primitives.reduce import reductions
-from minijax.support import dtypes
+from minijax.primitives.elementwise.arithmetic import comparison
 
 # ----------------------------------------------------------------------------------
-# Comparison
+# Comparison of floats in total order
 # ----------------------------------------------------------------------------------
-
-
-def compare(x: Any, y: Any, direction: str, kind: str) -> Any:
-    """The StableHLO comparison of two values: EQ, LT, ...; SIGNED, FLOAT, ..."""
-    comparisons = hlo.stablehlo
-    return comparisons.compare(
-        x,
-        y,
-        comparisons.ComparisonDirectionAttr.get(direction),
-        compare_type=comparisons.ComparisonTypeAttr.get(kind),
-    )
-
-
-def _comparison_lowering(direction: str, total_order: bool) -> Any:
-    def lower(ctx: Any, x: Any, y: Any) -> Any:
-        dtype = ctx.avals_in[0].dtype
-        x, y = ctx.broadcast((x, y))
-        if isinstance(dtype, dtypes.ExtendedDType):
-            return _compare_keys(ctx, x, y, direction, dtype)
-        if dtypes.issubdtype(dtype, np.inexact):
-            kind = "TOTALORDER" if total_order else "FLOAT"
-        elif dtypes.issubdtype(dtype, np.signedinteger):
-            kind = "SIGNED"
-        else:
-            kind = "UNSIGNED"
-        return compare(x, y, direction, kind)
-
-    return lower
-
-
-def _compare_keys(ctx: Any, x: Any, y: Any, direction: str, dtype: Any) -> Any:
-    """Keys are equal if all their words are."""
-    (out,) = ctx.avals_out
-    words = compare(x, y, direction, "UNSIGNED")
-    axes = tuple(range(out.ndim, out.ndim + len(dtype.physical_shape)))
-    physical = ShapedArray((*out.shape, *dtype.physical_shape), np.dtype(bool))
-    combine = reductions.reduce_and if direction == "EQ" else reductions.reduce_or
-    inner = ctx.replace(avals_in=[physical])
-    return inner.lower_fun(lambda flags: combine(flags, axes), words)
-
-
-def _comparison(
-    name: str, accepted: set, meaning: Any, direction: str, total_order: bool = False
-) -> Any:
-    primitive = nary(
-        name,
-        [accepted, accepted],
-        meaning,
-        _comparison_lowering(direction, total_order),
-        result_dtype=lambda x, y: np.dtype(bool),
-    )
-    def_zero_jvp(primitive)
-    return primitive
-
-
-# Random keys are equal or not, and have no order.
-eq_p = _comparison("eq", anything | {dtypes.extended}, np.equal, "EQ")
-ne_p = _comparison("ne", anything | {dtypes.extended}, np.not_equal, "NE")
-ge_p = _comparison("ge", ordered, np.greater_equal, "GE")
-gt_p = _comparison("gt", ordered, np.greater, "GT")
-le_p = _comparison("le", ordered, np.less_equal, "LE")
-lt_p = _comparison("lt", ordered, np.less, "LT")
 
 
 def _total_order_key(x: Any) -> Any:
@@ -105,39 +40,9 @@ def _in_total_order(compare: Any) -> Any:
     return meaning
 
 
-eq_to_p = _comparison("eq_to", anything, _in_total_order(np.equal), "EQ", True)
-le_to_p = _comparison("le_to", ordered, _in_total_order(np.less_equal), "LE", True)
-lt_to_p = _comparison("lt_to", ordered, _in_total_order(np.less), "LT", True)
-
-
-def eq(x: Any, y: Any) -> Any:
-    """Elementwise x == y, as booleans; NaN equals nothing."""
-    return eq_p.bind(x, y)
-
-
-def ne(x: Any, y: Any) -> Any:
-    """Elementwise x != y, as booleans."""
-    return ne_p.bind(x, y)
-
-
-def ge(x: Any, y: Any) -> Any:
-    """Elementwise x >= y, as booleans."""
-    return ge_p.bind(x, y)
-
-
-def gt(x: Any, y: Any) -> Any:
-    """Elementwise x > y, as booleans."""
-    return gt_p.bind(x, y)
-
-
-def le(x: Any, y: Any) -> Any:
-    """Elementwise x <= y, as booleans."""
-    return le_p.bind(x, y)
-
-
-def lt(x: Any, y: Any) -> Any:
-    """Elementwise x < y, as booleans."""
-    return lt_p.bind(x, y)
+eq_to_p = comparison("eq_to", anything, _in_total_order(np.equal), "EQ", True)
+le_to_p = comparison("le_to", ordered, _in_total_order(np.less_equal), "LE", True)
+lt_to_p = comparison("lt_to", ordered, _in_total_order(np.less), "LT", True)
 
 
 # ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from minijax.language.rules import (
     unary,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.shape import shaping
+from minijax.primitives.shape import broadcasting
 from minijax.support import dtypes
 
 
@@ -71,7 +71,7 @@ def_linear(
 def _conj(x: Any) -> Any:
     if is_complex(x):
         return complex(real(x), elementwise.neg(imag(x)))
-    return complex(x, shaping.full_like(x, 0))
+    return complex(x, broadcasting.full_like(x, 0))
 
 
 conj_p = unary(

@@ -18,11 +18,10 @@ from minijax.primitives.elementwise.arithmetic import (
     mul,
     neg,
     one_like,
-    reciprocal,
-    rsqrt,
     square,
     sub,
 )
+from minijax.primitives.elementwise.elementary import reciprocal, rsqrt
 
 asin_p = unary("asin", inexact, np.arcsin, "chlo.asin")
 asin_p.def_jvp(lambda t, x: mul(t, rsqrt(sub(_scalar(x, 1), square(x)))))

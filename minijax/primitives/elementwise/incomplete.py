@@ -21,27 +21,28 @@ from minijax.backend import hlo
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import constant_like as _scalar
 from minijax.language.rules import floats, nary
-from minijax.primitives.elementwise import comparing, rounding, select, special
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import comparing, rounding, special
 from minijax.primitives.elementwise.arithmetic import (
     add,
     div,
     exp,
     log,
-    log1p,
     max,
     mul,
     neg,
     sub,
 )
+from minijax.primitives.elementwise.elementary import log1p
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import shaping
+from minijax.primitives.shape import broadcasting
 from minijax.support import dtypes
 
 _MAX_STEPS = 2000
 
 
 def _full(like: Any, value: Any) -> Any:
-    return shaping.full_like(like, value)
+    return broadcasting.full_like(like, value)
 
 
 def _loop(
@@ -109,7 +110,7 @@ def _epsilon(x: Any) -> Any:
 
 
 def _uses_fraction(a: Any, x: Any) -> Any:
-    return comparing.bitwise_and(comparing.gt(x, _scalar(x, 1)), comparing.gt(x, a))
+    return comparing.bitwise_and(elementwise.gt(x, _scalar(x, 1)), elementwise.gt(x, a))
 
 
 def _gamma_start(a: Any, x: Any) -> list[Any]:
@@ -117,10 +118,10 @@ def _gamma_start(a: Any, x: Any) -> list[Any]:
     one, zero = _full(x, 1), _full(x, 0)
     use = _uses_fraction(a, x)
     # Where a loop's formula is not used, it runs on numbers with which it ends at once.
-    a_series = select.select(use, one, a)
-    x_series = select.select(use, zero, x)
-    a_fraction = select.select(use, a, one)
-    x_fraction = select.select(use, x, _full(x, 2))
+    a_series = elementwise.select(use, one, a)
+    x_series = elementwise.select(use, zero, x)
+    a_fraction = elementwise.select(use, a, one)
+    x_fraction = elementwise.select(use, x, _full(x, 2))
     y = sub(one, a_fraction)
     z = add(add(x_fraction, y), one)
     p1 = add(x_fraction, one)
@@ -139,12 +140,14 @@ def _gamma_continues(count: Any, *values: Any) -> Any:
     error = values[20]
     small = _epsilon(term)
     series = comparing.bitwise_or(
-        comparing.gt(term, mul(small, total)),
-        comparing.gt(rounding.abs(dterm), mul(small, add(rounding.abs(dtotal), small))),
+        elementwise.gt(term, mul(small, total)),
+        elementwise.gt(
+            rounding.abs(dterm), mul(small, add(rounding.abs(dtotal), small))
+        ),
     )
-    left = comparing.bitwise_or(series, comparing.gt(error, small))
+    left = comparing.bitwise_or(series, elementwise.gt(error, small))
     return comparing.bitwise_and(
-        comparing.lt(count, np.int32(_MAX_STEPS)), _any_left(left)
+        elementwise.lt(count, np.int32(_MAX_STEPS)), _any_left(left)
     )
 
 
@@ -166,10 +169,10 @@ def _gamma_step(count: Any, *values: Any) -> list[Any]:
     q = sub(mul(q1, z), mul(q2, yc))
     dp = add(sub(sub(mul(dp1, z), p1), mul(dp2, yc)), mul(p2, c))
     dq = add(sub(sub(mul(dq1, z), q1), mul(dq2, yc)), mul(q2, c))
-    defined = comparing.ne(q, _scalar(x, 0))
-    safe = select.select(defined, q, _full(q, 1))
-    new = select.select(defined, div(p, safe), answer)
-    new_slope = select.select(defined, div(sub(dp, mul(new, dq)), safe), slope)
+    defined = elementwise.ne(q, _scalar(x, 0))
+    safe = elementwise.select(defined, q, _full(q, 1))
+    new = elementwise.select(defined, div(p, safe), answer)
+    new_slope = elementwise.select(defined, div(sub(dp, mul(new, dq)), safe), slope)
     error = max(
         rounding.abs(div(sub(new, answer), new)),
         div(
@@ -177,10 +180,10 @@ def _gamma_step(count: Any, *values: Any) -> list[Any]:
             add(rounding.abs(new_slope), _epsilon(x)),
         ),
     )
-    error = select.select(defined, error, _full(error, 1))
+    error = elementwise.select(defined, error, _full(error, 1))
     # Convergents grow; only their ratio counts.
-    scale = select.select(
-        comparing.gt(rounding.abs(p), div(one, _epsilon(x))),
+    scale = elementwise.select(
+        elementwise.gt(rounding.abs(p), div(one, _epsilon(x))),
         _full(x, float(dtypes.finfo(get_aval(x).dtype).eps)),
         _full(x, 1),
     )
@@ -199,18 +202,18 @@ def _gamma_parts(a: Any, x: Any, *values: Any) -> tuple[Any, Any, Any, Any, Any]
 
 
 def _choose(a: Any, x: Any, fraction: Any, series: Any) -> Any:
-    return select.select(_uses_fraction(a, x), fraction, series)
+    return elementwise.select(_uses_fraction(a, x), fraction, series)
 
 
 def _limits(a: Any, x: Any, out: Any, at_zero: float, at_infinity: float) -> Any:
     """The value where the formulas do not hold: x = 0, x = inf, and outside."""
     zero = _scalar(x, 0)
-    out = select.select(comparing.eq(x, zero), _full(out, at_zero), out)
-    infinite = comparing.eq(x, _scalar(x, np.inf))
-    out = select.select(infinite, _full(out, at_infinity), out)
-    wrong = comparing.bitwise_or(comparing.lt(x, zero), comparing.le(a, zero))
-    nan = comparing.bitwise_or(comparing.ne(x, x), comparing.ne(a, a))
-    return select.select(comparing.bitwise_or(wrong, nan), _full(out, np.nan), out)
+    out = elementwise.select(elementwise.eq(x, zero), _full(out, at_zero), out)
+    infinite = elementwise.eq(x, _scalar(x, np.inf))
+    out = elementwise.select(infinite, _full(out, at_infinity), out)
+    wrong = comparing.bitwise_or(elementwise.lt(x, zero), elementwise.le(a, zero))
+    nan = comparing.bitwise_or(elementwise.ne(x, x), elementwise.ne(a, a))
+    return elementwise.select(comparing.bitwise_or(wrong, nan), _full(out, np.nan), out)
 
 
 def _igamma_finish(a: Any, x: Any, *values: Any) -> Any:
@@ -319,22 +322,22 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
 def _swaps(a: Any, b: Any, x: Any) -> Any:
     """Where the fraction of I_{1-x}(b, a) converges faster."""
     border = div(add(a, _scalar(a, 1)), add(add(a, b), _scalar(a, 2)))
-    return comparing.gt(x, border)
+    return elementwise.gt(x, border)
 
 
 def _beta_arguments(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
     swap = _swaps(a, b, x)
     return (
-        select.select(swap, b, a),
-        select.select(swap, a, b),
-        select.select(swap, sub(_scalar(x, 1), x), x),
+        elementwise.select(swap, b, a),
+        elementwise.select(swap, a, b),
+        elementwise.select(swap, sub(_scalar(x, 1), x), x),
     )
 
 
 def _away_from_zero(value: Any) -> Any:
     tiny = float(dtypes.finfo(get_aval(value).dtype).tiny) * 1e4
-    near = comparing.lt(rounding.abs(value), _scalar(value, tiny))
-    return select.select(near, _full(value, tiny), value)
+    near = elementwise.lt(rounding.abs(value), _scalar(value, tiny))
+    return elementwise.select(near, _full(value, tiny), value)
 
 
 def _beta_start(a: Any, b: Any, x: Any) -> list[Any]:
@@ -346,9 +349,9 @@ def _beta_start(a: Any, b: Any, x: Any) -> list[Any]:
 
 
 def _beta_continues(count: Any, *values: Any) -> Any:
-    left = comparing.gt(values[7], _epsilon(values[7]))
+    left = elementwise.gt(values[7], _epsilon(values[7]))
     return comparing.bitwise_and(
-        comparing.lt(count, np.int32(_MAX_STEPS)), _any_left(left)
+        elementwise.lt(count, np.int32(_MAX_STEPS)), _any_left(left)
     )
 
 
@@ -378,14 +381,14 @@ def _beta_finish(a: Any, b: Any, x: Any, *values: Any) -> Any:
     log_beta = sub(add(special.lgamma(a), special.lgamma(b)), special.lgamma(add(a, b)))
     powers = add(mul(first, log(y)), mul(second, log1p(neg(y))))
     value = div(mul(exp(sub(powers, log_beta)), fraction), first)
-    out = select.select(_swaps(a, b, x), sub(one, value), value)
-    out = select.select(comparing.le(x, zero), _full(out, 0), out)
-    out = select.select(comparing.ge(x, one), _full(out, 1), out)
-    outside = comparing.bitwise_or(comparing.lt(x, zero), comparing.gt(x, one))
-    no_shape = comparing.bitwise_or(comparing.le(a, zero), comparing.le(b, zero))
+    out = elementwise.select(_swaps(a, b, x), sub(one, value), value)
+    out = elementwise.select(elementwise.le(x, zero), _full(out, 0), out)
+    out = elementwise.select(elementwise.ge(x, one), _full(out, 1), out)
+    outside = comparing.bitwise_or(elementwise.lt(x, zero), elementwise.gt(x, one))
+    no_shape = comparing.bitwise_or(elementwise.le(a, zero), elementwise.le(b, zero))
     wrong = comparing.bitwise_or(outside, no_shape)
-    wrong = comparing.bitwise_or(wrong, comparing.ne(x, x))
-    return select.select(wrong, _full(out, np.nan), out)
+    wrong = comparing.bitwise_or(wrong, elementwise.ne(x, x))
+    return elementwise.select(wrong, _full(out, np.nan), out)
 
 
 regularized_incomplete_beta_p = nary(

@@ -11,26 +11,22 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo
+from minijax.language import rules
 from minijax.language.core import get_aval
 from minijax.language.rules import (
     complexes,
     def_jvp_with_output,
     def_zero_jvp,
     floats,
+    ints,
     nary,
     numbers,
     signed_ints,
     unary,
 )
 from minijax.language.rules import constant_like as _scalar
-from minijax.primitives.elementwise import (
-    arithmetic as elementwise,
-)
-from minijax.primitives.elementwise import (
-    comparing,
-    complex_numbers,
-    select,
-)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.shape import shaping
 from minijax.support import dtypes
 
@@ -40,7 +36,7 @@ def _sign_lowering(ctx: Any, x: Any) -> Any:
     if dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         zero, one = ctx.full_like(0, aval), ctx.full_like(1, aval)
         return hlo.stablehlo.select(
-            comparing.compare(x, zero, "EQ", "UNSIGNED"), zero, one
+            shaping.compare(x, zero, "EQ", aval.dtype), zero, one
         )
     return hlo.stablehlo.sign(x)
 
@@ -59,7 +55,9 @@ abs_p = unary(
 
 def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
     if not complex_numbers.is_complex(x):
-        return select.select(comparing.ge(x, _scalar(x, 0)), t, elementwise.neg(t))
+        return elementwise.select(
+            elementwise.ge(x, _scalar(x, 0)), t, elementwise.neg(t)
+        )
     # d|z| = Re(conj(z) dz) / |z|
     turned = complex_numbers.conj(x)
     size = elementwise.replace_zero(
@@ -143,3 +141,24 @@ def is_finite(x: Any) -> Any:
 def nextafter(x1: Any, x2: Any) -> Any:
     """The next float after x1 in the direction of x2."""
     return nextafter_p.bind(x1, x2)
+
+
+rem_p = nary("rem", [ints | floats, ints | floats], np.fmod, "remainder")
+rem_p.def_jvp(  # x rem y = x - y trunc(x / y)
+    lambda t, x, y: elementwise.broadcast_like(
+        t,
+        rules.broadcast_shapes_of_operands(
+            "rem", [get_aval(x).shape, get_aval(y).shape]
+        ),
+    ),
+    lambda t, x, y: elementwise.mul(
+        elementwise.neg(t),
+        elementwise.mul(sign(elementwise.div(x, y)), floor(abs(elementwise.div(x, y)))),
+    ),
+)
+rem_p.without("transpose", "its jvp multiplies: the tangent itself is only broadcast")
+
+
+def rem(x: Any, y: Any) -> Any:
+    """Elementwise remainder of x / y, with the sign of x."""
+    return rem_p.bind(x, y)

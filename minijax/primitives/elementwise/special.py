@@ -15,19 +15,20 @@ import numpy as np
 from minijax.language.core import get_aval
 from minijax.language.rules import constant_like as _scalar
 from minijax.language.rules import def_jvp_with_output, floats, nary, unary
-from minijax.primitives.elementwise import comparing, rounding, select
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import rounding
 from minijax.primitives.elementwise.arithmetic import (
     add,
     div,
     exp,
     mul,
     neg,
-    reciprocal,
     sqrt,
     square,
     sub,
 )
-from minijax.primitives.shape import shaping
+from minijax.primitives.elementwise.elementary import reciprocal
+from minijax.primitives.shape import broadcasting, shaping
 from minijax.support import dtypes
 
 
@@ -219,7 +220,7 @@ _I0E_LARGE = (
 
 def _chebyshev(x: Any, coefficients: Any) -> Any:
     """Clenshaw's sum of a Chebyshev series whose highest coefficient comes first."""
-    before = last = current = shaping.full_like(x, 0)
+    before = last = current = broadcasting.full_like(x, 0)
     for coefficient in coefficients:
         before, last = last, current
         current = add(sub(mul(x, last), before), _scalar(x, coefficient))
@@ -232,9 +233,9 @@ def _bessel_i0e(x: Any) -> Any:
         x = shaping.convert_element_type(x, np.float32)
     size = rounding.abs(x)
     small = _chebyshev(sub(mul(_scalar(x, 0.5), size), _scalar(x, 2)), _I0E_SMALL)
-    inverse = sub(div(shaping.full_like(x, 32), size), _scalar(x, 2))
+    inverse = sub(div(broadcasting.full_like(x, 32), size), _scalar(x, 2))
     large = div(_chebyshev(inverse, _I0E_LARGE), sqrt(size))
-    chosen = select.select(comparing.le(size, _scalar(x, 8)), small, large)
+    chosen = elementwise.select(elementwise.le(size, _scalar(x, 8)), small, large)
     return shaping.convert_element_type(chosen, dtype)
 
 
@@ -254,10 +255,10 @@ bessel_i1e_p = unary("bessel_i1e", floats, scipy_meaning("i1e"), "chlo.bessel_i1
 def _bessel_i1e_jvp(t: Any, y: Any, x: Any) -> Any:
     """I_1' = I_0 - I_1 / x, whose limit at 0 is 1/2 (A&S 9.6.26)."""
     tiny = float(dtypes.finfo(get_aval(x).dtype).eps)
-    usual = comparing.gt(rounding.abs(x), _scalar(x, tiny))
-    safe = select.select(usual, x, shaping.full_like(x, tiny))
+    usual = elementwise.gt(rounding.abs(x), _scalar(x, tiny))
+    safe = elementwise.select(usual, x, broadcasting.full_like(x, tiny))
     slope = sub(bessel_i0e(safe), mul(y, add(rounding.sign(safe), reciprocal(safe))))
-    return mul(t, select.select(usual, slope, shaping.full_like(x, 0.5)))
+    return mul(t, elementwise.select(usual, slope, broadcasting.full_like(x, 0.5)))
 
 
 def_jvp_with_output(bessel_i1e_p, _bessel_i1e_jvp)

@@ -36,7 +36,6 @@ from minijax.language.rules import (
     scalar_like,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing, select
 from minijax.primitives.index import gathering, scattering
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
@@ -45,7 +44,7 @@ from minijax.primitives.index.index_vectors import (
 )
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
-from minijax.primitives.shape import casting, shaping
+from minijax.primitives.shape import broadcasting, joining, shaping
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -128,10 +127,10 @@ def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
     if isinstance(start, np.ndarray):
         negative: Any = start < 0
     else:
-        negative = comparing.lt(start, scalar_like(get_aval(start), 0))
-    strong = casting.convert_element_type_to(start, dtype, weak_type=False)
+        negative = elementwise.lt(start, scalar_like(get_aval(start), 0))
+    strong = shaping.convert_element_type_to(start, dtype, weak_type=False)
     from_end = elementwise.add(strong, np.asarray(size).astype(dtype)[()])
-    return select.select(negative, from_end, start)
+    return elementwise.select(negative, from_end, start)
 
 
 # ----------------------------------------------------------------------------------
@@ -196,7 +195,7 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) ->
     if isinstance(x, RefAccumulator):
         x.accum_at(tuple(map(ds, starts, slice_sizes)), ct)
         return [None] * (1 + len(starts))
-    zeros = shaping.full(x.shape, 0, x.dtype)
+    zeros = broadcasting.full(x.shape, 0, x.dtype)
     return [dynamic_update_slice_p.bind(zeros, ct, *starts), *[None] * len(starts)]
 
 
@@ -226,15 +225,15 @@ def _stacked_starts(axis_data: Any, starts: Any, dims: Any) -> tuple[Any, int | 
     if not starts:
         return np.zeros((0,), np.int32), None
     if all(dim is None for dim in dims):
-        vector = [shaping.broadcast(start, (1,)) for start in starts]
-        return shaping.concatenate(vector, 0), None
+        vector = [broadcasting.broadcast(start, (1,)) for start in starts]
+        return joining.concatenate(vector, 0), None
     columns = [
         shaping.broadcast_in_dim(
             start, (axis_data.size, 1), () if dim is None else (0,)
         )
         for start, dim in zip(starts, dims)
     ]
-    return shaping.concatenate(columns, 1), 0
+    return joining.concatenate(columns, 1), 0
 
 
 def _physical_starts(ctx: Any, aval: ShapedArray, first: int, starts: Any) -> list[Any]:
@@ -401,7 +400,7 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
     if type(ct) is Zero:
         return [None, None, *none]
     shape = update.shape if is_linear(update) else get_aval(update).shape
-    zeros = shaping.full_like(ct, 0, shape=shape)
+    zeros = broadcasting.full_like(ct, 0, shape=shape)
     x_ct = update_ct = None
     if is_linear(x):
         x_ct = dynamic_update_slice_p.bind(ct, zeros, *starts)

@@ -31,7 +31,8 @@ from minijax.language.core import (
     physical_aval,
 )
 from minijax.language.rules import Zero, is_linear, moveaxis, not_mapped
-from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import comparing
 from minijax.primitives.index import scattering
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
@@ -45,7 +46,7 @@ from minijax.primitives.index.index_vectors import (
     shifted,
 )
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import casting, shaping
+from minijax.primitives.shape import broadcasting, joining, shaping
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -189,7 +190,7 @@ def _gather_transpose(
     if type(ct) is Zero or not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
-    zeros = shaping.full(operand.shape, 0, get_aval(ct).dtype)
+    zeros = broadcasting.full(operand.shape, 0, get_aval(ct).dtype)
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     return [scattering.scatter_add(zeros, indices, ct, numbers, **params), None]
 
@@ -307,11 +308,11 @@ def _gather_or_fill(
     large = any(size > np.iinfo(np.int32).max for size in shape)
     dtype = np.dtype(np.int64 if large else np.int32)
     bounds = [shape[axis] - slice_sizes[axis] for axis in numbers.start_index_map]
-    indices = casting.convert_element_type(indices, dtype)
+    indices = shaping.convert_element_type(indices, dtype)
     batch_rank = get_aval(indices).ndim - 1
     limit = shaping.expand_dims(np.array(bounds, dtype), tuple(range(batch_rank)))
     fits = comparing.bitwise_and(
-        comparing.ge(indices, dtype.type(0)), comparing.le(indices, limit)
+        elementwise.ge(indices, dtype.type(0)), elementwise.le(indices, limit)
     )
     fits = reductions.reduce_and(fits, [batch_rank])
     out = gather(
@@ -319,10 +320,10 @@ def _gather_or_fill(
     )
     out_shape = shaping.shape_of(out)
     batch_axes = [a for a in range(len(out_shape)) if a not in numbers.offset_dims]
-    return select.select(
+    return elementwise.select(
         shaping.broadcast_in_dim(fits, out_shape, batch_axes),
         out,
-        shaping.full_like(out, fill_value),
+        broadcasting.full_like(out, fill_value),
     )
 
 
@@ -406,7 +407,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """
     shape = shaping.shape_of(src)
     columns = [shaping.expand_dims(index, (1,)) for index in idxs]
-    indices = shaping.concatenate(columns, 1)
+    indices = joining.concatenate(columns, 1)
     # `%` as arrays have it: with the sign of the divisor.
     sizes = shaping.expand_dims(np.array([shape[axis] for axis in axes]), (0,))
     return gather(

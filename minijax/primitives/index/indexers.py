@@ -23,7 +23,7 @@ import numpy as np
 from minijax.language import rules
 from minijax.language.core import Literal, Tracer, get_aval, to_concrete_value
 from minijax.language.rules import moveaxis
-from minijax.primitives.shape import broadcasting, casting
+from minijax.primitives.shape import broadcasting, casting, shaping
 from minijax.support import tree_util, trees
 
 
@@ -272,7 +272,7 @@ def _broadcast_to_batch(axis_data: Any, args: Any, dims: Any, *, shape: Any) -> 
     x = moveaxis(args[0], dims[0], 0)
     rank = get_aval(x).ndim - 1
     places = (0, *range(1 + len(shape) - rank, 1 + len(shape)))
-    return broadcasting.broadcast_in_dim(x, (axis_data.size, *shape), places), 0
+    return shaping.broadcast_in_dim(x, (axis_data.size, *shape), places), 0
 
 
 @broadcast_to_p.def_lowering
@@ -369,4 +369,4 @@ def _batched_entry(entry: Any, dim: Any, common: tuple[int, ...]) -> Any:
     rank = get_aval(entry).ndim
     if not rank:
         return entry
-    return broadcasting.broadcast_in_dim(entry, common, tuple(range(1, rank + 1)))
+    return shaping.broadcast_in_dim(entry, common, tuple(range(1, rank + 1)))

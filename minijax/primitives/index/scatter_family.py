@@ -31,7 +31,7 @@ from minijax.language.core import (
     physical_aval,
 )
 from minijax.language.rules import batch_at_front, not_mapped
-from minijax.primitives.elementwise import select
+from minijax.primitives.elementwise import clamping
 from minijax.primitives.functions_in_rules import trace_function
 from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
@@ -258,7 +258,7 @@ def _clamped_indices(
     limit = shaping.broadcast_in_dim(
         np.array(bounds, aval.dtype), aval.shape, (aval.ndim - 1,)
     )
-    return select.clamp(aval.dtype.type(0), indices, limit)
+    return clamping.clamp(aval.dtype.type(0), indices, limit)
 
 
 # ----------------------------------------------------------------------------------

@@ -28,14 +28,8 @@ from minijax.language.rules import (
     scalar_like,
     zero_tangent_of,
 )
-from minijax.primitives.elementwise import (
-    arithmetic as elementwise,
-)
-from minijax.primitives.elementwise import (
-    comparing,
-    complex_numbers,
-    select,
-)
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.index import gathering
 from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
@@ -44,7 +38,7 @@ from minijax.primitives.index.index_vectors import (
     mirror,
 )
 from minijax.primitives.index.scatter_family import scatter_primitive, update_program
-from minijax.primitives.shape import shaping
+from minijax.primitives.shape import broadcasting, shaping
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -122,7 +116,7 @@ def _scatter_mul_jvp_updates(
     t: Any, operand: Any, indices: Any, updates: Any, **params: Any
 ) -> Any:
     _check_unique(params["unique_indices"])
-    zeros, numbers = shaping.full_like(operand, 0), params["dimension_numbers"]
+    zeros, numbers = broadcasting.full_like(operand, 0), params["dimension_numbers"]
     spread = scatter_add(zeros, indices, t, numbers, **_promises(params))
     return elementwise.mul(operand, spread)
 
@@ -181,31 +175,31 @@ def _def_extremal_jvp(primitive: Primitive) -> None:
 
         def count(marks: Callable[[], Any]) -> Any:
             """For each update, how many marks meet the entry that it meets."""
-            zeros = shaping.full_like(operand, 0)
+            zeros = broadcasting.full_like(operand, 0)
             return read(scatter_add(zeros, indices, marks(), numbers))
 
         def zeros() -> Any:
-            return shaping.full_like(updates, 0)
+            return broadcasting.full_like(updates, 0)
 
         def ones() -> Any:
-            return shaping.full_like(updates, 1)
+            return broadcasting.full_like(updates, 1)
 
         before, after = read(operand), read(out)
-        won = comparing.eq(updates, after)
-        operand_won = comparing.eq(before, after)
-        winners = count(lambda: select.select(won, ones(), zeros()))
+        won = elementwise.eq(updates, after)
+        operand_won = elementwise.eq(before, after)
+        winners = count(lambda: elementwise.select(won, ones(), zeros()))
         writers = count(ones)
         one = scalar_like(get_aval(winners), 1)
 
         def share_with_operand() -> Any:
             return elementwise.div(one, elementwise.add(winners, one))
 
-        share = select.select(
+        share = elementwise.select(
             operand_won, share_with_operand(), elementwise.div(one, winners)
         )
-        updates_weight = select.select(won, share, zeros())
-        operand_share = select.select(
-            operand_won, share_with_operand(), shaping.full_like(winners, 0)
+        updates_weight = elementwise.select(won, share, zeros())
+        operand_share = elementwise.select(
+            operand_won, share_with_operand(), broadcasting.full_like(winners, 0)
         )
         # Every writer takes the operand's tangent off and puts its share back; the
         # writers of one entry do that together.
@@ -279,23 +273,23 @@ def _scatter_jvp(
     wide = count > np.iinfo(np.uint32).max
     dtype = np.dtype(np.uint64 if wide else np.uint32)
     own = elementwise.add(
-        shaping.reshape(shaping.iota(dtype, count), numbers_shape),
-        shaping.full_like(updates, 1, dtype),
+        shaping.reshape(broadcasting.iota(dtype, count), numbers_shape),
+        broadcasting.full_like(updates, 1, dtype),
     )
     operand_shape = shaping.shape_of(operand)
     stayed = scatter(
-        shaping.full(operand_shape, 0, dtype), indices, own, numbers, **options
+        broadcasting.full(operand_shape, 0, dtype), indices, own, numbers, **options
     )
     block = block_shape(len(operand_shape), shape, numbers)
     seen = gathering.gather(stayed, indices, mirror(numbers), block)
 
     def unwritten(x: Any) -> Any:
-        free = comparing.eq(stayed, shaping.full_like(stayed, 0))
-        return select.select(free, x, shaping.full_like(x, 0))
+        free = elementwise.eq(stayed, broadcasting.full_like(stayed, 0))
+        return elementwise.select(free, x, broadcasting.full_like(x, 0))
 
     def winning(x: Any) -> Any:
-        won = comparing.eq(own, seen)
-        return select.select(won, x, shaping.full_like(x, 0))
+        won = elementwise.eq(own, seen)
+        return elementwise.select(won, x, broadcasting.full_like(x, 0))
 
     kept, written = unwritten(operand), winning(updates)
     kept_tangent, written_tangent = unwritten(operand_tangent), winning(updates_tangent)
@@ -318,7 +312,7 @@ def _scatter_transpose(
     numbers = params["dimension_numbers"]
     if is_linear(operand):
         shape = updates.shape if is_linear(updates) else shaping.shape_of(updates)
-        zeros = shaping.full(shape, 0, get_aval(ct).dtype)
+        zeros = broadcasting.full(shape, 0, get_aval(ct).dtype)
         operand_ct = scatter(ct, indices, zeros, numbers, **_promises(params))
     if is_linear(updates):
         updates_ct = _read_back(ct, indices, updates, numbers, params["mode"])
@@ -487,7 +481,7 @@ def scatter_apply(
       NotImplementedError: when `func` closes over a tracer, or under differentiation.
     """
     aval = get_aval(operand)
-    unused = shaping.full(update_shape, 0, aval.dtype)
+    unused = broadcasting.full(update_shape, 0, aval.dtype)
     program = update_program(
         lambda old, _: func(old), aval.update(shape=(), sharding=None), func
     )

@@ -34,11 +34,9 @@ from minijax.primitives.linear.convolution_shapes import (
     padtype_to_pads,
     strided,
 )
-from minijax.primitives.linear.matmul_precision import (
-    canonicalize_precision,
-    precision_attribute,
-)
-from minijax.primitives.shape import shaping
+from minijax.primitives.linear.dot import precision_attribute
+from minijax.primitives.linear.matmul_precision import canonicalize_precision
+from minijax.primitives.shape import broadcasting, rearranging, shaping
 from minijax.support import dtypes
 
 
@@ -283,7 +281,7 @@ def _transpose_image(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         rhs = _axis_into(
             rhs_spec[0], rhs_spec[1], _axis_out_of(rhs_spec[0], groups, rhs)
         )
-    reversed_kernel = shaping.rev(rhs, _spatial(rhs_spec))
+    reversed_kernel = rearranging.rev(rhs, _spatial(rhs_spec))
     kernel = _as_dtype(reversed_kernel, get_aval(ct).dtype)
     out = conv_general_dilated(ct, kernel, **(params | changed))
     out = _as_dtype(out, lhs.aval.dtype)
@@ -370,7 +368,7 @@ def _empty_batch(lhs: Any, rhs: Any, lhs_dim: Any, rhs_dim: Any, params: dict) -
         for aval, dim in ((get_aval(lhs), lhs_dim), (get_aval(rhs), rhs_dim))
     ]
     shape = (0, *_conv_shape(*avals, **params))
-    return shaping.full(shape, 0, _conv_dtype(*avals, **params))
+    return broadcasting.full(shape, 0, _conv_dtype(*avals, **params))
 
 
 @conv_general_dilated_p.def_lowering
@@ -584,7 +582,7 @@ def conv_transpose(
             (k - 1 - low, k - 1 - high) for k, (low, high) in zip(effective, padding)
         ]
     if transpose_kernel:
-        rhs = shaping.rev(rhs, _spatial(numbers.rhs_spec))
+        rhs = rearranging.rev(rhs, _spatial(numbers.rhs_spec))
         axes = list(range(rank))
         first, second = numbers.rhs_spec[:2]
         axes[first], axes[second] = axes[second], axes[first]

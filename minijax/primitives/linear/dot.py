@@ -18,17 +18,8 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import def_bilinear, not_mapped, standard_primitive
-from minijax.primitives.linear.matmul_precision import (
-    DotAlgorithm,
-    DotAlgorithmPreset,
-    canonicalize_precision,
-    cpu_presets,
-    is_algorithm,
-    is_float8,
-    precision_attribute,
-)
-from minijax.primitives.shape import casting, shaping
+from minijax.language.rules import accepts, def_bilinear, not_mapped, standard_primitive
+from minijax.primitives.shape.shaping import convert_element_type_to, transpose
 from minijax.support import dtypes
 
 # ((lhs contract, rhs contract), (lhs batch, rhs batch))
@@ -201,17 +192,7 @@ def _transpose_plan(
     return (contracted, (tuple(range(batch)), tuple(y_batch))), permutation
 
 
-def _dot_general_transpose_lhs(
-    ct: Any,
-    x: Any,
-    y: Any,
-    *,
-    dimension_numbers: Any,
-    precision: Any,
-    preferred_element_type: Any,
-    out_sharding: Any,
-    swapped: bool = False,
-) -> Any:
+def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **params):
     """The cotangent of `x`: ct contracted with `y` over the axes `y` kept.
 
     The axes of that product are batch, what `x` kept, what was contracted (in the order
@@ -221,25 +202,16 @@ def _dot_general_transpose_lhs(
     numbers, permutation = _transpose_plan(
         dimension_numbers, x.ndim, get_aval(y).ndim, swapped
     )
-    product = dot_general_p.bind(
-        ct,
-        y,
-        dimension_numbers=numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        out_sharding=None,
-    )
-    x_bar = shaping.transpose(product, permutation)
+    params = {"dimension_numbers": numbers, **params, "out_sharding": None}
+    x_bar = transpose(dot_general_p.bind(ct, y, **params), permutation)
     if get_aval(x_bar).dtype != x.dtype:
-        x_bar = casting.convert_element_type_to(
+        x_bar = convert_element_type_to(
             x_bar, x.dtype, x.aval.weak_type, warn_on_complex_to_real_cast=False
         )
     return x_bar
 
 
-def _dot_general_transpose_rhs(
-    ct: Any, x: Any, y: Any, *, dimension_numbers: Any, **params: Any
-) -> Any:
+def _dot_general_transpose_rhs(ct, x, y, *, dimension_numbers, **params):
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     swapped = ((y_contract, x_contract), (y_batch, x_batch))
     return _dot_general_transpose_lhs(
@@ -255,29 +227,13 @@ def_bilinear(dot_general_p, _dot_general_transpose_lhs, _dot_general_transpose_r
 
 
 @dot_general_p.def_batch
-def _dot_general_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    dimension_numbers: Any,
-    precision: Any,
-    preferred_element_type: Any,
-    out_sharding: Any,
-) -> Any:
+def _dot_general_batch(axis_data, args, dims, *, dimension_numbers, **params):
     lhs, rhs = args
     numbers, out_dim = _batched_numbers(
         (get_aval(lhs).ndim, get_aval(rhs).ndim), tuple(dims), dimension_numbers
     )
-    out = dot_general_p.bind(
-        lhs,
-        rhs,
-        dimension_numbers=numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        out_sharding=None,
-    )
-    return out, out_dim
+    params = {"dimension_numbers": numbers, **params, "out_sharding": None}
+    return dot_general_p.bind(lhs, rhs, **params), out_dim
 
 
 @functools.lru_cache(maxsize=1024)
@@ -325,18 +281,9 @@ def convert(operand: Any, aval: ShapedArray, dtype: Any) -> Any:
     return hlo.stablehlo.convert(hlo.tensor_type(aval.shape, np.dtype(dtype)), operand)
 
 
-def _nearest(dtype: Any, supported: tuple | None) -> Any:
-    """`dtype` if it is supported, else the first dtype that is."""
-    return dtype if supported is None or dtype in supported else supported[0]
-
-
-def _compute_dtypes(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple:
-    """In which dtypes an algorithm takes its operands and gives its result."""
-    if isinstance(precision, DotAlgorithm):
-        return tuple(np.dtype(dtype) for dtype in precision[:3])
-    lhs = _nearest(lhs, precision.supported_lhs_types)
-    rhs = _nearest(rhs, precision.supported_rhs_types)
-    return lhs, rhs, _nearest(out, precision.supported_output_types(lhs, rhs))
+def is_algorithm(precision: Any) -> bool:
+    """Whether a precision prepares the operands itself, as `DotAlgorithm` does."""
+    return hasattr(precision, "prepare")
 
 
 def prepared_operands(
@@ -348,22 +295,10 @@ def prepared_operands(
 
     In JAX: `lax/lax.py`, `_handle_dot_precision`.
     """
+    if is_algorithm(precision):
+        return precision.prepare(ctx, lhs, rhs)
     lhs_aval, rhs_aval, *_ = ctx.avals_in
     dtype = ctx.avals_out[0].dtype
-    if is_algorithm(precision):
-        if ctx.platform == "cpu" and precision not in cpu_presets:
-            raise ValueError(
-                f"The precision '{precision}' is not supported by dot_general on CPU"
-            )
-        lhs_dtype, rhs_dtype, dtype = _compute_dtypes(
-            precision, lhs_aval.dtype, rhs_aval.dtype, dtype
-        )
-        lhs = convert(lhs, lhs_aval, lhs_dtype)
-        rhs = convert(rhs, rhs_aval, rhs_dtype)
-        if precision is DotAlgorithmPreset.DEFAULT:
-            return lhs, rhs, dtype, {}
-        algorithm = precision.to_attribute(lhs_dtype, rhs_dtype)
-        return lhs, rhs, dtype, {"algorithm": algorithm}
     if lhs_aval.dtype != rhs_aval.dtype and not _multiplies_mixed(
         ctx.platform, lhs_aval.dtype, rhs_aval.dtype
     ):
@@ -372,17 +307,18 @@ def prepared_operands(
     return lhs, rhs, dtype, {}
 
 
+def precision_attribute(precision: Any, dialect: Any = None) -> Any:
+    """The pair of precisions as an attribute of StableHLO (or CHLO) operations."""
+    plain = precision is None or is_algorithm(precision)
+    names = ("DEFAULT", "DEFAULT") if plain else tuple(map(str, precision))
+    kind = (dialect or hlo.stablehlo).PrecisionAttr
+    return hlo.attribute(
+        (kind, *names), lambda: hlo.ir.ArrayAttr.get([kind.get(p) for p in names])
+    )
+
+
 @dot_general_p.def_lowering
-def _dot_general_lowering(
-    ctx: Any,
-    lhs: Any,
-    rhs: Any,
-    *,
-    dimension_numbers: Any,
-    precision: Any,
-    preferred_element_type: Any,
-    out_sharding: Any,
-) -> Any:
+def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **params):
     (out_aval,) = ctx.avals_out
     lhs, rhs, dtype, options = prepared_operands(ctx, lhs, rhs, precision)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -411,9 +347,10 @@ def _dot_general_lowering(
 def _multiplies_mixed(platform: str, lhs: Any, rhs: Any) -> bool:
     """Whether a platform's code generator takes operands of two dtypes as they are."""
     if platform == "tpu":
-        real = (np.floating, np.integer)
-        return all(any(dtypes.issubdtype(d, kind) for kind in real) for d in (lhs, rhs))
-    return is_float8(lhs) and is_float8(rhs)
+        real = {np.floating, np.integer}
+        return accepts(real, lhs) and accepts(real, rhs)
+    names = (lhs.name, rhs.name)
+    return all(n.startswith("float8") and n != "float8_e4m3b11fnuz" for n in names)
 
 
 def _pretty_dot_general(params: dict[str, Any]) -> dict[str, Any]:
@@ -442,28 +379,18 @@ def _axes(axes: Any) -> tuple[int, ...]:
 def dot_general(
     lhs: Any,
     rhs: Any,
-    dimension_numbers: Any,
+    dimension_numbers: DotDimensionNumbers,
     precision: Any = None,
     preferred_element_type: Any = None,
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Sums of products of two arrays over chosen axes.
+    """Sums of products of two arrays over chosen axes, with parameters in final form.
 
-    `dimension_numbers` is ((lhs contract, rhs contract), (lhs batch, rhs batch)), each
-    a sequence of axes. The result has the batch axes first, then what is left of `lhs`,
-    then those left of `rhs`. It has the more precise dtype of the two, or
-    `preferred_element_type`, in which products are then added. `precision` is what
-    `matmul_precision.canonicalize_precision` accepts.
-
-    Raises TypeError when axes are out of range, repeated, or do not match in size, and
-    when the preferred dtype is too narrow; ValueError for an unknown precision.
+    `precision` is None, a pair or an algorithm; `lax.dot_general` (`products.py`) takes
+    what users write.
     """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    if preferred_element_type is not None:
-        preferred_element_type = dtypes.check_and_canonicalize_user_dtype(
-            preferred_element_type, "dot"
-        )
     return dot_general_p.bind(
         lhs,
         rhs,
@@ -471,62 +398,7 @@ def dot_general(
             (_axes(lhs_contract), _axes(rhs_contract)),
             (_axes(lhs_batch), _axes(rhs_batch)),
         ),
-        precision=canonicalize_precision(precision),
-        preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
-    )
-
-
-def dot(
-    lhs: Any,
-    rhs: Any,
-    *,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
-    """Product of vectors and matrices, or `dot_general` with `dimension_numbers`.
-
-    Without `dimension_numbers` the operands have one or two axes, and the last of `lhs`
-    is summed with the first of `rhs`; ValueError when they are of another rank or do
-    not match.
-    """
-    if dimension_numbers is None:
-        lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
-        simple = 1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2
-        if not simple or lhs_shape[-1] != rhs_shape[0]:
-            raise ValueError(
-                "lax.dot multiplies vectors and matrices whose inner sizes agree, got "
-                f"shapes {lhs_shape} and {rhs_shape}. Give dimension_numbers for other "
-                "products, or use minijax.numpy.matmul."
-            )
-        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
-    return dot_general(
-        lhs,
-        rhs,
-        dimension_numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
         out_sharding=out_sharding,
     )
-
-
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """Products of stacks of matrices: [..., n, k] and [..., k, m] give [..., n, m].
-
-    Both operands have the same rank, at least 2, and equal leading sizes; ValueError
-    otherwise for the ranks, TypeError for the sizes.
-    """
-    lhs_rank, rhs_rank = get_aval(lhs).ndim, get_aval(rhs).ndim
-    if min(lhs_rank, rhs_rank) < 2:
-        raise ValueError(
-            f"Arguments to batch_matmul must be at least 2D, got {lhs_rank}, {rhs_rank}"
-        )
-    if lhs_rank != rhs_rank:
-        raise ValueError(
-            f"Arguments to batch_matmul must have same ndim, got {lhs_rank}, {rhs_rank}"
-        )
-    batch = tuple(range(lhs_rank - 2))
-    numbers = (((lhs_rank - 1,), (lhs_rank - 2,)), (batch, batch))
-    return dot_general(lhs, rhs, numbers, precision=precision)

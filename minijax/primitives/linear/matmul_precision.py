@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.backend import hlo
+from minijax.primitives.linear.dot import convert, is_algorithm
 from minijax.support import element_types
 from minijax.support.thread_state import state
 
@@ -79,6 +80,10 @@ class DotAlgorithm(NamedTuple):
     rhs_component_count: int = 1
     num_primitive_operations: int = 1
     allow_imprecise_accumulation: bool = False
+
+    def prepare(self, ctx: Any, lhs: Any, rhs: Any) -> tuple:
+        """What `dot.prepared_operands` answers for this algorithm."""
+        return _prepare(self, ctx, lhs, rhs, self[:3])
 
     def to_attribute(self, lhs_dtype: Any, rhs_dtype: Any) -> Any:
         """The algorithm as an attribute of StableHLO's `dot_general`."""
@@ -199,6 +204,15 @@ class DotAlgorithmPreset(enum.Enum):
         accumulation = self.accumulation_type
         return None if accumulation is None else (accumulation,)
 
+    def prepare(self, ctx: Any, lhs: Any, rhs: Any) -> tuple:
+        """What `dot.prepared_operands` answers for this algorithm."""
+        lhs_aval, rhs_aval, *_ = ctx.avals_in
+        lhs_dtype = _nearest(lhs_aval.dtype, self.supported_lhs_types)
+        rhs_dtype = _nearest(rhs_aval.dtype, self.supported_rhs_types)
+        supported = self.supported_output_types(lhs_dtype, rhs_dtype)
+        dtype = _nearest(ctx.avals_out[0].dtype, supported)
+        return _prepare(self, ctx, lhs, rhs, (lhs_dtype, rhs_dtype, dtype))
+
     def to_attribute(self, lhs_dtype: Any, rhs_dtype: Any) -> Any:
         """The algorithm as an attribute of StableHLO's `dot_general`; None: default."""
         preset = _presets[self.name]
@@ -252,14 +266,25 @@ cpu_presets = frozenset(
 )
 
 
-def is_algorithm(precision: Any) -> bool:
-    """Whether a canonical precision names an algorithm."""
-    return isinstance(precision, (DotAlgorithm, DotAlgorithmPreset))
+def _nearest(dtype: Any, supported: tuple | None) -> Any:
+    """`dtype` if it is supported, else the first dtype that is."""
+    return dtype if supported is None or dtype in supported else supported[0]
 
 
-def is_float8(dtype: Any) -> bool:
-    """Whether a dtype is one of the 8-bit floats that hardware multiplies mixed."""
-    return np.dtype(dtype) in _float8_dtypes[1:]
+def _prepare(algorithm: Any, ctx: Any, lhs: Any, rhs: Any, compute: tuple) -> tuple:
+    """Operands in the dtypes of an algorithm, the result's dtype, the attribute."""
+    if ctx.platform == "cpu" and algorithm not in cpu_presets:
+        raise ValueError(
+            f"The precision '{algorithm}' is not supported by dot_general on CPU"
+        )
+    lhs_dtype, rhs_dtype, dtype = map(np.dtype, compute)
+    lhs_aval, rhs_aval, *_ = ctx.avals_in
+    lhs = convert(lhs, lhs_aval, lhs_dtype)
+    rhs = convert(rhs, rhs_aval, rhs_dtype)
+    if algorithm is DotAlgorithmPreset.DEFAULT:
+        return lhs, rhs, dtype, {}
+    attribute = algorithm.to_attribute(lhs_dtype, rhs_dtype)
+    return lhs, rhs, dtype, {"algorithm": attribute}
 
 
 def canonicalize_precision(precision: Any) -> Any:
@@ -291,15 +316,4 @@ def canonicalize_precision(precision: Any) -> Any:
         "The argument precision must be None, a lax.Precision, a pair of them or of "
         f"their names ({names}), one such name, a lax.DotAlgorithmPreset or its name, "
         f"or a lax.DotAlgorithm; got {precision!r}."
-    )
-
-
-def precision_attribute(precision: Any, dialect: Any = None) -> Any:
-    """The pair of precisions as an attribute of StableHLO (or CHLO) operations."""
-    pair = precision
-    if precision is None or is_algorithm(precision):
-        pair = (Precision.DEFAULT, Precision.DEFAULT)
-    kind = (dialect or hlo.stablehlo).PrecisionAttr
-    return hlo.attribute(
-        (kind, *pair), lambda: hlo.ir.ArrayAttr.get([kind.get(str(p)) for p in pair])
     )

@@ -30,23 +30,21 @@ from minijax.language.rules import (
     standard_primitive,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.elementwise import comparing
 from minijax.primitives.linear.dot import (
     convert,
-    dot_general,
     dot_general_dtype,
     dot_general_meaning,
     dot_general_shape,
     make_room,
+    precision_attribute,
     prepared_operands,
     remaining,
 )
-from minijax.primitives.linear.matmul_precision import (
-    canonicalize_precision,
-    precision_attribute,
-)
+from minijax.primitives.linear.matmul_precision import canonicalize_precision
+from minijax.primitives.linear.products import dot_general
 from minijax.primitives.reduce import cumulative
-from minijax.primitives.shape import broadcasting, casting, shaping
+from minijax.primitives.shape import broadcasting, shaping
 from minijax.support import dtypes
 
 
@@ -293,11 +291,11 @@ def _dense_product(
         starts = elementwise.sub(ends, group_sizes)
         rows = broadcasting.broadcasted_iota(sizes_aval.dtype, shape, ragged + 1)
         inside = comparing.bitwise_and(
-            comparing.le(broadcasting.broadcast_in_dim(starts, shape, axes), rows),
-            comparing.lt(rows, broadcasting.broadcast_in_dim(ends, shape, axes)),
+            elementwise.le(shaping.broadcast_in_dim(starts, shape, axes), rows),
+            elementwise.lt(rows, shaping.broadcast_in_dim(ends, shape, axes)),
         )
-        copies = broadcasting.broadcast_in_dim(x, shape, tuple(range(1, len(shape))))
-        return select.select(inside, copies, broadcasting.full_like(copies, 0))
+        copies = shaping.broadcast_in_dim(x, shape, tuple(range(1, len(shape))))
+        return elementwise.select(inside, copies, broadcasting.full_like(copies, 0))
 
     ranks = (get_aval(lhs).ndim, get_aval(rhs).ndim)
     lhs, rhs, numbers = _dense_operands(
@@ -390,7 +388,7 @@ def _ragged_transpose(
     out = ragged_dot_general(*operands, group_sizes, numbers, **_types_of(params))
     out = shaping.transpose(out, tuple(axes.index(axis) for axis in range(len(axes))))
     if get_aval(out).dtype != target.dtype:
-        out = casting.convert_element_type_to(out, target.dtype, target.aval.weak_type)
+        out = shaping.convert_element_type_to(out, target.dtype, target.aval.weak_type)
     return [out, None, None] if is_linear(x) else [None, out, None]
 
 
@@ -474,9 +472,7 @@ def _ragged_batch(
         # One list of sizes served all places along these axes; now each has its own.
         places = (get_aval(lhs).shape[axis + 1] for axis in prefix)
         shape = (size, *places, sizes_aval.shape[-1])
-        group_sizes = broadcasting.broadcast_in_dim(
-            group_sizes, shape, (0, len(shape) - 1)
-        )
+        group_sizes = shaping.broadcast_in_dim(group_sizes, shape, (0, len(shape) - 1))
     new = RaggedDotDimensionNumbers(
         (
             (make_room(lhs_contract, 0), make_room(rhs_contract, 0)),

@@ -27,10 +27,9 @@ from minijax.language.rules import (
     scalar_like,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing, select
 from minijax.primitives.index import gathering
-from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import casting, shaping, slicing
+from minijax.primitives.reduce import reductions, sums
+from minijax.primitives.shape import broadcasting, shaping, slicing
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 from minijax.support.tree_util import tree_map
@@ -137,7 +136,7 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
     return primitive
 
 
-psum_p = _all_reduce("psum", np.sum, lambda x, axes: reductions.reduce_sum(x, axes))
+psum_p = _all_reduce("psum", np.sum, lambda x, axes: sums.reduce_sum(x, axes))
 
 
 def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list:
@@ -151,7 +150,7 @@ def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> 
 
 def_linear(psum_p, _psum_transpose)
 
-pmax_p = _all_reduce("pmax", np.max, lambda x, axes: reductions.reduce_max(x, axes))
+pmax_p = _all_reduce("pmax", np.max, lambda x, axes: sums.reduce_max(x, axes))
 pmin_p = _all_reduce("pmin", np.min, lambda x, axes: reductions.reduce_min(x, axes))
 for _primitive in (pmax_p, pmin_p):
     _primitive.without("jvp", "JAX has no derivative of pmax and pmin either")
@@ -171,7 +170,7 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 
     def leaf(value: Any) -> Any:
         if get_aval(value).dtype == np.bool_:
-            value = casting.convert_element_type(value, np.int32)
+            value = shaping.convert_element_type(value, np.int32)
         is_number = not isinstance(value, Tracer) and isinstance(value, _NUMBERS)
         if is_number:
             return value * size
@@ -196,7 +195,7 @@ def pmean(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     def mean(value: Any) -> Any:
         dtype = get_aval(value).dtype
         if not dtypes.issubdtype(dtype, np.inexact):
-            value = casting.convert_element_type(
+            value = shaping.convert_element_type(
                 value, element_types.to_inexact_dtype(dtype)
             )
         return elementwise.div(value, scalar_like(get_aval(value), count))
@@ -239,7 +238,7 @@ def _axis_index_type(*, axis_name: Hashable) -> tuple:
 
 @axis_index_p.def_batch
 def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any):
-    return shaping.iota(np.dtype(np.int32), axis_data.size), 0
+    return broadcasting.iota(np.dtype(np.int32), axis_data.size), 0
 
 
 @axis_index_p.def_lowering
@@ -400,9 +399,9 @@ pbroadcast_p = _exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_ba
 def _pbroadcast_transpose(ct: Any, x: Any, *, axis_name: Any, source: int) -> list:
     """All cotangents go to the source."""
     index = axis_index(axis_name)
-    is_source = comparing.eq(index, scalar_like(get_aval(index), source))
-    total = shaping.broadcast(psum(ct, axis_name), ())
-    return [select.select(is_source, total, shaping.full_like(ct, 0))]
+    is_source = elementwise.eq(index, scalar_like(get_aval(index), source))
+    total = broadcasting.broadcast(psum(ct, axis_name), ())
+    return [elementwise.select(is_source, total, broadcasting.full_like(ct, 0))]
 
 
 def_linear(pbroadcast_p, _pbroadcast_transpose)
@@ -503,7 +502,7 @@ def _reduce_scatter_batch(
     if dim is not_mapped:
         total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
     else:
-        total = reductions.reduce_sum(x, (dim,))
+        total = sums.reduce_sum(x, (dim,))
     return _split(total, axis, axis_data.size) if params["tiled"] else total, axis
 
 

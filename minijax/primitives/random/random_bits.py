@@ -24,8 +24,12 @@ from minijax.language.rules import (
     def_zero_jvp,
     elementwise_batch,
 )
+from minijax.primitives.elementwise.arithmetic import compare_extended
 from minijax.primitives.random import rbg, threefry
 from minijax.primitives.random.threefry import UINT32, UINT_DTYPES, Shape
+from minijax.primitives.reduce import reductions
+from minijax.primitives.shape import broadcasting
+from minijax.primitives.shape.shaping import compare
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 
@@ -324,6 +328,38 @@ random_fold_in_p.def_batch(broadcasting_batch(random_fold_in_p))
 random_fold_in_p.def_lowering(
     lambda ctx, keys, messages: ctx.lower_fun(_fold_in_words, keys, messages)
 )
+
+
+# -- filling and comparing arrays of keys ---------------------------------------------
+
+
+def _full_of_keys(shape: Shape, fill_value: Any, dtype: Any) -> Any:
+    """Keys that all equal one key, or have one number as all of their words."""
+    if isinstance(get_aval(fill_value).dtype, dtypes.ExtendedDType):
+        words = broadcasting.broadcast(random_unwrap(fill_value), shape)
+    else:
+        whole = (*shape, *dtype.physical_shape)
+        words = broadcasting.full(whole, fill_value, dtype.physical_dtype)
+    return random_wrap(words, impl=dtype.impl)
+
+
+def _key_comparison(direction: str, combine: Callable) -> Callable:
+    """Keys are equal if all their words are, and differ if any word does."""
+
+    def lower(ctx: Any, x: Any, y: Any) -> Any:
+        (out,), dtype = ctx.avals_out, ctx.avals_in[0].dtype
+        words = compare(x, y, direction, dtype.physical_dtype)
+        axes = tuple(range(out.ndim, out.ndim + len(dtype.physical_shape)))
+        physical = ShapedArray((*out.shape, *dtype.physical_shape), np.dtype(bool))
+        inner = ctx.replace(avals_in=[physical])
+        return inner.lower_fun(lambda flags: combine(flags, axes), words)
+
+    return lower
+
+
+broadcasting.full_of_extended[element_types.PRNGKeyDType] = _full_of_keys
+compare_extended["EQ"] = _key_comparison("EQ", reductions.reduce_and)
+compare_extended["NE"] = _key_comparison("NE", reductions.reduce_or)
 
 
 # -- drawing ------------------------------------------------------------------------

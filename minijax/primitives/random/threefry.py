@@ -31,10 +31,15 @@ from minijax.primitives.elementwise.comparing import (
     shift_right_logical,
 )
 from minijax.primitives.families import several_results
-from minijax.primitives.shape.broadcasting import broadcast_in_dim, expand_dims, iota
-from minijax.primitives.shape.casting import convert_element_type
+from minijax.primitives.shape.broadcasting import iota
 from minijax.primitives.shape.joining import concatenate
-from minijax.primitives.shape.shaping import reshape, squeeze
+from minijax.primitives.shape.shaping import (
+    broadcast_in_dim,
+    convert_element_type,
+    expand_dims,
+    reshape,
+    squeeze,
+)
 from minijax.primitives.shape.slicing import slice_in_dim
 from minijax.support.thread_state import state
 

@@ -17,17 +17,14 @@ from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, primitive_named
 from minijax.language.rules import scalar_like, standard_primitive
+from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import (
-    arithmetic as elementwise,
-)
-from minijax.primitives.elementwise import (
-    comparing,
     complex_numbers,
+    elementary,
     rounding,
-    select,
 )
 from minijax.primitives.functions_in_rules import forward_mode
-from minijax.primitives.reduce import prefix_scans, reductions
+from minijax.primitives.reduce import prefix_scans, reductions, sums
 from minijax.primitives.shape import broadcasting
 from minijax.support import dtypes
 from minijax.support.thread_state import state
@@ -91,7 +88,7 @@ def _lowering(combine: Callable, neutral: Callable) -> Callable:
 
 def _operation(name: str) -> Callable:
     """The body of a reduction that is one operation of StableHLO."""
-    return lambda ctx, dtype, x, y: reductions.combine_values(name, dtype, x, y)
+    return lambda ctx, dtype, x, y: elementwise.combine_values(name, dtype, x, y)
 
 
 def _cumulative(
@@ -135,7 +132,7 @@ def _def_jvp_by_scan(primitive: Primitive, combine: Callable) -> None:
 cumsum_p = _cumulative(
     "cumsum",
     _operation("add"),
-    reductions.zero,
+    sums.zero,
     lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype),
 )
 rules.def_linear(
@@ -151,7 +148,7 @@ cumprod_p = _cumulative(
 _def_jvp_by_scan(cumprod_p, elementwise.mul)
 
 cummax_p = _cumulative(
-    "cummax", _operation("maximum"), reductions.lowest, np.maximum.accumulate
+    "cummax", _operation("maximum"), sums.lowest, np.maximum.accumulate
 )
 _def_jvp_by_scan(cummax_p, elementwise.max)
 
@@ -172,25 +169,25 @@ def _logaddexp(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(aval.dtype, np.complexfloating):
         twice = elementwise.mul(larger, scalar_like(aval, 2))
         difference = elementwise.sub(elementwise.add(x, y), twice)
-        out = elementwise.add(larger, elementwise.log1p(elementwise.exp(difference)))
+        out = elementwise.add(larger, elementary.log1p(elementwise.exp(difference)))
         angle = _principal_angle(complex_numbers.imag(out))
         return complex_numbers.complex(complex_numbers.real(out), angle)
     difference = elementwise.sub(x, y)
     # NaNs, and two infinities of the same sign, whose difference is NaN.
-    undefined = comparing.ne(difference, difference)
+    undefined = elementwise.ne(difference, difference)
     total = elementwise.add(x, y)
     distance = elementwise.neg(rounding.abs(difference))
-    out = elementwise.add(larger, elementwise.log1p(elementwise.exp(distance)))
-    return select.select(undefined, total, out)
+    out = elementwise.add(larger, elementary.log1p(elementwise.exp(distance)))
+    return elementwise.select(undefined, total, out)
 
 
 def _principal_angle(angle: Any) -> Any:
     """An angle, in radians, brought into [-pi, pi)."""
     aval = get_aval(angle)
     half, whole = scalar_like(aval, np.pi), scalar_like(aval, 2 * np.pi)
-    rest = elementwise.rem(elementwise.add(angle, half), whole)
-    negative = comparing.lt(rest, scalar_like(aval, 0))
-    rest = select.select(negative, elementwise.add(rest, whole), rest)
+    rest = rounding.rem(elementwise.add(angle, half), whole)
+    negative = elementwise.lt(rest, scalar_like(aval, 0))
+    rest = elementwise.select(negative, elementwise.add(rest, whole), rest)
     return elementwise.sub(rest, half)
 
 
@@ -208,8 +205,8 @@ def _finite(x: Any) -> Any:
     """0 in place of +inf, so that inf - inf does not become NaN."""
     is_complex = dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
     part = complex_numbers.real(x) if is_complex else x
-    infinite = comparing.eq(part, scalar_like(get_aval(part), np.inf))
-    return select.select(infinite, broadcasting.full_like(x, 0), x)
+    infinite = elementwise.eq(part, scalar_like(get_aval(part), np.inf))
+    return elementwise.select(infinite, broadcasting.full_like(x, 0), x)
 
 
 def _differentiable_logaddexp(x: Any, y: Any) -> Any:
@@ -232,7 +229,7 @@ cumlogsumexp_p = _cumulative(
     lambda ctx, dtype, x, y: ctx.replace(
         avals_in=[ShapedArray((), dtype)] * 2
     ).lower_fun(_logaddexp, x, y)[0],
-    reductions.lowest,
+    sums.lowest,
     np.logaddexp.accumulate,
 )
 _def_jvp_by_scan(cumlogsumexp_p, _differentiable_logaddexp)

@@ -14,7 +14,7 @@ from minijax.language.core import get_aval
 from minijax.language.rules import scalar_like
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
-from minijax.primitives.shape import shaping, slicing
+from minijax.primitives.shape import joining, padding, rearranging, shaping, slicing
 from minijax.support.trees import tree_flatten, tree_unflatten
 
 
@@ -41,7 +41,7 @@ def associative_scan(
         )
     leaves, tree = tree_flatten(elems)
     if reverse:
-        leaves = [shaping.rev(leaf, [axis]) for leaf in leaves]
+        leaves = [rearranging.rev(leaf, [axis]) for leaf in leaves]
     axis = shaping.canonicalize_axis(axis, get_aval(leaves[0]).ndim)
     if len({get_aval(leaf).shape[axis] for leaf in leaves}) > 1:
         shapes = [get_aval(leaf).shape for leaf in leaves]
@@ -56,7 +56,7 @@ def associative_scan(
 
     scanned = _scan(combine, leaves, axis)
     if reverse:
-        scanned = [shaping.rev(leaf, [axis]) for leaf in scanned]
+        scanned = [rearranging.rev(leaf, [axis]) for leaf in scanned]
     return tree_unflatten(tree, scanned)
 
 
@@ -74,7 +74,7 @@ def _scan(combine: Callable, leaves: list[Any], axis: int) -> list[Any]:
     before = part(odd, 0, -1, 1) if count % 2 == 0 else odd
     even = combine(before, part(leaves, 2, None, 2))
     even = [
-        shaping.concatenate([slicing.slice_in_dim(leaf, 0, 1, axis=axis), rest], axis)
+        joining.concatenate([slicing.slice_in_dim(leaf, 0, 1, axis=axis), rest], axis)
         for leaf, rest in zip(leaves, even)
     ]
     return [_interleave(a, b, axis) for a, b in zip(even, odd)]
@@ -91,5 +91,5 @@ def _interleave(even: Any, odd: Any, axis: int) -> Any:
     nothing = scalar_like(aval.strip_weak_type(), 0)
     both = comparing.bitwise_or if aval.dtype == np.bool_ else elementwise.add
     return both(
-        shaping.pad(even, nothing, even_edges), shaping.pad(odd, nothing, odd_edges)
+        padding.pad(even, nothing, even_edges), padding.pad(odd, nothing, odd_edges)
     )

@@ -1,7 +1,7 @@
 """Reductions: one value for each line of entries along some axes.
 
-Each reduces with an operation whose neutral element it starts from, so an empty line
-gives that element. `argmax` and `argmin` reduce pairs of a value and its index.
+`sums.py` has the family, sums and maxima; here are products, minima, bits, and `argmax`
+and `argmin`, which reduce pairs of a value and its index.
 
 In JAX: `lax/lax.py`.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import rules
-from minijax.language.core import Primitive, ShapedArray, get_aval
+from minijax.language.core import Primitive, ShapedArray, get_aval, register
 from minijax.language.rules import (
     Zero,
     reduction_batch,
@@ -23,9 +23,17 @@ from minijax.language.rules import (
     standard_primitive,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.elementwise import comparing
 from minijax.primitives.functions_in_rules import forward_mode
-from minijax.primitives.shape import broadcasting, casting, shaping
+from minijax.primitives.reduce.sums import (
+    extreme,
+    extremum_reduction,
+    in_numpy,
+    lowest,
+    reduction,
+    zero,
+)
+from minijax.primitives.shape import broadcasting, padding, shaping
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -33,29 +41,9 @@ from minijax.support import dtypes
 # ----------------------------------------------------------------------------------
 
 
-def lowest(dtype: Any) -> np.ndarray:
-    """The value that no value of a dtype lies below: where a maximum starts."""
-    return _extreme(dtype, "min", -np.inf)
-
-
 def highest(dtype: Any) -> np.ndarray:
     """The value that no value of a dtype lies above: where a minimum starts."""
-    return _extreme(dtype, "max", np.inf)
-
-
-def _extreme(dtype: Any, which: str, infinity: float) -> np.ndarray:
-    if dtypes.issubdtype(dtype, np.inexact):
-        if not dtypes.supports_inf(dtype):
-            return np.array(getattr(dtypes.finfo(dtype), which), dtype)
-        return np.array(infinity, dtype)
-    if dtypes.issubdtype(dtype, np.integer):
-        return np.array(getattr(dtypes.iinfo(dtype), which), dtype)
-    return np.array(which == "max", bool)
-
-
-def zero(dtype: Any) -> np.ndarray:
-    """Where sums, `or` and `xor` start."""
-    return np.zeros((), dtype)
+    return extreme(dtype, "max", np.inf)
 
 
 def one(dtype: Any) -> np.ndarray:
@@ -69,141 +57,15 @@ def all_bits(dtype: Any) -> np.ndarray:
 
 
 # ----------------------------------------------------------------------------------
-# The family
-# ----------------------------------------------------------------------------------
-
-
-def _reduced_shape(x: ShapedArray, *, axes: Any, **_: Any) -> tuple[int, ...]:
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
-    if not all(0 <= axis < x.ndim for axis in axes):
-        raise ValueError(
-            f"reduction axes {axes} contains out-of-bounds indices for "
-            f"{x.str_short(True)}."
-        )
-    return tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
-
-
-def _lowering(combine: str, neutral: Callable) -> Callable:
-    """A StableHLO reduction whose body is one operation on scalars."""
-
-    def lower(ctx: Any, x: Any, *, axes: Any, **_: Any) -> Any:
-        dtype = ctx.avals_out[0].dtype
-        reduce = hlo.stablehlo.ReduceOp(
-            [ctx.result_type()],
-            [x],
-            [ctx.constant(neutral(dtype))],
-            hlo.int_array(axes),
-        )
-        scalar = hlo.tensor_type((), dtype)
-        body = reduce.regions[0].blocks.append(scalar, scalar)
-        with hlo.ir.InsertionPoint(body):
-            hlo.stablehlo.return_([combine_values(combine, dtype, *body.arguments)])
-        return reduce.result
-
-    return lower
-
-
-def combine_values(operation: str, dtype: Any, x: Any, y: Any) -> Any:
-    """One operation of StableHLO; extrema of complex numbers go by real, then imag."""
-    stablehlo = hlo.stablehlo
-    if operation not in ("maximum", "minimum") or not dtypes.issubdtype(
-        dtype, np.complexfloating
-    ):
-        return getattr(stablehlo, operation)(x, y)
-    part = np.empty(0, dtype).real.dtype
-    direction = "GT" if operation == "maximum" else "LT"
-    real_x, real_y = stablehlo.real(x), stablehlo.real(y)
-    imag_x, imag_y = stablehlo.imag(x), stablehlo.imag(y)
-    first = stablehlo.select(
-        casting.compare(real_x, real_y, "EQ", part),
-        casting.compare(imag_x, imag_y, direction, part),
-        casting.compare(real_x, real_y, direction, part),
-    )
-    return stablehlo.select(first, x, y)
-
-
-def _reduction(
-    name: str,
-    combine: str,
-    neutral: Callable,
-    meaning: Callable,
-    accepted: set = rules.anything,
-    keeps_weak_type: bool = True,
-) -> Primitive:
-    """A reduction of one operand over `axes`.
-
-    In JAX: `lax/lax.py`, `_unary_reduce_lower` and the `standard_primitive`s beside it.
-    """
-
-    def dtype_rule(x: ShapedArray, **_: Any) -> Any:
-        if accepted is not rules.anything:
-            rules.check_accepted(name, "", accepted, x.dtype)
-        return x.dtype
-
-    primitive = standard_primitive(
-        name,
-        _reduced_shape,
-        dtype_rule,
-        weak_type_rule=None if keeps_weak_type else lambda *avals, **_: False,
-        meaning=meaning,
-    )
-    primitive.batch = reduction_batch(primitive)
-    primitive.def_lowering(_lowering(combine, neutral))
-    return primitive
-
-
-def _in_numpy(combine: Any, neutral: Callable) -> Callable:
-    def meaning(x: np.ndarray, *, axes: Any, **_: Any) -> np.ndarray:
-        out = combine.reduce(x, axis=axes, initial=neutral(x.dtype)[()])
-        return np.asarray(out, x.dtype)
-
-    return meaning
-
-
-# ----------------------------------------------------------------------------------
-# Sums
-# ----------------------------------------------------------------------------------
-
-_numbers = {np.number}
-
-reduce_sum_p = _reduction(
-    "reduce_sum",
-    "add",
-    zero,
-    lambda x, axes, out_sharding: np.sum(x, axis=axes, dtype=x.dtype),
-    _numbers,
-)
-
-
-def _reduce_sum_transpose(ct: Any, x: Any, *, axes: Any, out_sharding: Any) -> list:
-    kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
-    return [broadcasting.broadcast_in_dim(ct, x.shape, kept)]
-
-
-rules.def_linear(reduce_sum_p, _reduce_sum_transpose)
-
-
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """The sum of the entries along `axes`, in the operand's dtype.
-
-    Raises:
-      ValueError: when an axis is named twice or does not exist.
-      TypeError: when the entries are no numbers.
-    """
-    return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=out_sharding)
-
-
-# ----------------------------------------------------------------------------------
 # Products
 # ----------------------------------------------------------------------------------
 
-reduce_prod_p = _reduction(
-    "reduce_prod",
+reduce_prod_p = reduction(
+    register(Primitive("reduce_prod")),
     "multiply",
     one,
     lambda x, axes: np.prod(x, axis=axes, dtype=x.dtype),
-    _numbers,
+    {np.number},
 )
 
 
@@ -242,7 +104,7 @@ def jvp_as_tree(
             right = [slicing.slice_in_dim(value, half, None) for value in values]
             if count != 2 * half:
                 edges = [(0, 1, 0)] + [(0, 0, 0)] * len(kept)
-                right = [shaping.pad(x, unit, edges) for x, unit in zip(right, units)]
+                right = [padding.pad(x, unit, edges) for x, unit in zip(right, units)]
             values = combine(*left, *right)
         if length == 0:
             return [broadcasting.full(kept_shape, unit) for unit in units]
@@ -282,36 +144,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 # Extrema
 # ----------------------------------------------------------------------------------
 
-reduce_max_p = _reduction(
-    "reduce_max", "maximum", lowest, _in_numpy(np.maximum, lowest)
-)
-reduce_min_p = _reduction(
-    "reduce_min", "minimum", highest, _in_numpy(np.minimum, highest)
-)
-
-
-def _chosen_tangent(t: Any, out: Any, x: Any, *, axes: Any) -> Any:
-    """The mean of the tangents of all entries that are the extremum."""
-    kept = [1 if axis in axes else d for axis, d in enumerate(get_aval(x).shape)]
-    chosen = casting.convert_element_type(
-        comparing.eq(x, shaping.reshape(out, kept)), get_aval(t).dtype
-    )
-    count = reduce_sum(chosen, axes)
-    return elementwise.div(reduce_sum(elementwise.mul(t, chosen), axes), count)
-
-
-for _primitive in (reduce_max_p, reduce_min_p):
-    rules.def_jvp_with_output(_primitive, _chosen_tangent)
-    _primitive.without("transpose", "its jvp is written with sums and products")
-
-
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
-    """The largest entry along `axes`; NaN if there is one; complex by real, then imag.
-
-    Raises:
-      ValueError: when an axis is named twice or does not exist.
-    """
-    return reduce_max_p.bind(operand, axes=tuple(axes))
+reduce_min_p = extremum_reduction("reduce_min", "minimum", highest, np.minimum)
 
 
 def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
@@ -329,11 +162,11 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
 
 
 def _bit_reduction(name: str, combine: str, neutral: Callable, ufunc: Any) -> Primitive:
-    primitive = _reduction(
-        name,
+    primitive = reduction(
+        register(Primitive(name)),
         combine,
         neutral,
-        _in_numpy(ufunc, neutral),
+        in_numpy(ufunc, neutral),
         rules.bool_or_int,
         keeps_weak_type=False,
     )
@@ -406,10 +239,15 @@ def _arg_lowering(better: Callable, neutral: Callable) -> Callable:
     """A reduction of pairs: the better value wins, NaN before all, then the index."""
 
     def winner(x: Any, x_index: Any, y: Any, y_index: Any) -> list[Any]:
-        wins = comparing.bitwise_or(better(x, y), comparing.ne(x, x))
-        tied = comparing.bitwise_and(comparing.eq(x, y), comparing.lt(x_index, y_index))
+        wins = comparing.bitwise_or(better(x, y), elementwise.ne(x, x))
+        tied = comparing.bitwise_and(
+            elementwise.eq(x, y), elementwise.lt(x_index, y_index)
+        )
         first = comparing.bitwise_or(wins, tied)
-        return [select.select(wins, x, y), select.select(first, x_index, y_index)]
+        return [
+            elementwise.select(wins, x, y),
+            elementwise.select(first, x_index, y_index),
+        ]
 
     def lower(ctx: Any, x: Any, *, axes: Any, index_dtype: Any) -> Any:
         (aval,), (out_aval,) = ctx.avals_in, ctx.avals_out
@@ -453,8 +291,12 @@ def _arg_reduction(
     return primitive
 
 
-argmin_p = _arg_reduction("argmin", lambda x, y: comparing.lt(x, y), highest, np.argmin)
-argmax_p = _arg_reduction("argmax", lambda x, y: comparing.gt(x, y), lowest, np.argmax)
+argmin_p = _arg_reduction(
+    "argmin", lambda x, y: elementwise.lt(x, y), highest, np.argmin
+)
+argmax_p = _arg_reduction(
+    "argmax", lambda x, y: elementwise.gt(x, y), lowest, np.argmax
+)
 
 
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:

@@ -15,7 +15,8 @@ from minijax.language import rules
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import Zero, scalar_like, zero_tangent_of
 from minijax.primitives import families
-from minijax.primitives.elementwise import comparing, complex_numbers, select
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import comparing, complex_numbers
 from minijax.primitives.index import gathering
 from minijax.primitives.shape import broadcasting, shaping
 from minijax.support import dtypes
@@ -64,7 +65,7 @@ def _sort_jvp(
     *out, places = sort_p.bind(
         *primals, indices, dimension=dimension, is_stable=is_stable, num_keys=num_keys
     )
-    places = broadcasting.expand_dims(places, (len(shape),))
+    places = shaping.expand_dims(places, (len(shape),))
     in_bounds = gathering.GatherScatterMode.PROMISE_IN_BOUNDS
     out_tangents = [
         t if type(t) is Zero else _take(t, places, dimension, in_bounds)
@@ -98,7 +99,7 @@ def _sort_batch(
     shape = get_aval(mapped).shape
     kept = tuple(axis for axis in range(len(shape)) if axis != dim)
     operands = [
-        broadcasting.broadcast_in_dim(x, shape, kept)
+        shaping.broadcast_in_dim(x, shape, kept)
         if d is None
         else rules.moveaxis(x, d, dim)
         for x, d in zip(args, dims)
@@ -110,10 +111,12 @@ def _sort_batch(
 def _one_zero_one_nan(x: Any) -> Any:
     """-0 as 0, and every NaN as one: total order would tell them apart."""
     aval = get_aval(x)
-    x = select.select(
-        comparing.eq(x, scalar_like(aval, 0)), broadcasting.full_like(x, 0), x
+    x = elementwise.select(
+        elementwise.eq(x, scalar_like(aval, 0)), broadcasting.full_like(x, 0), x
     )
-    return select.select(comparing.ne(x, x), broadcasting.full_like(x, np.nan), x)
+    return elementwise.select(
+        elementwise.ne(x, x), broadcasting.full_like(x, np.nan), x
+    )
 
 
 def _comparable(x: Any) -> list[Any]:

@@ -28,12 +28,11 @@ from minijax.language.rules import (
     standard_primitive,
     zero_tangent_of,
 )
-from minijax.primitives.elementwise import comparing
+from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.linear.convolution import transposed_pads
 from minijax.primitives.linear.convolution_shapes import dilated_shape, strided
-from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import shaping, slicing
-from minijax.support import dtypes
+from minijax.primitives.reduce import reductions, sums
+from minijax.primitives.shape import padding, shaping, slicing
 
 
 def reduce_window_shape_tuple(
@@ -170,16 +169,14 @@ def _window_reduction(
         dtype = ctx.avals_in[0].dtype
 
         def body(a: Any, b: Any) -> list[Any]:
-            return [reductions.combine_values(combine, dtype, a, b)]
+            return [elementwise.combine_values(combine, dtype, a, b)]
 
         return lower_windows(ctx, [x], [ctx.constant(neutral(dtype))], body, params)
 
     return primitive
 
 
-reduce_window_sum_p = _window_reduction(
-    "reduce_window_sum", "add", reductions.zero, np.sum
-)
+reduce_window_sum_p = _window_reduction("reduce_window_sum", "add", sums.zero, np.sum)
 
 
 def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
@@ -190,7 +187,7 @@ def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
     sizes = (dilated_shape(x.shape, base), window, out)
     pads = transposed_pads(sizes, params["padding"])
     config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
-    spread = shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
+    spread = padding.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
     params["window_strides"] = base
     params["padding"] = ((0, 0),) * x.ndim
     params["base_dilation"] = (1,) * x.ndim
@@ -200,7 +197,7 @@ def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
 def_linear(reduce_window_sum_p, _sum_transpose)
 
 reduce_window_max_p = _window_reduction(
-    "reduce_window_max", "maximum", reductions.lowest, np.max
+    "reduce_window_max", "maximum", sums.lowest, np.max
 )
 reduce_window_min_p = _window_reduction(
     "reduce_window_min", "minimum", reductions.highest, np.min
@@ -216,8 +213,8 @@ def _winner_jvp(select_prim: Primitive) -> Callable:
     return term
 
 
-reduce_window_max_p.def_jvp(_winner_jvp(comparing.ge_p))
-reduce_window_min_p.def_jvp(_winner_jvp(comparing.le_p))
+reduce_window_max_p.def_jvp(_winner_jvp(elementwise.ge_p))
+reduce_window_min_p.def_jvp(_winner_jvp(elementwise.le_p))
 for _primitive in (reduce_window_max_p, reduce_window_min_p):
     _primitive.without("transpose", "it is not linear; its jvp is another primitive")
 
@@ -229,15 +226,15 @@ for _primitive in (reduce_window_max_p, reduce_window_min_p):
 
 def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
     """The value that never wins."""
-    if select_prim is comparing.ge_p:
-        return reductions.lowest(dtype)
+    if select_prim is elementwise.ge_p:
+        return sums.lowest(dtype)
     return reductions.highest(dtype)
 
 
 def _gather_meaning(
     t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **params: Any
 ) -> np.ndarray:
-    best = np.argmax if select_prim is comparing.ge_p else np.argmin
+    best = np.argmax if select_prim is elementwise.ge_p else np.argmin
     values = windows_of(x, _neutral_of(select_prim, x.dtype), **params)
     tangents = windows_of(t, 0, **params)
     winners = best(values, axis=-1)[..., None]
@@ -275,7 +272,7 @@ def _gather_transpose(ct: Any, t: Any, x: Any, *, select_prim: Any, **params: An
     spread = any(step != 1 for step in base)
     if spread:
         edge = scalar_like(get_aval(x), _neutral_of(select_prim, get_aval(x).dtype))
-        x = shaping.pad(x, edge, tuple((0, 0, step - 1) for step in base))
+        x = padding.pad(x, edge, tuple((0, 0, step - 1) for step in base))
     names = ("window_dimensions", "window_strides", "padding")
     out = select_and_scatter_add(ct, x, select_prim, *(params[n] for n in names))
     if spread:
@@ -296,13 +293,10 @@ def _gather_lowering(ctx: Any, t: Any, x: Any, *, select_prim: Any, **params: An
     (out,) = ctx.avals_out
     pair = ctx.replace(avals_out=[ShapedArray(out.shape, x_aval.dtype), out])
     edge = ctx.constant(_neutral_of(select_prim, x_aval.dtype))
-    direction = "GE" if select_prim is comparing.ge_p else "LE"
-    kind = "FLOAT" if dtypes.issubdtype(x_aval.dtype, np.floating) else "SIGNED"
-    if dtypes.issubdtype(x_aval.dtype, np.unsignedinteger):
-        kind = "UNSIGNED"
+    direction = "GE" if select_prim is elementwise.ge_p else "LE"
 
     def body(best: Any, tangent: Any, entry: Any, other: Any) -> list[Any]:
-        keep = comparing.compare(best, entry, direction, kind)
+        keep = shaping.compare(best, entry, direction, x_aval.dtype)
         return [
             hlo.stablehlo.select(keep, best, entry),
             hlo.stablehlo.select(keep, tangent, other),
@@ -321,7 +315,7 @@ def _scatter_meaning(
     window_strides: Any,
     padding: Any,
 ) -> np.ndarray:
-    best = np.argmax if select_prim is comparing.ge_p else np.argmin
+    best = np.argmax if select_prim is elementwise.ge_p else np.argmin
     edge = _neutral_of(select_prim, operand.dtype)
     padded = np.pad(operand, list(padding), constant_values=edge)
     out = np.zeros(padded.shape, source.dtype)
@@ -396,11 +390,10 @@ def _scatter_lowering(
     )
     scalar = hlo.tensor_type((), dtype)
     block = operation.regions[0].blocks.append(scalar, scalar)
-    kind = "FLOAT" if dtypes.issubdtype(dtype, np.floating) else "SIGNED"
-    direction = "GE" if select_prim is comparing.ge_p else "LE"
+    direction = "GE" if select_prim is elementwise.ge_p else "LE"
     with hlo.ir.InsertionPoint(block):
         a, b = block.arguments
-        hlo.stablehlo.return_([comparing.compare(a, b, direction, kind)])
+        hlo.stablehlo.return_([shaping.compare(a, b, direction, dtype)])
     scalar = hlo.tensor_type((), source_aval.dtype)
     block = operation.regions[1].blocks.append(scalar, scalar)
     with hlo.ir.InsertionPoint(block):

@@ -20,7 +20,7 @@ from minijax.language.core import Primitive, get_aval
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
-from minijax.primitives.shape import broadcasting, casting, shaping, slicing
+from minijax.primitives.shape import broadcasting, shaping, slicing
 
 
 def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
@@ -78,13 +78,13 @@ def add(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
     if computed is not None:
         starts, sizes, squeezed = computed
         old = dynamic_slicing.dynamic_slice(x, starts, sizes)
-        value = broadcasting.expand_dims(value, squeezed)
+        value = shaping.expand_dims(value, squeezed)
         return dynamic_slicing.dynamic_update_slice(
             x, elementwise.add(old, value), starts
         )
     order, x, indexer = _integers_in_front(x, indexer)
     arrays = _index_arrays(indexer)
-    return _back(casting.stage(x).at[arrays].add(value), order)
+    return _back(shaping.stage(x).at[arrays].add(value), order)
 
 
 def selects_everything(indexer: NDIndexer) -> bool:
@@ -118,7 +118,7 @@ def _read_computed(x: Any, indexer: NDIndexer) -> Any:
         block = dynamic_slicing.dynamic_slice(x, starts, sizes)
         return shaping.squeeze(block, squeezed)
     _, x, indexer = _integers_in_front(x, indexer)
-    return casting.stage(x)[_index_arrays(indexer)]
+    return shaping.stage(x)[_index_arrays(indexer)]
 
 
 def _write_one(x: Any, indexer: NDIndexer, value: Any) -> Any:
@@ -127,11 +127,11 @@ def _write_one(x: Any, indexer: NDIndexer, value: Any) -> Any:
     computed = _as_dynamic_slice(indexer)
     if computed is not None:
         starts, _, squeezed = computed
-        value = broadcasting.expand_dims(value, squeezed)
+        value = shaping.expand_dims(value, squeezed)
         return dynamic_slicing.dynamic_update_slice(x, value, starts)
     order, x, indexer = _integers_in_front(x, indexer)
     arrays = _index_arrays(indexer)
-    return _back(casting.stage(x).at[arrays].set(value), order)
+    return _back(shaping.stage(x).at[arrays].set(value), order)
 
 
 # ----------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def _as_dynamic_slice(indexer: NDIndexer) -> tuple[tuple, tuple, tuple] | None:
         elif get_aval(entry).shape:
             return None
     starts = tuple(
-        casting.convert_element_type(
+        shaping.convert_element_type(
             entry.start if isinstance(entry, Slice) else entry, np.dtype(np.int32)
         )
         for entry in indexer.indices

@@ -29,7 +29,7 @@ from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.mutable_arrays import ref_primitive
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
-from minijax.primitives.shape import casting, shaping
+from minijax.primitives.shape import shaping
 from minijax.support import dtypes, trees
 
 # ----------------------------------------------------------------------------------
@@ -389,7 +389,7 @@ def _converted(dtype: Any, value: Any) -> Any:
     for kind, also_strong in ((np.floating, False), (np.integer, True)):
         if dtypes.issubdtype(dtype, kind) and dtypes.issubdtype(aval.dtype, kind):
             if aval.weak_type or also_strong:
-                return casting.convert_element_type(value, dtype)
+                return shaping.convert_element_type(value, dtype)
     return value
 
 

@@ -1,4 +1,4 @@
-"""Repeating and filling: broadcast_in_dim, full, iota.
+"""Repeating and filling: broadcast, broadcast_to, full, iota, empty.
 
 In a program, an array of equal entries is a scalar and a `broadcast_in_dim`; it takes
 no memory before something reads it.
@@ -9,8 +9,7 @@ In JAX: `lax/lax.py`.
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,187 +27,21 @@ from minijax.language.core import (
     physical_aval,
     register,
 )
-from minijax.language.rules import def_linear, is_linear, moveaxis, scalar_like
-from minijax.primitives.shape.casting import asarray, convert_element_type_to
+from minijax.language.rules import scalar_like
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.shape.casting import asarray
+from minijax.primitives.shape.shaping import (
+    broadcast_in_dim,
+    broadcast_in_dim_p,
+    check_sizes,
+    convert_element_type_to,
+    shape_of,
+)
 from minijax.support import dtypes, element_types
 
-
-def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of an operand."""
-    return get_aval(x).shape
-
-
-def canonicalize_axis(axis: Any, rank: int) -> int:
-    """An axis counted from the front; ValueError if there is no such axis."""
-    axis = operator.index(axis)
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-    return axis + rank if axis < 0 else axis
-
-
-def check_sizes(name: str, shape: Sequence[int]) -> None:
-    """TypeError when a size is negative."""
-    if any(size < 0 for size in shape):
-        raise TypeError(
-            f"{name} shape must have every element be nonnegative, got {tuple(shape)}."
-        )
-
-
 # ----------------------------------------------------------------------------------
-# broadcast_in_dim
+# Repeating
 # ----------------------------------------------------------------------------------
-
-
-def _broadcast_shape(
-    x: ShapedArray, *, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> tuple[int, ...]:
-    dims = broadcast_dimensions
-    check_sizes("broadcast_in_dim", shape)
-    if x.ndim != len(dims):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must have length equal to operand "
-            f"ndim; got broadcast_dimensions {dims} for operand ndim {x.ndim}."
-        )
-    if len(shape) < x.ndim:
-        raise TypeError(
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to "
-            f"the operand shape; got operand ndim {x.ndim} and target broadcast ndim "
-            f"{len(shape)}."
-        )
-    if not all(0 <= dim < len(shape) for dim in dims):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must be a subset of output "
-            f"dimensions, got {dims} for operand ndim {x.ndim} and shape {shape}."
-        )
-    if any(size not in (1, shape[dim]) for size, dim in zip(x.shape, dims)):
-        raise TypeError(
-            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to "
-            "their corresponding dimensions in the target broadcast shape; got operand "
-            f"of shape {x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {dims}."
-        )
-    if len(set(dims)) != len(dims):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got "
-            f"broadcast_dimensions {dims}."
-        )
-    return shape
-
-
-def _broadcast_meaning(
-    x: Any, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> Any:
-    order = np.argsort(broadcast_dimensions)
-    spread = [1] * len(shape)
-    for axis, dim in enumerate(broadcast_dimensions):
-        spread[dim] = x.shape[axis]
-    return np.broadcast_to(np.transpose(x, order).reshape(spread), shape)
-
-
-broadcast_in_dim_p = rules.broadcast_in_dim_p
-broadcast_in_dim_p.meaning = _broadcast_meaning
-broadcast_in_dim_p.type_rule = rules.standard_type_rule(
-    "broadcast_in_dim", _broadcast_shape, lambda x, **_: x.dtype
-)
-
-
-def _broadcast_pretty(params: dict[str, Any]) -> dict[str, Any]:
-    """The result's type says the shape; of the rest only what is not trivial."""
-    dims = params["broadcast_dimensions"]
-    return {"broadcast_dimensions": dims} if dims else {}
-
-
-broadcast_in_dim_p.pretty = _broadcast_pretty
-
-
-def _broadcast_transpose(
-    ct: Any, x: Any, *, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> list:
-    """Add up what was repeated."""
-    if not is_linear(x):
-        return [None]
-    units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
-    from minijax.primitives.reduce import reductions  # which needs this file
-
-    total = reductions.reduce_sum(ct, repeated)
-    return [expand_dims(total, units) if units else total]
-
-
-@functools.lru_cache(maxsize=1024)
-def _repeated_axes(
-    x_shape: tuple[int, ...], rank: int, dimensions: tuple[int, ...]
-) -> tuple[list[int], tuple[int, ...]]:
-    """(operand's axes of size 1, result's axes along which it was repeated)."""
-    units = [axis for axis, size in enumerate(x_shape) if size == 1]
-    kept = [d for axis, d in enumerate(dimensions) if axis not in units]
-    return units, tuple(axis for axis in range(rank) if axis not in kept)
-
-
-def_linear(broadcast_in_dim_p, _broadcast_transpose)
-
-
-@broadcast_in_dim_p.def_batch
-def _broadcast_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    shape: Any,
-    broadcast_dimensions: Any,
-    sharding: Any,
-) -> Any:
-    (x,), (dim,) = args, dims
-    x = moveaxis(x, dim, 0)
-    new_dims = (0, *(1 + d for d in broadcast_dimensions))
-    return broadcast_in_dim(x, (axis_data.size, *shape), new_dims), 0
-
-
-@broadcast_in_dim_p.def_lowering
-def _broadcast_lowering(
-    ctx: Any, x: Any, *, shape: Any, broadcast_dimensions: Any, sharding: Any
-) -> Any:
-    return ctx.broadcast_in_dim(x, ctx.avals_in[0], shape, broadcast_dimensions)
-
-
-def _broadcast_staging(trace: Any, args: Any, params: dict[str, Any]) -> Any:
-    """Write nothing where nothing is repeated or moved."""
-    shape = params["shape"]
-    if get_aval(args[0]).shape != shape or params["sharding"] is not None:
-        return NotImplemented
-    in_order = params["broadcast_dimensions"] == tuple(range(len(shape)))
-    return trace.lift(args[0]) if in_order else NotImplemented
-
-
-broadcast_in_dim_p.staging = _broadcast_staging
-
-
-def broadcast_in_dim(
-    operand: Any,
-    shape: Sequence[int],
-    broadcast_dimensions: Sequence[int],
-    *,
-    out_sharding: Any = None,
-) -> Any:
-    """`operand` repeated to `shape`, its axis `i` becoming `broadcast_dimensions[i]`.
-
-    Args:
-      operand: an array; each axis has size 1 or that of its place in `shape`.
-      shape: the shape of the result.
-      broadcast_dimensions: for each axis of the operand, its place in the result.
-
-    Raises:
-      TypeError: when the sizes or dimensions do not fit.
-    """
-    rank = get_aval(operand).ndim
-    if rank == len(shape) and not len(broadcast_dimensions) and out_sharding is None:
-        if isinstance(operand, Array):
-            return operand
-    return broadcast_in_dim_p.bind(
-        operand,
-        shape=canonicalize_shape(shape),
-        broadcast_dimensions=tuple(operator.index(d) for d in broadcast_dimensions),
-        sharding=out_sharding,
-    )
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
@@ -290,27 +123,14 @@ def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(result)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
-    """`array` with axes of size 1 at the places `dimensions` of the result.
-
-    Raises:
-      ValueError: when a place is named twice or lies outside of the result.
-    """
-    old = shape_of(array)
-    rank = len(old) + len(dimensions)
-    places = [canonicalize_axis(axis, rank) for axis in dimensions]
-    if len(set(places)) != len(places):
-        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
-    shape = list(old)
-    for place in sorted(places):
-        shape.insert(place, 1)
-    kept = [axis for axis in range(rank) if axis not in places]
-    return broadcast_in_dim(array, shape, kept)
-
-
 # ----------------------------------------------------------------------------------
 # Filling arrays
 # ----------------------------------------------------------------------------------
+
+
+# For each class of extended dtypes, how an array of it is filled:
+# `(shape, fill_value, dtype) -> array`. `random_bits.py` enters the random keys.
+full_of_extended: dict[type, Callable] = {}
 
 
 def full(
@@ -341,7 +161,7 @@ def full(
             dtypes.dtype(fill_value),
         )
     elif isinstance(dtype, dtypes.ExtendedDType):
-        return _full_of_keys(shape, fill_value, dtype)
+        return full_of_extended[type(dtype)](shape, fill_value, dtype)
     else:
         weak = False
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
@@ -349,17 +169,6 @@ def full(
     if sharding is None or isinstance(value, Tracer):
         return broadcast(value, shape)
     return _full_on(shape, value, sharding)
-
-
-def _full_of_keys(shape: tuple[int, ...], fill_value: Any, dtype: Any) -> Any:
-    """Random keys that all equal one key, or have one number as all of their words."""
-    from minijax.primitives.random import random_bits  # which needs this file
-
-    if isinstance(get_aval(fill_value).dtype, dtypes.ExtendedDType):
-        words = broadcast(random_bits.random_unwrap(fill_value), shape)
-    else:
-        words = full((*shape, *dtype.physical_shape), fill_value, dtype.physical_dtype)
-    return random_bits.random_wrap(words, impl=dtype.impl)
 
 
 def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
@@ -395,7 +204,7 @@ def full_like(
     weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
     if isinstance(dtype, dtypes.ExtendedDType):
-        return _full_of_keys(new_shape, fill_value, dtype)
+        return full_of_extended[type(dtype)](new_shape, fill_value, dtype)
     value = convert_element_type_to(fill_value, dtype, weak)
     if sharding is None and type(x) is Array and not weak and x._placed is not None:
         sharding = x.sharding if x.committed else None
@@ -492,16 +301,11 @@ def broadcasted_iota(
 
 def identity_matrix(size: int, dtype: Any) -> Any:
     """The square matrix with ones on its diagonal, as `minijax.numpy.eye` makes it."""
-    from minijax.primitives.elementwise import arithmetic as elementwise
-    from minijax.primitives.elementwise.arithmetic import (  # which need this file
-        comparing,
-    )
-
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "eye")
     index = dtypes.canonicalize_dtype(np.dtype(int))
     rows = broadcasted_iota(index, (size, size), 0)
     columns = broadcasted_iota(index, (size, size), 1)
-    on_diagonal = comparing.eq(elementwise.add(rows, index.type(0)), columns)
+    on_diagonal = elementwise.eq(elementwise.add(rows, index.type(0)), columns)
     return convert_element_type_to(on_diagonal, dtype, False)
 
 

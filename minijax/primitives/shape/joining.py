@@ -19,7 +19,9 @@ from minijax.language.array import Array
 from minijax.language.core import ShapedArray, get_aval, physical_aval
 from minijax.language.rules import Zero, def_linear, instantiate, moveaxis, not_mapped
 from minijax.primitives import families
-from minijax.primitives.shape.broadcasting import asarray, broadcast, canonicalize_axis
+from minijax.primitives.shape.broadcasting import broadcast
+from minijax.primitives.shape.casting import asarray
+from minijax.primitives.shape.shaping import canonicalize_axis
 
 # XLA's CPU compiler is slow with very many operands: they are joined in a tree.
 _MOST_OPERANDS = 16

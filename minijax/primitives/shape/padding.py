@@ -15,7 +15,10 @@ from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import def_linear, is_linear, not_mapped, scalar_like
-from minijax.primitives.shape.broadcasting import broadcast, broadcast_in_dim, full_like
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.reduce import sums
+from minijax.primitives.shape.broadcasting import broadcast, full_like
+from minijax.primitives.shape.shaping import broadcast_in_dim
 from minijax.support import dtypes
 
 
@@ -83,8 +86,6 @@ pad_p = rules.standard_primitive("pad", _pad_shape, _pad_dtype, meaning=_pad_mea
 
 def _pad_transpose(ct: Any, x: Any, padding_value: Any, *, padding_config: Any) -> list:
     """The operand's part is what stands at its places, the value's is all the rest."""
-    from minijax.primitives.elementwise import arithmetic as elementwise
-    from minijax.primitives.reduce import reductions
     from minijax.primitives.shape import slicing
 
     unpad = [(-low, -high, 0) for low, high, _ in padding_config]
@@ -98,9 +99,7 @@ def _pad_transpose(ct: Any, x: Any, padding_value: Any, *, padding_config: Any) 
     if not is_linear(padding_value):
         return [at_entries, None]
     axes = tuple(range(len(padding_config)))
-    rest = elementwise.sub(
-        reductions.reduce_sum(ct, axes), reductions.reduce_sum(at_entries, axes)
-    )
+    rest = elementwise.sub(sums.reduce_sum(ct, axes), sums.reduce_sum(at_entries, axes))
     return [at_entries if is_linear(x) else None, rest]
 
 
@@ -109,9 +108,6 @@ def_linear(pad_p, _pad_transpose)
 
 @pad_p.def_batch
 def _pad_batch(axis_data: Any, args: Any, dims: Any, *, padding_config: Any) -> Any:
-    # `select` needs `shaping`, which needs this file.
-    from minijax.primitives.elementwise import select
-
     (x, padding_value), (dim, value_dim) = args, dims
     if dim is not_mapped:
         dim = 0
@@ -123,7 +119,7 @@ def _pad_batch(axis_data: Any, args: Any, dims: Any, *, padding_config: Any) -> 
     padded = pad(x, scalar_like(get_aval(x), 0), config)
     is_entry = pad(full_like(x, True, np.bool_), False, config)
     values = broadcast_in_dim(padding_value, get_aval(padded).shape, (dim,))
-    return select.select(is_entry, padded, values), dim
+    return elementwise.select(is_entry, padded, values), dim
 
 
 @pad_p.def_lowering

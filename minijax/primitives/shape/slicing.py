@@ -19,7 +19,7 @@ from minijax.language.core import ShapedArray, canonicalize_dim, get_aval, physi
 from minijax.language.rules import NullAccumulator, scalar_like
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
-from minijax.primitives.shape import shaping
+from minijax.primitives.shape import padding, shaping
 from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _slice_transpose(
         (start, size - end, step - 1)
         for start, size, end, step in zip(start_indices, x.shape, ends, steps)
     ]
-    return [shaping.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)]
+    return [padding.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)]
 
 
 rules.def_linear(slice_p, _slice_transpose)

@@ -55,9 +55,10 @@ from minijax.language.rules import (
     moveaxis,
     scalar_like,
 )
-from minijax.primitives.elementwise import comparing, select
+from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise import clamping
 from minijax.primitives.refs.ref_effects import RefEffect
-from minijax.primitives.shape import broadcasting, casting, ordering
+from minijax.primitives.shape import broadcasting, casting, ordering, shaping
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.agreement import check_branches
 from minijax.programs.control_flow.bodies import (
@@ -146,7 +147,7 @@ def cond(
     names = ("true_fun", "false_fun")
     check_branches("cond", names, (true_fun, false_fun), bodies)
     (true_program, false_program), consts = share_constants(bodies)
-    index = casting.convert_element_type(pred, np.int32)
+    index = shaping.convert_element_type(pred, np.int32)
     return _bind("cond", index, (false_program, true_program), consts, leaves, bodies)
 
 
@@ -184,7 +185,7 @@ def _as_predicate(pred: Any) -> Any:
         )
     if isinstance(pred, (int, float, np.generic)):
         return pred != 0
-    return comparing.ne(pred, scalar_like(aval, 0))
+    return elementwise.ne(pred, scalar_like(aval, 0))
 
 
 @api_boundary
@@ -219,9 +220,9 @@ def switch(
         raise errors.value_error("lax.switch: the sequence of branches is empty.")
     if len(branches) == 1:
         return branches[0](*operands)
-    index = casting.convert_element_type(index, np.int32)
+    index = shaping.convert_element_type(index, np.int32)
     last = np.array(len(branches) - 1, np.int32)
-    index = select.clamp(np.array(0, np.int32), index, last)
+    index = clamping.clamp(np.array(0, np.int32), index, last)
     return switch_on(index, branches, operands)
 
 
@@ -598,7 +599,7 @@ def _select_branches(
     for number, closed in enumerate(branches):
         wanted = [True] * len(closed.out_avals)
         program, _ = batched_leading(closed, axis_data, everything, wanted)
-        chosen = comparing.eq(index, scalar_like(get_aval(index), number))
+        chosen = elementwise.eq(index, scalar_like(get_aval(index), number))
         own = [_select(chosen, ordering.stop_gradient(x), x) for x in ops]
         outputs.append(jaxpr_as_fun(program)(*own))
     out = [_select(index, *cases) for cases in zip(*outputs)]
@@ -609,10 +610,10 @@ def _select(which: Any, *cases: Any) -> Any:
     """`select_n` with an index for each example of a batch."""
     shape = get_aval(cases[0]).shape
     if len(shape) != get_aval(which).ndim:
-        which = broadcasting.broadcast_in_dim(
+        which = shaping.broadcast_in_dim(
             which, shape, tuple(range(get_aval(which).ndim))
         )
-    return select.select_n(which, *cases)
+    return elementwise.select_n(which, *cases)
 
 
 def _cond_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:

@@ -19,8 +19,7 @@ from minijax.compile.api_util import fun_name
 from minijax.language.concrete import is_concrete
 from minijax.language.core import get_aval, to_concrete_value, weakref_lru_cache
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing
-from minijax.primitives.shape import casting
+from minijax.primitives.shape import shaping
 from minijax.programs.control_flow.bodies import check_callable
 from minijax.programs.control_flow.scans import scan
 from minijax.programs.control_flow.while_loops import while_loop
@@ -79,7 +78,7 @@ def fori_loop(
             "known: pass Python integers."
         )
     lower, upper = (
-        x if get_aval(x).dtype == dtype else casting.convert_element_type(x, dtype)
+        x if get_aval(x).dtype == dtype else shaping.convert_element_type(x, dtype)
         for x in (lower, upper)
     )
     start = (lower, upper, init_val)
@@ -113,7 +112,7 @@ def _known(lower: Any, upper: Any) -> tuple[int, int] | None:
 
 def _goes_on(loop: tuple) -> Any:
     i, upper, _ = loop
-    return comparing.lt(i, upper)
+    return elementwise.lt(i, upper)
 
 
 def _remembered(make: Callable) -> Callable:

@@ -38,9 +38,9 @@ from minijax.primitives import families
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.parallel.scalar_programs import lower_scalars
-from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import casting, joining, slicing
-from minijax.primitives.shape.broadcasting import expand_dims
+from minijax.primitives.reduce import reductions, sums
+from minijax.primitives.shape import joining, shaping, slicing
+from minijax.primitives.shape.shaping import expand_dims
 from minijax.support import element_types
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import batching, partial_eval
@@ -260,15 +260,15 @@ def _known_reduction(computation: Callable, starts: Sequence[Any]) -> Callable |
     if len(starts) != 1 or not is_concrete(starts[0]) or get_aval(starts[0]).shape:
         return None
     known = {
-        elementwise.add: (reductions.reduce_sum, reductions.zero),
+        elementwise.add: (sums.reduce_sum, sums.zero),
         elementwise.mul: (reductions.reduce_prod, reductions.one),
-        elementwise.max: (reductions.reduce_max, reductions.lowest),
+        elementwise.max: (sums.reduce_max, sums.lowest),
         elementwise.min: (reductions.reduce_min, reductions.highest),
     }
     dtype = get_aval(starts[0]).dtype
     if rules.accepts(rules.bool_or_int, dtype):
-        known[comparing.bitwise_or] = (reductions.reduce_or, reductions.zero)
-        known[comparing.bitwise_xor] = (reductions.reduce_xor, reductions.zero)
+        known[comparing.bitwise_or] = (reductions.reduce_or, sums.zero)
+        known[comparing.bitwise_xor] = (reductions.reduce_xor, sums.zero)
         known[comparing.bitwise_and] = (reductions.reduce_and, reductions.all_bits)
     for function, (reduction, neutral) in known.items():
         if computation is function:
@@ -307,7 +307,7 @@ def reduce(
         options = {} if out_sharding is None else {"out_sharding": out_sharding}
         out = known(*flat_operands, dimensions, **options)
         weak_type = all(map(element_types.is_weakly_typed, (*flat_operands, *starts)))
-        return casting.convert_element_type_to(out, weak_type=weak_type)
+        return shaping.convert_element_type_to(out, weak_type=weak_type)
     avals = tuple(get_aval(start) for start in starts)
     jaxpr, out_tree = _traced(computation, avals, start_tree)
     outs = reduce_p.bind(

@@ -29,8 +29,8 @@ from minijax.primitives import families
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
 from minijax.primitives.parallel.scalar_programs import lower_scalars
-from minijax.primitives.reduce import reductions, windows
-from minijax.primitives.shape import casting
+from minijax.primitives.reduce import reductions, sums, windows
+from minijax.primitives.shape import shaping
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, partial_eval
 
@@ -137,8 +137,8 @@ def _lowering(ctx: Any, *values: Any, jaxpr: Jaxpr, consts: tuple, **params: Any
 
 
 _KNOWN = (
-    (elementwise.add, reductions.zero, windows.reduce_window_sum_p),
-    (elementwise.max, reductions.lowest, windows.reduce_window_max_p),
+    (elementwise.add, sums.zero, windows.reduce_window_sum_p),
+    (elementwise.max, sums.lowest, windows.reduce_window_max_p),
     (elementwise.min, reductions.highest, windows.reduce_window_min_p),
 )
 
@@ -218,7 +218,7 @@ def reduce_window(
         return tree_flatten(combined)[0]
 
     dtypes_in = [get_aval(x).dtype for x in operands]
-    starts = [casting.convert_element_type(s, d) for s, d in zip(starts, dtypes_in)]
+    starts = [shaping.convert_element_type(s, d) for s, d in zip(starts, dtypes_in)]
     scalars = [ShapedArray((), dtype) for dtype in dtypes_in]
     debug_info = DebugInfo("reduce_window", getattr(computation, "__name__", "reducer"))
     jaxpr, consts = partial_eval.trace_to_jaxpr(flat, [*scalars, *scalars], debug_info)

@@ -59,9 +59,8 @@ from minijax.language.inner_programs import InnerProgram, descriptions, in_pytho
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import match_axis
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing
 from minijax.primitives.index import dynamic_slicing
-from minijax.primitives.shape import broadcasting, shaping, slicing
+from minijax.primitives.shape import broadcasting, joining, shaping, slicing
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     batched_leading,
@@ -85,7 +84,7 @@ from minijax.transforms.rematerialize import where
 
 def stack_rows(rows: Sequence[Any]) -> Any:
     """Rows as one array with a leading axis."""
-    return shaping.concatenate([shaping.expand_dims(row, (0,)) for row in rows], 0)
+    return joining.concatenate([shaping.expand_dims(row, (0,)) for row in rows], 0)
 
 
 def joined(x: Any) -> Any:
@@ -223,7 +222,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
             ys = [_in_turns(y, turns, unroll) for y in ys]
 
         def goes_on(state: tuple) -> Any:
-            return comparing.lt(state[0], turns)
+            return elementwise.lt(state[0], turns)
 
         _, carry, ys = while_loop(goes_on, turn, (0, carry, ys))
         if unroll != 1:
@@ -232,7 +231,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
         rows = [slicing.slice_in_dim(x, *over) for x in xs]
         carry, last = written_out(rest, carry, rows)
         pairs = zip(last, ys) if reverse else zip(ys, last)
-        ys = [shaping.concatenate(list(pair), 0) for pair in pairs]
+        ys = [joining.concatenate(list(pair), 0) for pair in pairs]
     return [*carry, *ys]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from minijax.language.array import from_numpy
 from minijax.language.concrete import concrete_or_error
 from minijax.language.core import get_aval, mapped_aval
-from minijax.primitives.shape import shaping, slicing
+from minijax.primitives.shape import joining, shaping, slicing
 from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
@@ -259,7 +259,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if whole == count:
         return tree_map(joined, ys)
     after = vmap(f)(tree_unflatten(tree, rest))
-    return tree_map(lambda x, y: shaping.concatenate([joined(x), y], 0), ys, after)
+    return tree_map(lambda x, y: joining.concatenate([joined(x), y], 0), ys, after)
 
 
 def _rows(x: Any, start: int, stop: int) -> Any:

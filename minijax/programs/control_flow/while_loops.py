@@ -58,10 +58,10 @@ from minijax.language.core import (
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, instantiate, match_axis
-from minijax.primitives.elementwise import select
+from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.reduce import reductions
 from minijax.primitives.refs.ref_effects import WriteEffect
-from minijax.primitives.shape import broadcasting, casting
+from minijax.primitives.shape import casting, shaping
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
@@ -191,7 +191,7 @@ def promote_weak(
     for leaf, out in zip(leaves, out_avals):
         aval = get_aval(leaf)
         if getattr(aval, "weak_type", False) and not typecompat(aval, out):
-            leaf = casting.convert_element_type(
+            leaf = shaping.convert_element_type(
                 leaf, element_types.result_type(leaf, out)
             )
             changed = True
@@ -378,8 +378,8 @@ def _test_in_body(*args: Any, **params: Any) -> list[Any]:
         axes = tuple(range(get_aval(pred).ndim))
         if axes:
             shapes = [get_aval(x).shape for x in after]
-            flags = [broadcasting.broadcast_in_dim(pred, s, axes) for s in shapes]
-            after = list(map(select.select, flags, after, before))
+            flags = [shaping.broadcast_in_dim(pred, s, axes) for s in shapes]
+            after = list(map(elementwise.select, flags, after, before))
         return test(after), after
 
     return while_loop(goes_on, turn, (test(carry), carry))[1]

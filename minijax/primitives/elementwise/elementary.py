@@ -1,0 +1,94 @@
+"""Elementary functions beside those of `arithmetic.py`.
+
+Powers of two, exponentials and logarithms near 0 and 1, inverse roots, the tangent.
+
+In JAX: `lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language.rules import constant_like as _scalar
+from minijax.language.rules import def_jvp_with_output, floats
+from minijax.primitives.elementwise.arithmetic import (
+    accurate,
+    accurate_lowering,
+    add,
+    div,
+    inexact,
+    integer_pow,
+    log,
+    mul,
+    one_like,
+    square,
+)
+
+
+def _exp2_lowering(ctx: Any, x: Any, *, accuracy: Any) -> Any:
+    (aval,) = ctx.avals_in
+    scaled = hlo.stablehlo.multiply(ctx.full_like(np.log(2), aval), x)
+    return accurate_lowering("exponential")(ctx, scaled, accuracy=accuracy)
+
+
+exp2_p = accurate("exp2", inexact, np.exp2, _exp2_lowering)
+def_jvp_with_output(exp2_p, lambda t, out, x, **_: mul(log(_scalar(x, 2)), mul(t, out)))
+
+expm1_p = accurate("expm1", inexact, np.expm1, "exponential_minus_one")
+def_jvp_with_output(expm1_p, lambda t, out, x, **_: mul(t, add(out, one_like(out))))
+
+log1p_p = accurate("log1p", inexact, np.log1p, "log_plus_one")
+log1p_p.def_jvp(lambda t, x, **_: div(t, add(x, one_like(x))))
+
+rsqrt_p = accurate("rsqrt", inexact, lambda x: 1 / np.sqrt(x), "rsqrt")
+def_jvp_with_output(
+    rsqrt_p, lambda t, out, x, **_: mul(t, mul(_scalar(x, -0.5), div(out, x)))
+)
+
+cbrt_p = accurate("cbrt", floats, np.cbrt, "cbrt")
+def_jvp_with_output(
+    cbrt_p, lambda t, out, x, **_: mul(t, mul(_scalar(x, 1 / 3), integer_pow(out, -2)))
+)
+
+tan_p = accurate("tan", inexact, np.tan, "tan")
+def_jvp_with_output(
+    tan_p, lambda t, out, x, **_: mul(t, add(_scalar(x, 1), square(out)))
+)
+
+
+def exp2(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise 2^x."""
+    return exp2_p.bind(x, accuracy=accuracy)
+
+
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise e^x - 1, exact to rounding near 0."""
+    return expm1_p.bind(x, accuracy=accuracy)
+
+
+def log1p(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise log(1 + x), exact to rounding near 0."""
+    return log1p_p.bind(x, accuracy=accuracy)
+
+
+def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise 1 / sqrt(x)."""
+    return rsqrt_p.bind(x, accuracy=accuracy)
+
+
+def cbrt(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise cube root; negative for negative x."""
+    return cbrt_p.bind(x, accuracy=accuracy)
+
+
+def reciprocal(x: Any) -> Any:
+    """Elementwise 1 / x."""
+    return integer_pow(x, -1)
+
+
+def tan(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise tangent; x in radians."""
+    return tan_p.bind(x, accuracy=accuracy)
