@@ -31,13 +31,19 @@ from minijax import (
     sharding, stages, tree, tree_util, typing,
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
-from minijax.transforms.api import (
-    block_until_ready, clear_caches, copy_to_host_async, device_get, device_put,
-    eval_shape, fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, jit, jvp,
-    linear_transpose, linearize, make_jaxpr, named_call, value_and_grad, vjp, vmap,
+from minijax.compile.jit_api import (
+    clear_caches, eval_shape, jit, make_jaxpr, named_call,
 )
 from minijax.language.array import Array
 from minijax.language.array_places import Shard
+from minijax.compile.transfers import (
+    block_until_ready, copy_to_host_async, device_get, device_put,
+)
+from minijax.transforms.differentiation import (
+    fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
+)
+from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
+from minijax.transforms.vectorization import vmap
 from minijax.backend.door import xc as _xc
 from minijax.backend.platforms import (
     default_backend, device_count, devices, local_device_count, local_devices,

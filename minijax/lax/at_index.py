@@ -7,8 +7,8 @@ here; the functions stand beside their primitives, in
 In JAX: `lax/slicing.py`.
 """
 
+from minijax.compile.jit_api import jit
 from minijax.primitives.index import dynamic_slicing
-from minijax.transforms.api import jit
 
 dynamic_index_in_dim = jit(
     dynamic_slicing.dynamic_index_in_dim,

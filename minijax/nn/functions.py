@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit
 from minijax.custom_derivatives import custom_jvp
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis, static_index
@@ -29,7 +30,6 @@ from minijax.numpy.promotion import (
 from minijax.scipy.special import logsumexp
 from minijax.support import dtypes
 from minijax.support.thread_state import state
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 Axis = int | tuple[int, ...] | None

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile import transfers
 from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.numpy import (
@@ -39,7 +40,6 @@ from minijax.numpy.arguments import index_tuple
 from minijax.numpy.index_update import IndexUpdateHelper
 from minijax.numpy.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
 from minijax.support import dtypes
-from minijax.transforms import api
 
 # --------------------------------------------------------------------------
 # Methods whose signature differs from the function's
@@ -148,7 +148,7 @@ def _trace(
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return api.device_put(self, device)
+    return transfers.device_put(self, device)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.creation import arange
 from minijax.numpy.promotion import ensure_arraylike
 from minijax.support import element_types
-from minijax.transforms.api import jit
 
 
 @jit(static_argnames=("axis", "bitorder"))

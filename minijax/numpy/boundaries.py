@@ -15,11 +15,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.core import Tracer, eval_trace
 from minijax.support.errors import boundaries, filter_traceback
 from minijax.support.thread_state import state
-from minijax.transforms.api import jit
 from minijax.transforms.partial_eval import DynamicJaxprTrace
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language import core
 from minijax.language.array import Array
 from minijax.numpy.arguments import shape_tuple
@@ -20,7 +21,6 @@ from minijax.numpy.arraylike import as_array, ensure_arraylike, ensure_arraylike
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import creation, reductions, ufuncs, ufuncs_floats
 from minijax.numpy.arraylike import check_arraylike
-from minijax.transforms.api import jit
 
 
 @jit(static_argnames=("equal_nan",))

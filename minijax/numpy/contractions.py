@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language import core
 from minijax.language.array import Array
 from minijax.numpy import creation, diagonals, reductions, ufuncs, ufuncs_more
@@ -26,7 +27,6 @@ from minijax.numpy.shaping import expand_dims, moveaxis, ravel, reshape
 from minijax.numpy.vectorizing import vectorize
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit
 
 
 def product_dtype(

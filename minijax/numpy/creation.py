@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.compile import placing
+from minijax.compile.transfers import device_put
 from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.numpy.arguments import concrete_or_error
@@ -27,7 +28,6 @@ from minijax.numpy.promotion import (
 from minijax.primitives.shape.ordering import array_copy
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
-from minijax.transforms import api
 
 _traced_or_array = (Tracer, Array)
 _python_scalars = (bool, int, float, complex)
@@ -422,7 +422,7 @@ def arange(
     if dtype is None:
         dtype = element_types.result_type(*given)
     result = _arange(start, stop, step, dtype, out_sharding)
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else device_put(result, device)
 
 
 def _static_number(value: Any, name: str) -> Any:

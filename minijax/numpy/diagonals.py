@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
+from minijax.compile.transfers import device_put
 from minijax.language.array import Array
 from minijax.numpy.arguments import (
     canonicalize_axis,
@@ -25,8 +27,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.ufuncs import add, power
 from minijax.support import dtypes
-from minijax.transforms import api
-from minijax.transforms.api import jit
 
 
 def _size(value: Any, name: str) -> int:
@@ -58,7 +58,7 @@ def eye(
     column = lax.broadcasted_iota(offset.dtype, shape, 1)
     shifted = add(row, offset)
     result = lax.convert_element_type(lax.eq(shifted, column), dtype)
-    return result if device is None else api.device_put(result, device)
+    return result if device is None else device_put(result, device)
 
 
 def _within_int32(k: Any) -> Any:

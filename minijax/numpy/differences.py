@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import creation, reductions, running, ufuncs
 from minijax.numpy.arguments import canonicalize_axis, index_tuple, static_index
@@ -23,7 +24,6 @@ from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 from minijax.numpy.shaping import moveaxis, ravel, reshape
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 
 @jit(static_argnames=("n", "axis"))

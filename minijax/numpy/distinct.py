@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import creation, reductions, running, ufuncs_floats
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error, static_index
@@ -24,7 +25,6 @@ from minijax.numpy.promotion import constant_like
 from minijax.numpy.shaping import moveaxis, ravel, reshape, transpose
 from minijax.numpy.sorting import lexsort
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 _SIZE_HINT = (
     "To make jnp.unique() compatible with JIT and other transforms, you can specify a "

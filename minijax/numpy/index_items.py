@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.compile.jit_api import eval_shape
 from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.numpy import creation
 from minijax.numpy.arguments import is_concrete
 from minijax.support import dtypes, errors
-from minijax.transforms.api import eval_shape
 
 
 class Kind(enum.Enum):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
     counting,
@@ -54,7 +55,7 @@ from minijax.numpy.shaping import (
     transpose,
 )
 from minijax.support import dtypes
-from minijax.transforms.api import jit, vmap
+from minijax.transforms.vectorization import vmap
 
 # --------------------------------------------------------------------------
 # Together

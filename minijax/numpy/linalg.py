@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
     contractions,
@@ -27,7 +28,6 @@ from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Norms

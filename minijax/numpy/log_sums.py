@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.custom_derivatives import custom_jvp
 from minijax.language.array import Array
 from minijax.numpy.promotion import (
@@ -23,7 +24,6 @@ from minijax.numpy.reducing import reduced_axes
 from minijax.numpy.reductions import max, sum
 from minijax.numpy.ufuncs import binary_ufunc
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 
 def _is_complex(x: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.broadcasting import _where, broadcast_to
@@ -26,7 +27,6 @@ from minijax.numpy.reducing import (
 from minijax.numpy.reduction_options import OF_MEAN, OF_VARIANCE, Axis, Options, takes
 from minijax.numpy.reductions import sum
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
 

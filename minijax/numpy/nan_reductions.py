@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.moments import mean as plain_mean
@@ -39,7 +40,6 @@ from minijax.numpy.reductions import (
 )
 from minijax.numpy.running import cumulative
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
     creation,
@@ -29,7 +30,7 @@ from minijax.numpy.shaping import flip, squeeze
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.support.tree_util import tree_map
-from minijax.transforms.api import jit, vmap
+from minijax.transforms.vectorization import vmap
 
 Pairs = tuple[tuple[Any, Any], ...]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes, concrete_or_error
 from minijax.numpy.creation import arange, array, full, ones, zeros
@@ -22,7 +23,6 @@ from minijax.numpy.series import convolve
 from minijax.numpy.shaping import atleast_1d
 from minijax.numpy.ufuncs import maximum, true_divide
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 
 @jit

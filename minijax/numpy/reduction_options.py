@@ -13,8 +13,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 Axis = int | str | Sequence[int | str] | None

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.boundaries import inline_jit
@@ -44,7 +45,6 @@ from minijax.numpy.reduction_options import (
     takes,
 )
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
 # --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
     counting,
@@ -34,7 +35,6 @@ from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Element by element

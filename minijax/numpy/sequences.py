@@ -11,6 +11,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.compile import placing
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
@@ -19,8 +20,7 @@ from minijax.numpy.promotion import ensure_arraylike
 from minijax.numpy.ufuncs import power, sign
 from minijax.numpy.ufuncs_more import log10
 from minijax.support import dtypes, element_types
-from minijax.transforms import api
-from minijax.transforms.api import jit
+from minijax.transforms.vectorization import vmap
 
 
 def _static_numbers(name: str, num: Any, axis: Any) -> tuple[int, int]:
@@ -183,5 +183,5 @@ def fromfunction(
     rank = len(shape)
     for i in range(rank):
         axes = [0 if i == j else None for j in range(rank)]
-        function = api.vmap(function, in_axes=tuple(reversed(axes)))
+        function = vmap(function, in_axes=tuple(reversed(axes)))
     return function(*(arange(size, dtype=dtype) for size in shape), **kwargs)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
     contractions,
@@ -32,7 +33,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.shaping import atleast_2d, flip, reshape, squeeze, transpose
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Interpolation and polynomials

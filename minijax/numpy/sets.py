@@ -10,6 +10,7 @@ import operator
 from typing import Any
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import creation, reductions
 from minijax.numpy.arguments import concrete_or_error, index_dtype, static_index
@@ -22,7 +23,6 @@ from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.shaping import ravel, reshape
 from minijax.numpy.sorting import searchsorted, sort
 from minijax.support import element_types
-from minijax.transforms.api import jit
 
 # --------------------------------------------------------------------------
 # Membership

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.numpy import creation, ufuncs
@@ -31,7 +32,6 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.broadcasting import broadcast_to
-from minijax.transforms.api import jit
 
 
 def along_axis(array: Array, axis: int | None) -> tuple[Array, int]:

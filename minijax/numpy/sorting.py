@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import creation, indexing, reductions, selection
 from minijax.numpy.arguments import (
@@ -24,7 +25,7 @@ from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.promotion import constant_like, promote_dtypes, user_dtype
 from minijax.numpy.shaping import along_axis, ravel, swapaxes
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit, vmap
+from minijax.transforms.vectorization import vmap
 
 # --------------------------------------------------------------------------
 # Sorting

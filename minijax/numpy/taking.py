@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
     counting,
@@ -29,7 +30,6 @@ from minijax.numpy.promotion import constant_like
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import along_axis, ravel, reshape
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 
 def take(

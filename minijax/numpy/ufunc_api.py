@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import eval_shape, jit
 from minijax.language.array import Array
+from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import as_array, check_arraylike
 from minijax.support import dtypes
-from minijax.transforms import api
-from minijax.transforms.api import jit
+from minijax.transforms.vectorization import vmap
 
 
 class ufunc:
@@ -311,14 +312,14 @@ def outer(self: ufunc, A: Any, B: Any) -> Array:
     check_arraylike(f"{self.__name__}.outer", A, B)
     left = lax.reshape(A, (np.size(A),))
     right = lax.reshape(B, (np.size(B),))
-    pairs = api.vmap(api.vmap(self, (None, 0)), (0, None))(left, right)
+    pairs = vmap(vmap(self, (None, 0)), (0, None))(left, right)
     return pairs.reshape(*np.shape(A), *np.shape(B))
 
 
 def _result_dtype(self: ufunc, *args: Array) -> Any:
     operands = (*args, *args)[: self.nin]
-    scalars = [api.ShapeDtypeStruct((), operand.dtype) for operand in operands]
-    return api.eval_shape(self._func, *scalars).dtype
+    scalars = [ShapeDtypeStruct((), operand.dtype) for operand in operands]
+    return eval_shape(self._func, *scalars).dtype
 
 
 def _axis_to_front(a: Array, axis: int) -> Array:

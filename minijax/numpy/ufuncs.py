@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import reductions, running
 from minijax.numpy.arguments import is_concrete
@@ -35,7 +36,6 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.ufunc_api import ufunc
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit
 
 _bool = np.dtype(bool)
 

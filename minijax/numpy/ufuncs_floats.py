@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.custom_derivatives import custom_jvp
 from minijax.language.array import Array
 from minijax.numpy.arguments import concrete_or_error
@@ -34,7 +35,6 @@ from minijax.numpy.ufuncs import (
     multiply,
 )
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit
 
 _INTEGER_OF_BITS = {16: np.int16, 32: np.int32, 64: np.int64}
 

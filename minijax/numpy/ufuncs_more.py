@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.custom_derivatives import custom_jvp
 from minijax.language.array import Array
 from minijax.numpy.boundaries import inline_jit
@@ -32,7 +33,6 @@ from minijax.numpy.promotion import (
 from minijax.numpy.ufuncs import maximum, minimum
 from minijax.numpy.ufuncs_floats import isposinf
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 
 
 def _is_complex(x: Any) -> bool:

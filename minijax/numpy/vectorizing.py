@@ -17,7 +17,7 @@ from minijax import lax
 from minijax.numpy import creation
 from minijax.numpy.shaping import expand_dims, squeeze
 from minijax.support.thread_state import state
-from minijax.transforms.api import vmap
+from minijax.transforms.vectorization import vmap
 
 CoreDims = tuple[str, ...]
 

@@ -34,6 +34,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.compile import api_util
 from minijax.compile.api_util import check_callable, fun_name
+from minijax.compile.jit_api import make_jaxpr
 from minijax.language.core import (
     ClosedJaxpr,
     Jaxpr,
@@ -61,7 +62,14 @@ from minijax.support.effects import remat_allowed_effects
 from minijax.support.errors import api_boundary
 from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import ad, api, batching, partial_eval, rematerialize, splitting
+from minijax.transforms import (
+    ad,
+    batching,
+    differentiation,
+    partial_eval,
+    rematerialize,
+    splitting,
+)
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
 from minijax.transforms.rematerialize import Saveable as Saveable
@@ -502,11 +510,11 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
             args, kwargs = tree_unflatten(in_tree, flat)
             return f(*args, **kwargs)
 
-        _, pullback = api.vjp(call, *flat)
+        _, pullback = differentiation.vjp(call, *flat)
         linear.append(pullback.jaxpr)
         return tree_flatten(pullback)[0]
 
-    jaxpr = api.make_jaxpr(residuals_of)(*leaves).jaxpr
+    jaxpr = make_jaxpr(residuals_of)(*leaves).jaxpr
     info = api_util.CallSignature(f, api_util.NoOptions)
     names = info.leaf_names(info.bind(args, kwargs))
     literals = _literals_of(linear[0])

@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random.random_bits import random_bits
@@ -34,7 +35,6 @@ from minijax.random.placement import placed
 from minijax.random.samplers import _uniform, uniform
 from minijax.support import dtypes
 from minijax.support.thread_state import state
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.random.arguments import (
     Shape,
@@ -27,7 +28,6 @@ from minijax.random.arguments import (
 )
 from minijax.random.keys import check_key
 from minijax.random.placement import placed
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

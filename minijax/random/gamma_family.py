@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
 from minijax.random.arguments import (
@@ -33,7 +34,6 @@ from minijax.random.gamma_sampling import random_gamma_p
 from minijax.random.keys import check_key, split, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import normal
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
 from minijax.numpy.arguments import canonicalize_axis
@@ -25,7 +26,6 @@ from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
 from minijax.random.samplers import randint, uniform
 from minijax.support import dtypes
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike
 
 UINT32_MAX = 2**32 - 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.promotion import check_arraylike
 from minijax.primitives.random.random_bits import UINT_DTYPES
@@ -31,7 +32,6 @@ from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.random.placement import placed
 from minijax.support import dtypes, element_types
-from minijax.transforms.api import jit
 from minijax.typing import ArrayLike, DTypeLike
 
 

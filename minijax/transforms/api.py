@@ -1,8 +1,10 @@
-"""The transformations as users call them.
+"""The transformations as users call them: functions of trees, and plain messages.
 
-Each function here flattens trees, checks the arguments with messages in whole
-sentences, and calls one interpreter. `grad` is `vjp` with the cotangent 1; `jacrev` is
-`vmap` of `vjp`; `make_jaxpr` is what `jit` does before compiling.
+Each flattens the arguments, calls one interpreter, and puts the results back into
+trees. `grad` is `vjp` with the cotangent 1, and `make_jaxpr` is what `jit` does before
+compiling. Options that few need (`holomorphic`, sums over a batch, cotangents that add
+up in refs) are in `differentiation.py`, `vectorization.py` and `pullbacks.py`, which
+call the functions of this file.
 
 In JAX: `jax/_src/api.py`.
 """
@@ -11,292 +13,524 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from minijax.compile import api_util, pjit, placing
-from minijax.compile.api_util import argnums_tuple, check_callable
-from minijax.compile.pjit import JitFunction, JitOptions
-from minijax.language.array import Array
-from minijax.language.core import AbstractValue, ClosedJaxpr, eval_trace
-from minijax.language.more_avals import ShapeDtypeStruct
-from minijax.language.named_axes import extend_axis_env
-from minijax.primitives.parallel.placement import ArrayCopySemantics, put_arrays
-from minijax.support import dtypes, errors, source_info
+from minijax.compile import api_util
+from minijax.compile.api_util import CallSignature, NoOptions, argnums_tuple
+from minijax.compile.pjit import JitFunction, JitOptions, Traced
+from minijax.language.core import (
+    AbstractValue,
+    ClosedJaxpr,
+    Jaxpr,
+    ShapedArray,
+    eval_jaxpr,
+    get_aval,
+)
+from minijax.language.rules import (
+    AxisData,
+    accumulator_for,
+    instantiate,
+    match_axis,
+    no_axis_name,
+    scalar_like,
+    zeros_of,
+)
+from minijax.primitives.shape import shaping
+from minijax.support import dtypes, errors
 from minijax.support.errors import api_boundary
-from minijax.support.thread_state import state
-from minijax.support.tree_util import tree_map
 from minijax.support.trees import (
     broadcast_prefix_to_treedef,
     tree_flatten,
     tree_leaves,
+    tree_map_leaves,
+    tree_structure,
     tree_unflatten,
 )
-from minijax.transforms.differentiation import grad as grad
-from minijax.transforms.differentiation import jvp as jvp
-from minijax.transforms.differentiation import linear_transpose as linear_transpose
-from minijax.transforms.differentiation import linearize as linearize
-from minijax.transforms.differentiation import split_arguments
-from minijax.transforms.differentiation import value_and_grad as value_and_grad
-from minijax.transforms.differentiation import vjp as vjp
-from minijax.transforms.jacobians import hessian as hessian
-from minijax.transforms.jacobians import jacfwd as jacfwd
-from minijax.transforms.jacobians import jacobian as jacobian
-from minijax.transforms.jacobians import jacrev as jacrev
-from minijax.transforms.vectorization import vmap as vmap
+from minijax.transforms import ad, batching
 
 # ----------------------------------------------------------------------------------
-# jit
+# Programs
 # ----------------------------------------------------------------------------------
 
 
-def jit(
-    fun: Callable | None = None,
-    /,
-    *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    keep_unused: bool = False,
-    device: Any = None,
-    backend: str | None = None,
-    inline: bool = False,
-    compiler_options: dict[str, Any] | None = None,
-) -> Any:
-    """`fun`, compiled by XLA: traced once for each kind of arguments, then only run.
-
-    The kind of a call is the tree of its arguments, their shapes, dtypes and weak
-    types, and the values of static arguments. Python side effects happen while tracing
-    only. Without `fun`, a decorator.
-
-    Args:
-      fun: takes and returns arrays, numbers, or trees of them; must be pure.
-      in_shardings, out_shardings, device, backend: must be None; arguments run where
-        they are (`device_put`).
-      static_argnums, static_argnames: arguments whose *values* choose the program.
-        They must be hashable. Positions imply names and the other way round.
-      donate_argnums, donate_argnames: arguments whose memory the results may take over;
-        they cannot be used afterwards.
-      keep_unused: keep arguments in the program that it does not need.
-      inline: in another traced function leave no `jit` equation behind.
-      compiler_options: XLA flags by name, for a call outside of other transformations.
-
-    Raises:
-      TypeError: `fun` is no function, or an argument is no array.
-      ValueError: a static argument is not hashable or does not exist.
-    """
-    options = JitOptions(
-        argnums_tuple(static_argnums, "static_argnums"),
-        api_util.argnames_tuple(static_argnames, "static_argnames"),
-        argnums_tuple(donate_argnums, "donate_argnums"),
-        api_util.argnames_tuple(donate_argnames, "donate_argnames"),
-        bool(keep_unused),
-        bool(inline),
-        tuple(sorted((compiler_options or {}).items())),
-    )
-    for name, value in (
-        ("in_shardings", in_shardings),
-        ("out_shardings", out_shardings),
-        ("device", device),
-        ("backend", backend),
-    ):
-        if value is not None:
-            raise errors.value_error(
-                f"jit does not take {name} here: a program runs where its arguments "
-                "are. Move them with `device_put` first."
-            )
-    if fun is None:
-        return functools.partial(_jit_with, options)
-    return _jit_with(options, fun)
-
-
-def _jit_with(options: JitOptions, fun: Callable) -> JitFunction:
-    check_callable(fun, "jit")
-    return JitFunction(fun, options)
-
-
-def clear_caches() -> None:
-    """Forget every traced and compiled program; they are made again when needed."""
-    for caches in list(pjit.all_caches):
-        caches.clear()
-
-
-# ----------------------------------------------------------------------------------
-# Looking at programs
-# ----------------------------------------------------------------------------------
-
-
-def make_jaxpr(
-    fun: Callable,
-    static_argnums: int | Sequence[int] = (),
-    axis_env: Sequence[tuple[Any, int]] | None = None,
-    return_shape: bool = False,
-) -> Callable:
+def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Callable:
     """A function that returns the jaxpr of `fun` for given arguments.
 
-    Args:
-      fun: what to trace.
-      static_argnums: arguments that are passed on as they are.
-      axis_env: named axes in scope, as pairs (name, size).
-      return_shape: return also the result's tree of `ShapeDtypeStruct`s.
-
-    The arguments may be arrays, numbers or `ShapeDtypeStruct`s; only their types
-    matter.
+    The arguments may be arrays, numbers or descriptions of arrays; only their types
+    matter. Those at the positions `static_argnums` are passed on as they are.
     """
-    check_callable(fun, "make_jaxpr")
-    options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
-    jitted = JitFunction(fun, options)
+    api_util.check_callable(fun, "make_jaxpr")
+    jitted = JitFunction(
+        fun, JitOptions(argnums_tuple(static_argnums, "static_argnums"))
+    )
 
     @api_boundary
     @functools.wraps(fun)
-    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
-        with extend_axis_env(list(axis_env or ())):
-            traced, _ = jitted.trace_call(args, kwargs)
-        closed = traced.closed
-        if traced.outer:
-            jaxpr = closed.jaxpr
-            count = len(traced.outer)
-            opened = jaxpr.replace(
-                constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:]
-            )
-            closed = ClosedJaxpr(opened, traced.outer)
-        if not return_shape:
-            return closed
-        shapes = [struct_of(aval) for aval in closed.out_avals]
-        return closed, tree_unflatten(traced.out_tree, shapes)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> ClosedJaxpr:
+        return with_outer_constants(jitted.trace_call(args, kwargs)[0])
 
     jaxpr_maker.__module__ = "minijax"
     return jaxpr_maker
 
 
-def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
-    """Shape and dtype of a type."""
-    return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=aval.sharding, weak_type=aval.weak_type
-    )
+def with_outer_constants(traced: Traced) -> ClosedJaxpr:
+    """The program of a traced function; tracers it closes over are its constants."""
+    jaxpr, count = traced.closed.jaxpr, len(traced.outer)
+    if not count:
+        return traced.closed
+    opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
+    return ClosedJaxpr(opened, traced.outer)
+
+
+# ----------------------------------------------------------------------------------
+# Derivatives
+# ----------------------------------------------------------------------------------
+
+
+class FlatFunction:
+    """A function of trees as a function of flat lists.
+
+    After a call, `out_tree` is the tree of the result. With `has_aux` the function
+    returns a pair, and `aux` has the leaves of its second part.
+    """
+
+    def __init__(self, fun: Callable, in_tree: Any, has_aux: bool = False):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.has_aux = has_aux
+        self.out_tree: Any = None
+        self.aux: list[Any] = []
+        self.aux_tree: Any = None
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        answer = self.fun(*tree_unflatten(self.in_tree, leaves))
+        if self.has_aux:
+            if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+                raise errors.type_error(
+                    "expected function with aux output to return a two-element tuple, "
+                    f"but got type {type(answer)} with value {answer!r}. Write "
+                    "`return value, aux`, or leave out has_aux=True."
+                )
+            answer, aux = answer
+            self.aux[:], self.aux_tree = tree_flatten(aux)
+        outputs, self.out_tree = tree_flatten(answer)
+        return outputs
+
+    def result(self, outputs: Sequence[Any], derivative: Any) -> tuple:
+        """(value, derivative), and the aux if there is one."""
+        value = tree_unflatten(self.out_tree, outputs)
+        if self.has_aux:
+            return value, derivative, tree_unflatten(self.aux_tree, self.aux)
+        return value, derivative
 
 
 @api_boundary
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
-
-    Returns the result's tree with a `ShapeDtypeStruct` for each array. Arguments may be
-    `ShapeDtypeStruct`s themselves. Raises what tracing `fun` raises.
-    """
-    check_callable(fun, "eval_shape")
-    traced, _ = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
-    shapes = [struct_of(aval) for aval in traced.closed.out_avals]
-    return tree_unflatten(traced.out_tree, shapes)
-
-
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
-    """`fun`, with a name for its operations in compiled programs and profiles."""
-    label = api_util.fun_name(fun) if name is None else name
-    return source_info.named_scope(label)(fun)
-
-
-def fwd_and_bwd(
+def jvp(
     fun: Callable,
-    argnums: int | Sequence[int],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
     has_aux: bool = False,
-    jitted: bool = True,
-) -> tuple[Callable, Callable]:
-    """The forward and the backward pass of a function as two functions.
+) -> tuple:
+    """Value of `fun` at `primals`, and its derivative there in direction `tangents`.
 
-        fwd, bwd = fwd_and_bwd(f, argnums=(0, 1))
-        y, residuals = fwd(x, w)
-        x_ct, w_ct = bwd(residuals, y_ct)     # compiled once, for all residuals
+    Both are tuples of the arguments' trees. Returns (value, tangent of the value), and
+    the aux if `has_aux`.
+    """
+    flat_primals, in_tree = tree_flatten(primals)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    outputs, out_tangents = ad.jvp(flat, flat_primals, tree_leaves(tangents), flat.aux)
+    out_tangents = [instantiate(tangent) for tangent in out_tangents]
+    return flat.result(outputs, tree_unflatten(flat.out_tree, out_tangents))
+
+
+@dataclass(frozen=True, eq=False)
+class Derivative:
+    """The derivative of a function at one point: a linear program, and its trees.
+
+    The residuals are kept apart: they are values, and may be traced themselves.
+    """
+
+    jaxpr: Jaxpr
+    nonzeros: Sequence[bool]
+    in_avals: Sequence[AbstractValue]
+    out_avals: Sequence[AbstractValue]
+    in_tree: Any
+    out_tree: Any
+    name: str
+
+    def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+        """Tangents of the arguments to the tangent of the value."""
+        answers = iter(eval_jaxpr(self.jaxpr, residuals, *tree_leaves(tangents)))
+        outputs = [
+            next(answers) if nonzero else zeros_of(aval.to_tangent_aval())
+            for nonzero, aval in zip(self.nonzeros, self.out_avals)
+        ]
+        return tree_unflatten(self.out_tree, outputs)
+
+    def pull(self, residuals: Sequence[Any], cotangent: Any) -> Any:
+        """A cotangent of the value to cotangents of the arguments."""
+        sums = [accumulator_for(aval) for aval in self.in_avals]
+        ad.vjp(self.jaxpr, residuals, self.nonzeros, sums, tree_leaves(cotangent))
+        return tree_unflatten(self.in_tree, [instantiate(x.freeze()) for x in sums])
+
+
+def differentiated(
+    flat: FlatFunction, flat_primals: Sequence[Any], traced_for: str
+) -> tuple[list[Any], Derivative, list[Any]]:
+    """(value, derivative, residuals) of a function at `flat_primals`."""
+    outs, jaxpr, residuals, nonzeros = ad.linearize(
+        flat,
+        flat_primals,
+        api_util.lazy_debug_info(flat.fun, flat.in_tree, traced_for),
+        flat.aux,
+    )
+    derivative = Derivative(
+        jaxpr,
+        nonzeros,
+        [get_aval(primal) for primal in flat_primals],
+        [get_aval(out) for out in outs],
+        flat.in_tree,
+        flat.out_tree,
+        api_util.fun_name(flat.fun),
+    )
+    return outs, derivative, residuals
+
+
+@api_boundary
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """Value of `fun`, and its derivative at that point as a linear function.
+
+    The returned function maps tangents of `primals` to the tangent of the value. It
+    does not run `fun` again and may be called many times.
+    """
+    flat_primals, in_tree = tree_flatten(primals)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    outs, derivative, residuals = differentiated(flat, flat_primals, "linearize")
+    return flat.result(outs, functools.partial(derivative.push, residuals))
+
+
+@api_boundary
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """Value of `fun`, and the function that pulls cotangents back.
+
+    The returned function maps a cotangent of the value to a tuple of cotangents of
+    `primals`.
+    """
+    flat_primals, in_tree = tree_flatten(primals)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    outs, derivative, residuals = differentiated(flat, flat_primals, "vjp")
+    return flat.result(outs, functools.partial(derivative.pull, residuals))
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    check_input: Callable[[Any], None] | None = None,
+    check_output: Callable[[Any], None] | None = None,
+) -> Callable:
+    """A function that returns the value of `fun` and its gradient.
 
     Args:
-      fun: the function.
-      argnums: the argument (or tuple of arguments) to differentiate.
-      has_aux: whether `fun` returns a pair `(value, aux)`; `fwd` then returns
-        `(value, residuals, aux)`.
-      jitted: whether both are jitted.
+      fun: returns a scalar (with `has_aux` a pair of a scalar and anything).
+      argnums: the argument (or tuple of arguments) to differentiate; keyword arguments
+        are not differentiated.
+      has_aux: whether `fun` returns a pair `(value, aux)`.
+      check_input, check_output: raise for what cannot be differentiated; by default
+        both must be real numbers of a floating dtype.
+
+    Returns:
+      A function with the arguments of `fun` that returns `(value, gradient)`; the value
+      is `(value, aux)` with `has_aux`, the gradient a tuple if `argnums` is one.
+
+    Raises:
+      TypeError: `fun` does not return a real scalar, or an argument is not of floats.
     """
-    check_callable(fun, "fwd_and_bwd")
+    api_util.check_callable(fun, "value_and_grad")
     numbers = argnums_tuple(argnums, "argnums")
+    single = not isinstance(argnums, (tuple, list))
+    check_input = check_input or check_real_input
+    check_output = check_output or check_real_output
 
-    def fwd(*args: Any, **kwargs: Any) -> Any:
+    @api_boundary
+    @functools.wraps(fun)
+    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
-        return vjp(partial_fun, *dynamic, has_aux=has_aux)
+        flat_primals, in_tree = tree_flatten(dynamic)
+        for leaf in flat_primals:
+            check_input(leaf)
+        flat = FlatFunction(partial_fun, in_tree, has_aux)
+        outs, derivative, residuals = differentiated(flat, flat_primals, "vjp")
+        _check_scalar_output(outs, flat.out_tree)
+        check_output(outs[0])
+        one = scalar_like(get_aval(outs[0]), 1)
+        # The gradient of the identity is `one` itself, a plain number.
+        gradient = tree_map_leaves(_as_array, derivative.pull(residuals, one))
+        value, gradient, *aux = flat.result(outs, gradient[0] if single else gradient)
+        return ((value, *aux) if has_aux else value), gradient
 
-    def bwd(residuals: Callable, cotangent: Any) -> Any:
-        answers = residuals(cotangent)
-        return answers if isinstance(argnums, (tuple, list)) else answers[0]
+    return value_and_grad_f
 
-    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
+
+def _as_array(x: Any) -> Any:
+    return shaping.stage(x) if isinstance(x, (int, float, complex, np.generic)) else x
+
+
+def _as_array(x: Any) -> Any:
+    return shaping.stage(x) if isinstance(x, (int, float, complex, np.generic)) else x
+
+
+def grad(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False
+) -> Callable:
+    """A function that returns the gradient of `fun`, a function to a scalar.
+
+    The gradient has the tree, shapes and dtypes of the differentiated argument; with
+    `has_aux` the result is `(gradient, aux)`.
+    """
+    return without_value(fun, value_and_grad(fun, argnums, has_aux), has_aux)
+
+
+def without_value(fun: Callable, both: Callable, has_aux: bool) -> Callable:
+    """`grad` of `fun` from its `value_and_grad`."""
+
+    @api_boundary
+    @functools.wraps(fun)
+    def grad_f(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_f
+
+
+def split_arguments(
+    fun: Callable, argnums: tuple[int, ...], args: tuple, kwargs: dict
+) -> tuple[tuple, Callable]:
+    """(the arguments to differentiate, `fun` as a function of only these)."""
+    needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
+    if needed > len(args):
+        negative = min(argnums) < -len(args)
+        shown = argnums[0] if len(argnums) == 1 else argnums
+        raise (errors.value_error if negative else errors.type_error)(
+            f"differentiating with respect to argnums={shown} requires at least "
+            f"{needed} positional arguments to be passed by the caller, but got only "
+            f"{len(args)} positional arguments."
+        )
+    positions = [n % len(args) for n in argnums]
+    if len(set(positions)) < max(len(positions), 1):
+        raise errors.value_error(
+            f"argnums={argnums} must name at least one argument, and none twice"
+        )
+
+    @functools.wraps(fun)
+    def partial_fun(*dynamic: Any) -> Any:
+        full = list(args)
+        for position, value in zip(positions, dynamic):
+            full[position] = value
+        return fun(*full, **kwargs)
+
+    return tuple(args[position] for position in positions), partial_fun
+
+
+def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
+    avals = [get_aval(output) for output in outputs]
+    if len(outputs) != 1 or tree_structure(0) != out_tree:
+        problem = f"Output was {tree_unflatten(out_tree, outputs)}"
+    elif not isinstance(avals[0], ShapedArray):
+        problem = f"Output had abstract value {avals[0].str_short()}"
+    elif avals[0].shape != ():
+        problem = f"Output had shape: {avals[0].shape}"
+    else:
+        return
+    raise errors.type_error(
+        f"Gradient only defined for scalar-output functions. {problem}. Reduce it to a "
+        "scalar (`.sum()`, `.mean()`), return other values as aux with has_aux=True, "
+        "or use jacrev for all derivatives.",
+        rule="a gradient is of a scalar",
+        instead="return x.sum()",
+    )
+
+
+def check_real_input(x: Any, name: str = "grad") -> None:
+    """TypeError unless `x` is an array of floating dtype."""
+    api_util.check_arg(x, name)
+    dtype = get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.inexact):
+        raise errors.type_error(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a "
+            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to "
+            "a float (`2.0` instead of `2`, `x.astype(float)`), choose another "
+            "argument with argnums, or set allow_int=True."
+        )
+
+
+def check_real_output(x: Any, name: str = "grad") -> None:
+    """TypeError unless `x`, which a function returned, is of real floating dtype."""
+    dtype = get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise errors.type_error(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {dtype.name}. For holomorphic differentiation, "
+            "pass holomorphic=True. For functions with integer or complex outputs, use "
+            "minijax.vjp directly."
+        )
 
 
 # ----------------------------------------------------------------------------------
-# Devices and waiting
+# Batches
 # ----------------------------------------------------------------------------------
 
 
-def device_put(
-    x: Any,
-    device: Any = None,
-    *,
-    src: Any = None,
-    donate: bool = False,
-    may_alias: bool | None = None,
-) -> Any:
-    """The arrays of a tree, on a device: the default one, uncommitted, if none is
-    given.
+def prefix_error(name: str, axes: Any, value: Any) -> Exception:
+    """The error for axes that are no prefix of the tree `value`."""
+    return errors.value_error(
+        f"{name} specification must be a tree prefix of the corresponding value, got "
+        f"{axes} for {tree_structure(value)}"
+    )
+
+
+def refuse_to_unmap(output: Any, dim: int) -> Any:
+    """Raise the error for a batched output whose `out_axes` is None."""
+    raise errors.value_error(
+        f"at vmap out_axes, got axis spec None but output was batched on axis {dim}. "
+        "The results differ from example to example: give them an axis."
+    )
+
+
+def vmap(
+    fun: Callable,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    prefix_error: Callable[[str, Any, Any], Exception] = prefix_error,
+    unmap: Callable[[Any, int], Any] = refuse_to_unmap,
+) -> Callable:
+    """`fun` for one example becomes a function for a batch of them.
 
     Args:
-      x: a tree of arrays, NumPy arrays and numbers.
-      device: a `Device` or a sharding of one device, on which the arrays then insist;
-        or a `memory.Space` of the device they are on; or a tree of these that is a
-        prefix of `x`.
-      src: where the arrays come from, for the way back of their gradients.
-      donate: whether the arrays may be given away.
-      may_alias: False if the result must not share memory with `x`.
+      fun: the function of one example.
+      in_axes: for each positional argument (or for all) the axis over which it is
+        batched, None where it is shared; may be a tree prefix of the argument. Negative
+        axes count from the end.
+      out_axes: where the batch axis of the results goes; a tree prefix of the result.
+      axis_name: a name for the axis, for collectives.
+      axis_size: the size of the batch, needed when nothing is batched.
+      prefix_error: makes the error for axes that do not fit a tree.
+      unmap: `(output, axis)` to the result where `out_axes` is None.
 
-    Raises ValueError for another `device`, and TypeError for leaves that are no arrays.
+    Keyword arguments are batched over their first axis.
+
+    Raises:
+      ValueError: sizes that disagree (naming the arguments), axes out of range, trees
+        that do not fit.
+      TypeError: an argument or a result that is not an array.
     """
-    leaves, tree = tree_flatten(x)
-    devices = broadcast_prefix_to_treedef(device, tree)
-    if state.trace is eval_trace:
-        placed = [placing.device_put(*pair) for pair in zip(leaves, devices)]
-        return tree_unflatten(tree, placed)
-    for each in devices:
-        placing.check_place(each)
-    semantics = ArrayCopySemantics.REUSE_INPUT
-    if donate:
-        semantics = ArrayCopySemantics.DONATE_INPUT
-    elif may_alias is False:
-        semantics = ArrayCopySemantics.ALWAYS_COPY
-    srcs = broadcast_prefix_to_treedef(src, tree)
-    return tree_unflatten(tree, put_arrays(leaves, devices, srcs, semantics))
+    api_util.check_callable(fun, "vmap")
+
+    @api_boundary
+    @functools.wraps(fun)
+    def vmap_f(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = tree_flatten((args, kwargs))
+        for leaf in leaves:
+            api_util.check_arg(leaf, "vmap")
+        try:
+            axes = broadcast_prefix_to_treedef((in_axes, 0), in_tree)
+        except ValueError:
+            raise prefix_error("vmap in_axes", in_axes, args) from None
+        dims = list(map(_normalized_axis, leaves, axes))
+        size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
+        axis_data = AxisData(no_axis_name if axis_name is None else axis_name, size)
+        flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
+        outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
+        out_tree = flat.out_tree
+        api_util.check_outputs(outputs, out_tree, api_util.fun_name(fun), "vmap")
+        try:
+            wanted = broadcast_prefix_to_treedef(out_axes, out_tree)
+        except ValueError:
+            result = tree_unflatten(out_tree, outputs)
+            raise prefix_error("vmap out_axes", out_axes, result) from None
+        moved = [
+            _moved_output(size, output, dim, target, unmap)
+            for output, dim, target in zip(outputs, out_dims, wanted)
+        ]
+        return tree_unflatten(out_tree, moved)
+
+    return vmap_f
 
 
-def device_get(x: Any) -> Any:
-    """The arrays of a tree as NumPy arrays on the host; keys stay keys."""
-
-    def on_host(leaf: Any) -> Any:
-        if not isinstance(leaf, Array) or isinstance(leaf.dtype, dtypes.ExtendedDType):
-            return leaf
-        return np.asarray(leaf)
-
-    return tree_map(on_host, x)
-
-
-def block_until_ready(x: Any) -> Any:
-    """Wait until all arrays of a tree have their values; returns the tree."""
-    for leaf in tree_leaves(x):
-        if type(leaf) is Array:
-            leaf.block_until_ready()
-    return x
+def _normalized_axis(leaf: Any, axis: int | None) -> int | None:
+    """An axis counted from the front; ValueError if the leaf does not have it."""
+    if axis is None:
+        return None
+    aval = get_aval(leaf)
+    if not -aval.ndim <= axis < aval.ndim:
+        raise errors.value_error(
+            f"vmap was requested to map its argument along axis {axis}, which implies "
+            f"that its rank should be at least {axis + 1 if axis >= 0 else -axis}, but "
+            f"is only {aval.ndim} (its shape is {aval.shape})"
+        )
+    return int(axis) % aval.ndim
 
 
-def copy_to_host_async(x: Any) -> Any:
-    """Begin copying all arrays of a tree to the host; returns the tree."""
-    for leaf in tree_leaves(x):
-        if type(leaf) is Array:
-            leaf.copy_to_host_async()
-    return x
+def _batch_size(
+    fun: Callable,
+    args: tuple,
+    kwargs: dict,
+    leaves: Sequence[Any],
+    dims: Sequence[int | None],
+    axis_size: int | None,
+) -> int:
+    """The size of the batch; ValueError, naming the arguments, when sizes differ."""
+    sizes = [
+        get_aval(leaf).shape[dim] for leaf, dim in zip(leaves, dims) if dim is not None
+    ]
+    if axis_size is not None:
+        sizes.append(axis_size)
+    if not sizes:
+        raise errors.value_error(
+            "vmap must have at least one non-None value in in_axes or axis_size must "
+            "be specified"
+        )
+    if all(size == sizes[0] for size in sizes):
+        return int(sizes[0])
+    signature = CallSignature(fun, NoOptions)
+    names = signature.leaf_names(signature.bind(args, kwargs))
+    groups: dict[int, list[str]] = {}
+    for name, leaf, dim in zip(names, leaves, dims):
+        if dim is not None:
+            aval = get_aval(leaf)
+            text = f"axis {dim} of argument {name} of type {aval.str_short()}"
+            groups.setdefault(aval.shape[dim], []).append(text)
+    lines = []
+    if axis_size is not None:
+        lines.append(f"the `axis_size` argument was {axis_size}")
+    for size, texts in sorted(groups.items(), key=lambda item: -len(item[1])):
+        if len(texts) == 1:
+            lines.append(f"one axis had size {size}: {texts[0]}")
+        else:
+            some = f"{texts[0]} and {texts[1]}"
+            lines.append(f"{len(texts)} axes had size {size}, e.g. {some}")
+    raise errors.value_error(
+        "vmap got inconsistent sizes for array axes to be mapped:\n  * "
+        + ";\n  * ".join(lines)
+        + ".\nBatched axes must have one size; share an argument with None in in_axes.",
+        rule="batched axes have one size",
+    )
+
+
+def _moved_output(
+    size: int, output: Any, dim: int | None, target: Any, unmap: Callable
+) -> Any:
+    if target is None:
+        return output if dim is None else unmap(output, dim)
+    rank = get_aval(output).ndim + (dim is None)
+    if not -rank <= target < rank:
+        raise errors.value_error(
+            f"vmap out_axes asks for axis {target}, but the batched output has only "
+            f"{rank} dimensions"
+        )
+    return match_axis(size, output, dim, int(target) % rank)

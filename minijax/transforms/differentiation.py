@@ -1,7 +1,7 @@
-"""Derivatives as users call them: jvp, linearize, vjp, grad.
+"""Derivatives with all their options: jvp, linearize, vjp, grad, linear_transpose.
 
-`grad` is `vjp` with the cotangent 1. Each function flattens trees, checks its arguments
-with messages in whole sentences, and calls `transforms/ad.py`.
+The work is done by the functions of the same names in `transforms/api.py`. Here are the
+arguments that few need, and the messages about values that do not fit together.
 
 In JAX: `jax/_src/api.py`.
 """
@@ -21,60 +21,16 @@ from minijax.compile.api_util import (
     argnums_tuple,
     check_callable,
 )
-from minijax.language.core import ShapedArray, eval_jaxpr, get_aval
-from minijax.language.rules import Accumulator, Zero, instantiate, scalar_like
-from minijax.primitives.shape import shaping
-from minijax.support import dtypes, element_types, errors
+from minijax.compile.jit_api import jit
+from minijax.language.core import ShapedArray, get_aval
+from minijax.language.rules import Accumulator, instantiate
+from minijax.support import dtypes, errors
 from minijax.support.errors import api_boundary
-from minijax.support.tree_util import Partial, tree_map
-from minijax.support.trees import (
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
-from minijax.transforms import ad, partial_eval
-from minijax.transforms.pullbacks import VJP, pullback_of
-
-# ----------------------------------------------------------------------------------
-# Forward mode
-# ----------------------------------------------------------------------------------
-
-
-class _FlatFunction:
-    """A function of trees as one of flat lists; it leaves its trees behind.
-
-    With `has_aux` the function returns a pair, and the leaves of its second part stand
-    in `aux`.
-    """
-
-    def __init__(self, fun: Callable, in_tree: Any, has_aux: bool = False):
-        self.fun = fun
-        self.in_tree = in_tree
-        self.has_aux = has_aux
-        self.out_tree: Any = None
-        self.aux: list[Any] = []
-        self.aux_tree: Any = None
-
-    def __call__(self, *leaves: Any) -> list[Any]:
-        answer = self.fun(*tree_unflatten(self.in_tree, leaves))
-        if self.has_aux:
-            if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-                raise errors.type_error(
-                    "expected function with aux output to return a two-element tuple, "
-                    f"but got type {type(answer)} with value {answer!r}. Write "
-                    "`return value, aux`, or leave out has_aux=True."
-                )
-            answer, aux = answer
-            self.aux[:], self.aux_tree = tree_flatten(aux)
-        outputs, self.out_tree = tree_flatten(answer)
-        return outputs
-
-    def result(self, outputs: Sequence[Any]) -> Any:
-        return tree_unflatten(self.out_tree, outputs)
-
-    def aux_result(self) -> Any:
-        return tree_unflatten(self.aux_tree, self.aux)
+from minijax.support.tree_util import Partial
+from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
+from minijax.transforms import ad, api, partial_eval
+from minijax.transforms.api import FlatFunction, differentiated, split_arguments
+from minijax.transforms.pullbacks import pullback_of
 
 
 @api_boundary
@@ -117,13 +73,7 @@ def jvp(
         )
     for primal, tangent in zip(flat_primals, flat_tangents):
         _check_tangent(primal, tangent)
-    flat = _FlatFunction(fun, in_tree, has_aux)
-    outputs, out_tangents = ad.jvp(flat, flat_primals, flat_tangents, flat.aux)
-    _check_flat_outputs(outputs, flat, "jvp")
-    tangents_out = flat.result([instantiate(t) for t in out_tangents])
-    if has_aux:
-        return flat.result(outputs), tangents_out, flat.aux_result()
-    return flat.result(outputs), tangents_out
+    return api.jvp(fun, primals, tangents, has_aux)
 
 
 def _check_tangent(primal: Any, tangent: Any) -> None:
@@ -144,11 +94,6 @@ def _check_tangent(primal: Any, tangent: Any) -> None:
         )
 
 
-def _check_flat_outputs(outputs: Sequence[Any], flat: _FlatFunction, what: str) -> None:
-    name = api_util.fun_name(flat.fun)
-    api_util.check_outputs(outputs, flat.out_tree, name, what)
-
-
 @api_boundary
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """Value of `fun`, and its derivative at that point as a linear function.
@@ -161,36 +106,15 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     check_callable(fun, "linearize")
     flat_primals, in_tree = tree_flatten(primals)
-    flat = _FlatFunction(fun, in_tree, has_aux)
-    outs, jaxpr, residuals, nonzeros = ad.linearize(
-        flat,
-        flat_primals,
-        api_util.lazy_debug_info(fun, in_tree, "linearize"),
-        flat.aux,
-    )
-    _check_flat_outputs(outs, flat, "linearize")
-    in_avals = [get_aval(primal) for primal in flat_primals]
-    out_avals = [get_aval(out) for out in outs]
-    apply = functools.partial(
-        _apply_linear, jaxpr, nonzeros, in_avals, out_avals, in_tree, flat.out_tree
-    )
-    linear = Partial(apply, residuals)
-    if has_aux:
-        return flat.result(outs), linear, flat.aux_result()
-    return flat.result(outs), linear
+    flat = FlatFunction(fun, in_tree, has_aux)
+    outs, derivative, residuals = differentiated(flat, flat_primals, "linearize")
+    return flat.result(outs, Partial(functools.partial(_push, derivative), residuals))
 
 
-def _apply_linear(
-    jaxpr: Any,
-    nonzeros: Sequence[bool],
-    in_avals: Sequence[Any],
-    out_avals: Sequence[Any],
-    in_tree: Any,
-    out_tree: Any,
-    residuals: Sequence[Any],
-    *tangents: Any,
-) -> Any:
+def _push(derivative: api.Derivative, residuals: Sequence[Any], *tangents: Any) -> Any:
+    """`derivative.push` of tangents that fit the arguments."""
     flat, tree = tree_flatten(tangents)
+    in_tree, in_avals = derivative.in_tree, derivative.in_avals
     if tree != in_tree:
         raise errors.type_error(
             "the linearized function takes tangents of the tree structure of the "
@@ -206,17 +130,7 @@ def _apply_linear(
                 f"primal type {primal_aval.str_short()} but expected "
                 f"{expected.str_short()}"
             )
-    answers = iter(eval_jaxpr(jaxpr, residuals, *flat))
-    outputs = [
-        next(answers) if nonzero else instantiate(Zero(aval.to_tangent_aval()))
-        for nonzero, aval in zip(nonzeros, out_avals)
-    ]
-    return tree_unflatten(out_tree, outputs)
-
-
-# ----------------------------------------------------------------------------------
-# Reverse mode
-# ----------------------------------------------------------------------------------
+    return derivative.push(residuals, *tangents)
 
 
 @api_boundary
@@ -241,37 +155,11 @@ def vjp(
             "reduce_axes argument to vjp is deprecated: add up with `lax.psum`."
         )
     flat_primals, in_tree = tree_flatten(primals)
-    flat = _FlatFunction(fun, in_tree, has_aux)
-    outs, pullback = _vjp_flat(flat, flat_primals, fun)
-    value = flat.result(outs)
-    if has_aux:
-        return value, pullback, flat.aux_result()
-    return value, pullback
-
-
-def _vjp_flat(
-    flat: _FlatFunction, flat_primals: list[Any], fun: Callable
-) -> tuple[list[Any], VJP]:
     for primal in flat_primals:
         api_util.check_arg(primal, "vjp")
-    outs, jaxpr, residuals, nonzeros = ad.linearize(
-        flat, flat_primals, api_util.lazy_debug_info(fun, flat.in_tree, "vjp"), flat.aux
-    )
-    _check_flat_outputs(outs, flat, "vjp")
-    in_avals = [get_aval(primal) for primal in flat_primals]
-    out_avals = [get_aval(out) for out in outs]
-    pullback = pullback_of(
-        flat_primals,
-        flat.in_tree,
-        residuals,
-        jaxpr=jaxpr,
-        nonzeros=nonzeros,
-        in_avals=in_avals,
-        out_avals=out_avals,
-        out_tree=flat.out_tree,
-        name=api_util.fun_name(fun),
-    )
-    return outs, pullback
+    flat = FlatFunction(fun, in_tree, has_aux)
+    outs, derivative, residuals = differentiated(flat, flat_primals, "vjp")
+    return flat.result(outs, pullback_of(derivative, flat_primals, residuals))
 
 
 def value_and_grad(
@@ -304,37 +192,13 @@ def value_and_grad(
         raise errors.value_error(
             "reduce_axes must be empty; use shard_map to reduce gradients"
         )
-    check_callable(fun, "value_and_grad")
-    numbers = argnums_tuple(argnums, "argnums")
-    single = not isinstance(argnums, (tuple, list))
-
-    @api_boundary
-    @functools.wraps(fun)
-    def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
-        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
-        for leaf in tree_leaves(dynamic):
-            check_grad_input("grad", holomorphic, allow_int, leaf)
-        flat_primals, in_tree = tree_flatten(dynamic)
-        flat = _FlatFunction(partial_fun, in_tree, has_aux)
-        outs, pullback = _vjp_flat(flat, flat_primals, partial_fun)
-        _check_scalar_output(outs, flat)
-        (out,) = outs
-        check_grad_output("grad", holomorphic, out)
-        gradient = pullback(flat.result([scalar_like(get_aval(out), 1)]))
-        gradient = tree_map(_as_array, gradient)
-        value = flat.result(outs)
-        gradient = gradient[0] if single else gradient
-        if has_aux:
-            return (value, flat.aux_result()), gradient
-        return value, gradient
-
-    return value_and_grad_f
-
-
-def _as_array(x: Any) -> Any:
-    """A plain number as an array: the gradient of the identity is the cotangent 1."""
-    plain = isinstance(x, (int, float, complex, np.generic))
-    return shaping.stage(x) if plain else x
+    return api.value_and_grad(
+        fun,
+        argnums,
+        has_aux,
+        functools.partial(check_grad_input, "grad", holomorphic, allow_int),
+        functools.partial(check_grad_output, "grad", holomorphic),
+    )
 
 
 def grad(
@@ -352,63 +216,40 @@ def grad(
     """
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @api_boundary
-    @functools.wraps(fun)
-    def grad_f(*args: Any, **kwargs: Any) -> Any:
-        value, gradient = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
-
-    return grad_f
+    return api.without_value(fun, both, has_aux)
 
 
-def split_arguments(
-    fun: Callable, argnums: tuple[int, ...], args: tuple, kwargs: dict
-) -> tuple[tuple, Callable]:
-    """(the arguments to differentiate, `fun` as a function of only these)."""
-    needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
-    if needed > len(args):
-        negative = min(argnums) < -len(args)
-        raise (errors.value_error if negative else errors.type_error)(
-            f"differentiating with respect to argnums={_shown(argnums)} requires at "
-            f"least {needed} positional arguments to be passed by the caller, but got "
-            f"only {len(args)} positional arguments."
-        )
-    positions = [n % len(args) for n in argnums]
-    if len(set(positions)) < max(len(positions), 1):
-        raise errors.value_error(
-            f"argnums={argnums} must name at least one argument, and none twice"
-        )
+def fwd_and_bwd(
+    fun: Callable,
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function as two functions.
 
-    @functools.wraps(fun)
-    def partial_fun(*dynamic: Any) -> Any:
-        full = list(args)
-        for position, value in zip(positions, dynamic):
-            full[position] = value
-        return fun(*full, **kwargs)
+        fwd, bwd = fwd_and_bwd(f, argnums=(0, 1))
+        y, residuals = fwd(x, w)
+        x_ct, w_ct = bwd(residuals, y_ct)     # compiled once, for all residuals
 
-    return tuple(args[position] for position in positions), partial_fun
+    Args:
+      fun: the function.
+      argnums: the argument (or tuple of arguments) to differentiate.
+      has_aux: whether `fun` returns a pair `(value, aux)`; `fwd` then returns
+        `(value, residuals, aux)`.
+      jitted: whether both are jitted.
+    """
+    check_callable(fun, "fwd_and_bwd")
+    numbers = argnums_tuple(argnums, "argnums")
 
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+        return vjp(partial_fun, *dynamic, has_aux=has_aux)
 
-def _shown(argnums: tuple[int, ...]) -> Any:
-    return argnums[0] if len(argnums) == 1 else argnums
+    def bwd(residuals: Callable, cotangent: Any) -> Any:
+        answers = residuals(cotangent)
+        return answers if isinstance(argnums, (tuple, list)) else answers[0]
 
-
-def _check_scalar_output(outputs: Sequence[Any], flat: _FlatFunction) -> None:
-    problem = None
-    if len(outputs) != 1 or tree_structure(0) != flat.out_tree:
-        problem = f"Output was {flat.result(outputs)}"
-    elif not isinstance(get_aval(outputs[0]), ShapedArray):
-        problem = f"Output had abstract value {get_aval(outputs[0]).str_short()}"
-    elif get_aval(outputs[0]).shape != ():
-        problem = f"Output had shape: {get_aval(outputs[0]).shape}"
-    if problem is not None:
-        raise errors.type_error(
-            f"Gradient only defined for scalar-output functions. {problem}. Reduce "
-            "it to a scalar (`.sum()`, `.mean()`), return other values as aux with "
-            "has_aux=True, or use jacrev for all derivatives.",
-            rule="a gradient is of a scalar",
-            instead="return x.sum()",
-        )
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
@@ -426,15 +267,8 @@ def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> N
                 f"{name} with holomorphic=True requires inputs with complex dtype, but "
                 f"got {dtype.name}."
             )
-    elif element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, np.inexact):
-        if allow_int:
-            return
-        raise errors.type_error(
-            f"{name} requires real- or complex-valued inputs (input dtype that is a "
-            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to "
-            "a float (`2.0` instead of `2`, `x.astype(float)`), choose another "
-            "argument with argnums, or set allow_int=True."
-        )
+    elif not allow_int:
+        api.check_real_input(x, name)
 
 
 def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
@@ -445,13 +279,8 @@ def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
                 f"{name} with holomorphic=True requires outputs with complex dtype, "
                 f"but got {dtype.name}."
             )
-    elif element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, np.floating):
-        raise errors.type_error(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {dtype.name}. For holomorphic differentiation, "
-            "pass holomorphic=True. For functions with integer or complex outputs, use "
-            "minijax.vjp directly."
-        )
+    else:
+        api.check_real_output(x, name)
 
 
 def linear_transpose(

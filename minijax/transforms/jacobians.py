@@ -26,11 +26,11 @@ from minijax.support.trees import (
     tree_structure,
     tree_unflatten,
 )
+from minijax.transforms.api import split_arguments
 from minijax.transforms.differentiation import (
     check_grad_input,
     check_grad_output,
     jvp,
-    split_arguments,
     vjp,
 )
 from minijax.transforms.vectorization import vmap

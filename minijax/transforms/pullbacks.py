@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import Jaxpr, get_aval
+from minijax.language.core import get_aval
 from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Accumulator, NullAccumulator, instantiate
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
@@ -29,6 +29,7 @@ from minijax.support.trees import (
     tree_unflatten,
 )
 from minijax.transforms import ad
+from minijax.transforms.api import Derivative
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,8 @@ class Backward:
     number among those or among the other residuals.
     """
 
-    jaxpr: Jaxpr
+    derivative: Derivative
     places: Sequence[tuple[bool, int]]
-    nonzeros: Sequence[bool]
-    in_avals: Sequence[Any]
-    out_avals: Sequence[Any]
-    in_tree: Any
-    out_tree: Any
-    name: str
 
 
 class VJP:
@@ -101,9 +96,10 @@ class VJP:
         kept = (self.opaque_residuals, args)
         return [kept[is_arg][number] for is_arg, number in self.backward.places]
 
-    jaxpr = property(lambda self: self.backward.jaxpr)
-    in_tree = property(lambda self: self.backward.in_tree)
-    out_tree = property(lambda self: self.backward.out_tree)
+    derivative = property(lambda self: self.backward.derivative)
+    jaxpr = property(lambda self: self.derivative.jaxpr)
+    in_tree = property(lambda self: self.derivative.in_tree)
+    out_tree = property(lambda self: self.derivative.out_tree)
 
     def __call__(self, out_ct: Any, *extra: Any) -> Any:
         """A tuple of cotangents, one for each argument of `vjp`.
@@ -114,23 +110,16 @@ class VJP:
         """
         if extra:
             raise errors.type_error(
-                f"The function returned by `minijax.vjp` applied to "
-                f"{self.backward.name} was called with {1 + len(extra)} arguments, but "
-                "it takes one: the cotangent of the value. If the value is a tuple, "
-                "pass a tuple, `f_vjp((a, b))`."
+                "The function returned by `minijax.vjp` applied to "
+                f"{self.derivative.name} was called with {1 + len(extra)} arguments, "
+                "but it takes one: the cotangent of the value. If the value is a "
+                "tuple, pass a tuple, `f_vjp((a, b))`."
             )
-        in_avals = self.backward.in_avals
-        accumulators = [_accumulator(GradValue(), aval) for aval in in_avals]
-        self._pull(accumulators, out_ct)
-        answers = [instantiate(accumulator.freeze()) for accumulator in accumulators]
-        return tree_unflatten(self.backward.in_tree, answers)
-
-    def _pull(self, accumulators: Sequence[Accumulator], out_ct: Any) -> None:
-        backward = self.backward
-        cotangents = _checked_cotangents(backward, out_ct)
-        ad.vjp(
-            backward.jaxpr, self.residuals, backward.nonzeros, accumulators, cotangents
-        )
+        for aval in self.derivative.in_avals:
+            if type(aval) is AbstractRef:
+                raise _needs_ref(aval)
+        _checked_cotangents(self.derivative, out_ct)
+        return self.derivative.pull(self.residuals, out_ct)
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
         """The same function, cotangents going to refs.
@@ -145,25 +134,31 @@ class VJP:
 
         Raises ValueError for another structure.
         """
-        backward = self.backward
+        derivative = self.derivative
         wishes, tree = tree_flatten(maybe_ct_refs)
-        if tree != backward.in_tree:
+        if tree != derivative.in_tree:
             raise errors.value_error(
                 "with_refs takes one tree for each argument of the differentiated "
-                f"function, {backward.in_tree}, but got {tree}"
+                f"function, {derivative.in_tree}, but got {tree}"
             )
 
         def pull(out_ct: Any) -> Any:
-            pairs = zip(wishes, backward.in_avals)
+            pairs = zip(wishes, derivative.in_avals)
             accumulators = [_accumulator(wish, aval) for wish, aval in pairs]
-            self._pull(accumulators, out_ct)
+            ad.vjp(
+                derivative.jaxpr,
+                self.residuals,
+                derivative.nonzeros,
+                accumulators,
+                _checked_cotangents(derivative, out_ct),
+            )
             results = [_result(accumulator) for accumulator in accumulators]
-            return tree_unflatten(backward.in_tree, results)
+            return tree_unflatten(derivative.in_tree, results)
 
         return pull
 
     def __repr__(self) -> str:
-        return f"VJP({self.backward.name}, {len(self.residuals)} residuals)"
+        return f"VJP({self.derivative.name}, {len(self.residuals)} residuals)"
 
 
 register_pytree_node(
@@ -174,10 +169,7 @@ register_pytree_node(
 
 
 def pullback_of(
-    flat_primals: Sequence[Any],
-    in_tree: Any,
-    residuals: Sequence[Any],
-    **backward: Any,
+    derivative: Derivative, flat_primals: Sequence[Any], residuals: Sequence[Any]
 ) -> VJP:
     """A `VJP` that tells which of its residuals are arguments of the function."""
     numbers = {id(primal): number for number, primal in enumerate(flat_primals)}
@@ -190,9 +182,9 @@ def pullback_of(
     used = {id(r) for r in residuals}
     leaves = [x if id(x) in used else NotNeeded() for x in flat_primals]
     # in tuples, since the classes of the arguments may refuse `NotNeeded`
+    in_tree = derivative.in_tree
     args_res = list(in_tree.walk(lambda xs, _: tuple(xs), lambda leaf: leaf, leaves))
-    parts = Backward(places=places, in_tree=in_tree, **backward)
-    return VJP(parts, args_res, opaque)
+    return VJP(Backward(derivative, places), args_res, opaque)
 
 
 def _accumulator(wish: Any, aval: Any) -> Accumulator:
@@ -202,10 +194,7 @@ def _accumulator(wish: Any, aval: Any) -> Accumulator:
     if isinstance(wish, GradValue) and type(aval) is not AbstractRef:
         return Accumulator(expected)
     if isinstance(wish, GradValue):
-        raise errors.value_error(
-            "the gradient with respect to a ref must be accumulated into a ref: pass "
-            f"one of type {aval.str_short()} to `f_vjp.with_refs`."
-        )
+        raise _needs_ref(aval)
     if not isinstance(wish, Ref):
         raise errors.type_error(
             f"with_refs takes refs, GradValue() and DontWant(), but got {wish!r}"
@@ -219,6 +208,13 @@ def _accumulator(wish: Any, aval: Any) -> Accumulator:
     return RefAccumulator(expected, wish)
 
 
+def _needs_ref(aval: AbstractRef) -> Exception:
+    return errors.value_error(
+        "the gradient with respect to a ref must be accumulated into a ref: pass "
+        f"one of type {aval.str_short()} to `f_vjp.with_refs`."
+    )
+
+
 def _result(accumulator: Accumulator) -> Any:
     if isinstance(accumulator, RefAccumulator):
         return GradRef()
@@ -227,17 +223,17 @@ def _result(accumulator: Accumulator) -> Any:
     return instantiate(accumulator.freeze())
 
 
-def _checked_cotangents(backward: Backward, out_ct: Any) -> list[Any]:
+def _checked_cotangents(derivative: Derivative, out_ct: Any) -> list[Any]:
     """The leaves of a cotangent; ValueError unless it fits the value."""
     cotangents, tree = tree_flatten(out_ct)
-    if tree != backward.out_tree:
+    if tree != derivative.out_tree:
         raise errors.value_error(
             "unexpected tree structure. The argument to a VJP function returned by "
             "`minijax.vjp` must match the pytree structure of the differentiated "
-            f"function {backward.name}: it returned {backward.out_tree}, but the "
+            f"function {derivative.name}: it returned {derivative.out_tree}, but the "
             f"argument is {tree}."
         )
-    for ct, aval in zip(cotangents, backward.out_avals):
+    for ct, aval in zip(cotangents, derivative.out_avals):
         expected, actual = aval.to_ct_aval(), get_aval(ct)
         if (actual.shape, actual.dtype) == (aval.shape, aval.dtype):
             continue  # an integer for an integer output: it counts as zero

@@ -272,7 +272,7 @@ def test_every_primitive_has_words():
 
 def test_source():
     twin = see.source(minijax.make_jaxpr).text()
-    assert twin == "source of make_jaxpr, minijax/transforms/api.py"
+    assert twin == "source of make_jaxpr, minijax/compile/jit_api.py"
     page = see.source(minijax.make_jaxpr).to_html()
     assert "def make_jaxpr" in html.unescape(page)
     with pytest.raises(TypeError, match="found no source"):

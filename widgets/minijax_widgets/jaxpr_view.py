@@ -51,7 +51,7 @@ def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View
                 "pass it alone, or pass the function with its arguments."
             )
         return JaxprView(record_jaxpr(function))
-    from minijax.transforms.api import make_jaxpr
+    from minijax.compile.jit_api import make_jaxpr
 
     return JaxprView(record_jaxpr(make_jaxpr(function)(*args, **kwargs)))
 

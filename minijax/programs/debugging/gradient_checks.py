@@ -19,7 +19,7 @@ import numpy as np
 from minijax.support import dtypes
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten
-from minijax.transforms import api
+from minijax.transforms import differentiation
 
 _EPSILON = 1e-4
 
@@ -202,13 +202,21 @@ def check_grads(
     def check(f: Callable, args: tuple, order: int, message: str = "") -> None:
         if "fwd" in modes:
             name = f"JVP of {message}" if message else "JVP"
-            forward = functools.partial(api.jvp, f)
+            forward = functools.partial(differentiation.jvp, f)
             check_jvp(f, forward, args, atol, rtol, step, name)
             if order > 1:
                 check(_linear_jvp(f), (args, args), order - 1, name)
         if "rev" in modes:
             name = f"VJP of {message}" if message else "VJP"
-            check_vjp(f, functools.partial(api.vjp, f), args, atol, rtol, step, name)
+            check_vjp(
+                f,
+                functools.partial(differentiation.vjp, f),
+                args,
+                atol,
+                rtol,
+                step,
+                name,
+            )
             if order > 1:
                 check(_pulled_back(f, args), args, order - 1, name)
 
@@ -223,7 +231,7 @@ def check_grads(
 
 
 def _jvp_by_linearize(f: Callable, args: Any, tangents: Any) -> tuple[Any, Any]:
-    value, linear = api.linearize(f, *args)
+    value, linear = differentiation.linearize(f, *args)
     return value, linear(*tangents)
 
 
@@ -231,19 +239,19 @@ def _linear_jvp(f: Callable) -> Callable:
     """The derivative as a function of point and direction."""
 
     def derivative(args: Any, tangents: Any) -> Any:
-        return api.jvp(f, tuple(args), tuple(tangents))
+        return differentiation.jvp(f, tuple(args), tuple(tangents))
 
     return derivative
 
 
 def _pulled_back(f: Callable, args: tuple) -> Callable:
     """Value and cotangents for one random cotangent, as a function of the point."""
-    value, _ = api.vjp(f, *args)
+    value, _ = differentiation.vjp(f, *args)
     random_like = functools.partial(_random_like, np.random.RandomState(0))
     cotangents = tree_map(random_like, value)
 
     def derivative(*args: Any) -> Any:
-        out, pullback = api.vjp(f, *args)
+        out, pullback = differentiation.vjp(f, *args)
         return out, pullback(cotangents)
 
     return derivative

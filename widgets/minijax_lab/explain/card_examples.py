@@ -12,12 +12,13 @@ import numpy as np
 
 from minijax import lax, nn, random
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit
 from minijax.custom_derivatives import custom_vjp
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.checkpointing import checkpoint, checkpoint_name
 from minijax.programs.custom.custom_vmap_rule import custom_vmap
 from minijax.ref import addupdate, freeze, new_ref
-from minijax.transforms.api import jit, jvp, vjp
+from minijax.transforms.differentiation import jvp, vjp
 from minijax_lab.explain.cards import I, X, Y
 
 ZERO = np.float32(0)

@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.compile.jit_api import jit, make_jaxpr
 from minijax.language.core import (
     Jaxpr,
     Literal,
@@ -24,7 +25,8 @@ from minijax.language.core import (
     jaxprs_in_params,
 )
 from minijax.random import key as new_key
-from minijax.transforms.api import jit, jvp, make_jaxpr, vjp, vmap
+from minijax.transforms.differentiation import jvp, vjp
+from minijax.transforms.vectorization import vmap
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.source import defined_in, record_block
 from minijax_lab.explain.words import PHRASES

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from minijax.compile.jit_api import make_jaxpr
 from minijax.language.core import Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
-from minijax.transforms.api import make_jaxpr
 from minijax_lab.explain.recording import (
     Recording,
     Sources,

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.pjit import JitFunction
 from minijax.language.array import Array
 from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.support import events, source_info
 from minijax.support.trees import tree_leaves
-from minijax.transforms.api import make_jaxpr
 from minijax.transforms.partial_eval import DynamicJaxprTracer
 from minijax_lab.explain import lines
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished

@@ -1,0 +1,168 @@
+"""jit with all its options, and what else looks at programs: make_jaxpr, eval_shape.
+
+In JAX: `jax/_src/api.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.compile import api_util, pjit
+from minijax.compile.api_util import argnums_tuple, check_callable
+from minijax.compile.pjit import JitFunction, JitOptions
+from minijax.language.core import AbstractValue
+from minijax.language.more_avals import ShapeDtypeStruct
+from minijax.language.named_axes import extend_axis_env
+from minijax.support import errors, source_info
+from minijax.support.errors import api_boundary
+from minijax.support.trees import tree_unflatten
+from minijax.transforms import api
+
+# ----------------------------------------------------------------------------------
+# jit
+# ----------------------------------------------------------------------------------
+
+
+def jit(
+    fun: Callable | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """`fun`, compiled by XLA: traced once for each kind of arguments, then only run.
+
+    The kind of a call is the tree of its arguments, their shapes, dtypes and weak
+    types, and the values of static arguments. Python side effects happen while tracing
+    only. Without `fun`, a decorator.
+
+    Args:
+      fun: takes and returns arrays, numbers, or trees of them; must be pure.
+      in_shardings, out_shardings, device, backend: must be None; arguments run where
+        they are (`device_put`).
+      static_argnums, static_argnames: arguments whose *values* choose the program.
+        They must be hashable. Positions imply names and the other way round.
+      donate_argnums, donate_argnames: arguments whose memory the results may take over;
+        they cannot be used afterwards.
+      keep_unused: keep arguments in the program that it does not need.
+      inline: in another traced function leave no `jit` equation behind.
+      compiler_options: XLA flags by name, for a call outside of other transformations.
+
+    Raises:
+      TypeError: `fun` is no function, or an argument is no array.
+      ValueError: a static argument is not hashable or does not exist.
+    """
+    options = JitOptions(
+        argnums_tuple(static_argnums, "static_argnums"),
+        api_util.argnames_tuple(static_argnames, "static_argnames"),
+        argnums_tuple(donate_argnums, "donate_argnums"),
+        api_util.argnames_tuple(donate_argnames, "donate_argnames"),
+        bool(keep_unused),
+        bool(inline),
+        tuple(sorted((compiler_options or {}).items())),
+    )
+    for name, value in (
+        ("in_shardings", in_shardings),
+        ("out_shardings", out_shardings),
+        ("device", device),
+        ("backend", backend),
+    ):
+        if value is not None:
+            raise errors.value_error(
+                f"jit does not take {name} here: a program runs where its arguments "
+                "are. Move them with `device_put` first."
+            )
+    if fun is None:
+        return functools.partial(_jit_with, options)
+    return _jit_with(options, fun)
+
+
+def _jit_with(options: JitOptions, fun: Callable) -> JitFunction:
+    check_callable(fun, "jit")
+    return JitFunction(fun, options)
+
+
+def clear_caches() -> None:
+    """Forget every traced and compiled program; they are made again when needed."""
+    for caches in list(pjit.all_caches):
+        caches.clear()
+
+
+# ----------------------------------------------------------------------------------
+# Looking at programs
+# ----------------------------------------------------------------------------------
+
+
+def make_jaxpr(
+    fun: Callable,
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable:
+    """A function that returns the jaxpr of `fun` for given arguments.
+
+    Args:
+      fun: what to trace.
+      static_argnums: arguments that are passed on as they are.
+      axis_env: named axes in scope, as pairs (name, size).
+      return_shape: return also the result's tree of `ShapeDtypeStruct`s.
+
+    The arguments may be arrays, numbers or `ShapeDtypeStruct`s; only their types
+    matter.
+    """
+    if not axis_env and not return_shape:
+        return api.make_jaxpr(fun, static_argnums)
+    check_callable(fun, "make_jaxpr")
+    options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
+    jitted = JitFunction(fun, options)
+
+    @api_boundary
+    @functools.wraps(fun)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        with extend_axis_env(list(axis_env or ())):
+            traced, _ = jitted.trace_call(args, kwargs)
+        closed = api.with_outer_constants(traced)
+        if not return_shape:
+            return closed
+        shapes = [struct_of(aval) for aval in closed.out_avals]
+        return closed, tree_unflatten(traced.out_tree, shapes)
+
+    jaxpr_maker.__module__ = "minijax"
+    return jaxpr_maker
+
+
+def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
+    """Shape and dtype of a type."""
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, sharding=aval.sharding, weak_type=aval.weak_type
+    )
+
+
+@api_boundary
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of `fun(*args, **kwargs)`, without computing anything.
+
+    Returns the result's tree with a `ShapeDtypeStruct` for each array. Arguments may be
+    `ShapeDtypeStruct`s themselves. Raises what tracing `fun` raises.
+    """
+    check_callable(fun, "eval_shape")
+    traced, _ = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
+    shapes = [struct_of(aval) for aval in traced.closed.out_avals]
+    return tree_unflatten(traced.out_tree, shapes)
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """`fun`, with a name for its operations in compiled programs and profiles."""
+    label = api_util.fun_name(fun) if name is None else name
+    return source_info.named_scope(label)(fun)
