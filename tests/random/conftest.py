@@ -1,7 +1,9 @@
-"""Bits are compared, so both libraries compile with all optimisations here.
+"""How programs are compiled where bits are compared.
 
 Fused multiply-add rounds once where two operations round twice, and whether it is used
-is up to the optimiser. What other tests have compiled more cheaply is thrown away.
+is up to the optimiser. So both libraries must compile alike: in `make test` both do it
+cheaply, but for the tests marked `full_optimisation`; in `make test-all` all tests
+compile as users do. What was compiled the other way is thrown away before and after.
 """
 
 import os
@@ -14,20 +16,22 @@ import minijax
 FAST_COMPILE = "MINIJAX_TEST_FAST_COMPILE"
 
 
-@pytest.fixture(scope="package", autouse=True)
-def _forget_cheaply_compiled_programs():
-    minijax.clear_caches()
-    jax.clear_caches()
-    yield
+def _forget_programs() -> None:
     minijax.clear_caches()
     jax.clear_caches()
 
 
 @pytest.fixture(autouse=True)
-def _full_optimisation(monkeypatch, _forget_cheaply_compiled_programs):
+def _full_optimisation(request, monkeypatch):
+    marked = request.node.get_closest_marker("full_optimisation")
+    if not marked and not os.environ.get("MINIJAX_TEST_ALL"):
+        yield
+        return
+    _forget_programs()
     monkeypatch.delenv(FAST_COMPILE, raising=False)
     assert FAST_COMPILE not in os.environ
     before = jax.config.read("jax_disable_most_optimizations")
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
+    _forget_programs()

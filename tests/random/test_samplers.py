@@ -105,6 +105,23 @@ def test_bits_and_jaxpr(name, args, keywords):
         assert text == jaxpr_text(expected)
 
 
+@pytest.mark.full_optimisation
+def test_bits_as_users_compile():
+    """Of one sampler of each kind; `make test-all` compiles all of them so."""
+
+    def drawn(library):
+        r, key = library.random, library.random.key(3)
+        gamma = r.gamma(key, np.array([0.05, 1.0, 20.0], np.float32))
+        return (
+            *(r.uniform(key, (5, 2)), r.normal(key, (1000, 7)), gamma),
+            *(r.randint(key, (7,), 0, 100), r.permutation(key, X)),
+            *(r.truncated_normal(key, -1.0, 2.0, (4,)), r.poisson(key, 4.0, (20,))),
+        )
+
+    for ours, theirs in zip(drawn(minijax), drawn(jax)):
+        assert_same_bits(ours, theirs)
+
+
 def test_choice_by_weight_with_replacement():
     # The jaxpr depends on how searchsorted is made; the numbers do not.
     for population, p in ((5, WEIGHTS), (X[:, 0], WEIGHTS[:4])):
