@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import importlib.metadata
 import importlib.util
 import os
@@ -46,6 +47,17 @@ def _compile_cheaply_in_jax() -> None:
 def pytest_collection_finish() -> None:
     # By now the test modules have imported JAX, if they need it.
     _compile_cheaply_in_jax()
+    # Thousands of tests and both libraries stay until the end: the garbage collector
+    # need not look at them again and again.
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def small_heap():
+    """The garbage collector sees only the objects that are made from here on."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

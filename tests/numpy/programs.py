@@ -81,8 +81,8 @@ def check(one: Case) -> None:
 COMPARED: set[tuple[Any, ...]] = set()
 # Parameters that say how large, not what. The ranks stand beside them.
 SIZES = """
-    shape new_sizes start_indices limit_indices strides slice_sizes sharding out_sharding
-    sizes permutation broadcast_dimensions dimensions axes axis dimension
+    shape new_sizes sizes start_indices limit_indices strides slice_sizes sharding
+    out_sharding permutation broadcast_dimensions dimensions dimension axes axis
 """.split()
 
 

@@ -1,8 +1,8 @@
 """Random programs behave as in JAX.
 
-`MINIJAX_RANDOM_PROGRAMS=2000` sets the number of programs (200 by default). The
-programs are the same in each run. A failure prints a script that runs alone; when it
-is understood it goes to `test_found.py`.
+`MINIJAX_RANDOM_PROGRAMS=2000` sets the number of programs, by default 60 in `make test`
+and 200 in `make test-all`. They are the same in each run. A failure prints a script
+that runs alone; when it is understood it goes to `test_found.py`.
 """
 
 import os
@@ -17,7 +17,8 @@ from tests.oracle.random_programs import RandomProgram, random_programs
 
 minijax = pytest.importorskip("minijax")
 
-COUNT = int(os.environ.get("MINIJAX_RANDOM_PROGRAMS", "200"))
+BY_DEFAULT = "200" if os.environ.get("MINIJAX_TEST_ALL") else "60"
+COUNT = int(os.environ.get("MINIJAX_RANDOM_PROGRAMS", BY_DEFAULT))
 pytestmark = pytest.mark.timeout(600 + 2 * COUNT)
 
 

@@ -1,6 +1,9 @@
 """checking_leaks: which programs leak, as in JAX, and what the message says."""
 
+import importlib.util
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,56 +12,28 @@ import minijax
 import minijax.numpy as jnp
 from tests.programs.sides import LIBRARIES
 
-KEPT = []
+NAMES = ("into_list", "into_class", "into_global", "into_exception", "into_closure")
+# Leaks are looked for among the objects that are made from here on.
+pytestmark = pytest.mark.usefixtures("small_heap")
 VECTOR = np.arange(3, dtype=np.float32)
 
 
-class Holder:
-    pass
+@pytest.fixture
+def leaking():
+    """The module of functions that leak, new for each test."""
+    path = Path(__file__).with_name("leaking.py")
+    spec = importlib.util.spec_from_file_location("leaking", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["leaking"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["leaking"]
+    module.KEPT.clear()
+    vars(module).pop("KEPT_GLOBAL", None)
+    if hasattr(module.Holder, "value"):
+        del module.Holder.value
 
 
-@pytest.fixture(autouse=True)
-def clean():
-    yield
-    KEPT.clear()
-    Holder.__dict__.get("value") is None or delattr(Holder, "value")
-    globals().pop("KEPT_GLOBAL", None)
-
-
-def into_list(x):
-    y = x * 2
-    KEPT.append(y)
-    return y
-
-
-def into_class(x):
-    Holder.value = x
-    return x
-
-
-def into_global(x):
-    global KEPT_GLOBAL
-    KEPT_GLOBAL = x
-    return x
-
-
-def into_exception(x):
-    try:
-        raise ValueError
-    except ValueError as error:
-        KEPT.append(error)
-    return x
-
-
-def into_closure(x):
-    def inner():
-        return x
-
-    KEPT.append({"inner": [inner]})
-    return x
-
-
-LEAKING = (into_list, into_class, into_global, into_exception, into_closure)
 TRANSFORMATIONS = {
     # A function that was traced before is not traced again.
     "jit": lambda library, f: library.jit(lambda x: f(x)),
@@ -90,22 +65,22 @@ def check_both(transformation, f):
         assert "Leaked tracer(s):" in message
 
 
-@pytest.mark.parametrize("f", LEAKING)
-def test_every_way_to_leak(f):
-    check_both("jit", f)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_way_to_leak(leaking, name):
+    check_both("jit", getattr(leaking, name))
 
 
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
-def test_every_transformation(transformation):
-    check_both(transformation, into_list)
+def test_every_transformation(leaking, transformation):
+    check_both(transformation, leaking.into_list)
 
 
-def test_without_the_flag_nothing_is_raised():
-    minijax.jit(into_list)(VECTOR)
+def test_without_the_flag_nothing_is_raised(leaking):
+    minijax.jit(leaking.into_list)(VECTOR)
     minijax.config.update("jax_check_tracer_leaks", True)
     try:
         with pytest.raises(Exception, match="Leaked trace"):
-            minijax.jit(into_list)(VECTOR * 2 + 1j)
+            minijax.jit(leaking.into_list)(VECTOR * 2 + 1j)
     finally:
         minijax.config.update("jax_check_tracer_leaks", False)
 
@@ -199,15 +174,15 @@ def lines_of(f, transformation="jit"):
     return info.value.facts["chains"][0], str(info.value)
 
 
-def test_chain_through_closure_list_and_dict():
-    chain, message = lines_of(into_closure)
+def test_chain_through_closure_list_and_dict(leaking):
+    chain, message = lines_of(leaking.into_closure)
     patterns = [
         r"<DynamicJaxprTracer \d+> is referred to by <function \d+> \(inner\) "
         r"closed-over variable x",
         r"<function \d+> is referred to by <list \d+>\[0\]",
         r"<list \d+> is referred to by <dict \d+>\['inner'\]",
         r"<dict \d+> is referred to by <list \d+>\[0\]",
-        r"<list \d+> is referred to by module .*test_leaks\.KEPT",
+        r"<list \d+> is referred to by module .*leaking\.KEPT",
     ]
     assert len(chain) == len(patterns)
     for line, pattern in zip(chain, patterns):
@@ -215,26 +190,26 @@ def test_chain_through_closure_list_and_dict():
         assert line in message
 
 
-def test_where_it_was_born():
-    _, message = lines_of(lambda x: into_list(x))
+def test_where_it_was_born(leaking):
+    _, message = lines_of(lambda x: leaking.into_list(x))
     assert "made by the operation mul in the line" in message
     assert "y = x * 2" in message
-    _, message = lines_of(into_list, "grad")
+    _, message = lines_of(leaking.into_list, "grad")
     assert "y = x * 2" in message
-    _, message = lines_of(lambda x: into_class(x))
+    _, message = lines_of(lambda x: leaking.into_class(x))
     assert "depends on the argument x" in message
 
 
-def test_names_of_classes_globals_and_frames():
-    assert lines_of(into_class)[0][-1].endswith("by class Holder.value")
-    assert lines_of(into_global)[0][-1].endswith("test_leaks.KEPT_GLOBAL")
-    _, message = lines_of(into_exception)
+def test_names_of_classes_globals_and_frames(leaking):
+    assert lines_of(leaking.into_class)[0][-1].endswith("by class Holder.value")
+    assert lines_of(leaking.into_global)[0][-1].endswith("leaking.KEPT_GLOBAL")
+    _, message = lines_of(leaking.into_exception)
     assert "the variable x of the function into_exception" in message
 
 
-def test_attributes_of_objects():
-    holder = Holder()
-    KEPT.append(holder)
+def test_attributes_of_objects(leaking):
+    holder = leaking.Holder()
+    leaking.KEPT.append(holder)
 
     def f(x):
         holder.value = x
@@ -244,11 +219,11 @@ def test_attributes_of_objects():
     assert re.search(r"by <Holder \d+>\.value$", chain[0])
 
 
-def test_many_leaks_are_counted():
+def test_many_leaks_are_counted(leaking):
     def f(x):
         for _ in range(8):
             x = x * 2
-            KEPT.append(x)
+            leaking.KEPT.append(x)
         return x
 
     _, message = lines_of(f)

@@ -9,6 +9,7 @@ import pytest
 minijax = pytest.importorskip("minijax")
 
 CALLS = 100_000
+pytestmark = pytest.mark.usefixtures("small_heap")
 
 
 def resident_bytes() -> int:

@@ -1,5 +1,6 @@
 """The book: built whole, opened from a folder without a network, its views stepped."""
 
+import functools
 import importlib.util
 import json
 import re
@@ -9,6 +10,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+
+import minijax_widgets as see
+from minijax.language.core import all_primitives
+from minijax_lab.explain.recording import Recording
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
@@ -27,6 +32,12 @@ def script(name):
     return module
 
 
+@functools.cache
+def card(name, make=see.card):
+    """A card, made once: its checks compile a dozen programs."""
+    return make(name)
+
+
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
     """The folder of the built book. Building takes about a minute."""
@@ -34,7 +45,9 @@ def book(tmp_path_factory):
         pytest.importorskip(needed, reason=f"{needed} is not here: minijax[book]")
     folder = tmp_path_factory.mktemp("book")
     pages = script("make_pages")
-    pages.write(folder / "pages")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(see, "card", card)
+        pages.write(folder / "pages")
     pages.build(folder / "pages", folder)
     return folder / "_build" / "html"
 
@@ -81,6 +94,15 @@ def opened(browser, book):
         context.close()
 
 
+@pytest.mark.parametrize("name", sorted(all_primitives))
+def test_every_primitive_has_a_card_and_its_checks_hold(name):
+    record = card(name).recording
+    assert record.name == name and len(record.rules) == 5
+    failed = [check for check in record.checks if check.result == "fails"]
+    assert failed == []
+    assert Recording.from_dict(record.to_dict()) == record
+
+
 def html_pages(book):
     return {path: path.read_text("utf-8") for path in book.glob("**/*.html")}
 
@@ -117,8 +139,6 @@ def test_the_whole_is_small(book):
 
 
 def test_every_primitive_has_a_page(book):
-    from minijax.language.core import all_primitives
-
     table = (book / "primitives.html").read_text("utf-8")
     for name in all_primitives:
         text = (book / "cards" / f"{name}.html").read_text("utf-8")
@@ -225,8 +245,6 @@ def test_the_cheat_sheet_is_checked():
 
 def test_the_cheat_sheet_is_made_of_what_is_there():
     sheet = script("cheat_sheet")
-    import minijax_widgets as see
-
     notebooks = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
     for path in notebooks:
         title, told = sheet.sentences(path)

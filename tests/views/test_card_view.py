@@ -6,17 +6,7 @@ import pytest
 import minijax_widgets as see
 from minijax.language.core import all_primitives
 from minijax_lab.explain import cards
-from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.words import PHRASES
-
-
-@pytest.mark.parametrize("name", sorted(all_primitives))
-def test_every_primitive_has_a_card_and_its_checks_hold(name):
-    record = see.card(name).recording
-    assert record.name == name and len(record.rules) == 5
-    failed = [check for check in record.checks if check.result == "fails"]
-    assert failed == []
-    assert Recording.from_dict(record.to_dict()) == record
 
 
 def test_checks_are_run():
