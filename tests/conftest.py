@@ -90,6 +90,9 @@ TOOLS = {
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: runs only with MINIJAX_TEST_ALL=1")
     config.addinivalue_line(
+        "markers", "repeats: goes a way that another test goes; as slow"
+    )
+    config.addinivalue_line(
         "markers", "full_optimisation: compiles as users do, in tests/random"
     )
     for marker, (programs, _) in TOOLS.items():
@@ -185,6 +188,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reasons = _missing_tools()
     if not os.environ.get("MINIJAX_TEST_ALL"):
         reasons["slow"] = "a long test: MINIJAX_TEST_ALL=1 runs it"
+        reasons["repeats"] = "repeats another test: MINIJAX_TEST_ALL=1 runs it"
     if not os.environ.get("MINIJAX_TEST_GPU"):
         reasons["gpu"] = "needs an accelerator: MINIJAX_TEST_GPU=1 runs it"
     for item in items:

@@ -7,6 +7,7 @@ import minijax_widgets as see
 from minijax.language.core import all_primitives
 from minijax_lab.explain import cards
 from minijax_lab.explain.words import PHRASES
+from minijax_widgets.card_view import PrimitivesView
 
 
 def test_checks_are_run():
@@ -45,17 +46,27 @@ def test_unknown_names():
         see.card("sine")
 
 
-def test_the_table():
-    view = see.primitives()
-    names = [name for group in view.recording.groups.values() for name in group]
+@pytest.fixture(scope="module")
+def recorded():
+    """The recording of all primitives, for which an example of each is traced."""
+    return see.primitives().recording
+
+
+@pytest.fixture
+def table(recorded):
+    return PrimitivesView(recorded)
+
+
+def test_the_table(table):
+    names = [name for group in table.recording.groups.values() for name in group]
     assert sorted(names) == sorted(all_primitives)
-    assert "elementwise" in view.text() and len(view.recording.groups) > 10
+    assert "elementwise" in table.text() and len(table.recording.groups) > 10
 
 
-def test_pictures(show):
+def test_pictures(show, table):
     page = show(see.card("sin"))
     assert "4 of 4 checks hold" in page.inner_text(".mj-head")
-    page = show(see.primitives())
+    page = show(table)
     page.click(".mj-tile >> text=/^tanh$/")
     assert page.inner_text(".mj-detail").startswith("tanh: ")
     assert page.locator("a.mj-tile").count() == 0
@@ -63,19 +74,18 @@ def test_pictures(show):
     assert "backward mode transposes it" in page.inner_text(".mj-detail")
 
 
-def test_tiles_link_to_cards_beside_the_page(show):
-    view = see.primitives()
-    view.links = "cards/{}.html"
-    page = show(view)
+def test_tiles_link_to_cards_beside_the_page(show, table):
+    table.links = "cards/{}.html"
+    page = show(table)
     tile = page.locator("a.mj-tile >> text=/^scatter-add$/")
     assert tile.get_attribute("href") == "cards/scatter-add.html"
-    view.links = "javascript:alert({})"
-    page = show(view)
+    table.links = "javascript:alert({})"
+    page = show(table)
     assert page.locator(".mj-live [href]").count() == 0
 
 
-def test_how_primitives_are_differentiated():
-    kinds = see.primitives().recording.derivatives
+def test_how_primitives_are_differentiated(recorded):
+    kinds = recorded.derivatives
     found = [kinds[name] for name in ("reduce_sum", "mul", "sin", "floor", "iota")]
     assert found == ["linear", "linear", "curved", "flat", "flat"]
 

@@ -25,8 +25,18 @@ def gallery(tmp_path_factory):
     return path, len(states.STATES) + len(states.AS_WIDGETS)
 
 
-@pytest.mark.parametrize("width", [400, 800, 1300])
-@pytest.mark.parametrize("dark", [False, True])
+# Each width and each theme in `make test`; each with each in `make test-all`.
+@pytest.mark.parametrize(
+    "width, dark",
+    [
+        (400, False),
+        (800, True),
+        (1300, False),
+        pytest.param(400, True, marks=pytest.mark.repeats),
+        pytest.param(800, False, marks=pytest.mark.repeats),
+        pytest.param(1300, True, marks=pytest.mark.repeats),
+    ],
+)
 def test_every_view_in_every_state(browser, gallery, width, dark):
     path, count = gallery
     page = browser.new_page(
