@@ -118,27 +118,18 @@ def _var(
     )
 
 
-def _choose(
-    self: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
-) -> Any:
+def _choose(self, choices: Sequence[Any], out: None = None, mode: str = "raise") -> Any:
     return selection.choose(self, choices, out=out, mode=mode)
 
 
-def _dot(
-    self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+def _dot(self, b, *, precision=None, preferred_element_type=None) -> Any:
     return contractions.dot(
         self, b, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
 def _trace(
-    self: Any,
-    offset: Any = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: Any = None,
-    out: None = None,
+    self, offset=0, axis1: int = 0, axis2: int = 1, dtype=None, out: None = None
 ) -> Any:
     return contractions.trace(
         self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype, out=out

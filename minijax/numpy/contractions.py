@@ -39,9 +39,7 @@ def product_dtype(
     return checked, False
 
 
-def _dot_general(
-    a: Any, b: Any, numbers: Any, precision: Any, dtype: Any, out_sharding: Any
-) -> Array:
+def _dot_general(a, b, numbers, precision, dtype, out_sharding) -> Array:
     sharding = {} if out_sharding is None else {"out_sharding": out_sharding}
     return lax.dot_general(a, b, numbers, precision, dtype, **sharding)
 

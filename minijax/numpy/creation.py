@@ -249,9 +249,7 @@ def _float_unless_given(name: str, shape: Any, dtype: Any) -> Any:
     return float if dtype is None else dtype
 
 
-def _filled(
-    name: str, shape: Any, value: Any, dtype: Any, device: Any, out_sharding: Any
-) -> Array:
+def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
     _refuse_both(device, out_sharding)
     shape = canonicalize_shape(shape)
     keywords = {} if out_sharding is None else {"sharding": out_sharding}
@@ -313,15 +311,7 @@ def full(
     return _filled("full", shape, fill_value, dtype, device, out_sharding)
 
 
-def _filled_like(
-    name: str,
-    a: Any,
-    value: Any,
-    dtype: Any,
-    shape: Any,
-    device: Any,
-    out_sharding: Any,
-) -> Array:
+def _filled_like(name: str, a, value, dtype, shape, device, out_sharding) -> Array:
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
         a = unwrap_jax_array(a)

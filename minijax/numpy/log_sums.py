@@ -123,10 +123,7 @@ def _shared_logaddexp2(x1: Any, x2: Any) -> Array:
 
 
 def _weighted_jvp(
-    function: Callable[..., Array],
-    base: Callable[[Any], Array],
-    primals: Any,
-    tangents: Any,
+    function: Callable[..., Array], base: Callable[[Any], Array], primals, tangents
 ) -> tuple[Array, Array]:
     # Each tangent is weighted with its argument's share of the sum, base(x - result).
     # Infinities are replaced by zeros there, so that inf - inf does not make NaN.
@@ -147,12 +144,7 @@ def _replace_inf(x: Array) -> Array:
 
 
 def _logsumexp(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    a, axis=None, dtype=None, keepdims: bool = False, initial=None, where=None
 ) -> Array:
     """What `logaddexp.reduce` computes; the largest element is taken out first."""
     del dtype  # the result always has the inexact dtype of `a`

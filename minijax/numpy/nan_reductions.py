@@ -7,7 +7,6 @@ In JAX: `numpy/reductions.py` and `numpy/lax_numpy.py`.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -48,12 +47,7 @@ def _is_nan(a: Array) -> Array:
 
 
 def _nan_reduction(
-    a: Any,
-    name: str,
-    reduction: Callable[..., Array],
-    neutral: Any,
-    names: str,
-    options: Options,
+    a, name: str, reduction: Callable[..., Array], neutral, names: str, options: Options
 ) -> Array:
     """`reduction` of what is not NaN. An extremum without `initial` needs something:
     of nothing but NaN it is NaN."""

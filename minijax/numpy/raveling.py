@@ -57,11 +57,7 @@ class _Unravel:
     """
 
     def __init__(
-        self,
-        tree: Any,
-        shapes: Sequence[tuple[int, ...]],
-        kinds: Sequence[Any],
-        dtype: Any,
+        self, tree, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Any], dtype
     ):
         self.tree = tree
         self.shapes = tuple(shapes)

@@ -58,8 +58,10 @@ OF_RUNNING = "axis dtype out"
 OF_MEDIAN = "axis out overwrite_input keepdims"
 
 # Options that decide what is computed: known while tracing, a part of the cache key.
-_STATIC = ("axis", "dtype", "keepdims", "promote_integers", "returned")
-_STATIC += ("overwrite_input", "method", "out_sharding")
+_STATIC = (
+    *("axis", "dtype", "keepdims", "promote_integers", "returned"),
+    *("overwrite_input", "method", "out_sharding"),
+)
 
 
 def takes(

@@ -32,7 +32,8 @@ def cumulative(
 ) -> Array:
     """The frame of `cumsum`, `cumprod` and their kinds that skip NaN."""
     refuse_out(name, options.out)
-    axis, dtype = options.axis, options.dtype
+    axis: Any = options.axis
+    dtype = options.dtype
     a = ensure_arraylike(name, a)
     if axis is None or a.ndim == 0:
         a = lax.reshape(a, (a.size,))

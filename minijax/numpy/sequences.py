@@ -52,15 +52,7 @@ def linspace(
 
 
 @jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
-def _linspace(
-    start: Any,
-    stop: Any,
-    num: int,
-    endpoint: bool,
-    retstep: bool,
-    dtype: Any,
-    axis: int,
-) -> Any:
+def _linspace(start, stop, num: int, endpoint: bool, retstep: bool, dtype, axis: int):
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = ensure_arraylike("linspace", start, stop)
@@ -123,9 +115,7 @@ def logspace(
 
 
 @jit(static_argnames=("num", "endpoint", "dtype", "axis"))
-def _logspace(
-    start: Any, stop: Any, num: int, endpoint: bool, base: Any, dtype: Any, axis: int
-) -> Array:
+def _logspace(start, stop, num: int, endpoint: bool, base, dtype, axis: int) -> Array:
     start, stop, dtype = _inexact_ends("logspace", start, stop, dtype)
     exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
     return lax.convert_element_type(power(base, exponents), dtype)
@@ -157,9 +147,7 @@ def geomspace(
 
 
 @jit(static_argnames=("num", "endpoint", "dtype", "axis"))
-def _geomspace(
-    start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int
-) -> Array:
+def _geomspace(start, stop, num: int, endpoint: bool, dtype, axis: int) -> Array:
     start, stop, dtype = _inexact_ends("geomspace", start, stop, dtype)
     direction = sign(start)
     first, last = log10(start / direction), log10(stop / direction)

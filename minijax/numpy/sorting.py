@@ -121,9 +121,7 @@ def sort_complex(a: Any) -> Array:
     )
 
 
-def _prepare_partition(
-    name: str, a: Any, kth: int, axis: int
-) -> tuple[Array, int, int]:
+def _prepare_partition(name: str, a, kth: int, axis: int) -> tuple[Array, int, int]:
     array = ensure_arraylike(name, a)
     if dtypes.issubdtype(array.dtype, np.complexfloating):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")

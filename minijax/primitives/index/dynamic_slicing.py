@@ -200,9 +200,7 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) ->
 
 
 @dynamic_slice_p.def_batch
-def _dynamic_slice_batch(
-    axis_data: Any, args: Any, dims: Any, *, slice_sizes: Any
-) -> Any:
+def _dynamic_slice_batch(axis_data, args, dims, *, slice_sizes) -> Any:
     (x, *starts), (dim, *start_dims) = args, dims
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)

@@ -183,9 +183,7 @@ gather_p.def_jvp(_gather_jvp, None)
 
 
 @gather_p.def_transpose
-def _gather_transpose(
-    ct: Any, operand: Any, indices: Any, *, dimension_numbers: Any, **params: Any
-) -> list:
+def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> list:
     """Add each cotangent up where its entry was read."""
     if type(ct) is Zero or not is_linear(operand):
         return [None, None]

@@ -243,9 +243,7 @@ def _scatter_lowering(
     return scatter_op.results[0]
 
 
-def _clamped_indices(
-    operand: Any, indices: Any, updates: Any, *, numbers: ScatterDimensionNumbers
-) -> Any:
+def _clamped_indices(operand, indices, updates, *, numbers: ScatterDimensionNumbers):
     """The indices moved so that every block fits."""
     shape = shaping.shape_of(operand)
     block = block_shape(len(shape), shaping.shape_of(updates), numbers)
@@ -268,12 +266,7 @@ def _clamped_indices(
 
 def _scatter_batch(primitive: Primitive) -> Callable:
     def batch(
-        axis_data: Any,
-        args: Any,
-        dims: Any,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        **params: Any,
+        axis_data, args, dims, *, dimension_numbers: ScatterDimensionNumbers, **params
     ) -> Any:
         """The new axis is one more of every block, or a batching axis of all three."""
         operand, indices, updates = args

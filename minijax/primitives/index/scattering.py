@@ -76,9 +76,7 @@ def _def_linear_scatter(primitive: Primitive) -> None:
         tangent = primitive.bind(operand_tangent, indices, updates_tangent, **params)
         return out, tangent
 
-    def transpose(
-        ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
-    ) -> list:
+    def transpose(ct, operand, indices, updates, **params) -> list:
         if type(ct) is Zero:
             return [None, None, None]
         updates_ct = None
@@ -112,9 +110,7 @@ def _check_unique(unique_indices: bool) -> None:
         )
 
 
-def _scatter_mul_jvp_updates(
-    t: Any, operand: Any, indices: Any, updates: Any, **params: Any
-) -> Any:
+def _scatter_mul_jvp_updates(t, operand, indices, updates, **params) -> Any:
     _check_unique(params["unique_indices"])
     zeros, numbers = broadcasting.full_like(operand, 0), params["dimension_numbers"]
     spread = scatter_add(zeros, indices, t, numbers, **_promises(params))
@@ -131,9 +127,7 @@ scatter_mul_p.def_jvp(
 
 
 @scatter_mul_p.def_transpose
-def _scatter_mul_transpose(
-    ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
-) -> list:
+def _scatter_mul_transpose(ct, operand, indices, updates, **params) -> list:
     if type(ct) is Zero:
         return [None, None, None]
     operand_ct = updates_ct = None
@@ -155,9 +149,7 @@ def _scatter_mul_transpose(
 def _def_extremal_jvp(primitive: Primitive) -> None:
     """The tangent of an extremum is that of its winner; equal ones share it equally."""
 
-    def jvp(
-        primals: Any, tangents: Any, *, dimension_numbers: Any, **params: Any
-    ) -> Any:
+    def jvp(primals, tangents, *, dimension_numbers, **params) -> Any:
         numbers = dimension_numbers
         operand, indices, updates = primals
         operand_tangent, _, updates_tangent = tangents
@@ -231,14 +223,7 @@ scatter_p = scatter_primitive("scatter", None)
 
 
 @scatter_p.def_jvp_rule
-def _scatter_jvp(
-    primals: Any,
-    tangents: Any,
-    *,
-    update_jaxpr: Any,
-    dimension_numbers: Any,
-    **params: Any,
-) -> Any:
+def _scatter_jvp(primals, tangents, *, update_jaxpr, dimension_numbers, **params):
     """Linear when no index is repeated; else the winners are found first."""
     if update_jaxpr is not None:
         raise NotImplementedError(
@@ -299,9 +284,7 @@ def _scatter_jvp(
 
 
 @scatter_p.def_transpose
-def _scatter_transpose(
-    ct: Any, operand: Any, indices: Any, updates: Any, **params: Any
-) -> list:
+def _scatter_transpose(ct, operand, indices, updates, **params) -> list:
     if not params["unique_indices"]:
         raise NotImplementedError(
             "scatter transpose is only implemented where unique_indices=True"

@@ -107,9 +107,7 @@ def _conv_shape(
     return tuple(shape[list(out_spec).index(d)] for d in range(lhs.ndim))
 
 
-def _conv_dtype(
-    lhs: ShapedArray, rhs: ShapedArray, *, preferred_element_type: Any, **_: Any
-) -> Any:
+def _conv_dtype(lhs: ShapedArray, rhs: ShapedArray, *, preferred_element_type, **_):
     if lhs.dtype != rhs.dtype and preferred_element_type is None:
         raise TypeError(
             "lax.conv_general_dilated requires arguments to have the same dtypes, got "

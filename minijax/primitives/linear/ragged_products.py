@@ -85,9 +85,7 @@ def _mode(rank: int, numbers: RaggedDotDimensionNumbers) -> RaggedDotMode:
     return RaggedDotMode.RAGGED_NONCONTRACTING
 
 
-def _prefix(
-    mode: RaggedDotMode, rank: int, ragged: int, contract: Any, batch: Any
-) -> list[int]:
+def _prefix(mode: RaggedDotMode, rank: int, ragged: int, contract, batch) -> list[int]:
     """The axes along which the sizes of the groups may differ: those outside."""
     if mode is RaggedDotMode.RAGGED_BATCH:
         return list(batch[: batch.index(ragged)])
@@ -112,10 +110,7 @@ def _check_in_range(axis: int, rank: int, axis_name: str, side: str) -> None:
 
 
 def _check_groups(
-    mode: RaggedDotMode,
-    rhs: ShapedArray,
-    numbers: RaggedDotDimensionNumbers,
-    count: int,
+    mode: RaggedDotMode, rhs: ShapedArray, numbers: Any, count: int
 ) -> None:
     """Whether `rhs` has an axis for the groups just when it must have one."""
     group_axes = numbers.rhs_group_dimensions
@@ -145,14 +140,7 @@ def _check_groups(
         )
 
 
-def _ragged_shape(
-    lhs: ShapedArray,
-    rhs: ShapedArray,
-    group_sizes: ShapedArray,
-    *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    **_: Any,
-) -> tuple[int, ...]:
+def _ragged_shape(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **_):
     numbers = ragged_dot_dimension_numbers
     if len(numbers.lhs_ragged_dimensions) != 1:
         raise TypeError(
@@ -197,7 +185,7 @@ def _ragged_dtype(
 
 
 def _types_of(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the parameters, those that are `dot_general`'s too."""
+    """The parameters that `dot_general` takes as well."""
     return {name: params[name] for name in ("precision", "preferred_element_type")}
 
 
@@ -235,14 +223,7 @@ def _dense_operands(
     return lhs, rhs, ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))
 
 
-def _ragged_meaning(
-    lhs: np.ndarray,
-    rhs: np.ndarray,
-    group_sizes: np.ndarray,
-    *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    **params: Any,
-) -> np.ndarray:
+def _ragged_meaning(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **params):
     def expand(x: np.ndarray, ragged: int, prefix: list[int]) -> np.ndarray:
         count = group_sizes.shape[-1]
         sizes = np.broadcast_to(
@@ -271,14 +252,7 @@ ragged_dot_general_p = standard_primitive(
 )
 
 
-def _dense_product(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    **params: Any,
-) -> Any:
+def _dense_product(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **params):
     sizes_aval = get_aval(group_sizes)
     count = sizes_aval.shape[-1]
 
@@ -310,15 +284,8 @@ def _ragged_lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
 
 
 def _ragged_instruction(
-    ctx: Any,
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any,
-    **_: Any,
-) -> Any:
+    ctx, lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, precision, **_
+):
     """TPUs have an instruction for it, which skips what is of another group."""
     numbers = ragged_dot_dimension_numbers
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
@@ -365,15 +332,7 @@ def _ragged_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 @ragged_dot_general_p.def_transpose
-def _ragged_transpose(
-    ct: Any,
-    x: Any,
-    y: Any,
-    group_sizes: Any,
-    *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    **params: Any,
-) -> list:
+def _ragged_transpose(ct, x, y, group_sizes, *, ragged_dot_dimension_numbers, **params):
     """Each cotangent is a ragged product again, of ct and the other operand.
 
     With a kept ragged axis, that of `x` is ragged as `x` is, and that of `y` sums the
@@ -447,14 +406,7 @@ def _sorted_alike(axes: Sequence[int], others: Sequence[int]) -> list[int]:
 
 
 @ragged_dot_general_p.def_batch
-def _ragged_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    **params: Any,
-) -> Any:
+def _ragged_batch(axis_data, args, dims, *, ragged_dot_dimension_numbers, **params):
     """Mapped operands get a batch axis in front, and the sizes one list for each.
 
     JAX asks that all three are mapped in front; here others are brought there.

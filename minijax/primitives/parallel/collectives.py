@@ -322,9 +322,7 @@ def _shifted(params: dict[str, Any]) -> dict[str, Any]:
     return {k: v + 1 if k in positions else v for k, v in params.items()}
 
 
-def _ppermute_batch(
-    x: Any, dim: int | None, axis_data: AxisData, *, perm: tuple
-) -> tuple:
+def _ppermute_batch(x, dim: int | None, axis_data: AxisData, *, perm: tuple) -> tuple:
     """Reorder the slices; those that nobody sends to are zero."""
     size = axis_data.size
     if dim is not_mapped and len({target for _, target in perm}) == size:
@@ -379,9 +377,7 @@ def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
-def _pbroadcast_batch(
-    x: Any, dim: int | None, axis_data: AxisData, *, source: int
-) -> tuple:
+def _pbroadcast_batch(x, dim: int | None, axis_data: AxisData, *, source: int) -> tuple:
     """The slice of the source, which is the same for each index."""
     if not 0 <= source < axis_data.size:
         raise ValueError(
@@ -423,9 +419,7 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _all_gather_batch(
-    x: Any, dim: int | None, axis_data: AxisData, **params: Any
-) -> tuple:
+def _all_gather_batch(x, dim: int | None, axis_data: AxisData, **params) -> tuple:
     axis = params["all_gather_dimension"]
     x = match_axis(axis_data.size, x, dim, axis)
     return _joined(x, axis) if params["tiled"] else x, not_mapped
@@ -495,9 +489,7 @@ def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled,
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _reduce_scatter_batch(
-    x: Any, dim: int | None, axis_data: AxisData, **params: Any
-) -> tuple:
+def _reduce_scatter_batch(x, dim: int | None, axis_data: AxisData, **params) -> tuple:
     axis = params["scatter_dimension"]
     if dim is not_mapped:
         total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
@@ -557,9 +549,7 @@ def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tile
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _all_to_all_batch(
-    x: Any, dim: int | None, axis_data: AxisData, **params: Any
-) -> tuple:
+def _all_to_all_batch(x, dim: int | None, axis_data: AxisData, **params) -> tuple:
     """Split one axis, exchange the pieces with the batch axis, join them in another."""
     size = axis_data.size
     split_axis, concat_axis = params["split_axis"], params["concat_axis"]

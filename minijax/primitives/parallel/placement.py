@@ -42,9 +42,7 @@ def _device_put_jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
 
 
 @device_put_p.def_transpose
-def _device_put_transpose(
-    cts: Any, *xs: Any, devices: Any, srcs: Any, copy_semantics: Any
-) -> list:
+def _device_put_transpose(cts, *xs, devices, srcs, copy_semantics) -> list:
     """Back to where each array came from; what is zero stays where it is."""
     answers: list[Any] = [None] * len(cts)
     moved = [index for index, ct in enumerate(cts) if type(ct) is not Zero]

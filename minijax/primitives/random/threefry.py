@@ -152,9 +152,7 @@ def _threefry_function(ctx: Any, aval: ShapedArray) -> Any:
     return function
 
 
-def _encrypt_in_loop(
-    ctx: Any, aval: ShapedArray, arguments: list[Any]
-) -> tuple[Any, Any]:
+def _encrypt_in_loop(ctx, aval: ShapedArray, arguments: list[Any]) -> tuple[Any, Any]:
     """The rounds as the body of a loop that runs once.
 
     On CPU, XLA would fuse the rounds with whatever uses the bits, and a fused sampler

@@ -55,9 +55,7 @@ sort_p = families.several_results("sort", _sort_types, _sort_meaning)
 
 
 @sort_p.def_jvp_rule
-def _sort_jvp(
-    primals: Any, tangents: Any, *, dimension: int, is_stable: bool, num_keys: int
-) -> Any:
+def _sort_jvp(primals, tangents, *, dimension: int, is_stable: bool, num_keys: int):
     """Tangents go where their values go: indices that are sorted along say where."""
     shape = get_aval(primals[0]).shape
     index_dtype = np.dtype(np.uint64 if max(shape) >= 2**32 else np.uint32)
@@ -92,9 +90,7 @@ def _take(x: Any, places: Any, axis: int, mode: Any = None) -> Any:
 
 
 @sort_p.def_batch
-def _sort_batch(
-    axis_data: Any, args: Any, dims: Any, *, dimension: int, **params: Any
-) -> Any:
+def _sort_batch(axis_data, args, dims, *, dimension: int, **params) -> Any:
     mapped, dim = next((x, d) for x, d in zip(args, dims) if d is not None)
     shape = get_aval(mapped).shape
     kept = tuple(axis for axis in range(len(shape)) if axis != dim)
@@ -152,9 +148,7 @@ def comes_before(*operands: Any, num_keys: int = 1, or_equal: bool = False) -> A
 
 
 @sort_p.def_lowering
-def _sort_lowering(
-    ctx: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int
-) -> Any:
+def _sort_lowering(ctx, *operands, dimension: int, is_stable: bool, num_keys: int):
     sort = hlo.stablehlo.SortOp(
         [ctx.result_type(index) for index in range(len(operands))],
         list(operands),

@@ -253,9 +253,7 @@ def _new_ref_transpose(ct: Any, x: Any, **params: Any) -> list:
     return [ct]
 
 
-def _new_ref_batch(
-    axis_data: Any, args: Any, dims: Any, **params: Any
-) -> tuple[Any, int]:
+def _new_ref_batch(axis_data, args, dims, **params) -> tuple[Any, int]:
     """Every example gets a ref of its own, since every example may write to it."""
     if dims[0] is None:
         x = batch_at_front(args[0], None, axis_data.size)

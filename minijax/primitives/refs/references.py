@@ -306,9 +306,7 @@ def _addupdate_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
 
 
 @addupdate_p.def_transpose
-def _addupdate_transpose(
-    ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any
-) -> None:
+def _addupdate_transpose(ct, ref, value, *leaves, tree) -> None:
     """The value gets the cotangent of what it was added to."""
     if ref.ref is not None and is_linear(value):
         value.accum(get_p.bind(ref.ref, *leaves, tree=tree))

@@ -171,9 +171,7 @@ rules.def_linear(
 
 
 @reduce_precision_p.def_lowering
-def _reduce_precision_lowering(
-    ctx: Any, x: Any, *, exponent_bits: int, mantissa_bits: int
-) -> Any:
+def _reduce_precision_lowering(ctx, x, *, exponent_bits: int, mantissa_bits: int):
     return hlo.stablehlo.reduce_precision(
         x, hlo.int_attribute(exponent_bits, 32), hlo.int_attribute(mantissa_bits, 32)
     )

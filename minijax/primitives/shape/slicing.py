@@ -93,9 +93,7 @@ slice_p = rules.standard_primitive(
 )
 
 
-def _slice_transpose(
-    ct: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any
-) -> list:
+def _slice_transpose(ct, x, *, start_indices, limit_indices, strides) -> list:
     """Put the entries back where they came from, with zeros around and between them."""
     if isinstance(x, NullAccumulator):
         return [None]
@@ -135,9 +133,7 @@ def _slice_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> Any:
 
 
 @slice_p.def_lowering
-def _slice_lowering(
-    ctx: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any
-) -> Any:
+def _slice_lowering(ctx, x, *, start_indices, limit_indices, strides) -> Any:
     (aval,) = ctx.avals_in
     trailing = physical_aval(aval).shape[aval.ndim :]  # the bits of a typed key
     zeros, ones = [0] * len(trailing), [1] * len(trailing)
