@@ -1,8 +1,9 @@
 """Between users' functions and flat lists: arguments, static values, names, messages.
 
-Transformations work on flat lists of arrays. This file flattens what a user passes,
-tells static arguments from the others, names every leaf for messages
-(`params['w1']`), and calls the user's function back with the tree it expects.
+Transformations work on flat lists of arrays. Of a call `f(params, x, n=3)` with `n`
+static, `CallSignature.flatten` gives the leaves of `((params, x), {})`, their tree, and
+the static value 3 with its name. `call` puts other leaves, tracers, in their places and
+calls the function. `leaf_names` names every leaf for messages (`params['w1']`).
 
 In JAX: `jax/_src/api_util.py`.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,12 +104,23 @@ def argnames_tuple(value: Any, name: str) -> tuple[str, ...]:
     return names
 
 
-def signature_of(fun: Callable) -> inspect.Signature | None:
-    """The signature, or None for functions that have none, such as some built-ins."""
-    try:
-        return inspect.signature(fun)
-    except (ValueError, TypeError):
-        return None
+_POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
+_POSITIONAL_OR_KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
+_VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
+
+
+@dataclass(frozen=True)
+class JitOptions:
+    """What `jit` was asked for: part of every cache key."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    compiler_options: tuple = ()
 
 
 @dataclass
@@ -131,74 +143,57 @@ class CallSignature:
     by its name. ValueError for positions or names the function does not have.
     """
 
-    def __init__(self, fun: Callable, options: Any):
+    def __init__(self, fun: Callable, options: JitOptions = JitOptions()):
         self.fun = fun
         self.name = fun_name(fun)
-        signature = signature_of(fun)
-        self.parameters = list(signature.parameters.values()) if signature else None
-        nums, names = options.static_argnums, options.static_argnames
-        donate_nums, donate_names = options.donate_argnums, options.donate_argnames
-        if self.parameters is not None:
-            self._check_nums(nums, "static_argnums")
-            self._check_nums(donate_nums, "donate_argnums")
-            self._check_names(names, "static_argnames")
-            self._check_names(donate_names, "donate_argnames")
-        self.static_nums, self.static_names = self._both(nums, names)
-        self.donate_nums, self.donate_names = self._both(donate_nums, donate_names)
+        try:
+            self.parameters = list(inspect.signature(fun).parameters.values())
+        except (ValueError, TypeError):  # some built-in functions have none
+            self.parameters = None
+        self.static_nums, self.static_names = self._both(
+            options.static_argnums, options.static_argnames, "static"
+        )
+        self.donate_nums, self.donate_names = self._both(
+            options.donate_argnums, options.donate_argnames, "donate"
+        )
         shared = set(self.static_nums) & set(self.donate_nums)
         if shared:
             raise errors.value_error(
-                f"jitted function has static_argnums={tuple(nums)} and "
-                f"donate_argnums={tuple(donate_nums)}, which share {sorted(shared)}: a "
-                "static argument is no array and cannot be donated."
+                f"jitted function has static_argnums={options.static_argnums} and "
+                f"donate_argnums={options.donate_argnums}, which share "
+                f"{sorted(shared)}: a static argument is no array and cannot be "
+                "donated."
             )
 
-    def _positional(self) -> list[str]:
-        kinds = (
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        )
+    def _names_of(self, *kinds: Any) -> list[str]:
         return [p.name for p in self.parameters or () if p.kind in kinds]
 
-    def _takes(self, kind: Any) -> bool:
-        return any(p.kind is kind for p in self.parameters or ())
-
-    def _check_nums(self, nums: tuple[int, ...], what: str) -> None:
-        if self._takes(inspect.Parameter.VAR_POSITIONAL):
-            return
-        count = len(self._positional())
-        for num in nums:
-            if not -count <= num < count:
-                raise errors.value_error(
-                    f"jitted function {self.name} has {what}={nums} but only accepts "
-                    f"{count} positional arguments."
-                )
-
-    def _check_names(self, names: tuple[str, ...], what: str) -> None:
-        if self._takes(inspect.Parameter.VAR_KEYWORD):
-            return
-        known = [p.name for p in self.parameters or ()]
-        missing = [name for name in names if name not in known]
-        if missing:
-            raise errors.value_error(
-                f"jitted function {self.name} has invalid argnames {missing} in "
-                f"{what}. Function takes these args: {known}"
-            )
-
     def _both(
-        self, nums: tuple[int, ...], names: tuple[str, ...]
+        self, nums: tuple[int, ...], names: tuple[str, ...], what: str
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Positions with the names they have, and names with their positions."""
-        positional = self._positional()
-        if self.parameters is None:
+        if self.parameters is None or not (nums or names):
             return nums, names
-        nums = tuple(num if num >= 0 else num + len(positional) for num in nums)
-        more_names = [positional[num] for num in nums if num < len(positional)]
+        positional = self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
+        count = len(positional)
+        for num in nums:
+            if not -count <= num < count and not self._names_of(_VAR_POSITIONAL):
+                raise errors.value_error(
+                    f"jitted function {self.name} has {what}_argnums={nums} but only "
+                    f"accepts {count} positional arguments."
+                )
+        known = [p.name for p in self.parameters]
+        missing = [name for name in names if name not in known]
+        if missing and not self._names_of(_VAR_KEYWORD):
+            raise errors.value_error(
+                f"jitted function {self.name} has invalid argnames {missing} in "
+                f"{what}_argnames. Function takes these args: {known}"
+            )
+        nums = tuple(num if num >= 0 else num + count for num in nums)
+        more_names = [positional[num] for num in nums if num < count]
         more_nums = [positional.index(name) for name in names if name in positional]
-        return (
-            tuple(sorted({*nums, *more_nums})),
-            tuple(dict.fromkeys([*names, *more_names])),
-        )
+        all_nums = tuple(sorted({*nums, *more_nums}))
+        return all_nums, tuple(dict.fromkeys([*names, *more_names]))
 
     def flatten(self, args: tuple, kwargs: dict[str, Any]) -> tuple[list, Any, tuple]:
         """(leaves and tree of the dynamic arguments, the static arguments)."""
@@ -256,29 +251,23 @@ class CallSignature:
 
     def check_statics(self, statics: tuple) -> None:
         """ValueError, naming the argument, for a static value that cannot be hashed."""
-        for where, _, value in statics:
-            self._check_static(where, value)
-
-    def _check_static(self, where: int | str, value: Any) -> None:
-        name = self.argument_name(where) if isinstance(where, int) else where
-        if isinstance(value, Tracer):
-            raise errors.ConcretizationTypeError(
-                value, f"The static argument {name!r} of {self.name} must be known."
-            )
-        try:
-            if isinstance(value, Hashable):
+        for place, _, value in statics:
+            name = self.argument_name(place)
+            if isinstance(value, Tracer):
+                raise errors.ConcretizationTypeError(
+                    value, f"The static argument {name!r} of {self.name} must be known."
+                )
+            try:
                 hash(value)
-                return
-        except TypeError:
-            pass
-        raise errors.value_error(
-            f"Non-hashable static arguments are used in a jit function: argument "
-            f"{name!r} of {self.name} is {value!r} of type {type(value).__name__}. "
-            "Static arguments are compared by hash and equality to find the "
-            "compiled program: pass a tuple instead of a list, or, if it is an "
-            "array, do not mark it as static.",
-            rule="static arguments are hashable",
-        )
+            except TypeError:
+                raise errors.value_error(
+                    "Non-hashable static arguments are used in a jit function: "
+                    f"argument {name!r} of {self.name} is {value!r} of type "
+                    f"{type(value).__name__}. Static arguments are compared by hash "
+                    "and equality to find the compiled program: pass a tuple instead "
+                    "of a list, or, if it is an array, do not mark it as static.",
+                    rule="static arguments are hashable",
+                ) from None
 
     def call(self, bound: Bound, leaves: Sequence[Any]) -> Any:
         """Call the function with other leaves in the places of the dynamic ones."""
@@ -297,54 +286,45 @@ class CallSignature:
         )
         return self.fun(*args, **kwargs)
 
-    def argument_name(self, position: int) -> str:
-        """The name of a positional argument; `args[2]` beyond the named ones."""
-        positional = self._positional()
-        if position < len(positional):
-            return positional[position]
-        stars = [
-            p.name
-            for p in self.parameters or ()
-            if p.kind is inspect.Parameter.VAR_POSITIONAL
-        ]
-        return f"{stars[0] if stars else 'args'}[{position - len(positional)}]"
+    def argument_name(self, place: int | str) -> str:
+        """The name of an argument; `args[2]` beyond the named positions."""
+        if isinstance(place, str):
+            return place
+        positional = self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
+        if place < len(positional):
+            return positional[place]
+        stars = [*self._names_of(_VAR_POSITIONAL), "args"]
+        return f"{stars[0]}[{place - len(positional)}]"
+
+    def _leaf_paths(self, bound: Bound) -> list[tuple[int | str, tuple]]:
+        """For every leaf: (position or name of its argument, path inside of that)."""
+        dynamic = tree_unflatten(bound.tree, range(len(bound.leaves)))
+        static = {place for place, _, _ in bound.statics}
+        positions = [place for place in range(bound.num_args) if place not in static]
+        paths = []
+        for (group, first, *rest), _ in tree_flatten_with_path(dynamic)[0]:
+            place = first.key if group.idx else positions[first.idx]
+            paths.append((place, tuple(rest)))
+        return paths
 
     def leaf_names(self, bound: Bound) -> tuple[str, ...]:
         """A name for every dynamic leaf: `x`, `params['w'][0]`."""
-        dynamic = tree_unflatten(bound.tree, range(len(bound.leaves)))
-        pairs, _ = tree_flatten_with_path(dynamic)
-        static = {place for place, _, _ in bound.statics if isinstance(place, int)}
-        positions = [p for p in range(bound.num_args) if p not in static]
-        names = []
-        for path, _ in pairs:
-            group, first, rest = path[0].idx, path[1], path[2:]
-            if group == 0:
-                name = self.argument_name(positions[first.idx])
-            else:
-                name = first.key
-            names.append(name + keystr(rest))
-        return tuple(names)
+        return tuple(
+            self.argument_name(place) + keystr(rest)
+            for place, rest in self._leaf_paths(bound)
+        )
+
+    def donated_leaves(self, bound: Bound) -> tuple[bool, ...]:
+        """For every dynamic leaf, whether its argument is donated."""
+        donated = {*self.donate_nums, *self.donate_names}
+        if not donated:
+            return (False,) * len(bound.leaves)
+        return tuple(place in donated for place, _ in self._leaf_paths(bound))
 
     def debug_info(self, bound: Bound, traced_for: str) -> DebugInfo:
         """What messages say about a program traced from this function."""
         names = self.leaf_names(bound)
         return DebugInfo(traced_for, self.name, fun_place(self.fun), names)
-
-    def donated_leaves(self, bound: Bound) -> tuple[bool, ...]:
-        """For every dynamic leaf, whether its argument is donated."""
-        if not self.donate_nums and not self.donate_names:
-            return (False,) * len(bound.leaves)
-        dynamic, kwargs = tree_unflatten(bound.tree, bound.leaves)
-        static = {place for place, _, _ in bound.statics if isinstance(place, int)}
-        positions = [p for p in range(bound.num_args) if p not in static]
-        flags: list[bool] = []
-        for position, arg in zip(positions, dynamic):
-            count = len(tree_flatten(arg)[0])
-            flags += [position in self.donate_nums] * count
-        for name in sorted(kwargs):
-            count = len(tree_flatten(kwargs[name])[0])
-            flags += [name in self.donate_names] * count
-        return tuple(flags)
 
     def bad_leaf(self, bound: Bound, position: int, error: Exception) -> Exception:
         """The error for an argument that is no array."""
@@ -357,8 +337,6 @@ class CallSignature:
             "string, a function), mark it as static: "
             f"`jit(f, static_argnames={name.split('[')[0]!r})`."
         )
-        if isinstance(error, OverflowError):
-            return error
         return errors.type_error(
             "Error interpreting argument to "
             f"{self.name} as an abstract array. The problematic value is {leaf!r} "
@@ -400,7 +378,7 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
     """
 
     def names() -> tuple[str, ...]:
-        signature = CallSignature(fun, NoOptions)
+        signature = CallSignature(fun)
         tree = tree_structure(
             (tree_unflatten(args_tree, [0] * args_tree.num_leaves), {})
         )
@@ -413,37 +391,22 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
 
 
-class NoOptions:
-    """The options of a transformation without static or donated arguments."""
-
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    donate_argnums: tuple[int, ...] = ()
-    donate_argnames: tuple[str, ...] = ()
-
-
-class ResultTree:
-    """Where a flat function leaves the tree of its result."""
-
-    __slots__ = ("tree",)
-
-    def __init__(self) -> None:
-        self.tree: Any = None
-
-
 def flatten_function(
     signature: CallSignature, bound: Bound
-) -> tuple[Callable[..., list[Any]], ResultTree]:
-    """A function of flat leaves to flat leaves; its result's tree is left behind."""
-    result = ResultTree()
+) -> tuple[Callable[..., list[Any]], list[Any]]:
+    """(the function from flat leaves to flat leaves, a list for its result's tree).
+
+    The tree is in the list once the function was called.
+    """
+    trees: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
-        answer = signature.call(bound, leaves)
-        outputs, result.tree = tree_flatten(answer)
-        check_outputs(outputs, result.tree, signature.name, "jit")
+        outputs, tree = tree_flatten(signature.call(bound, leaves))
+        check_outputs(outputs, tree, signature.name, "jit")
+        trees.append(tree)
         return outputs
 
-    return flat, result
+    return flat, trees
 
 
 def check_outputs(outputs: Sequence[Any], tree: Any, name: str, purpose: str) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile import api_util, pjit
-from minijax.compile.api_util import argnums_tuple, check_callable
-from minijax.compile.pjit import JitFunction, JitOptions
+from minijax.compile.api_util import JitOptions, argnums_tuple, check_callable
+from minijax.compile.pjit import JitFunction
 from minijax.language.core import AbstractValue
 from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.language.named_axes import extend_axis_env

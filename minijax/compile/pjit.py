@@ -24,13 +24,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.compile import api_util, dispatch, mlir
-from minijax.compile.api_util import Bound
+from minijax.compile.api_util import Bound, CallSignature, JitOptions
 from minijax.language import pretty
 from minijax.language.array import Array, first_device
 from minijax.language.core import (
     Atom,
     ClosedJaxpr,
-    DebugInfo,
     JaxprEqn,
     Literal,
     Primitive,
@@ -59,19 +58,6 @@ class _Unspecified:
 UNSPECIFIED = _Unspecified()
 
 
-@dataclass(frozen=True)
-class JitOptions:
-    """What `jit` was asked for: part of every cache key."""
-
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    donate_argnums: tuple[int, ...] = ()
-    donate_argnames: tuple[str, ...] = ()
-    keep_unused: bool = False
-    inline: bool = False
-    compiler_options: tuple = ()
-
-
 @dataclass
 class Traced:
     """A function traced for one kind of arguments: its program and how to call it.
@@ -84,7 +70,6 @@ class Traced:
     out_tree: Any
     outer: list[Any]
     params: dict[str, Any]
-    debug_info: DebugInfo
 
 
 class _Call:
@@ -148,7 +133,7 @@ class JitFunction:
     def __init__(self, fun: Callable, options: JitOptions):
         self._fun = fun
         self._options = options
-        self._signature = api_util.CallSignature(fun, options)
+        self._signature = CallSignature(fun, options)
         self._caches = _caches_for(fun, options)
         functools.update_wrapper(self, fun, updated=())
         self.__wrapped__ = fun
@@ -305,15 +290,15 @@ def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
 
 
 def trace_function(
-    signature: Any, bound: Any, avals: Sequence[Any], options: JitOptions
+    signature: CallSignature, bound: Bound, avals: Sequence[Any], options: JitOptions
 ) -> Traced:
     """Trace a user's function for one kind of arguments."""
     debug_info = signature.debug_info(bound, "jit")
     debug_info.check_tracing_allowed()
-    flat, result = api_util.flatten_function(signature, bound)
+    flat, trees = api_util.flatten_function(signature, bound)
     with source_info.fresh_context():
         jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, debug_info)
-    jaxpr.debug_info = api_util.with_result_paths(debug_info, result.tree)
+    jaxpr.debug_info = api_util.with_result_paths(debug_info, trees[0])
     api_util.check_program(jaxpr, consts, bound.leaves)
     outer: list[Any] = []
     if any(isinstance(const, Tracer) for const in consts):
@@ -329,7 +314,7 @@ def trace_function(
         options.inline,
         options.compiler_options,
     )
-    return Traced(closed, result.tree, outer, params, jaxpr.debug_info)
+    return Traced(closed, trees[0], outer, params)
 
 
 def jit_params(

@@ -515,7 +515,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
         return tree_flatten(pullback)[0]
 
     jaxpr = make_jaxpr(residuals_of)(*leaves).jaxpr
-    info = api_util.CallSignature(f, api_util.NoOptions)
+    info = api_util.CallSignature(f)
     names = info.leaf_names(info.bind(args, kwargs))
     literals = _literals_of(linear[0])
     return [(v.aval, "from a literal") for v in literals] + _sources(jaxpr, names)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from minijax.compile import api_util
-from minijax.compile.api_util import CallSignature, NoOptions, argnums_tuple
-from minijax.compile.pjit import JitFunction, JitOptions, Traced
+from minijax.compile.api_util import CallSignature, JitOptions, argnums_tuple
+from minijax.compile.pjit import JitFunction, Traced
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
@@ -497,7 +497,7 @@ def _batch_size(
         )
     if all(size == sizes[0] for size in sizes):
         return int(sizes[0])
-    signature = CallSignature(fun, NoOptions)
+    signature = CallSignature(fun)
     names = signature.leaf_names(signature.bind(args, kwargs))
     groups: dict[int, list[str]] = {}
     for name, leaf, dim in zip(names, leaves, dims):

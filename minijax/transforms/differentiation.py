@@ -17,7 +17,6 @@ import numpy as np
 from minijax.compile import api_util
 from minijax.compile.api_util import (
     CallSignature,
-    NoOptions,
     argnums_tuple,
     check_callable,
 )
@@ -298,7 +297,7 @@ def linear_transpose(
     if reduce_axes:
         raise errors.value_error("reduce_axes must be empty")
     check_callable(fun, "linear_transpose")
-    signature = CallSignature(fun, NoOptions)
+    signature = CallSignature(fun)
     bound = signature.bind(primals, {})
     in_avals = signature.types_of(bound.leaves, primals, {})
     for aval in in_avals:
@@ -308,7 +307,7 @@ def linear_transpose(
             raise errors.type_error(
                 f"linear_transpose cannot transpose in {aval.str_short()}"
             )
-    flat, result = api_util.flatten_function(signature, bound)
+    flat, trees = api_util.flatten_function(signature, bound)
     jaxpr, consts = partial_eval.trace_to_jaxpr(
         flat, in_avals, signature.debug_info(bound, "linear_transpose")
     )
@@ -325,10 +324,10 @@ def linear_transpose(
 
     def transposed(cotangent: Any) -> Any:
         cotangents, tree = tree_flatten(cotangent)
-        if tree != result.tree:
+        if tree != trees[0]:
             raise errors.type_error(
                 "cotangent tree does not match function output, expected "
-                f"{result.tree} but got {tree}"
+                f"{trees[0]} but got {tree}"
             )
         for ct, aval in zip(cotangents, out_avals):
             actual = get_aval(ct)

@@ -171,8 +171,9 @@ def nondiff_positions(fun: Callable, nums: Any, names: Any) -> tuple[int, ...]:
 def positional_arguments(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """All arguments by position, defaults filled in."""
     if not kwargs:
-        signature = api_util.signature_of(fun)
-        if signature is None:
+        try:
+            inspect.signature(fun)
+        except (ValueError, TypeError):  # some built-in functions have none
             return args
     bound = inspect.signature(fun).bind(*args, **kwargs)
     bound.apply_defaults()
