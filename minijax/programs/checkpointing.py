@@ -251,24 +251,36 @@ def _dce(jaxpr: Jaxpr, used: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
     return partial_eval.dce_jaxpr(jaxpr, used)
 
 
-def _open(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
-    """A program with its constants as first inputs, and these."""
-    return partial_eval.convert_constvars_jaxpr(closed.jaxpr), closed.consts
+def _for_inputs(prevent_cse: bool | tuple[bool, ...], change: Callable) -> Any:
+    """`prevent_cse` for other inputs: a tuple has a flag for each and changes too."""
+    return prevent_cse if isinstance(prevent_cse, bool) else tuple(change(prevent_cse))
+
+
+def _bind_changed(
+    closed: ClosedJaxpr, kept: Sequence[bool], args: Any, new: Sequence[Any], **params
+) -> list[Any]:
+    """Bind a program made from that of an equation with the arguments `args`.
+
+    It takes its constants, those arguments that are `kept`, and the inputs `new`.
+    """
+    params["prevent_cse"] = _for_inputs(
+        params["prevent_cse"],
+        lambda flags: [
+            *[False] * len(closed.consts),
+            *where(kept, flags),
+            *[True] * len(new),
+        ],
+    )
+    params["jaxpr"] = partial_eval.convert_constvars_jaxpr(closed.jaxpr)
+    return remat_p.bind(*closed.consts, *where(kept, args), *new, **params)
 
 
 @remat_p.def_jvp_rule
-def _remat_jvp(
-    primals: Any, tangents: Any, *, jaxpr: Jaxpr, prevent_cse: Any, **params: Any
-) -> tuple[list, list]:
+def _remat_jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents]
-    forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(jaxpr), nonzeros)
-    program, consts = _open(forward)
-    given = where(nonzeros, tangents)
-    if isinstance(prevent_cse, tuple):
-        prevent_cse = (False,) * len(consts) + prevent_cse + (True,) * len(given)
-    outputs = remat_p.bind(
-        *consts, *primals, *given, jaxpr=program, prevent_cse=prevent_cse, **params
-    )
+    forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(params["jaxpr"]), nonzeros)
+    everything, given = [True] * len(primals), where(nonzeros, tangents)
+    outputs = _bind_changed(forward, everything, primals, given, **params)
     return split_tangents(outputs, nonzeros_out)
 
 
@@ -297,10 +309,10 @@ def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[A
     known_out = iter(outputs[:num_known])
     residuals = outputs[num_known:]
     staged_args = where(used_args, args)
-    prevent_cse = params["prevent_cse"]
-    if isinstance(prevent_cse, tuple):
-        kept = where(used_args, prevent_cse)
-        prevent_cse = (True,) * len(residuals) + tuple(kept)
+    prevent_cse = _for_inputs(
+        params["prevent_cse"],
+        lambda flags: [*[True] * len(residuals), *where(used_args, flags)],
+    )
     new_params = dict(params, jaxpr=rest, differentiated=True, prevent_cse=prevent_cse)
     with set_current_trace(trace.unknown):
         answers = iter(remat_p.bind(*residuals, *staged_args, **new_params))
@@ -352,26 +364,22 @@ def _remat_custom_rule(
         params["jaxpr"], unknown, inst, False, False, saveable
     )
     residuals = [Var(v.aval) for v in split.staged.invars[: split.num_res]]
-    known_in = where_not(unknown, eqn.invars)
-    staged_in = [*residuals, *where(inst, eqn.invars)]
     prevent_cse = params["prevent_cse"]
-    known_cse = staged_cse = prevent_cse
-    if isinstance(prevent_cse, tuple):
-        known_cse = tuple(where_not(unknown, prevent_cse))
-        staged_cse = (True,) * split.num_res + tuple(where(inst, prevent_cse))
     known = rewritten(
         eqn,
-        known_in,
+        where_not(unknown, eqn.invars),
         [*where_not(split.unknown_out, eqn.outvars), *residuals],
         jaxpr=split.known,
-        prevent_cse=known_cse,
+        prevent_cse=_for_inputs(prevent_cse, lambda flags: where_not(unknown, flags)),
     )
     staged = rewritten(
         eqn,
-        staged_in,
+        [*residuals, *where(inst, eqn.invars)],
         where(split.inst_out, eqn.outvars),
         jaxpr=split.staged,
-        prevent_cse=staged_cse,
+        prevent_cse=_for_inputs(
+            prevent_cse, lambda flags: [*[True] * split.num_res, *where(inst, flags)]
+        ),
         differentiated=True,
     )
     needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
@@ -382,23 +390,12 @@ remat_p.partial_eval_custom = _remat_custom_rule
 
 
 @remat_p.def_transpose
-def _remat_transpose(
-    cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, prevent_cse: Any, **params: Any
-) -> None:
+def _remat_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     linear = tuple(isinstance(arg, Accumulator) for arg in args)
     zero_cts = tuple(type(ct) is Zero for ct in cts)
-    transposed, answered = _transpose(close_jaxpr(jaxpr), linear, zero_cts)
-    program, consts = _open(transposed)
-    given = where_not(zero_cts, cts)
-    if isinstance(prevent_cse, tuple):
-        kept = tuple(where_not(linear, prevent_cse))
-        prevent_cse = (False,) * len(consts) + kept + (True,) * len(given)
-    values = where_not(linear, args)
-    answers = iter(
-        remat_p.bind(
-            *consts, *values, *given, jaxpr=program, prevent_cse=prevent_cse, **params
-        )
-    )
+    program, answered = _transpose(close_jaxpr(params["jaxpr"]), linear, zero_cts)
+    values, given = [not flag for flag in linear], where_not(zero_cts, cts)
+    answers = iter(_bind_changed(program, values, args, given, **params))
     for accumulator, has_answer in zip(where(linear, args), answered, strict=True):
         if has_answer:
             accumulator.accum(next(answers))
@@ -408,9 +405,9 @@ def _remat_transpose(
 def _transpose(
     closed: ClosedJaxpr, linear: tuple[bool, ...], zero_cts: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """Compute again what is not linear, then transpose what is.
+    """A program that recomputes the nonlinear part and transposes the linear part.
 
-    Returns the program and which linear inputs it has an answer for.
+    The second result flags those linear inputs that it has a cotangent for.
     """
     answered: list[bool] = []
     num_values = len(linear) - sum(linear)
@@ -447,27 +444,20 @@ def _transpose(
 
 
 @remat_p.def_batch
-def _remat_batch(
-    axis_data: Any, args: Any, dims: Any, *, jaxpr: Jaxpr, prevent_cse: Any, **params
-) -> tuple:
-    closed = close_jaxpr(jaxpr)
+def _remat_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+    closed = close_jaxpr(params["jaxpr"])
     _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
     mapped = [dim is not None for dim in out_dims]
     batched, _ = batching.batch_jaxpr(closed, axis_data, dims, mapped)
-    program, consts = _open(batched)
-    if isinstance(prevent_cse, tuple):
-        prevent_cse = (False,) * len(consts) + prevent_cse
-    outputs = remat_p.bind(
-        *consts, *args, jaxpr=program, prevent_cse=prevent_cse, **params
-    )
+    outputs = _bind_changed(batched, [True] * len(args), args, [], **params)
     return outputs, [0 if flag else None for flag in mapped]
 
 
 def _remat_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
     jaxpr, needed = _dce(eqn.params["jaxpr"], tuple(used))
-    prevent_cse = eqn.params["prevent_cse"]
-    if isinstance(prevent_cse, tuple):
-        prevent_cse = tuple(where(needed, prevent_cse))
+    prevent_cse = _for_inputs(
+        eqn.params["prevent_cse"], lambda flags: where(needed, flags)
+    )
     invars, outvars = where(needed, eqn.invars), where(used, eqn.outvars)
     return rewritten(eqn, invars, outvars, jaxpr=jaxpr, prevent_cse=prevent_cse)
 

@@ -38,9 +38,13 @@ from minijax.programs.calls import close_jaxpr, closed_call_p
 from minijax.programs.checkpointing import remat_p
 from minijax.programs.control_flow.bodies import reordered, to_front
 from minijax.programs.control_flow.conditionals import cond_p
-from minijax.programs.control_flow.operands import split_list
-from minijax.programs.control_flow.scan_primitive import scan_p
-from minijax.programs.control_flow.while_loops import while_p
+from minijax.programs.control_flow.scan_primitive import Scan, scan_p
+from minijax.programs.control_flow.while_loops import (
+    While,
+    WhileOperands,
+    parts,
+    while_p,
+)
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
 from minijax.programs.custom.custom_calls import RunJaxpr
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
@@ -125,16 +129,23 @@ def _cond_rule(
 def _scan_rule(
     primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
 ) -> tuple[Error, list[Any]]:
-    jaxpr, num_consts = params["jaxpr"], params["num_consts"]
-    consts, rest = split_list(args, num_consts)
-    avals = jaxpr.in_avals
-    error = error.with_places(checked_program(jaxpr, enabled, error, avals).kinds)
-    checked = checked_program(jaxpr, enabled, error, avals)
-    leaves = tree_leaves(error)
-    is_const = [False] * len(leaves) + [True] * num_consts + [False] * len(rest)
-    params["jaxpr"] = reordered(checked.closed, to_front(is_const))
-    params["num_carry"] += len(leaves)
-    return checked.result(primitive.bind(*consts, *leaves, *rest, **params))
+    loop = Scan(**params)
+    operands, avals = loop.operands(args), loop.jaxpr.in_avals
+    error = error.with_places(checked_program(loop.jaxpr, enabled, error, avals).kinds)
+    checked = checked_program(loop.jaxpr, enabled, error, avals)
+    body = _errors_in_carry(checked.closed, error, len(operands.consts))
+    carry = [*tree_leaves(error), *operands.carry]
+    return checked.result(loop.bind(body, operands._replace(carry=carry)))
+
+
+def _errors_in_carry(
+    checked: ClosedJaxpr, error: Error, num_consts: int
+) -> ClosedJaxpr:
+    """A checked program of a loop with its constants before the error, not after it."""
+    count = len(tree_leaves(error))
+    others = len(checked.in_avals) - count - num_consts
+    is_const = [*[False] * count, *[True] * num_consts, *[False] * others]
+    return reordered(checked, to_front(is_const))
 
 
 @rule_for(while_p)
@@ -145,36 +156,31 @@ def _while_rule(
 
     A condition returns a truth value and nothing else, so the body runs it once more.
     """
-    cond_jaxpr, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
-    body_jaxpr, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
+    loop, (cond_consts, body_consts, carry) = parts(params, args)
+    cond_jaxpr, num_cond = loop.cond_jaxpr, len(cond_consts)
     if cond_jaxpr.out_avals[0].shape:
         raise errors.value_error(
             "Checkify does not support batched while-loops (checkify-of-vmap-of-while):"
             " write vmap outside, `vmap(checkify(f))`."
         )
-    cond_consts, body_consts, carry = split_list(args, cond_nconsts, body_nconsts)
     error, _ = checkify_jaxpr(
         cond_jaxpr.jaxpr, cond_jaxpr.consts, enabled, error, *cond_consts, *carry
     )
-    step = _step_and_condition(cond_jaxpr, body_jaxpr, cond_nconsts)
+    step = _step_and_condition(cond_jaxpr, loop.body_jaxpr, num_cond)
     error = error.with_places(
         checked_program(step, enabled, error, step.in_avals).kinds
     )
     body = checked_program(step, enabled, error, step.in_avals)
-    leaves = tree_leaves(error)
-    count, num_steps = len(leaves), cond_nconsts + body_nconsts
     condition = checked_program(cond_jaxpr, enabled, error, cond_jaxpr.in_avals)
     num_out = len(condition.closed.out_avals)
     truth = prune_outputs(condition.closed, [False] * (num_out - 1) + [True])
-
-    def first(num_consts: int) -> list[int]:
-        return to_front([False] * count + [True] * num_consts + [False] * len(carry))
-
-    params["cond_jaxpr"] = reordered(truth, first(cond_nconsts))
-    params["body_jaxpr"] = reordered(body.closed, first(num_steps))
-    params["body_nconsts"] = num_steps
-    inputs = (*cond_consts, *cond_consts, *body_consts, *leaves, *carry)
-    return body.result(primitive.bind(*inputs, **params))
+    step_consts = [*cond_consts, *body_consts]
+    checked_loop = While(
+        _errors_in_carry(truth, error, num_cond),
+        _errors_in_carry(body.closed, error, len(step_consts)),
+    )
+    operands = WhileOperands(cond_consts, step_consts, [*tree_leaves(error), *carry])
+    return body.result(checked_loop.bind(operands))
 
 
 @weakref_lru_cache

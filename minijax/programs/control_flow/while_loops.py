@@ -265,7 +265,7 @@ class While(NamedTuple):
         return while_p.bind(*operands.flat, **self.params(operands))
 
 
-def _parts(params: dict[str, Any], items: Sequence[Any]) -> tuple[While, WhileOperands]:
+def parts(params: dict[str, Any], items: Sequence[Any]) -> tuple[While, WhileOperands]:
     """(the programs of an equation, what belongs to its operands in groups)."""
     sizes = params["cond_nconsts"], params["body_nconsts"]
     loop = While(params["cond_jaxpr"], params["body_jaxpr"])
@@ -274,7 +274,7 @@ def _parts(params: dict[str, Any], items: Sequence[Any]) -> tuple[While, WhileOp
 
 @while_p.def_effectful_abstract_eval
 def _while_type(*avals: Any, **params: Any) -> tuple:
-    loop, given = _parts(params, avals)
+    loop, given = parts(params, avals)
     for name, closed, own in (
         ("condition", loop.cond_jaxpr, given.of_condition.flat),
         ("body", loop.body_jaxpr, given.of_body.flat),
@@ -291,7 +291,7 @@ def _while_type(*avals: Any, **params: Any) -> tuple:
             f"{short(given.carry)}"
         )
     # The effects of both programs, on positions of the equation's inputs.
-    _, places = _parts(params, range(len(avals)))
+    _, places = parts(params, range(len(avals)))
     effects = {
         effect.replace(inputs[effect.input])
         if isinstance(effect, JaxprInputEffect)
@@ -328,7 +328,7 @@ def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
     pred_aval = cond_jaxpr.out_avals[0]
 
     def condition(state: Sequence[Any]) -> Any:
-        _, now = _parts(params, state)
+        _, now = parts(params, state)
         return ctx.lower_jaxpr(cond_jaxpr, *now.of_condition.flat)[0]
 
     block = loop.regions[0].blocks.append(*types)
@@ -343,7 +343,7 @@ def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
     block = loop.regions[1].blocks.append(*types)
     inside = tokens.region(module_context, effects, list(block.arguments))
     with hlo.ir.InsertionPoint(block), inside as before:
-        _, now = _parts(params, before)
+        _, now = parts(params, before)
         after = ctx.lower_jaxpr(body_jaxpr, *now.of_body.flat)
         if pred_aval.shape:
             pred = condition(before)
@@ -362,7 +362,7 @@ def _test_in_body(*args: Any, **params: Any) -> list[Any]:
 
     A condition returns no token, so one with ordered effects moves into the body.
     """
-    loop, operands = _parts(params, args)
+    loop, operands = parts(params, args)
     cond_consts, body_consts, carry = operands
 
     def test(carry: Sequence[Any]) -> Any:
@@ -400,9 +400,9 @@ def _while_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[list, list]:
     """The body carries the tangents of those entries that ever get one."""
-    loop, operands = _parts(params, primals)
-    _, dots = _parts(params, tangents)
-    _, nonzeros = _parts(params, [type(t) is not Zero for t in tangents])
+    loop, operands = parts(params, primals)
+    _, dots = parts(params, tangents)
+    _, nonzeros = parts(params, [type(t) is not Zero for t in tangents])
     body, settled, nonzeros_out = forward_body(loop.body_jaxpr, nonzeros.of_body)
     given = dots.of_body.where(settled)
     carry_dots = [instantiate(t) for t in given.carry]
@@ -423,8 +423,8 @@ def _with_unread(closed: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
 
 def _while_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     """Run the known part of the loop, and write the whole of it down for the rest."""
-    loop, operands = _parts(params, args)
-    _, unknown = _parts(params, [trace.is_unknown(arg) for arg in args])
+    loop, operands = parts(params, args)
+    _, unknown = parts(params, [trace.is_unknown(arg) for arg in args])
 
     def step(flags: tuple, wanted: tuple) -> tuple:
         answer = splitting.partial_eval_jaxpr(loop.body_jaxpr, flags, wanted)
@@ -470,9 +470,9 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> None:
 def _while_batch(
     axis_data: Any, args: Sequence[Any], dims: Sequence, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    loop, operands = _parts(params, args)
-    _, in_dims = _parts(params, dims)
-    _, mapped = _parts(params, [dim is not None for dim in dims])
+    loop, operands = parts(params, args)
+    _, in_dims = parts(params, dims)
+    _, mapped = parts(params, [dim is not None for dim in dims])
     effects = loop.cond_jaxpr.effects | loop.body_jaxpr.effects
     if ordered_io_effect in effects:
         raise Exception(
@@ -541,18 +541,18 @@ def _while_partial_eval_custom(
     saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
 ) -> tuple:
     """The known part runs once more in the staged program: nothing can be saved."""
-    loop, unknown_in = _parts(eqn.params, unknown)
-    _, invars = _parts(eqn.params, eqn.invars)
+    loop, unknown_in = parts(eqn.params, unknown)
+    _, invars = parts(eqn.params, eqn.invars)
     needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
 
     def nothing(*_: Any, **__: Any) -> bool:
         return False
 
     def split(closed: ClosedJaxpr, flags: Sequence[bool], wanted: Any) -> tuple:
-        parts = rematerialize.partial_eval_jaxpr_custom(
+        halves = rematerialize.partial_eval_jaxpr_custom(
             closed.jaxpr, flags, [True] * len(flags), wanted, True, nothing
         )
-        return parts.unknown_out, ClosedJaxpr(parts.known, closed.consts)
+        return halves.unknown_out, ClosedJaxpr(halves.known, closed.consts)
 
     def step(flags: tuple, wanted: tuple) -> tuple:
         return split(loop.body_jaxpr, flags, wanted)
@@ -585,10 +585,10 @@ def _while_discharge(
 
     A condition that writes runs again in the body, so that what it writes stays.
     """
-    loop, operands = _parts(params, args)
-    _, flags = _parts(params, discharged)
+    loop, operands = parts(params, args)
+    _, flags = parts(params, discharged)
     refs = [f and type(a) is AbstractRef for f, a in zip(discharged, in_avals)]
-    _, is_ref = _parts(params, refs)
+    _, is_ref = parts(params, refs)
     cond_writes = _writes(loop.cond_jaxpr, operands.cond_consts)
     if cond_writes & _writes(loop.body_jaxpr, operands.body_consts):
         raise NotImplementedError(
@@ -649,7 +649,7 @@ def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
 
 def _while_programs(params: dict[str, Any]) -> list[InnerProgram]:
     count = params["cond_nconsts"] + len(params["body_jaxpr"].in_avals)
-    loop, places = _parts(params, range(count))
+    loop, places = parts(params, range(count))
     condition, body = places.of_condition, places.of_body
     return [
         InnerProgram(
@@ -669,7 +669,7 @@ def _while_programs(params: dict[str, Any]) -> list[InnerProgram]:
 
 
 def _while_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
-    loop, now = _parts(params, args)
+    loop, now = parts(params, args)
     if loop.cond_jaxpr.out_avals[0].shape:
         return  # a batch of loops: all run until the last one ends
     while bool(run(loop.cond_jaxpr, now.of_condition.flat)[0]):

@@ -19,6 +19,11 @@ from minijax.language import core
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Primitive, get_aval
 from minijax.language.rules import Zero, instantiate
 from minijax.programs.calls import as_array, closed_call_p, def_call
+from minijax.programs.control_flow.bodies import outputs_reordered, reordered
+from minijax.programs.control_flow.operands import (
+    order_beside_tangents,
+    split_groups_of_tangents,
+)
 from minijax.programs.custom.custom_forward import (
     FlatCall,
     split_static,
@@ -26,6 +31,7 @@ from minijax.programs.custom.custom_forward import (
 from minijax.support.effects import of_equation
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, batching, partial_eval
+from minijax.transforms.rematerialize import where
 
 remat_opt_p = core.register(Primitive("remat_opt", multiple_results=True))
 def_call(remat_opt_p, "fwd_jaxpr")
@@ -107,46 +113,31 @@ def _jvp(
     """The rule of values and tangents; its residuals are those and their tangents."""
     fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
     nonzeros = [type(t) is not Zero for t in tangents[:num_consts]]
-    of_consts = [t for t in tangents[:num_consts] if type(t) is not Zero]
+    of_consts = where(nonzeros, tangents[:num_consts])
     # Arguments' tangents are all there, since the function may be written instead.
     of_args = [instantiate(t) for t in tangents[num_consts:]]
-    num_args, num_out = len(of_args), len(fwd_jaxpr.out_avals) - num_res
-    wanted = [True] * len(fwd_jaxpr.out_avals)
-    forward, _ = ad.jvp_jaxpr(fwd_jaxpr, [*nonzeros, *[True] * num_args], wanted)
+    args, results = [True] * len(of_args), [True] * len(fwd_jaxpr.out_avals)
+    residuals, outs = results[:num_res], results[num_res:]
+    forward, _ = ad.jvp_jaxpr(fwd_jaxpr, [*nonzeros, *args], results)
+    forward = reordered(forward, order_beside_tangents([nonzeros, args]))
+    forward = outputs_reordered(forward, order_beside_tangents([residuals, outs]))
     program, consts = _open(forward)
-    jaxpr = program.jaxpr
-    # (consts, args, their tangents) -> (res, out, their tangents), in another order:
-    # what the function gets and gives stands last.
-    start = len(consts) + num_consts
-    middle = start + num_args
-    end = middle + len(of_consts)
-    invars = [*jaxpr.invars[:start], *jaxpr.invars[middle:end]]
-    invars += [*jaxpr.invars[start:middle], *jaxpr.invars[end:]]
-    outs, rest = jaxpr.outvars[: num_res + num_out], jaxpr.outvars[num_res + num_out :]
-    outvars = [*outs[:num_res], *rest[:num_res], *outs[num_res:], *rest[num_res:]]
 
     def thunk() -> ClosedJaxpr:
-        both = [True] * num_args, [True] * num_out
-        return ad.jvp_jaxpr(fun_jaxpr_thunk(), *both)[0]
+        return ad.jvp_jaxpr(fun_jaxpr_thunk(), args, outs)[0]
 
-    results = remat_opt_p.bind(
+    outputs = remat_opt_p.bind(
         *consts,
         *primals[:num_consts],
         *of_consts,
         *primals[num_consts:],
         *of_args,
-        num_consts=start + len(of_consts),
+        num_consts=len(consts) + num_consts + len(of_consts),
         num_res=2 * num_res,
-        fwd_jaxpr=ClosedJaxpr(
-            jaxpr.replace(invars=invars, outvars=outvars, debug_info=core.no_debug_info)
-        ),
+        fwd_jaxpr=program,
         fun_jaxpr_thunk=thunk,
     )
-    residuals, outputs = results[: 2 * num_res], results[2 * num_res :]
-    return (
-        [*residuals[:num_res], *outputs[:num_out]],
-        [*residuals[num_res:], *outputs[num_out:]],
-    )
+    return split_groups_of_tangents(outputs, residuals, outs)
 
 
 def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
