@@ -19,6 +19,9 @@ from minijax.support.config import (
     numpy_rank_promotion, threefry_partitionable,
 )
 # These attach their parts to the core's hooks and tables.
+from minijax.backend import cpu as _cpu, cuda as _cuda
+from minijax.support import traceback_filtering as _traceback_filtering
+from minijax.compile import caching as _caching
 from minijax.compile import jit_splitting as _jit_splitting
 from minijax.compile import refs as _refs
 from minijax.compile import signature as _signature
@@ -45,9 +48,10 @@ from minijax.transforms.differentiation import (
 from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.vectorization import vmap
 from minijax.backend.door import xc as _xc
-from minijax.backend.platforms import (
-    default_backend, device_count, devices, local_device_count, local_devices,
-    process_count, process_index, process_indices,
+from minijax.backend.platforms import default_backend, devices
+from minijax.backend.processes import (
+    device_count, local_device_count, local_devices, process_count, process_index,
+    process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.language import jax_spellings as _jax_spellings
@@ -67,7 +71,6 @@ from minijax.primitives.refs.mutable_arrays import (
 from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.source_info import named_scope
-from minijax.support import traceback_filtering as _traceback_filtering
 from minijax.support.version import __version__ as __version__
 # fmt: on
 

@@ -18,6 +18,8 @@ import importlib.util
 import os
 from typing import Any
 
+from minijax.backend import platforms
+from minijax.backend.cpu import share_with_jax
 from minijax.backend.door import jaxlib_version_text, xc
 
 # Later ones need earlier ones. Each is a folder below `nvidia/` and a file name.
@@ -118,6 +120,7 @@ def make_client(options: dict[str, Any]) -> Any:
             f"install 'jax-cuda13-plugin[with-cuda]=={jaxlib_version_text}'"
         )
     generation, path = plugin
+    share_with_jax()
     if not xc.pjrt_plugin_loaded("cuda"):
         _load_libraries(generation)
         c_api = xc.load_pjrt_plugin_dynamically("cuda", path)
@@ -128,3 +131,15 @@ def make_client(options: dict[str, Any]) -> Any:
     distributed_client = given.pop("distributed_client", None)
     plugin_options = {**xc.generate_pjrt_gpu_plugin_options(), **given}
     return xc.make_c_api_client("cuda", plugin_options, distributed_client)
+
+
+def is_there() -> bool:
+    """Whether the plugin is installed and the machine has a GPU of NVIDIA's."""
+    has_device = bool(glob.glob("/dev/nvidia[0-9]*")) or os.path.exists("/dev/dxg")
+    return has_device and is_installed()
+
+
+platforms.factories["cuda"] = lambda: make_client(
+    platforms.settings.client_options.get("cuda", {})
+)
+platforms.is_there["cuda"] = is_there

@@ -13,16 +13,11 @@ In JAX: `jax/_src/lib/__init__.py`.
 from __future__ import annotations
 
 import gc
-import importlib
 import os
-import sys
 from typing import Any
 
-# Both are read by C++ code when the first client is made. With the default number of
-# threads on a small machine, more than about 32 multi-device launches in flight wait
-# for each other, and the process is aborted after 40 seconds.
+# Read by C++ code when the first client is made.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
-os.environ.setdefault("PJRT_NPROC", "32")
 
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # noqa: E402
 from jaxlib import utils as _utils  # type: ignore[attr-defined]  # noqa: E402
@@ -55,15 +50,12 @@ topological_sort = _utils.topological_sort
 _process_wide: list[Any] = []
 
 
-def _set_process_wide_state() -> None:
+def set_process_wide_state() -> None:
     """Gives jaxlib the three settings objects that its C++ code reads.
 
-    There is one set per process. When jax was imported first they are jax's, and they
-    stay so; when it is imported later it replaces ours, which minijax never reads
-    again (it passes `enable_x64` explicitly).
+    There is one set per process. minijax never reads ours again (it passes
+    `enable_x64` explicitly). To be called before the first client is made.
     """
-    if "jax._src.config" in sys.modules:
-        return
     make = _jax.config.Config
     quiet = {"include_in_jit_key": False, "include_in_trace_context": False}
     enable_x64 = make("minijax_enable_x64", False, **quiet)
@@ -73,9 +65,6 @@ def _set_process_wide_state() -> None:
     _jax.jax_jit.set_disable_jit_state(disable_jit)
     _jax.jax_jit.set_post_hook_state(post_hook)
     _process_wide.extend((enable_x64, disable_jit, post_hook))
-
-
-_set_process_wide_state()
 
 
 # Threads of C++ may not touch Python's reference counts, so they leave tracebacks and
@@ -108,7 +97,8 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
 def __getattr__(name: str) -> Any:
     """Loads the pretty printer when it is first asked for."""
     if name == "pretty_printer":
-        module = importlib.import_module("jaxlib._pretty_printer")
-        globals()["pretty_printer"] = module
-        return module
+        from jaxlib import _pretty_printer
+
+        globals()["pretty_printer"] = _pretty_printer
+        return _pretty_printer
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

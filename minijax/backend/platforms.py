@@ -1,28 +1,35 @@
 """Platforms, their devices, and the way of a value between host and device.
 
-Clients are made when first asked for: the CPU's always, a GPU's when there is a GPU and
-its plugin's wheels are installed. `settings` is filled by `minijax.config` (a higher
-floor) before that.
+Clients are made when first asked for. Here the CPU's with one device: `cpu` and `cuda`
+add what several devices and GPUs need. `settings` is filled by `minijax.config` (a
+higher floor) before that.
 
-In JAX: `jax/_src/xla_bridge.py`, and the device half of `jax/_src/api.py`'s
-`device_put`.
+How jaxlib is told on which devices an array lives is here too: `Sharding`, the base of
+all shardings, and the one for a single device.
+
+In JAX: `jax/_src/xla_bridge.py`, `jax/_src/sharding.py`, and the device half of
+`jax/_src/api.py`'s `device_put`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import glob
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from minijax.backend import cuda
-from minijax.backend.door import _jax, batched_device_put, xc
-from minijax.backend.placement import Sharding, SingleDeviceSharding
+from minijax.backend.door import (
+    DeviceList,
+    HloSharding,
+    _jax,
+    batched_device_put,
+    set_process_wide_state,
+    xc,
+)
 
 
 @dataclasses.dataclass
@@ -56,21 +63,14 @@ settings = _settings_from_environment()
 
 
 def _make_cpu_client() -> Any:
-    options = dict(settings.client_options.get("cpu", {}))
-    if settings.num_cpu_devices is not None:
-        options.setdefault("num_devices", settings.num_cpu_devices)
-    return xc.make_cpu_client(**options)
+    set_process_wide_state()
+    return xc.make_cpu_client()
 
 
-def _make_cuda_client() -> Any:
-    return cuda.make_client(settings.client_options.get("cuda", {}))
-
-
-# Best last. A platform that users add goes into both tables.
-factories: dict[str, Callable[[], Any]] = {
-    "cpu": _make_cpu_client,
-    "cuda": _make_cuda_client,
-}
+# How the client of a platform is made, the best platform last, and whether a platform
+# is there at all. A platform that users add goes into both tables.
+factories: dict[str, Callable[[], Any]] = {"cpu": _make_cpu_client}
+is_there: dict[str, Callable[[], bool]] = {"cpu": lambda: True}
 _aliases = {"gpu": ("cuda",)}
 
 _lock = threading.RLock()
@@ -127,7 +127,7 @@ def _make_available() -> dict[str, Any]:
     """The clients of all platforms that are there, the best first."""
     made: dict[str, Any] = {}
     for platform in reversed(factories):
-        if platform == "cuda" and not (cuda.is_installed() and _has_nvidia_device()):
+        if not is_there[platform]():
             continue
         try:
             made[platform] = factories[platform]()
@@ -141,10 +141,6 @@ def _make_available() -> dict[str, Any]:
                 file=sys.stderr,
             )
     return made
-
-
-def _has_nvidia_device() -> bool:
-    return bool(glob.glob("/dev/nvidia[0-9]*")) or os.path.exists("/dev/dxg")
 
 
 def is_initialized() -> bool:
@@ -199,55 +195,135 @@ def devices(backend: Any = None) -> list[Any]:
     return get_backend(backend).devices()
 
 
-def local_devices(
-    process_index: int | None = None, backend: Any = None, host_id: int | None = None
-) -> list[Any]:
-    """The devices of one process, by default of this one.
+# ---------------------------------------------------------------------------
+# Shardings
 
-    Raises:
-      ValueError: if there is no process of this number.
+Shape = tuple[int, ...]
+Index = tuple[slice, ...]
+
+replicated = HloSharding.replicate()
+
+
+class Sharding(_jax.Sharding):
+    """Which part of an array each device holds.
+
+    jaxlib reads `_internal_device_list`, `memory_kind`, `num_devices` and
+    `_to_xla_hlo_sharding` of it. When jax was imported in the same process, jaxlib's
+    own base class carries jax's methods, so every public name is defined anew here.
+
+    In JAX: `jax.sharding.Sharding`.
     """
-    if host_id is not None:
-        process_index = host_id
-    if process_index is None:
-        process_index = get_backend(backend).process_index()
-    if not 0 <= process_index < process_count(backend):
-        raise ValueError(f"Unknown process_index {process_index}")
-    return [d for d in devices(backend) if d.process_index == process_index]
+
+    memory_kind: str | None = None
+    num_devices: int = 0
+    _internal_device_list: Any = None
+
+    @property
+    def _device_assignment(self) -> tuple[Any, ...]:
+        """All devices, in the order in which programs number them."""
+        return tuple(self._internal_device_list)
+
+    @property
+    def device_set(self) -> set[Any]:
+        """All devices that hold a part of the array."""
+        return set(self._internal_device_list)
+
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The devices of this process among them."""
+        return set(self._internal_device_list.addressable_device_list)
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        """Whether all devices belong to this process."""
+        return self._internal_device_list.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        """Whether each device holds the whole array."""
+        return self.num_devices == 1
+
+    def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping:
+        """As `devices_indices_map`, for the devices of this process."""
+        owned = self.addressable_devices
+        found = self.devices_indices_map(global_shape)
+        return {device: index for device, index in found.items() if device in owned}
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        """Whether both place the same parts of a rank-`ndim` array on the same devices.
+
+        Two shardings can be equivalent without being equal: on one device, all are.
+        """
+        if self is other:
+            return True
+        return (
+            self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
+            or self.num_devices == 1
+        ) and (
+            self.memory_kind == other.memory_kind
+            and self._internal_device_list == other._internal_device_list
+        )
 
 
-def device_count(backend: Any = None) -> int:
-    """How many devices a platform has, in all processes."""
-    return int(get_backend(backend).device_count())
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
 
+    Args:
+      device: a device of `minijax.devices()`.
+      memory_kind: where on the device; None means the device's default memory.
+        ValueError if the device has no such memory.
 
-def local_device_count(backend: Any = None) -> int:
-    """How many devices of a platform belong to this process."""
-    return int(get_backend(backend).local_device_count())
+    In JAX: `jax.sharding.SingleDeviceSharding`.
+    """
 
+    num_devices = 1
+    is_fully_replicated = True
 
-def process_index(backend: Any = None) -> int:
-    """This process's number: 0 unless several processes work together."""
-    return get_backend(backend).process_index()
+    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
+        super().__init__()
+        self._device = device
+        self._internal_device_list = DeviceList((device,))
+        self.memory_kind = _jax.check_and_canonicalize_memory_kind(
+            memory_kind, self._internal_device_list
+        )
+        self._hash = hash((device, self.memory_kind))
 
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device == other._device
+            and self.memory_kind == other.memory_kind
+        )
 
-def process_count(backend: Any = None) -> int:
-    """How many processes work together."""
-    return max((d.process_index for d in devices(backend)), default=0) + 1
+    def __hash__(self) -> int:
+        return self._hash
 
+    def __repr__(self) -> str:
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"SingleDeviceSharding(device={self._device!r}{kind})"
 
-def process_indices(backend: Any = None) -> list[int]:
-    """The numbers of all processes."""
-    return list(range(process_count(backend)))
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same device, another of its memories."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
+    def shard_shape(self, global_shape: Shape) -> Shape:
+        """The shape of the part on each device: here the whole."""
+        return tuple(global_shape)
+
+    def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
+        """Which slice of the array each device holds: here everything."""
+        return {self._device: (slice(None),) * len(global_shape)}
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return replicated
 
 
 # ---------------------------------------------------------------------------
 # From host to device
 
 _COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-_SHARE = _jax.HostBufferSemantics.ZERO_COPY
-# Whether an array that is put somewhere may stay what it is.
-ArrayCopySemantics = _jax.ArrayCopySemantics
 
 _single: dict[Any, SingleDeviceSharding] = {}
 
@@ -285,48 +361,6 @@ def put(array: np.ndarray, aval: Any, device: Any, committed: bool) -> Any:
     return batched_device_put(
         aval, sharding, [array], [device], committed, False, _COPY, True
     )
-
-
-def put_shards(
-    shards: Sequence[Any], aval: Any, sharding: Sharding, committed: bool = True
-) -> Any:
-    """Makes one array of the parts for each device of this process.
-
-    Args:
-      shards: NumPy arrays or single-device arrays, in the order of the sharding's
-        addressable devices, each of the sharding's shard shape.
-      aval: shape, dtype and weak type of the whole.
-      sharding: where the parts go.
-      committed: whether the result insists on its devices.
-    """
-    parts = [_own(part) if isinstance(part, np.ndarray) else part for part in shards]
-    owned = list(sharding._internal_device_list.addressable_device_list)
-    # The copies are nobody else's, so jaxlib may use them as they are. (With its own
-    # copying it fails on parts that stand at one address.)
-    return batched_device_put(
-        aval, sharding, parts, owned, committed, False, _SHARE, True
-    )
-
-
-def _own(part: np.ndarray) -> np.ndarray:
-    """A contiguous copy in the machine's byte order."""
-    return np.array(part, dtype=part.dtype.newbyteorder("="), order="C", copy=True)
-
-
-def copy_to_device(buffer: Any, device: Any) -> Any:
-    """Copies a single-device array to another device, or to the same one."""
-    return copy_to_sharding(buffer, single_device_sharding(device))
-
-
-def copy_to_sharding(buffer: Any, sharding: Sharding) -> Any:
-    """Copies an array to other devices, part by part: as many devices as it has now."""
-    copied = _jax.batched_copy_array_to_devices_with_sharding(
-        [buffer],
-        [sharding._internal_device_list],
-        [sharding],
-        [ArrayCopySemantics.ALWAYS_COPY],
-    )
-    return copied[0]
 
 
 # ---------------------------------------------------------------------------
@@ -367,8 +401,8 @@ without_jax = _JaxBlocker()
 def to_numpy(buffer: Any) -> np.ndarray:
     """The value of a jaxlib array as a read-only NumPy array.
 
-    On the CPU a single-device array is not copied. An array on several devices is put
-    together from its parts.
+    On the CPU a single-device array is not copied. Shardings of several devices have a
+    method that puts the parts together.
 
     Raises:
       RuntimeError: if the array was deleted or given away, or if other processes hold
@@ -383,69 +417,4 @@ def to_numpy(buffer: Any) -> np.ndarray:
             return np.asarray(buffer)
         with without_jax:
             return buffer._single_device_array_to_np_array_did_copy()[0]
-    if sharding.is_fully_replicated:
-        with without_jax:
-            return buffer._single_device_array_to_np_array_did_copy()[0]
-    if not sharding.is_fully_addressable:
-        raise RuntimeError(
-            "Fetching value for `jax.Array` that spans non-addressable (non process "
-            "local) devices is not possible. Read its `addressable_shards`, or gather "
-            "it onto every process first."
-        )
-    whole = np.empty(buffer.aval.shape, buffer.aval.dtype)
-    indices = sharding.addressable_devices_indices_map(buffer.aval.shape)
-    for device, part in shards(buffer):
-        whole[indices[device]] = to_numpy(part)
-    whole.flags.writeable = False
-    return whole
-
-
-def copy_to_host_async(buffer: Any) -> None:
-    """Starts copying an array's parts to the host, so that reading them waits less."""
-    with without_jax:
-        for _, part in shards(buffer):
-            part._copy_single_device_array_to_host_async()
-
-
-def unsafe_buffer_pointer(buffer: Any) -> int:
-    """The address of a single-device array's memory; valid while the array lives."""
-    with without_jax:
-        return buffer.unsafe_buffer_pointer()
-
-
-@dataclasses.dataclass(frozen=True)
-class _PartAval:
-    """The aval of one part of an array, where the caller has no better one."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    weak_type: bool
-
-
-def shards(buffer: Any, part_aval: Any = None) -> list[tuple[Any, Any]]:
-    """The parts of an array on this process's devices: pairs (device, jaxlib array).
-
-    Args:
-      buffer: a jaxlib array.
-      part_aval: the aval that each part gets; by default a plain one.
-    """
-    sharding = buffer._sharding
-    owned = list(sharding._internal_device_list.addressable_device_list)
-    if sharding.num_devices == 1:
-        return [(device, buffer) for device in owned]
-    if part_aval is None:
-        whole = buffer.aval
-        shape = sharding.shard_shape(whole.shape)
-        part_aval = _PartAval(shape, whole.dtype, whole.weak_type)
-    with without_jax:
-        parts = list(buffer._arrays)
-    # Without jax, jaxlib leaves the parts without avals.
-    return [
-        (
-            device,
-            part._rewrap_with_aval_and_sharding(
-                part_aval, single_device_sharding(device)
-            ),
-        )
-        for device, part in zip(owned, parts, strict=True)
-    ]
+    return sharding.to_numpy(buffer)

@@ -265,15 +265,24 @@ def _compiled(
     return compile_lowered(lowered, device, committed, options)
 
 
+@Hook
+def load_or_compile(
+    module: Any,
+    devices: Sequence[Any],
+    settings: compiler.CompileSettings,
+    host_callbacks: Sequence[Callable[..., Any]],
+) -> compiler.Executable:
+    """The executable of a module. `caching.py` attaches the cache on disk."""
+    return compiler.compile_module(module, devices, settings, host_callbacks)
+
+
 def compile_lowered(
     lowered: mlir.Lowered, device: Any, committed: bool, options: tuple = ()
 ) -> Program:
     """Compile a lowered program for a device."""
-    settings = compiler.CompileSettings(
-        options=dict(options), cache_directory=state.compilation_cache_dir
-    )
+    settings = compiler.CompileSettings(options=dict(options))
     with lowered.context:
-        executable = compiler.compile_module(
+        executable = load_or_compile.run(
             lowered.module, [device], settings, lowered.host_callbacks
         )
     if events.subscribers:

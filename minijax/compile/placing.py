@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms
+from minijax.backend import platforms, transfers
 from minijax.compile import dispatch
 from minijax.language.array import Array, default_device, first_device, put, wrap_as
 from minijax.language.core import Tracer, get_aval
@@ -43,7 +43,7 @@ def device_put(value: Any, device: Any = None) -> Any:
             return value
         sharding = platforms.single_device_sharding(target)
         return wrap_as(
-            platforms.copy_to_device(value._buffer, target), value.aval, sharding
+            transfers.copy_to_device(value._buffer, target), value.aval, sharding
         )
     aval = get_aval(value)
     return put(np.asarray(value, aval.dtype), aval, target)
@@ -62,7 +62,7 @@ def _put_in_memory(value: Any, space: MemorySpace) -> Array:
 def _copied(array: Array, aval: Any, device: Any) -> Array:
     """A copy in that memory of the device which the type `aval` says."""
     sharding = sharding_in(aval.memory_space, device)
-    return wrap_as(platforms.copy_to_sharding(array._buffer, sharding), aval, sharding)
+    return wrap_as(transfers.copy_to_sharding(array._buffer, sharding), aval, sharding)
 
 
 def in_other_memory(aval: Any) -> bool:
@@ -165,7 +165,7 @@ def _buffer_on(value: Any, aval: Any, device: Any) -> Any:
         value._check_alive()
         if value.devices() == {device} and not in_other_memory(aval):
             return value._buffer
-        return platforms.copy_to_device(value._buffer, device)
+        return transfers.copy_to_device(value._buffer, device)
     if type(value) is Ref:
         return value
     if hasattr(value, "__jax_array__"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend import hlo
+from minijax.backend import hlo, more_hlo
 from minijax.compile import mlir, tokens
 from minijax.language.core import AbstractValue, ClosedJaxpr, Jaxpr
 from minijax.language.more_avals import AbstractToken
@@ -82,7 +82,9 @@ def _set_aliases(
             out = out_avals[index]
             if out.shape == aval.shape and out.dtype == aval.dtype:
                 free.remove(index)
-                entry["tf.aliasing_output"] = hlo.int_attribute(num_tokens + index, 32)
+                entry["tf.aliasing_output"] = more_hlo.int_attribute(
+                    num_tokens + index, 32
+                )
                 break
         else:
             entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from minijax.backend import executables
 from minijax.compile import dispatch, mlir
 from minijax.compile.pjit import JitFunction
 from minijax.compile.placing import buffer_on
@@ -219,11 +220,11 @@ class Compiled(_Stage):
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate: flops, bytes accessed and others."""
-        return self._program.executable.cost_analysis()
+        return executables.cost_analysis(self._program.executable)
 
     def memory_analysis(self) -> Any:
         """Bytes of arguments, outputs, temporaries and code."""
-        return self._program.executable.memory_stats()
+        return executables.memory_stats(self._program.executable)
 
     def runtime_executable(self) -> Any:
         """jaxlib's executable."""

@@ -54,7 +54,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, platforms
+from minijax.backend import executables, hlo, platforms, transfers
 from minijax.language.avals import ShapedArray
 from minijax.support import errors
 from minijax.support.effects import Effect, ordered_effects
@@ -137,7 +137,7 @@ class RuntimeTokens(threading.local):
         if token is None:
             return platforms.put(np.zeros(0, bool), _TOKEN, device, False)
         if token._sharding.device_set != {device}:
-            return platforms.copy_to_device(token, device)
+            return transfers.copy_to_device(token, device)
         return token
 
     def wait_for(self, effect: Effect) -> None:
@@ -203,7 +203,9 @@ def launcher(
     """
     kinds = ordered(effects)
     avals = [*[_TOKEN] * len(kinds), *out_avals]
-    run = executable.token_launcher(avals, [sharding] * len(avals), committed)
+    run = executables.token_launcher(
+        executable, avals, [sharding] * len(avals), committed
+    )
     (device,) = sharding.device_set
 
     def launch(arguments: list[Any]) -> list[Any]:

@@ -238,7 +238,7 @@ def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
 @functools.cache
 def first_device() -> Any:
     """The device on which everything runs unless something else was asked for."""
-    return platforms.local_devices()[0]
+    return platforms.get_backend().local_devices()[0]
 
 
 def default_device() -> Any:
@@ -247,7 +247,7 @@ def default_device() -> Any:
     if chosen is None:
         return first_device()
     if isinstance(chosen, str):
-        return platforms.local_devices(backend=chosen)[0]
+        return platforms.get_backend(chosen).local_devices()[0]
     return chosen
 
 

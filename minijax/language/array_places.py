@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from minijax.backend import platforms
+from minijax.backend import transfers
 from minijax.language.array import Array, first_device, wrap_as
 from minijax.language.core import ShapedArray
 
@@ -66,7 +66,7 @@ def addressable_shards(self: Array) -> list[Shard]:
     indices = sharding.devices_indices_map(self.shape)
     return [
         Shard(device, indices[device], wrap(part))
-        for device, part in platforms.shards(self._buffer)
+        for device, part in transfers.shards(self._buffer)
     ]
 
 
@@ -74,7 +74,7 @@ def addressable_shards(self: Array) -> list[Shard]:
 def copy_to_host_async(self: Array) -> None:
     """Begin copying the values to the host, so that reading them waits less."""
     self._check_alive()
-    platforms.copy_to_host_async(self._buffer)
+    transfers.copy_to_host_async(self._buffer)
 
 
 @on_array
@@ -87,7 +87,7 @@ def is_ready(self: Array) -> bool:
 def unsafe_buffer_pointer(self: Array) -> int:
     """The address of the array's memory on its device."""
     self._check_alive()
-    return platforms.unsafe_buffer_pointer(self._buffer)
+    return transfers.unsafe_buffer_pointer(self._buffer)
 
 
 @on_array

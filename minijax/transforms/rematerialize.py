@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.backend.platforms import ArrayCopySemantics
+from minijax.backend.transfers import ArrayCopySemantics
 from minijax.language.core import (
     Atom,
     ClosedJaxpr,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
+from minijax.backend import hlo, more_hlo
+from minijax.support import element_types
 
 
 def reference_eval(module: Any, args: Sequence[Any]) -> list[np.ndarray]:
@@ -20,9 +21,9 @@ def reference_eval(module: Any, args: Sequence[Any]) -> list[np.ndarray]:
     Returns:
       NumPy arrays, of the dtypes that `main` returns.
     """
-    with hlo.context():
+    with more_hlo.context():
         ir, stablehlo, func = hlo._mlir().ir, hlo._mlir().stablehlo, hlo._mlir().func
-        copy = hlo.parse(hlo.module_to_bytes(module))
+        copy = more_hlo.parse(hlo.module_to_bytes(module))
         main = next(
             op for op in copy.body.operations if str(op.name).strip('"') == "main"
         )
@@ -92,10 +93,16 @@ def _widen(value: Any) -> Any:
     )
 
 
+def supported_dtypes() -> tuple[np.dtype, ...]:
+    """All dtypes that can be part of a compiled program."""
+    every = element_types.promotable_dtypes
+    return tuple(dtype for dtype in every if dtype.name not in ("int1", "uint1"))
+
+
 def _dtype_of(tensor: Any) -> np.dtype:
     """The NumPy dtype of an MLIR tensor type."""
     element = tensor.element_type
-    for dtype in hlo._mlir().element_makers:
+    for dtype in supported_dtypes():
         if hlo.element_type(dtype) == element:
             return dtype
     raise TypeError(f"A tensor of element type {element} has no NumPy dtype.")

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from minijax.backend import compiler, door, hlo, platforms
+from minijax.backend import disk_cache, door, executables, hlo, more_hlo, platforms
 from minijax.backend.compiler import CompileSettings, compile_module
 from tests.backend.processes import FORBID_JAX, run
 
@@ -49,8 +49,8 @@ def launch_sine(executable) -> np.ndarray:
 
 @pytest.mark.parametrize("form", ["text", "bytes", "module"])
 def test_all_forms_of_a_program(form) -> None:
-    with hlo.context():
-        module = hlo.parse(SINE)
+    with more_hlo.context():
+        module = more_hlo.parse(SINE)
         program = {
             "text": SINE,
             "bytes": hlo.module_to_bytes(module),
@@ -86,11 +86,11 @@ def test_what_can_be_asked_of_an_executable() -> None:
     executable = compile_module(SINE, [cpu()])
     assert "sine" in executable.hlo_text()
     assert executable.hlo_modules()[0].name.startswith("jit_sine")
-    assert executable.cost_analysis()["bytes accessed"] == 24
-    stats = executable.memory_stats()
+    assert executables.cost_analysis(executable)["bytes accessed"] == 24
+    stats = executables.memory_stats(executable)
     assert stats.argument_size_in_bytes == 12
     assert stats.output_size_in_bytes == 12
-    assert len(executable.serialize()) > 100
+    assert len(executables.serialize(executable)) > 100
 
 
 def test_donated_argument_is_gone() -> None:
@@ -166,14 +166,17 @@ def test_host_callback() -> None:
 # The cache on disk
 
 
-def settings_for(directory, **more) -> CompileSettings:
-    return CompileSettings(cache_directory=str(directory), **more)
+def kept(directory, text=SINE, policy=None, **settings):
+    """The program compiled, or found in the directory."""
+    policy = policy or disk_cache.Policy(str(directory))
+    settings = CompileSettings(**settings)
+    return disk_cache.load_or_compile(text, [cpu()], settings, policy)
 
 
 def test_second_compilation_comes_from_disk(tmp_path) -> None:
     directory = tmp_path / "made" / "here"
-    first = compile_module(SINE, [cpu()], settings_for(directory))
-    second = compile_module(SINE, [cpu()], settings_for(directory))
+    first = kept(directory)
+    second = kept(directory)
     assert (first.from_disk, second.from_disk) == (False, True)
     np.testing.assert_array_equal(launch_sine(first), launch_sine(second))
     assert len(os.listdir(directory)) == 1
@@ -181,7 +184,7 @@ def test_second_compilation_comes_from_disk(tmp_path) -> None:
 
 def test_locations_do_not_matter_and_everything_else_does(tmp_path) -> None:
     def found(text=SINE, **more) -> bool:
-        return compile_module(text, [cpu()], settings_for(tmp_path, **more)).from_disk
+        return kept(tmp_path, text, **more).from_disk
 
     moved = SINE.replace("%x : tensor<3xf32>\n", '%x : tensor<3xf32> loc("a":3:4)\n')
     assert moved != SINE
@@ -197,7 +200,7 @@ def test_locations_do_not_matter_and_everything_else_does(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "other"])
 def test_damaged_files_are_replaced(tmp_path, damage) -> None:
-    compile_module(SINE, [cpu()], settings_for(tmp_path))
+    kept(tmp_path)
     (file,) = tmp_path.iterdir()
     content = file.read_bytes()
     middle = len(content) // 2
@@ -211,10 +214,10 @@ def test_damaged_files_are_replaced(tmp_path, damage) -> None:
         }[damage]
     )
     with pytest.warns(RuntimeWarning, match="is damaged"):
-        again = compile_module(SINE, [cpu()], settings_for(tmp_path))
+        again = kept(tmp_path)
     assert not again.from_disk
     np.testing.assert_allclose(launch_sine(again), np.sin(X), rtol=1e-6)
-    assert compile_module(SINE, [cpu()], settings_for(tmp_path)).from_disk
+    assert kept(tmp_path).from_disk
 
 
 def test_file_that_jaxlib_refuses(tmp_path, monkeypatch) -> None:
@@ -224,41 +227,54 @@ def test_file_that_jaxlib_refuses(tmp_path, monkeypatch) -> None:
             return b"no executable"
 
     with monkeypatch.context() as patch:
-        written = compiler.DiskEntry.write
+        written = disk_cache.DiskEntry.write
         patch.setattr(
-            compiler.DiskEntry, "write", lambda self, _: written(self, Refuses)
+            disk_cache.DiskEntry, "write", lambda self, _: written(self, Refuses)
         )
-        compile_module(SINE, [cpu()], settings_for(tmp_path))
+        kept(tmp_path)
     with pytest.warns(RuntimeWarning, match="could not be loaded"):
-        again = compile_module(SINE, [cpu()], settings_for(tmp_path))
+        again = kept(tmp_path)
     assert not again.from_disk
-    assert compile_module(SINE, [cpu()], settings_for(tmp_path)).from_disk
+    assert kept(tmp_path).from_disk
 
 
 def test_directory_that_cannot_be(tmp_path) -> None:
     occupied = tmp_path / "file"
     occupied.write_text("in the way")
     with pytest.warns(RuntimeWarning, match="could not be"):
-        executable = compile_module(SINE, [cpu()], settings_for(occupied / "below"))
+        executable = kept(occupied / "below")
     np.testing.assert_allclose(launch_sine(executable), np.sin(X), rtol=1e-6)
 
 
-def test_programs_with_callbacks_are_not_kept(tmp_path) -> None:
-    compile_module(SINE, [cpu()], settings_for(tmp_path), [lambda x: (x,)])
-    assert not list(tmp_path.iterdir())
+def test_quick_and_small_programs_are_not_kept(tmp_path) -> None:
+    for policy in (
+        disk_cache.Policy(str(tmp_path), min_seconds=1000.0),
+        disk_cache.Policy(str(tmp_path), min_bytes=10**9),
+    ):
+        kept(tmp_path, policy=policy)
+        assert not list(tmp_path.iterdir())
+
+
+def test_trouble_raises_if_asked(tmp_path) -> None:
+    occupied = tmp_path / "file"
+    occupied.write_text("in the way")
+    policy = disk_cache.Policy(str(occupied / "below"), raise_errors=True)
+    with pytest.raises(RuntimeError, match="could not be"):
+        kept(tmp_path, policy=policy)
 
 
 def test_another_process_finds_it(tmp_path) -> None:
     program = f"""
 import numpy as np
-from minijax.backend import compiler, platforms
+from minijax.backend import compiler, disk_cache, platforms
 class Aval:
     shape, dtype, weak_type = (3,), np.dtype("float32"), False
 device = platforms.devices("cpu")[0]
 settings = compiler.CompileSettings(
-    cache_directory={str(tmp_path)!r}, fast_compile=True,
+    fast_compile=True,
     options={{"xla_cpu_enable_fast_math": False, "xla_disable_hlo_passes": "cse"}})
-executable = compiler.compile_module('''{SINE}''', [device], settings)
+executable = disk_cache.load_or_compile(
+    '''{SINE}''', [device], settings, disk_cache.Policy({str(tmp_path)!r}))
 sharding = platforms.single_device_sharding(device)
 x = platforms.put(np.array([0.5, 1, 2], np.float32), Aval(), device, True)
 (y,) = executable.launcher([Aval()], [sharding])([x])
@@ -273,7 +289,7 @@ def test_threads_share_a_directory(tmp_path) -> None:
     results = []
 
     def work() -> None:
-        executable = compile_module(SINE, [cpu()], settings_for(tmp_path))
+        executable = kept(tmp_path)
         results.append(launch_sine(executable).tolist())
 
     threads = [threading.Thread(target=work) for _ in range(6)]
@@ -295,7 +311,8 @@ SEVERAL = (
     FORBID_JAX
     + """
 import numpy as np
-from minijax.backend import compiler, hlo, platforms
+from minijax.backend import compiler, disk_cache, executables, hlo, more_hlo
+from minijax.backend import platforms, several_devices, transfers
 from minijax.support.devices.shardings import (
     AxisType, GSPMDSharding, Mesh, NamedSharding, P, sdy_sharding,
     spec_of_hlo_sharding)
@@ -307,7 +324,7 @@ class Aval:
 def scatter(whole, sharding):
     index = sharding.devices_indices_map(whole.shape)
     parts = [whole[index[d]] for d in sharding._device_assignment]
-    return platforms.put_shards(parts, Aval(whole.shape, whole.dtype), sharding)
+    return transfers.put_shards(parts, Aval(whole.shape, whole.dtype), sharding)
 
 devices = platforms.devices()
 assert len(devices) == 8
@@ -321,7 +338,7 @@ def test_partitioned_program_on_eight_devices(tmp_path) -> None:
         + f"""
 def matmul(a, b, out, directory=None):
     # out = a @ b, with these shardings of arguments and result
-    with hlo.context():
+    with more_hlo.context():
         f32 = np.float32
         ta, tb = hlo.tensor_type((16, 8), f32), hlo.tensor_type((8, 4), f32)
         tc = hlo.tensor_type((16, 4), f32)
@@ -338,12 +355,15 @@ def matmul(a, b, out, directory=None):
         given = [attributes(a), attributes(b)]
         main.attributes["arg_attrs"] = hlo.ir.ArrayAttr.get(given)
         main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get([attributes(out)])
-        hlo.verify(module)
-        settings = compiler.CompileSettings(
+        more_hlo.verify(module)
+        settings = several_devices.PartitionedSettings(
             num_partitions=8,
             device_ids=tuple(d.id for d in a.mesh.devices.flat),
-            propagate_to_outputs=(out is None,), cache_directory=directory)
-        return compiler.compile_module(module, a._device_assignment, settings)
+            propagate_to_outputs=(out is None,))
+        if directory is None:
+            return compiler.compile_module(module, a._device_assignment, settings)
+        return disk_cache.load_or_compile(
+            module, a._device_assignment, settings, disk_cache.Policy(directory))
 
 rng = np.random.RandomState(0)
 A = rng.randint(-4, 5, (16, 8)).astype(np.float32)
@@ -364,11 +384,12 @@ for order in (straight, straight[::-1], straight.T.reshape(4, 2)):
             (c,) = launch([scatter(A, a), scatter(B, b)])
             assert (platforms.to_numpy(c) == A @ B).all()
         assert c._sharding is out
-        assert executable.output_shardings()[0] == out._to_xla_hlo_sharding(2)
+        (found,) = executables.output_shardings(executable)
+        assert found == out._to_xla_hlo_sharding(2)
 
 # The compiler chooses the result's sharding, and it can be named again.
 a, b = sh("x", None), sh(None, "y")
-chosen = matmul(a, b, None).output_shardings()[0]
+chosen = executables.output_shardings(matmul(a, b, None))[0]
 out = NamedSharding(mesh, spec_of_hlo_sharding(chosen, mesh))
 assert out.spec is P("x", "y"), out
 (c,) = matmul(a, b, None).launcher([Aval((16, 4))], [out])(
@@ -402,7 +423,7 @@ text = """module { func.func public @main(%x: tensor<8xf32> {sdy.sharding =
   return %y : tensor<8xf32> } }"""
 mesh = Mesh(np.array(devices), ("x",))
 cut, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
-launch = compiler.compile_module(text, devices, compiler.CompileSettings(
+launch = compiler.compile_module(text, devices, several_devices.PartitionedSettings(
     num_partitions=8)).launcher([Aval((8,))], [whole])
 x = scatter(np.arange(8, dtype=np.float32), cut)
 results = [launch([x])[0] for _ in range(200)]
@@ -428,7 +449,7 @@ text = """module { func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
 mesh = Mesh(np.array(devices[:2]), ("i",))
 cut = NamedSharding(mesh, P("i"))
 executable = compiler.compile_module(
-    text, devices[:2], compiler.CompileSettings(num_replicas=2))
+    text, devices[:2], several_devices.PartitionedSettings(num_replicas=2))
 x = scatter(np.array([1, 2, 10, 20], np.float32), cut)
 (y,) = executable.launcher([Aval((4,))], [cut])([x])
 assert platforms.to_numpy(y).tolist() == [11, 22, 11, 22]
@@ -448,7 +469,7 @@ executable = compiler.compile_module('''{SINE}''', [third])
 x = platforms.put(np.ones(3, np.float32), Aval((3,)), third, True)
 (y,) = executable.launcher([Aval((3,))], [sharding])([x])
 assert np.allclose(platforms.to_numpy(y), np.sin(1))
-assert platforms.shards(y)[0][0] == third
+assert transfers.shards(y)[0][0] == third
 print("fine")
 """
     )

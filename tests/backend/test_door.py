@@ -78,11 +78,17 @@ def test_pretty_printer_comes_through_the_door() -> None:
 def test_environment_is_prepared_and_left_alone_where_set() -> None:
     program = """
     import os
-    import minijax.backend.door
-    print(os.environ["PJRT_NPROC"], os.environ["TF_CPP_MIN_LOG_LEVEL"])
+    from minijax.backend import platforms
+    before = os.environ.get("PJRT_NPROC")
+    platforms.devices()
+    print(before, os.environ.get("PJRT_NPROC"), os.environ["TF_CPP_MIN_LOG_LEVEL"])
     """
-    assert run(program).split() == ["32", "1"]
-    assert run(program, PJRT_NPROC="4").split() == ["4", "1"]
+    # Many threads only where several devices are asked for.
+    assert run(program).split() == ["None", "None", "1"]
+    assert run(program, devices=1).split() == ["None", "None", "1"]
+    assert run(program, devices=2).split() == ["None", "32", "1"]
+    assert run(program, JAX_NUM_CPU_DEVICES="2").split() == ["None", "32", "1"]
+    assert run(program, devices=2, PJRT_NPROC="4").split() == ["4", "4", "1"]
 
 
 def test_version_is_a_tuple_of_numbers() -> None:

@@ -6,8 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minijax.backend import hlo, platforms
+from minijax.backend import platforms, processes
 from tests.backend.processes import FORBID_JAX, run
+from tests.backend.reference import supported_dtypes
 
 
 class Aval:
@@ -35,7 +36,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 # The six-bit floats exist in NumPy and in StableHLO; jaxlib 0.10 has no arrays of them.
-STORED = [d for d in hlo.supported_dtypes() if not d.name.startswith("float6")]
+STORED = [d for d in supported_dtypes() if not d.name.startswith("float6")]
 
 
 @pytest.mark.parametrize("dtype", STORED, ids=str)
@@ -116,15 +117,15 @@ def test_unknown_platforms() -> None:
     with pytest.raises(RuntimeError, match="Unknown backend nowhere. Available"):
         platforms.devices("nowhere")
     with pytest.raises(ValueError, match="Unknown process_index 3"):
-        platforms.local_devices(process_index=3)
+        processes.local_devices(process_index=3)
 
 
 def test_counts() -> None:
-    assert platforms.device_count() == len(platforms.devices())
-    assert platforms.local_device_count() == len(platforms.local_devices())
-    assert platforms.process_index() == 0
-    assert platforms.process_count() == 1
-    assert platforms.process_indices() == [0]
+    assert processes.device_count() == len(platforms.devices())
+    assert processes.local_device_count() == len(processes.local_devices())
+    assert processes.process_index() == 0
+    assert processes.process_count() == 1
+    assert processes.process_indices() == [0]
     client = platforms.get_backend("cpu")
     assert platforms.get_backend(client) is client
     assert platforms.backends()["cpu"] is client
@@ -152,14 +153,14 @@ def test_requested_platform_that_is_not_there() -> None:
 
 
 def test_number_of_cpu_devices() -> None:
-    program = "from minijax.backend import platforms; print(platforms.device_count())"
+    program = "from minijax.backend import processes; print(processes.device_count())"
     assert run(program).split() == ["1"]
     assert run(program, devices=5).split() == ["5"]
     assert run(program, JAX_NUM_CPU_DEVICES="3").split() == ["3"]
     by_setting = """
-    from minijax.backend import platforms
+    from minijax.backend import platforms, processes
     platforms.settings.num_cpu_devices = 4
-    print(platforms.device_count())
+    print(processes.device_count())
     """
     assert run(by_setting, JAX_NUM_CPU_DEVICES="3").split() == ["4"]
 
@@ -207,7 +208,7 @@ def test_several_devices_without_importing_jax() -> None:
         + """
 import ml_dtypes
 import numpy as np
-from minijax.backend import platforms
+from minijax.backend import platforms, transfers
 from minijax.support.devices.shardings import Mesh, NamedSharding, P
 
 class Aval:
@@ -222,23 +223,23 @@ for dtype in (np.float32, ml_dtypes.bfloat16, ml_dtypes.int4, bool):
         sharding = NamedSharding(mesh, spec)
         index = sharding.devices_indices_map(whole.shape)
         parts = [whole[index[d]] for d in devices]
-        a = platforms.put_shards(parts, Aval(whole.shape, dtype), sharding)
+        a = transfers.put_shards(parts, Aval(whole.shape, dtype), sharding)
         back = platforms.to_numpy(a)
         assert back.dtype == whole.dtype and (back == whole).all(), spec
         assert not back.flags.writeable
-        for device, part in platforms.shards(a):
+        for device, part in transfers.shards(a):
             assert part.aval.shape == sharding.shard_shape(whole.shape)
             assert part._sharding is platforms.single_device_sharding(device)
             assert (platforms.to_numpy(part) == whole[index[device]]).all()
     one = platforms.put(whole, Aval(whole.shape, dtype), devices[0], True)
-    moved = platforms.copy_to_device(one, devices[3])
+    moved = transfers.copy_to_device(one, devices[3])
     assert moved._sharding._device == devices[3]
     assert (platforms.to_numpy(moved) == whole).all()
-    here = platforms.copy_to_device(one, devices[0])
-    assert platforms.unsafe_buffer_pointer(here) != platforms.unsafe_buffer_pointer(one)
+    here = transfers.copy_to_device(one, devices[0])
+    assert transfers.unsafe_buffer_pointer(here) != transfers.unsafe_buffer_pointer(one)
     other = NamedSharding(mesh.update(devices=mesh.devices[::-1]), P("x"))
-    b = platforms.copy_to_sharding(
-        platforms.put_shards([whole[:4], whole[:4], whole[4:], whole[4:]],
+    b = transfers.copy_to_sharding(
+        transfers.put_shards([whole[:4], whole[:4], whole[4:], whole[4:]],
                              Aval(whole.shape, dtype), NamedSharding(mesh, P("x"))),
         other)
     assert b._sharding is other

@@ -300,7 +300,7 @@ EVERYTHING = """
 import itertools
 import jax
 import numpy as np
-from minijax import sharding as ours
+from minijax.support.devices import shardings as ours
 from minijax.backend import platforms
 theirs = jax.sharding
 our_devices, their_devices = platforms.devices(), jax.devices()
@@ -384,7 +384,7 @@ def test_manual_and_unreduced_tilings_are_jaxs() -> None:
     printed = run(
         """
         import jax, numpy as np
-        from minijax import sharding as ours
+        from minijax.support.devices import shardings as ours
         from minijax.backend import platforms
         cases = [
             (("Manual", "Explicit", "Explicit"), ("y",), ()),

@@ -564,7 +564,8 @@ def test_the_executable_keeps_the_callback_alive():
 
 def test_programs_with_callbacks_are_not_kept_on_disk(tmp_path):
     """A file cannot hold a function of this process."""
-    with override("compilation_cache_dir", str(tmp_path)):
+    keep_all = override("persistent_cache_min_compile_time_secs", 0.0)
+    with override("compilation_cache_dir", str(tmp_path)), keep_all:
         for number in (1.0, 2.0):
             f = minijax.jit(
                 lambda x, n=number: minijax.pure_callback(

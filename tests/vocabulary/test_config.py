@@ -283,10 +283,10 @@ def test_environment_variables(prefix):
 def test_platform_flags_reach_the_backend():
     code = (
         "from minijax.support.config import config\n"
-        "from minijax.backend import platforms\n"
+        "from minijax.backend import platforms, processes\n"
         "config.update('jax_num_cpu_devices', 3)\n"
         "config.update('jax_platforms', 'cpu')\n"
-        "print(platforms.device_count())\n"
+        "print(processes.device_count())\n"
         "try:\n"
         "    config.update('jax_num_cpu_devices', 4)\n"
         "except RuntimeError as error:\n"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
+from minijax.backend import hlo, more_hlo
 from minijax.language.core import Primitive, ShapedArray, get_aval
 from minijax.language.rules import (
     AxisData,
@@ -139,7 +139,9 @@ def lower_windows(
         window_strides=hlo.int_array(params["window_strides"]),
         base_dilations=hlo.int_array(params["base_dilation"]),
         window_dilations=hlo.int_array(params["window_dilation"]),
-        padding=hlo.int_matrix(np.array(params["padding"], np.int64).reshape(-1, 2)),
+        padding=more_hlo.int_matrix(
+            np.array(params["padding"], np.int64).reshape(-1, 2)
+        ),
     )
     block = operation.regions[0].blocks.append(*scalars, *scalars)
     with hlo.ir.InsertionPoint(block):
@@ -386,7 +388,7 @@ def _scatter_lowering(
         ctx.constant(np.zeros((), source_aval.dtype)),
         window_dimensions=hlo.int_array(window_dimensions),
         window_strides=hlo.int_array(window_strides),
-        padding=hlo.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
+        padding=more_hlo.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
     )
     scalar = hlo.tensor_type((), dtype)
     block = operation.regions[0].blocks.append(scalar, scalar)

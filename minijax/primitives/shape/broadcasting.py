@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
+from minijax.backend import hlo, more_hlo
 from minijax.language import rules
 from minijax.language.array import Array, put
 from minijax.language.concrete import concrete_or_error
@@ -265,7 +265,7 @@ iota_p.without("batch", "it has no operands that could be mapped")
 
 @iota_p.def_lowering
 def _iota_lowering(ctx: Any, *, dimension: int, **params: Any) -> Any:
-    return hlo.stablehlo.iota(ctx.result_type(), hlo.int_attribute(dimension))
+    return hlo.stablehlo.iota(ctx.result_type(), more_hlo.int_attribute(dimension))
 
 
 def iota(dtype: Any, size: int) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
+from minijax.backend import hlo, more_hlo
 from minijax.language import rules
 from minijax.language.array import Array
 from minijax.language.core import ShapedArray, get_aval, physical_aval
@@ -99,7 +99,7 @@ def _concatenate_batch(axis_data: Any, args: Any, dims: Any, *, dimension: int) 
 
 
 def _joined(operands: Sequence[Any], dimension: int) -> Any:
-    attribute = hlo.int_attribute(dimension)
+    attribute = more_hlo.int_attribute(dimension)
     parts = list(operands)
     while len(parts) > 1:
         parts = [

@@ -65,7 +65,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, platforms
+from minijax.backend import more_hlo, platforms
 from minijax.compile import api_util, mlir, tokens
 from minijax.compile.dispatch import buffer_aval
 from minijax.compile.placing import buffer_on, choose_device
@@ -229,7 +229,7 @@ def local_cpu(purpose: str) -> Any:
     if first.platform == "cpu":
         return first
     try:
-        return platforms.local_devices(backend="cpu")[0]
+        return platforms.get_backend("cpu").local_devices()[0]
     except RuntimeError as error:
         raise RuntimeError(
             f"{purpose} failed to find a local CPU device to place the inputs on. "
@@ -311,11 +311,11 @@ def emit_python_callback(
     index = len(module_context.host_callbacks) - 1
     results = [mlir.tensor_type(aval) for aval in ctx.avals_out]
     given = tokens.current(module_context, kinds)
-    call = hlo.custom_call(
+    call = more_hlo.custom_call(
         target,
         [*tokens.types(kinds), *results],
         [*given, *operands],
-        {"index": hlo.unsigned_attribute(index)},
+        {"index": more_hlo.unsigned_attribute(index)},
         has_side_effect,
     )
     return tokens.update(module_context, kinds, call.results)

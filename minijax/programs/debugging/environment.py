@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from minijax.backend import platforms
+from minijax.backend import platforms, processes
 from minijax.backend.door import jaxlib_version_text
 from minijax.language.array import Array
 from minijax.language.array_places import wrap
@@ -34,7 +34,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
     With `return_string` the text is returned and not printed.
     """
     (first, *_) = devices = platforms.devices()
-    count, local = len(devices), platforms.local_device_count()
+    count, local = len(devices), processes.local_device_count()
     python = sys.version.replace("\n", " ")
     lines = [
         f"minijax: {__version__}",
@@ -42,7 +42,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
         f"numpy:  {np.__version__}",
         f"python: {python}",
         f"device info: {first.device_kind}-{count}, {local} local devices",
-        f"process_count: {platforms.process_count()}",
+        f"process_count: {processes.process_count()}",
         f"platform: {platform.uname()}",
     ]
     prefixes = ("JAX_", "MINIJAX_", "XLA_")

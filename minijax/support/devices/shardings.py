@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
+from minijax.backend import more_hlo
 from minijax.backend.door import DeviceList, HloSharding, _hlo
-from minijax.backend.placement import (
+from minijax.backend.platforms import (
     Index,
     Shape,
     Sharding,
     SingleDeviceSharding,
-    check_memory_kind,
     replicated,
 )
+from minijax.backend.transfers import ShardingOfSeveral, check_memory_kind
 from minijax.support.devices.mesh import (
     AbstractDevice,
     AbstractMesh,
@@ -78,7 +78,7 @@ class DuplicateSpecError(Exception):
         self.pspec = pspec
 
 
-class NamedSharding(Sharding):
+class NamedSharding(ShardingOfSeveral):
     """An array cut along the axes of a mesh.
 
     Args:
@@ -437,7 +437,7 @@ def spec_of_hlo_sharding(
     return PartitionSpec(*partitions)
 
 
-class GSPMDSharding(Sharding):
+class GSPMDSharding(ShardingOfSeveral):
     """An array cut in a way that only XLA's own terms describe.
 
     Args:
@@ -554,4 +554,4 @@ def sdy_sharding(sharding: NamedSharding, ndim: int, open_dims: bool = False) ->
         unused = sharding.replicated_axes
         kept = [name for name in mesh.explicit_axes if name in unused]
     unreduced = [name for name in mesh.axis_names if name in spec.unreduced]
-    return hlo.sdy_sharding(mesh.shape_tuple, dimensions, kept, unreduced)
+    return more_hlo.sdy_sharding(mesh.shape_tuple, dimensions, kept, unreduced)

@@ -1,0 +1,66 @@
+"""More about compiled programs: tokens, cost, memory, shardings, bytes.
+
+In JAX: `jax/_src/stages.py`, `Executable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.backend.compiler import Executable, result_handlers
+from minijax.backend.door import HloSharding, release_references, xc
+
+
+def token_launcher(
+    executable: Executable,
+    out_avals: Sequence[Any],
+    out_shardings: Sequence[Any],
+    committed: bool = True,
+) -> Callable[[list[Any]], tuple[list[Any], Any]]:
+    """As `Executable.launcher`, for a program with side effects on one device.
+
+    The function returns the arrays and, beside them, an object whose
+    `block_until_ready` waits until the program has run.
+    """
+    handlers = result_handlers(out_avals, out_shardings, committed)
+    execute = executable.loaded.execute_sharded
+
+    def launch(arguments: list[Any]) -> tuple[list[Any], Any]:
+        release_references()
+        results = execute(arguments, with_tokens=True)
+        arrays = results.consume_with_handlers(handlers)
+        return arrays, results.consume_token().get_token(0)
+
+    return launch
+
+
+def cost_analysis(executable: Executable) -> dict[str, float]:
+    """XLA's estimate ("flops", "bytes accessed", ...); empty if it has none."""
+    try:
+        found = executable.loaded.cost_analysis()
+    except xc._xla.JaxRuntimeError as error:
+        if "UNIMPLEMENTED" in str(error):
+            return {}
+        raise
+    if isinstance(found, list):
+        found = found[0] if found else {}
+    return dict(found)
+
+
+def memory_stats(executable: Executable) -> Any:
+    """Bytes for arguments, outputs, temporaries and code, per device."""
+    return executable.loaded.get_compiled_memory_stats()
+
+
+def output_shardings(executable: Executable) -> list[Any] | None:
+    """The shardings the compiler gave the outputs, as `HloSharding`s."""
+    found = executable.loaded.get_output_shardings()
+    if found is None:
+        return None
+    return [HloSharding.from_proto(sharding) for sharding in found]
+
+
+def serialize(executable: Executable) -> bytes:
+    """The program as bytes, for the same jaxlib on the same kind of machine."""
+    return executable.loaded.serialize()

@@ -1,0 +1,37 @@
+"""The flags of the compilation cache: which programs are kept on disk.
+
+In JAX: `jax/_src/compiler.py`, `compile_or_get_cached`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.backend import compiler, disk_cache
+from minijax.compile import dispatch
+from minijax.support.thread_state import state
+
+
+@dispatch.load_or_compile.attach
+def load_or_compile(
+    module: Any,
+    devices: Sequence[Any],
+    settings: compiler.CompileSettings,
+    host_callbacks: Sequence[Callable[..., Any]],
+) -> compiler.Executable:
+    """Compile, or take from the directory that the flags name.
+
+    A program with callbacks is never kept: it calls functions of this process.
+    """
+    flags: Any = state
+    directory = flags.compilation_cache_dir
+    if not directory or not flags.enable_compilation_cache or host_callbacks:
+        return compiler.compile_module(module, devices, settings, host_callbacks)
+    policy = disk_cache.Policy(
+        directory,
+        flags.persistent_cache_min_compile_time_secs,
+        flags.persistent_cache_min_entry_size_bytes,
+        flags.raise_persistent_cache_errors,
+    )
+    return disk_cache.load_or_compile(module, devices, settings, policy)
