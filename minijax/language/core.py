@@ -65,7 +65,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=True)}"
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
 
 
 class DropVar(Var):
@@ -176,9 +176,6 @@ class Jaxpr:
         fields.update(changes)
         return Jaxpr(**fields)
 
-    def pretty_print(self, **options: Any) -> str:
-        return print_jaxpr(self, **options)
-
     def __str__(self) -> str:
         return print_jaxpr(self)
 
@@ -215,20 +212,17 @@ class ClosedJaxpr:
             self.consts if consts is None else consts,
         )
 
-    def pretty_print(self, **options: Any) -> str:
-        return print_jaxpr(self.jaxpr, **options)
-
     def __str__(self) -> str:
         return print_jaxpr(self.jaxpr)
 
     __repr__ = __str__
 
 
-def print_jaxpr(jaxpr: Jaxpr, **options: Any) -> str:
+def print_jaxpr(jaxpr: Jaxpr) -> str:
     """JAX's text of a program; `pretty.py` is imported when first used."""
     from minijax.language import pretty
 
-    return pretty.jaxpr_text(jaxpr, **options)
+    return pretty.jaxpr_text(jaxpr)
 
 
 def print_eqn(eqn: JaxprEqn) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 from minijax.language import rules
 from minijax.language.core import JaxprEqn, ShapedArray, get_aval
 from minijax.language.more_avals import AbstractRef
-from minijax.language.pretty import prints_equation
+from minijax.language.print_options import prints_equation
 from minijax.language.rules import Zero, instantiate, is_linear, zero_tangent_of
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
@@ -82,12 +82,12 @@ def _check_value(name: str, ref: AbstractRef, block: ShapedArray, value: Any) ->
         )
 
 
-def _index_pieces(tree: Any, ref: Any, leaves: Sequence[Any]) -> list[Any]:
-    """The text `a[i,:2]`, as strings and variables; see `pretty.eqn_document`."""
+def _place(tree: Any, ref: Any, leaves: Sequence[Any]) -> tuple:
+    """The text `a[i,:2]` in pieces; see `print_options.prints_equation`."""
     indexers = trees.tree_unflatten(tree, leaves)
     if not indexers:
-        return [ref, "[...]"]
-    return [ref, *(piece for indexer in indexers for piece in indexer.pieces())]
+        return (ref, "[...]")
+    return (ref, *(piece for indexer in indexers for piece in indexer.pieces()))
 
 
 def _batched_block(
@@ -185,9 +185,9 @@ def _get_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
 
 
 @prints_equation
-def _get_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
+def _get_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, *leaves = eqn.invars
-    return [eqn.outvars, " <- ", *_index_pieces(eqn.params["tree"], ref, leaves)]
+    return [eqn.outvars, " <- ", _place(eqn.params["tree"], ref, leaves)]
 
 
 get_p.pretty = _get_pieces
@@ -261,12 +261,12 @@ def _swap_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
 
 
 @prints_equation
-def _swap_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
+def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
-    place = _index_pieces(eqn.params["tree"], ref, leaves)
-    if context.names.get(eqn.outvars[0]) == "_":
-        return [*place, " <- ", value]
-    return [eqn.outvars, ", ", *place, " <- ", *place, ", ", value]
+    place = _place(eqn.params["tree"], ref, leaves)
+    if names.get(eqn.outvars[0]) == "_":
+        return [place, " <- ", value]
+    return [eqn.outvars, ", ", place, " <- ", place, ", ", value]
 
 
 swap_p.pretty = _swap_pieces
@@ -333,9 +333,9 @@ def _addupdate_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
 
 
 @prints_equation
-def _addupdate_pieces(eqn: JaxprEqn, context: Any) -> list[Any]:
+def _addupdate_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
-    return [*_index_pieces(eqn.params["tree"], ref, leaves), " += ", value]
+    return [_place(eqn.params["tree"], ref, leaves), " += ", value]
 
 
 addupdate_p.pretty = _addupdate_pieces

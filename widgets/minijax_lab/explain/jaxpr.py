@@ -218,7 +218,7 @@ class Recorder:
     def printed_lines(self) -> Iterator[Line]:
         """Yields the printed lines, cut where the printer says a variable stands."""
         spans: list[list[tuple[int, int, Any]]] = []
-        text = self.jaxpr.pretty_print(source_map=spans)
+        text = self.jaxpr.pretty_print(use_color=False, source_map=spans)
         for number, line in enumerate(text.split("\n")):
             marks = sorted(
                 spans[number] if number < len(spans) else [], key=lambda mark: mark[0]
