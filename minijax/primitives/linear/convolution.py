@@ -9,6 +9,7 @@ In JAX: `lax/convolution.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,7 +33,7 @@ from minijax.primitives.linear.convolution_shapes import (
     conv_shape_tuple,
     dilated_shape,
     padtype_to_pads,
-    strided,
+    windows_of,
 )
 from minijax.primitives.linear.dot import precision_attribute
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
@@ -138,45 +139,29 @@ def _conv_meaning(
     preferred_element_type: Any,
     **_: Any,
 ) -> np.ndarray:
-    """One window after another."""
+    """Every window of the image with the kernel, group by group."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     image, kernel = np.transpose(lhs, lhs_spec), np.transpose(rhs, rhs_spec)
-    wide = np.result_type(image.dtype, kernel.dtype)
-    groups = feature_group_count * batch_group_count
-    spread = np.zeros(
-        (*image.shape[:2], *dilated_shape(image.shape[2:], lhs_dilation)), wide
+    windows = windows_of(
+        image.astype(np.result_type(image.dtype, kernel.dtype)),
+        0,
+        window_dimensions=(1, 1, *kernel.shape[2:]),
+        window_strides=(1, 1, *window_strides),
+        padding=((0, 0), (0, 0), *padding),
+        base_dilation=(1, 1, *lhs_dilation),
+        window_dilation=(1, 1, *rhs_dilation),
     )
-    spaced: tuple[Any, ...] = tuple(slice(None, None, d) for d in lhs_dilation)
-    spread[(..., *spaced)] = image
-    for axis, (low, high) in enumerate(padding):
-        keep = slice(max(-low, 0), spread.shape[axis + 2] - max(-high, 0))
-        spread = spread[(slice(None),) * (axis + 2) + (keep,)]
-    pads = [(max(low, 0), max(high, 0)) for low, high in padding]
-    spread = np.pad(spread, [(0, 0), (0, 0), *pads])
-    window = dilated_shape(kernel.shape[2:], rhs_dilation)
-    space = tuple(map(strided, spread.shape[2:], window, window_strides))
-    batch, features = spread.shape[0] // batch_group_count, kernel.shape[0]
-    out = np.zeros((batch, features, *space), wide)
-    per_group = features // groups
-    for place in np.ndindex(*space):
-        cut = tuple(
-            slice(p * stride, p * stride + size, step)
-            for p, stride, size, step in zip(
-                place, window_strides, window, rhs_dilation
-            )
-        )
-        patch = spread[(slice(None), slice(None), *cut)]
-        for group in range(groups):
-            weights = kernel[group * per_group : (group + 1) * per_group]
-            if batch_group_count > 1:
-                part = patch[group * batch : (group + 1) * batch]
-            else:
-                width = kernel.shape[1]
-                part = patch[:, group * width : (group + 1) * width]
-            axes = tuple(range(1, part.ndim))
-            out[
-                (slice(None), slice(group * per_group, (group + 1) * per_group), *place)
-            ] = np.tensordot(part, weights, (axes, axes))
+    weights = kernel.reshape(*kernel.shape[:2], math.prod(kernel.shape[2:]))
+    groups = feature_group_count * batch_group_count
+    parts = []
+    for part, share in zip(
+        np.split(windows, groups, axis=0 if batch_group_count > 1 else 1),
+        np.split(weights, groups),
+    ):
+        # (batch, inputs, *space, entries) and (outputs, inputs, entries)
+        product = np.tensordot(part, share, ((1, part.ndim - 1), (1, 2)))
+        parts.append(np.moveaxis(product, -1, 1))
+    out = np.concatenate(parts, axis=1)
     dtype = lhs.dtype if preferred_element_type is None else preferred_element_type
     return np.transpose(out, np.argsort(out_spec)).astype(dtype)
 
@@ -212,9 +197,14 @@ def _axis_out_of(source: int, size: int, x: Any) -> Any:
     return shaping.reshape(x, (*shape[:source], *split, *shape[source + 1 :]))
 
 
-def transposed_pads(
-    sizes: Sequence[Sequence[int]], padding: Pads
-) -> tuple[tuple[int, int], ...]:
+def _axis_behind_groups(source: int, target: int, groups: int, x: Any) -> Any:
+    """`_axis_into`, where `target` is in groups: these stay outermost."""
+    x = _axis_out_of(target + (source <= target), groups, x)
+    x = _axis_into(source + (target < source), target + 1, x)
+    return _axis_into(target, target, x)
+
+
+def transposed_pads(sizes: Sequence[Sequence[int]], padding: Pads) -> Pads:
     """The padding with which a cotangent gives back windows' inputs.
 
     `sizes` are those of input, window and result, with dilations (of the result: the
@@ -227,9 +217,7 @@ def transposed_pads(
     return tuple(pads)
 
 
-def _kernel_pads(
-    sizes: Sequence[Sequence[int]], padding: Pads
-) -> tuple[tuple[int, int], ...]:
+def _kernel_pads(sizes: Sequence[Sequence[int]], padding: Pads) -> Pads:
     """The padding with which image and cotangent give the kernel's cotangent."""
     return tuple(
         (low, length - size + width - low - 1)
@@ -330,9 +318,7 @@ def _conv_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tup
         if batches == 1:
             lhs = _axis_into(lhs_dim, lhs_spec[0], lhs)
         else:
-            lhs = _axis_out_of(lhs_spec[0] + (lhs_dim <= lhs_spec[0]), batches, lhs)
-            lhs = _axis_into(lhs_dim + (lhs_spec[0] < lhs_dim), lhs_spec[0] + 1, lhs)
-            lhs = _axis_into(lhs_spec[0], lhs_spec[0], lhs)
+            lhs = _axis_behind_groups(lhs_dim, lhs_spec[0], batches, lhs)
         out = conv_general_dilated(lhs, rhs, **params)
         return _axis_out_of(out_spec[0], size, out), out_spec[0]
     if lhs_dim is not_mapped:
@@ -341,9 +327,7 @@ def _conv_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tup
             rhs = _axis_into(rhs_dim, rhs_spec[0], rhs)
             out = conv_general_dilated(lhs, rhs, **params)
             return _axis_out_of(out_spec[1], size, out), out_spec[1]
-        rhs = _axis_out_of(rhs_spec[0] + (rhs_dim <= rhs_spec[0]), groups, rhs)
-        rhs = _axis_into(rhs_dim + (rhs_spec[0] < rhs_dim), rhs_spec[0] + 1, rhs)
-        rhs = _axis_into(rhs_spec[0], rhs_spec[0], rhs)
+        rhs = _axis_behind_groups(rhs_dim, rhs_spec[0], groups, rhs)
         out = conv_general_dilated(lhs, rhs, **params)
         out = _axis_out_of(out_spec[1], groups, out)
         out = _axis_out_of(out_spec[1] + 1, size, out)

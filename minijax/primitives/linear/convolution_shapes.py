@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minijax.support import errors
 
 
@@ -189,3 +191,33 @@ def conv_general_shape_tuple(
         padding,
     )
     return tuple(shape[out.index(d)] for d in range(len(shape)))
+
+
+def windows_of(
+    x: np.ndarray,
+    neutral: Any,
+    *,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Pads,
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> np.ndarray:
+    """All windows of an array in NumPy: shape (windows..., entries of one).
+
+    Negative padding cuts off.
+    """
+    spread = np.full(dilated_shape(x.shape, base_dilation), neutral, x.dtype)
+    spread[tuple(slice(None, None, step) for step in base_dilation)] = x
+    kept = [
+        slice(max(-low, 0), size - max(-high, 0))
+        for size, (low, high) in zip(spread.shape, padding)
+    ]
+    pads = [(max(low, 0), max(high, 0)) for low, high in padding]
+    spread = np.pad(spread[tuple(kept)], pads, constant_values=neutral)
+    extent = dilated_shape(window_dimensions, window_dilation)
+    view = np.lib.stride_tricks.sliding_window_view(spread, extent)
+    view = view[tuple(slice(None, None, step) for step in window_strides)]
+    inner = tuple(slice(None, None, step) for step in window_dilation)
+    view = view[(slice(None),) * x.ndim + inner]
+    return view.reshape((*view.shape[: x.ndim], -1))

@@ -70,6 +70,14 @@ def _group_size(axis_name: Axes, groups: tuple | None) -> int:
     return axis_size(axis_name) if groups is None else len(groups[0])
 
 
+def _exchanged_along(axis_name: Axes, axis_index_groups: Any, tiled: bool) -> dict:
+    """The parameters that the exchanges of data have in common."""
+    groups = _groups(axis_index_groups)
+    size = _group_size(axis_name, groups)
+    along = {"axis_name": _names(axis_name), "axis_index_groups": groups}
+    return {**along, "axis_size": size, "tiled": tiled}
+
+
 def _effects(axes: Sequence[Hashable]) -> frozenset:
     return frozenset(NamedAxisEffect(name) for name in _named(axes))
 
@@ -461,16 +469,11 @@ def all_gather(
             f'all_gather got to={to!r}; it takes to="varying" here, the default.'
         )
 
+    along = _exchanged_along(axis_name, axis_index_groups, tiled)
+
     def leaf(value: Any) -> Any:
         rank = get_aval(value).ndim + (not tiled)
-        return all_gather_p.bind(
-            value,
-            axis_name=_names(axis_name),
-            all_gather_dimension=axis % rank,
-            axis_index_groups=_groups(axis_index_groups),
-            axis_size=_group_size(axis_name, _groups(axis_index_groups)),
-            tiled=tiled,
-        )
+        return all_gather_p.bind(value, all_gather_dimension=axis % rank, **along)
 
     return tree_map(leaf, x)
 
@@ -524,17 +527,9 @@ def psum_scatter(
     The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
     with `tiled`, a multiple of it).
     """
-    return tree_map(
-        lambda value: reduce_scatter_p.bind(
-            value,
-            axis_name=_names(axis_name),
-            scatter_dimension=scatter_dimension,
-            axis_index_groups=_groups(axis_index_groups),
-            axis_size=_group_size(axis_name, _groups(axis_index_groups)),
-            tiled=tiled,
-        ),
-        x,
-    )
+    along = _exchanged_along(axis_name, axis_index_groups, tiled)
+    along["scatter_dimension"] = scatter_dimension
+    return tree_map(lambda value: reduce_scatter_p.bind(value, **along), x)
 
 
 def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tiled, **_):

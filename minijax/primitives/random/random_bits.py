@@ -125,12 +125,26 @@ def check_keys(name: str, keys: ShapedArray) -> None:
         )
 
 
-def _key_primitive(name: str, type_rule: Callable[..., ShapedArray]) -> Primitive:
-    """A primitive on keys: no derivative, and no counterpart in NumPy."""
+def _key_primitive(
+    name: str,
+    type_rule: Callable[..., ShapedArray],
+    words: Callable | None = None,
+    batch: Callable[[Primitive], Callable] | None = None,
+) -> Primitive:
+    """A primitive on keys: no derivative, and no counterpart in NumPy.
+
+    `words` spells out how it happens, and `batch` makes its batch rule, where that is
+    not elementwise.
+    """
     primitive = register(Primitive(name))
     primitive.def_abstract_eval(type_rule)
     primitive.without("meaning", "NumPy has no keys; tests compare the bits with JAX's")
     def_zero_jvp(primitive)
+    if words is not None:
+        primitive.def_lowering(
+            lambda ctx, *args, **params: ctx.lower_fun(words, *args, **params)
+        )
+    primitive.def_batch((batch or elementwise_batch)(primitive))
     return primitive
 
 
@@ -199,10 +213,9 @@ def _wrap_now(words: Any, *, impl: PRNGImpl) -> Array:
     return put(np.asarray(words), aval)
 
 
-random_wrap_p = _key_primitive("random_wrap", _wrap_type)
+random_wrap_p = _key_primitive("random_wrap", _wrap_type, batch=lambda _: _wrap_batch)
 # Eagerly these two only change what a buffer is called; nothing is compiled or copied.
 random_wrap_p.def_impl(_wrap_now)
-random_wrap_p.def_batch(_wrap_batch)
 random_wrap_p.def_lowering(lambda ctx, words, *, impl: words)
 
 
@@ -229,7 +242,6 @@ def _unwrap_now(keys: Array) -> Array:
 
 random_unwrap_p = _key_primitive("random_unwrap", _unwrap_type)
 random_unwrap_p.def_impl(_unwrap_now)
-random_unwrap_p.def_batch(elementwise_batch(random_unwrap_p))
 random_unwrap_p.def_lowering(lambda ctx, keys: keys)
 
 
@@ -239,7 +251,6 @@ def random_clone(keys: Any) -> Any:
 
 
 random_clone_p = _key_primitive("random_clone", lambda keys: keys)
-random_clone_p.def_batch(elementwise_batch(random_clone_p))
 random_clone_p.def_lowering(lambda ctx, keys: keys)
 
 
@@ -268,11 +279,7 @@ def _seed_words(seeds: Any, *, impl: PRNGImpl) -> Any:
     return random_wrap_p.bind(impl.seed(seeds), impl=impl)
 
 
-random_seed_p = _key_primitive("random_seed", _seed_type)
-random_seed_p.def_batch(elementwise_batch(random_seed_p))
-random_seed_p.def_lowering(
-    lambda ctx, seeds, *, impl: ctx.lower_fun(_seed_words, seeds, impl=impl)
-)
+random_seed_p = _key_primitive("random_seed", _seed_type, _seed_words)
 
 
 def random_split(keys: Any, shape: Shape) -> Any:
@@ -295,11 +302,7 @@ def _split_words(keys: Any, *, shape: Shape) -> Any:
     return random_wrap_p.bind(words, impl=impl)
 
 
-random_split_p = _key_primitive("random_split", _split_type)
-random_split_p.def_batch(elementwise_batch(random_split_p))
-random_split_p.def_lowering(
-    lambda ctx, keys, *, shape: ctx.lower_fun(_split_words, keys, shape=shape)
-)
+random_split_p = _key_primitive("random_split", _split_type, _split_words)
 
 
 def random_fold_in(keys: Any, messages: Any) -> Any:
@@ -323,10 +326,8 @@ def _fold_in_words(keys: Any, messages: Any) -> Any:
     return random_wrap_p.bind(words, impl=impl)
 
 
-random_fold_in_p = _key_primitive("random_fold_in", _fold_in_type)
-random_fold_in_p.def_batch(broadcasting_batch(random_fold_in_p))
-random_fold_in_p.def_lowering(
-    lambda ctx, keys, messages: ctx.lower_fun(_fold_in_words, keys, messages)
+random_fold_in_p = _key_primitive(
+    "random_fold_in", _fold_in_type, _fold_in_words, broadcasting_batch
 )
 
 
@@ -389,10 +390,4 @@ def _drawn_bits(keys: Any, *, bit_width: int, shape: Shape) -> Any:
     return keys.dtype.impl.random_bits(words, bit_width, shape)
 
 
-def _bits_lowering(ctx: Any, keys: Any, *, bit_width: int, shape: Shape) -> Any:
-    return ctx.lower_fun(_drawn_bits, keys, bit_width=bit_width, shape=shape)
-
-
-random_bits_p = _key_primitive("random_bits", _bits_type)
-random_bits_p.def_batch(elementwise_batch(random_bits_p))
-random_bits_p.def_lowering(_bits_lowering)
+random_bits_p = _key_primitive("random_bits", _bits_type, _drawn_bits)

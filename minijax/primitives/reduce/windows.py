@@ -30,7 +30,11 @@ from minijax.language.rules import (
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.linear.convolution import transposed_pads
-from minijax.primitives.linear.convolution_shapes import dilated_shape, strided
+from minijax.primitives.linear.convolution_shapes import (
+    dilated_shape,
+    strided,
+    windows_of,
+)
 from minijax.primitives.reduce import reductions, sums
 from minijax.primitives.shape import padding, shaping, slicing
 
@@ -86,28 +90,6 @@ def window_shape(
     window = (window_dimensions, window_strides)
     check_windows("reduce_window", operand, *window, **others)
     return reduce_window_shape_tuple(operand.shape, *window, **others)
-
-
-def windows_of(
-    x: np.ndarray,
-    neutral: Any,
-    *,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any,
-    window_dilation: Any,
-) -> np.ndarray:
-    """All windows of an array in NumPy: shape (windows..., entries of one)."""
-    spread = np.full(dilated_shape(x.shape, base_dilation), neutral, x.dtype)
-    spread[tuple(slice(None, None, step) for step in base_dilation)] = x
-    spread = np.pad(spread, list(padding), constant_values=neutral)
-    extent = dilated_shape(window_dimensions, window_dilation)
-    view = np.lib.stride_tricks.sliding_window_view(spread, extent)
-    view = view[tuple(slice(None, None, step) for step in window_strides)]
-    inner = tuple(slice(None, None, step) for step in window_dilation)
-    view = view[(slice(None),) * x.ndim + inner]
-    return view.reshape((*view.shape[: x.ndim], -1))
 
 
 def inserted(dim: int, params: dict[str, Any]) -> dict[str, Any]:
@@ -233,6 +215,25 @@ def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
     return reductions.highest(dtype)
 
 
+def _def_linear_in_first(primitive: Primitive) -> None:
+    """The rules of both: the second operand only says where the entries go."""
+
+    @primitive.def_jvp_rule
+    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+        (first, operand), (first_dot, _) = primals, tangents
+        out = primitive.bind(first, operand, **params)
+        if type(first_dot) is Zero:
+            return out, zero_tangent_of(out)
+        return out, primitive.bind(first_dot, operand, **params)
+
+    @primitive.def_batch
+    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+        first, operand = (
+            batch_at_front(x, dim, axis_data.size) for x, dim in zip(args, dims)
+        )
+        return primitive.bind(first, operand, **inserted(0, params)), 0
+
+
 def _gather_meaning(
     t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **params: Any
 ) -> np.ndarray:
@@ -250,15 +251,7 @@ select_and_gather_add_p = standard_primitive(
     weak_type_rule=lambda t, x, **_: t.weak_type and x.weak_type,
     meaning=_gather_meaning,
 )
-
-
-@select_and_gather_add_p.def_jvp_rule
-def _gather_jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
-    (source, operand), (source_dot, _) = primals, tangents
-    out = select_and_gather_add_p.bind(source, operand, **params)
-    if type(source_dot) is Zero:
-        return out, zero_tangent_of(out)
-    return out, select_and_gather_add_p.bind(source_dot, operand, **params)
+_def_linear_in_first(select_and_gather_add_p)
 
 
 @select_and_gather_add_p.def_transpose
@@ -280,12 +273,6 @@ def _gather_transpose(ct: Any, t: Any, x: Any, *, select_prim: Any, **params: An
     if spread:
         out = slicing.slice(out, (0,) * t.ndim, get_aval(out).shape, base)
     return [out, None]
-
-
-@select_and_gather_add_p.def_batch
-def _gather_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
-    t, x = (batch_at_front(a, d, axis_data.size) for a, d in zip(args, dims))
-    return select_and_gather_add_p.bind(t, x, **inserted(0, params)), 0
 
 
 @select_and_gather_add_p.def_lowering
@@ -337,15 +324,7 @@ select_and_scatter_add_p = standard_primitive(
     weak_type_rule=lambda source, operand, **_: source.weak_type and operand.weak_type,
     meaning=_scatter_meaning,
 )
-
-
-@select_and_scatter_add_p.def_jvp_rule
-def _scatter_jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
-    (source, operand), (source_dot, _) = primals, tangents
-    out = select_and_scatter_add_p.bind(source, operand, **params)
-    if type(source_dot) is Zero:
-        return out, zero_tangent_of(out)
-    return out, select_and_scatter_add_p.bind(source_dot, operand, **params)
+_def_linear_in_first(select_and_scatter_add_p)
 
 
 @select_and_scatter_add_p.def_transpose
@@ -357,12 +336,6 @@ def _scatter_transpose(ct: Any, source: Any, operand: Any, **params: Any) -> lis
         instantiate(ct), operand, base_dilation=ones, window_dilation=ones, **params
     )
     return [gathered, None]
-
-
-@select_and_scatter_add_p.def_batch
-def _scatter_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
-    source, operand = (batch_at_front(a, d, axis_data.size) for a, d in zip(args, dims))
-    return select_and_scatter_add_p.bind(source, operand, **inserted(0, params)), 0
 
 
 @select_and_scatter_add_p.def_lowering
