@@ -27,7 +27,10 @@ from minijax.compile import refs as _refs
 from minijax.compile import signature as _signature
 from minijax.compile import stages as _stages
 from minijax.programs import launching as _launching
+from minijax.programs.custom import calls_in_traces as _calls_in_traces
 from minijax.programs.debugging import leaks as _leaks
+from minijax.transforms import batch_names as _batch_names
+from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
     dtypes, errors, experimental, flatten_util, lax, memory, nn, numpy, random, ref,
@@ -59,7 +62,6 @@ from minijax.language import print_options as _print_options
 from minijax.language.core import typeof
 from minijax.language.concrete import ensure_compile_time_eval
 from minijax.language.more_avals import ShapeDtypeStruct
-from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient

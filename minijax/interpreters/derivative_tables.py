@@ -16,6 +16,7 @@ from minijax.language.core import Primitive
 from minijax.language.rules import Accumulator, Zero, is_linear
 
 __all__ = [
+    "UndefinedPrimal",
     "add_jaxvals",
     "add_jaxvals_p",
     "add_tangents",
@@ -26,10 +27,16 @@ __all__ = [
     "deflinear2",
     "get_primitive_transpose",
     "instantiate_zeros",
+    "is_undefined_primal",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",
 ]
+
+
+# JAX's names for the argument of a transpose rule in which the operation is linear.
+UndefinedPrimal = Accumulator
+is_undefined_primal = is_linear
 
 
 def _read_jvp(primitive: Primitive) -> Callable | None:

@@ -290,12 +290,6 @@ class Primitive:
     """
 
     multiple_results = False
-    # Methods of primitives that call a function with the user's own derivative rules.
-    stage: Callable
-    batch_call: Callable
-    run_jvp: Callable
-    run_forward: Callable
-    write_linear: Callable
 
     def __init__(self, name: str, multiple_results: bool = False):
         self.name = name
@@ -401,6 +395,12 @@ class Primitive:
         """Declare that a rule does not exist for this primitive, and why."""
         self.reasons[rule] = reason
 
+    def missing(self, rule: str, what: str) -> NotImplementedError:
+        """The error for a rule that is not there, with the reason if there is one."""
+        reason = self.reasons.get(rule)
+        because = f": {reason}." if reason else "."
+        return NotImplementedError(f"{what} for '{self}' not implemented{because}")
+
     def abstract_eval(self, *avals: AbstractValue, **params: Any) -> tuple:
         """(type or types of the output, effects), cached."""
         return type_of_application(self, avals, params)
@@ -482,32 +482,15 @@ class Trace:
 
     # A tracer that is used after its trace ended has leaked.
     alive = True
+    # Calls of functions with the user's own derivative rules. Every trace has these
+    # methods; `programs/custom/calls_in_traces.py` defines them.
+    process_custom_jvp_call: Callable
+    process_custom_vjp_call: Callable
 
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
         raise TypeError(f"{type(self).__name__} cannot process primitives")
-
-    def process_custom_jvp_call(
-        self,
-        primitive: Primitive,
-        fun: Callable,
-        jvp: Callable,
-        args: Sequence[Any],
-        **params: Any,
-    ) -> list[Any]:
-        raise TypeError(f"{type(self).__name__} cannot process custom_jvp calls")
-
-    def process_custom_vjp_call(
-        self,
-        primitive: Primitive,
-        fun: Callable,
-        fwd: Callable,
-        bwd: Callable,
-        args: Sequence[Any],
-        **params: Any,
-    ) -> list[Any]:
-        raise TypeError(f"{type(self).__name__} cannot process custom_vjp calls")
 
     def __repr__(self) -> str:
         return type(self).__name__
@@ -540,12 +523,6 @@ class EvalTrace(Trace):
                     raise escaped_tracer_error(arg)
             return primitive.impl(*args, **params)
         return run_eagerly.run(primitive, args, params)
-
-    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
-        return fun(*args)
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        return fun(*args)
 
 
 def chosen(trace_class: type) -> type:

@@ -25,17 +25,6 @@ attribute               called as
 `pretty`                `(params) -> params to print`, or a printer of the equation
 ======================  ==============================================================
 
-Calls of functions with the user's own derivative rules (`programs/custom/`) are bound
-with Python functions, `rules` here, and have these methods in place of the above:
-
-======================  ==============================================================
-`stage`                 `(trace, fun, *rules, args, **params)`: write the equation
-`batch_call`            `(trace, fun, *rules, values, dims, **params) -> (outs, dims)`
-`run_jvp`               `(jvp, primals, tangents, symbolic_zeros) -> (outs, tangents)`
-`run_forward`           `(fwd, primals, tangents, **params) -> (outs, residuals)`
-`write_linear`          `(bwd, residuals, tangents, outs, **params) -> tangents out`
-======================  ==============================================================
-
 In JAX: the tables `ad.primitive_jvps`, `ad.primitive_transposes`,
 `batching.fancy_primitive_batchers`, `mlir._lowerings`; and `lax/utils.py`,
 `standard_primitive`.

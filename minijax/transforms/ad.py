@@ -1,15 +1,24 @@
 """Derivatives: forward (jvp), linearize, and backward (transpose).
 
-Forward mode runs a function on pairs (primal, tangent): `JVPTrace`. Reverse mode is two
-steps. `linearize` runs the function once under a `LinearizeTrace`, which computes the
-primal values and, beside them, writes down the *linear* program that maps tangents of
-the inputs to tangents of the outputs; the values it needs from the forward pass are its
-constants, the residuals. `backward_pass` then walks that program from its end to its
-start and transposes every equation: cotangents of the outputs become cotangents of the
-inputs, and where a variable was used twice, two cotangents add.
+Forward mode runs a function on pairs (primal, tangent): `JVPTrace`. Reverse mode takes
+two steps. `linearize` runs the function once under a `LinearizeTrace`. It computes the
+primal values and, beside them, writes a *linear* program from tangents of the inputs to
+tangents of the outputs; the values that this program needs from the forward pass are
+its constants, the residuals. `backward_pass` then walks the linear program from its end
+to its start and transposes every equation: cotangents of the outputs become cotangents
+of the inputs, and where a variable was used twice, two cotangents add.
 
-Forward and backward therefore share one set of rules per primitive: its jvp, and the
-transpose of what its jvp writes.
+Forward and backward therefore share one set of rules for each primitive: its jvp, and
+the transposes of what its jvp writes. Take `f(x) = sin(x) * x`:
+
+    jvp        a = sin x;  b = cos x;  da = mul dx b
+               y = mul a x;  dy = add_any (mul da x) (mul a dx)
+    linearize  a = sin x;  b = cos x;  y = mul a x     now; a, b and x are residuals
+               { dx. da = mul dx b;  c = mul da x;  d = mul a dx;  dy = add_any c d }
+    transpose  { ct. e = mul a ct;  f = mul ct x;  g = mul f b;  out = add_any e g }
+
+A tangent that is zero is a `Zero` and is never computed with; cotangents add up in an
+`Accumulator` for each variable (both in `language/rules.py`).
 
 In JAX: `interpreters/ad.py`.
 """
@@ -38,15 +47,15 @@ from minijax.language.core import (
     set_current_trace,
     weakref_lru_cache,
 )
-from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     Zero,
+    accumulator_for,
     instantiate,
+    is_linear,
     sum_tangents,
     zero_tangent_of,
 )
-from minijax.primitives.refs.mutable_arrays import RefAccumulator, is_linear_ref
 from minijax.support import dtypes, events, source_info
 from minijax.support.thread_state import state
 from minijax.transforms.partial_eval import (
@@ -59,22 +68,12 @@ from minijax.transforms.partial_eval import (
     trace_to_jaxpr,
 )
 
-# JAX's name for the argument of a transpose rule in which the operation is linear.
-UndefinedPrimal = Accumulator
-
-
-# Whether all of some types are `Zero`.
-_only_zeros = frozenset([Zero]).issuperset
-
-
-def is_undefined_primal(value: Any) -> bool:
-    """Whether a transpose rule's argument is linear."""
-    return isinstance(value, Accumulator)
-
-
 # ----------------------------------------------------------------------------------
 # Forward mode
 # ----------------------------------------------------------------------------------
+
+
+only_zeros = frozenset([Zero]).issuperset  # whether all of some types are `Zero`
 
 
 class JVPTracer(Tracer):
@@ -137,15 +136,14 @@ def apply_jvp(
             if term is not None and type(tangent) is not Zero
         ]
         return out, sum_tangents(parts, out)
-    reason = primitive.reasons.get("jvp")
-    raise NotImplementedError(
-        f"Differentiation rule for '{primitive}' not implemented"
-        + (f": {reason}." if reason else ".")
-    )
+    raise primitive.missing("jvp", "Differentiation rule")
 
 
 class JVPTrace(Trace):
-    """Applies forward rules; values and tangents both live in the parent trace.
+    """Applies forward rules to pairs of a value and its tangent.
+
+    `sin` of the pair (x, dx) is the pair (sin x, mul dx (cos x)): the rule binds these
+    three primitives in the parent trace.
 
     In JAX: `interpreters/ad.py`, `JVPTrace`.
     """
@@ -157,7 +155,8 @@ class JVPTrace(Trace):
         self.parent = parent
         self.tag = tag
         self.alive = True
-        # Where rules run, and where what maps tangents alone is written.
+        # Rules run in `split`; linear equations, which take only tangents, are recorded
+        # in `tangent_trace`. In forward mode both are the parent.
         self.split: Trace = parent
         self.tangent_trace: Trace = parent
 
@@ -167,7 +166,7 @@ class JVPTrace(Trace):
         return value, zero_tangent_of(value)
 
     def primal_of(self, value: Any) -> Any:
-        """A value without its tangent; it may be of any class, as an aux may."""
+        """A value without its tangent; an aux value may be of any class."""
         own = isinstance(value, self.tracer_class) and _tag(value) is self.tag
         return value.primal if own else value
 
@@ -177,62 +176,27 @@ class JVPTrace(Trace):
         return self.tracer_class(self, primal, tangent)
 
     def linear(self, primal: Any, tangent: Any) -> Any:
-        """A rule's tangent, checked where that is needed: see `LinearizeTrace`."""
+        """The tangent that a rule gave. `LinearizeTrace` checks it."""
         return tangent
 
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        primals, tangents = _unzip(map(self.to_pair, args))
+        primals, tangents = unzip(map(self.to_pair, args))
         with set_current_trace(self.parent):
-            if _only_zeros(map(type, tangents)) and not primitive.makes_ref:
+            if only_zeros(map(type, tangents)) and not primitive.makes_ref:
                 return self.parent.process_primitive(primitive, primals, params)
             out, out_tangent = apply_jvp(primitive, primals, tangents, params)
         if primitive.multiple_results:
             return [self.tracer(x, t) for x, t in zip(out, out_tangent)]
         return self.tracer(out, out_tangent)
 
-    def process_custom_jvp_call(
-        self, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
-    ):
-        primals, tangents = _unzip(map(self.to_pair, args))
-        if _only_zeros(map(type, tangents)):
-            with set_current_trace(self.parent):
-                return self.parent.process_custom_jvp_call(
-                    primitive,
-                    fun,
-                    jvp,
-                    primals,
-                    symbolic_zeros=symbolic_zeros,
-                    **params,
-                )
-        with set_current_trace(self.split):
-            outs, out_tangents = primitive.run_jvp(
-                jvp, primals, tangents, symbolic_zeros
-            )
-        return [self.tracer(x, self.linear(x, t)) for x, t in zip(outs, out_tangents)]
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        primals, tangents = _unzip(map(self.to_pair, args))
-        if _only_zeros(map(type, tangents)):
-            with set_current_trace(self.parent):
-                return self.parent.process_custom_vjp_call(
-                    primitive, fun, fwd, bwd, primals, **params
-                )
-        with set_current_trace(self.parent):
-            outs, residuals = primitive.run_forward(fwd, primals, tangents, **params)
-        with set_current_trace(self.tangent_trace):
-            out_tangents = primitive.write_linear(
-                bwd, residuals, tangents, outs, **params
-            )
-        return [self.tracer(x, _zero_if_float0(t)) for x, t in zip(outs, out_tangents)]
-
 
 def _tag(tracer: Tracer) -> TraceTag:
     return tracer._trace.tag  # type: ignore[attr-defined]
 
 
-def _unzip(pairs: Any) -> tuple[list, list]:
+def unzip(pairs: Any) -> tuple[list, list]:
     firsts, seconds = [], []
     for first, second in pairs:
         firsts.append(first)
@@ -246,23 +210,23 @@ def jvp(
     tangents: Sequence[Any],
     aux: list[Any] | None = None,
 ) -> tuple[list, list]:
-    """Push tangents forward through a flat function: (outputs, tangents, or Zeros).
+    """Push tangents forward through a flat function: (outputs, their tangents).
 
-    Tangents may be `Zero`. A tangent of dtype float0 is zero. Values that `fun` leaves
-    in the list `aux` lose their tangents.
+    Tangents may be `Zero`, before and after. A tangent of dtype float0 is zero. Values
+    that `fun` leaves in the list `aux` lose their tangents.
     """
     trace = chosen(JVPTrace)(state.trace, TraceTag())
-    args = [trace.tracer(p, _zero_if_float0(t)) for p, t in zip(primals, tangents)]
+    args = [trace.tracer(p, zero_if_float0(t)) for p, t in zip(primals, tangents)]
     with set_current_trace(trace), source_info.transform_name_stack("jvp"):
         outputs = fun(*args)
-    pairs = _unzip(map(trace.to_pair, outputs))
+    pairs = unzip(map(trace.to_pair, outputs))
     if aux is not None:
         aux[:] = map(trace.primal_of, aux)
     trace.alive = False
     return pairs
 
 
-def _zero_if_float0(tangent: Any) -> Any:
+def zero_if_float0(tangent: Any) -> Any:
     if type(tangent) is Zero:
         return tangent
     aval = get_aval(tangent)
@@ -278,7 +242,17 @@ def jvp_jaxpr(
 
     Inputs: the primals, then the tangents of those inputs whose `nonzeros` flag is set.
     Outputs: the primals, then the nonzero tangents, and those whose flag in `wanted` is
-    set; the second result says which.
+    set; the second result says which. With one nonzero tangent,
+
+        { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+
+    becomes
+
+        { lambda ; a:f32[] b:f32[]. let
+            c:f32[] = sin a
+            d:f32[] = cos a
+            e:f32[] = mul b d
+          in (c, e) }
     """
     return _jvp_jaxpr(closed, tuple(nonzeros), tuple(wanted))
 
@@ -320,11 +294,13 @@ class LinearizeTrace(JVPTrace):
     """Computes primals in the parent trace and writes tangents as a linear program.
 
     A primitive's jvp runs under a `JaxprTrace` that sends what involves a tangent to
-    the linear program and everything else to the parent; so the rule `mul(t, cos(x))`
-    computes `cos(x)` now and writes one `mul`. A primitive that carries a program has a
-    rule of its own, `Primitive.linearize(nonzeros, *primals, **params)`, which returns
-    `(outputs, nonzeros of outputs, residuals, linear)`; `linear(residuals, *tangents)`
-    is then called in the linear program.
+    the linear program and everything else to the parent. So the rule `mul(t, cos(x))`
+    computes `cos(x)` now and writes one `mul`.
+
+    A primitive that carries a program has a rule of its own, called as
+    `Primitive.linearize(nonzeros, *primals, **params)`. It returns `(outputs, nonzeros
+    of outputs, residuals, linear)`. Then `linear(residuals, *tangents)` is called, and
+    writes its equations to the linear program.
 
     In JAX: `interpreters/ad.py`, `LinearizeTrace`.
     """
@@ -341,8 +317,8 @@ class LinearizeTrace(JVPTrace):
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
-        primals, tangents = _unzip(map(self.to_pair, args))
-        if _only_zeros(map(type, tangents)) and not primitive.makes_ref:
+        primals, tangents = unzip(map(self.to_pair, args))
+        if only_zeros(map(type, tangents)) and not primitive.makes_ref:
             with set_current_trace(self.parent):
                 return self.parent.process_primitive(primitive, primals, params)
         if primitive.linearize is not None:
@@ -384,24 +360,28 @@ def linearize(
 ) -> tuple[list[Any], Jaxpr, list[Any], list[bool]]:
     """Run a flat function and write down its derivative at that point.
 
-    Returns `(outputs, jaxpr, residuals, nonzeros)`: the linear program, with the
-    residuals as constvars, takes the tangents of all inputs and returns those tangents
-    of outputs whose flag in `nonzeros` is set; the others are zero. Values that `fun`
-    leaves in the list `aux` lose their tangents.
+    Returns `(outputs, jaxpr, residuals, nonzeros)`. The linear program `jaxpr` has the
+    residuals as constvars. It takes the tangents of all inputs and returns those
+    tangents of outputs whose flag in `nonzeros` is set; the others are zero. For
+    `sin(x) * 2.0` it is, with the residual `cos x`,
+
+        { lambda a:f32[]; b:f32[]. let c:f32[] = mul b a; d:f32[] = mul c 2.0 in (d,) }
+
+    Values that `fun` leaves in the list `aux` lose their tangents.
     """
     tangent_trace = DynamicJaxprTrace(debug_info, dead_code=True)
     trace = chosen(LinearizeTrace)(state.trace, tangent_trace)
     args = []
     for primal in primals:
         aval = get_aval(primal).to_tangent_aval()
-        tangent = _zero_if_float0(tangent_trace.new_arg(aval))
+        tangent = zero_if_float0(tangent_trace.new_arg(aval))
         args.append(trace.tracer(primal, tangent))
     if events.subscribers:
         events.emit("linearize.begin", trace=trace, debug_info=debug_info)
     try:
         with set_current_trace(trace), source_info.transform_name_stack("jvp"):
             outputs = fun(*args)
-        outs, out_tangents = _unzip(map(trace.to_pair, outputs))
+        outs, out_tangents = unzip(map(trace.to_pair, outputs))
         nonzeros = [type(t) is not Zero for t in out_tangents]
         jaxpr, residuals = tangent_trace.finish(
             [t for t in out_tangents if type(t) is not Zero]
@@ -418,7 +398,7 @@ def linearize(
 
 
 def instantiate_wanted(tangents: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """Zeros made arrays where a flag is set; no flags at all are none set."""
+    """The tangents, with zeros made arrays where a flag is set."""
     flags = wanted or (False,) * len(tangents)
     return [instantiate(t) if flag else t for t, flag in zip(tangents, flags)]
 
@@ -430,13 +410,22 @@ def linearize_jaxpr(
     wanted: tuple[bool, ...] = (),
     forwardable: tuple[bool, ...] | None = None,
 ) -> tuple[ClosedJaxpr, int, tuple[bool, ...], tuple[int | None, ...], ClosedJaxpr]:
-    """A program to two: the primal with residuals, and the linear one.
+    """One program becomes two: the primal with residuals, and the linear one.
 
     Returns `(primal, new, nonzeros_out, forwarded, linear)`. `primal` has the outputs
-    of `closed` followed by `new` residuals. The residuals of `linear`, its leading
-    inputs, are these, but for those that `forwarded` finds among
-    `[*closed.consts, *inputs]`; `forwardable` says which of the inputs it may find.
-    Tangents of outputs flagged in `wanted` are there even when they are zero.
+    of `closed` followed by `new` residuals. `linear` takes all residuals and then the
+    tangents. `forwarded` has an entry for each residual: its position among
+    `[*closed.consts, *inputs]`, or None for a new one; `forwardable` says which of the
+    inputs may be found so. Tangents of outputs flagged in `wanted` are there even when
+    they are zero. For instance
+
+        { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b a in (c,) }
+
+    becomes, with `a` forwarded,
+
+        { lambda ; a:f32[]. let b = sin a; d = cos a; c = mul b a in (c, d, b) }
+        { lambda ; d:f32[] a:f32[] b:f32[] t:f32[]. let
+            e = mul t d; f = mul e a; g = mul b t; h = add_any f g in (h,) }
 
     In JAX: `interpreters/ad.py`, `linearize_jaxpr`.
     """
@@ -453,7 +442,7 @@ def linearize_jaxpr(
         args.append(trace.tracer(primal, tangent))
     with set_current_trace(trace), source_info.reset_name_stack():
         outputs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-    outs, out_tangents = _unzip(map(trace.to_pair, outputs))
+    outs, out_tangents = unzip(map(trace.to_pair, outputs))
     with set_current_trace(tangent_trace):
         out_tangents = instantiate_wanted(out_tangents, wanted)
     nonzeros_out = tuple(type(t) is not Zero for t in out_tangents)
@@ -499,9 +488,7 @@ def backward_pass(
     linear_eqns = []
     for eqn in jaxpr.eqns:
         if eqn.primitive.makes_ref or not linear.isdisjoint(eqn.invars):
-            for var in eqn.outvars:
-                kind = RefAccumulator if type(var.aval) is AbstractRef else Accumulator
-                env[var] = kind(var.aval.to_ct_aval())
+            env.update((var, accumulator_for(var.aval)) for var in eqn.outvars)
             linear.update(eqn.outvars)
             linear_eqns.append(eqn)
             continue
@@ -524,15 +511,12 @@ def transpose_eqn(
 ) -> None:
     """Apply one transpose rule and add its answers to the accumulators."""
     if primitive.transpose is None:
-        reason = primitive.reasons.get("transpose")
-        raise NotImplementedError(
-            f"Transpose rule (for reverse-mode differentiation) for '{primitive}' not "
-            f"implemented" + (f": {reason}." if reason else ".")
-        )
+        what = "Transpose rule (for reverse-mode differentiation)"
+        raise primitive.missing("transpose", what)
     if events.subscribers:
         events.emit("transpose", primitive=primitive, cotangents=cts)
     ct = list(cts) if primitive.multiple_results else cts[0]
-    if type(ct) is Zero and not any(is_linear_ref(x) for x in inputs):
+    if type(ct) is Zero and not any(is_linear(x) and x.is_ref for x in inputs):
         return
     answers = primitive.transpose(ct, *inputs, **params)
     if answers is None:
@@ -543,11 +527,14 @@ def transpose_eqn(
 
 
 def transposed_inputs(args: Sequence[Any]) -> list[Any]:
-    """What a transposed program takes: the values, and refs that gather cotangents."""
+    """The inputs of a transposed program, without the cotangents.
+
+    They are the values among `args` and the memory of accumulators that add in place.
+    """
     return [
-        arg.inst().ref if isinstance(arg, RefAccumulator) else arg
+        arg.transposed_input() if is_linear(arg) else arg
         for arg in args
-        if isinstance(arg, RefAccumulator) or not isinstance(arg, Accumulator)
+        if not is_linear(arg) or arg.in_place
     ]
 
 
@@ -556,48 +543,46 @@ def transpose_jaxpr(
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The transposed program of one that is linear where `args` are accumulators.
 
-    It takes the other arguments and all refs (`transposed_inputs`) followed by those of
-    the outputs' cotangents `cts` that are not zero; the second result says which of the
-    linear inputs have an answer.
+    It takes `transposed_inputs(args)` followed by those of the outputs' cotangents
+    `cts` that are not zero; the second result says which of the linear inputs have an
+    answer. Transposed in `t`,
+
+        { lambda ; a:f32[] t:f32[]. let b:f32[] = mul t a in (b,) }
+
+    is `{ lambda ; a:f32[] ct:f32[]. let b:f32[] = mul ct a in (b,) }`.
     """
-    kinds = tuple(type(x) if isinstance(x, Accumulator) else None for x in args)
+    kinds = tuple(type(arg) if is_linear(arg) else None for arg in args)
     return _transpose_jaxpr(closed, kinds, tuple(type(ct) is Zero for ct in cts))
 
 
 @weakref_lru_cache
 def _transpose_jaxpr(
-    closed: ClosedJaxpr, kinds: tuple[type | None, ...], zero_cts: tuple[bool, ...]
+    closed: ClosedJaxpr,
+    kinds: tuple[type[Accumulator] | None, ...],
+    zero_cts: tuple[bool, ...],
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     answered: list[bool] = []
     in_avals = [
-        RefAccumulator(aval.to_ct_aval()).type_of_ref() if kind else aval
+        kind.transposed_input_aval(aval) if kind else aval
         for aval, kind in zip(closed.in_avals, kinds, strict=True)
-        if kind in (None, RefAccumulator)
+        if kind is None or kind.in_place
     ]
-    num_values = len(in_avals)
-    in_avals += [
-        aval.to_ct_aval() for aval, zero in zip(closed.out_avals, zero_cts) if not zero
-    ]
+    ct_avals = [aval.to_ct_aval() for aval in closed.out_avals]
+    in_avals += [aval for aval, zero in zip(ct_avals, zero_cts) if not zero]
 
     def transposed(*args: Any) -> list[Any]:
-        values, given = iter(args[:num_values]), iter(args[num_values:])
+        rest = iter(args)
         inputs = []
         for aval, kind in zip(closed.in_avals, kinds):
-            if kind is None:
-                inputs.append(next(values))
-            elif kind is RefAccumulator:
-                inputs.append(RefAccumulator(aval.to_ct_aval(), next(values)))
-            else:
-                inputs.append(kind(aval.to_ct_aval()))
+            given = [next(rest)] if kind is None or kind.in_place else []
+            inputs += [kind(aval.to_ct_aval(), *given)] if kind else given
         cotangents = [
-            Zero(aval.to_ct_aval()) if zero else next(given)
-            for aval, zero in zip(closed.out_avals, zero_cts)
+            Zero(aval) if zero else next(rest) for aval, zero in zip(ct_avals, zero_cts)
         ]
         backward_pass(closed.jaxpr, closed.consts, inputs, cotangents)
         sums = [
-            Zero(x.aval) if isinstance(x, RefAccumulator) else x.freeze()
-            for x in inputs
-            if isinstance(x, Accumulator)
+            Zero(x.aval) if x.in_place else x.freeze()
+            for x in filter(is_linear, inputs)
         ]
         answered.extend(type(ct) is not Zero for ct in sums)
         return [ct for ct in sums if type(ct) is not Zero]

@@ -10,7 +10,9 @@ In JAX: `interpreters/batching.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from minijax.language.core import (
@@ -22,14 +24,12 @@ from minijax.language.core import (
     chosen,
     eval_jaxpr,
     get_aval,
-    jaxprs_in_params,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.language.named_axes import NamedAxisEffect, extend_axis_env
 from minijax.language.rules import AxisData, match_axis, no_axis_name, not_mapped
-from minijax.support import events, source_info
+from minijax.support import errors, events, source_info
 from minijax.support.thread_state import state
 from minijax.transforms.partial_eval import trace_ended, trace_to_jaxpr
 
@@ -95,17 +95,13 @@ class BatchTrace(Trace):
             dims.append(dim)
         with set_current_trace(self.parent):
             name = self.axis_data.name
-            uses_axis = name is not no_axis_name and name in axis_names_in(params)
+            uses_axis = name is not no_axis_name and name in axis_names_in.run(params)
             unmapped = dims.count(not_mapped) == len(dims) and not uses_axis
             # A write happens once for each example, whatever it writes.
             if unmapped and not getattr(primitive.batch, "even_unmapped", False):
                 return self.parent.process_primitive(primitive, values, params)
             if primitive.batch is None:
-                reason = primitive.reasons.get("batch")
-                raise NotImplementedError(
-                    f"Batching rule for '{primitive}' not implemented"
-                    + (f": {reason}." if reason else ".")
-                )
+                raise primitive.missing("batch", "Batching rule")
             out, out_dims = primitive.batch(
                 self.axis_data, tuple(values), tuple(dims), **params
             )
@@ -117,35 +113,29 @@ class BatchTrace(Trace):
             return [self.tracer(x, dim) for x, dim in zip(out, out_dims, strict=True)]
         return self.tracer(out, out_dims)
 
-    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
-        values, dims = self._unzip(args)
-        with set_current_trace(self.parent):
-            outs, out_dims = primitive.batch_call(
-                self, fun, jvp, values, dims, **params
-            )
-        return [self.tracer(x, dim) for x, dim in zip(outs, out_dims, strict=True)]
 
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        values, dims = self._unzip(args)
-        with set_current_trace(self.parent):
-            outs, out_dims = primitive.batch_call(
-                self, fun, fwd, bwd, values, dims, **params
-            )
-        return [self.tracer(x, dim) for x, dim in zip(outs, out_dims, strict=True)]
+@events.Hook
+def axis_names_in(params: dict[str, Any]) -> Sequence[Hashable]:
+    """The names of axes that an equation with these parameters uses.
 
-    def _unzip(self, args: Sequence[Any]) -> tuple[list, tuple]:
-        pairs = [self.to_pair(arg) for arg in args]
-        return [value for value, _ in pairs], tuple(dim for _, dim in pairs)
+    By default there are none: the core's axes have no names.
+    """
+    return ()
 
 
-def axis_names_in(params: dict[str, Any]) -> Sequence:
-    """The named axes that a collective's parameters, or its programs, mention."""
-    for key in ("axes", "axis_name", "axis_index_groups_axis"):
-        names = params.get(key)
-        if names is not None:
-            return names if isinstance(names, tuple) else (names,)
-    inner = [effect for jaxpr in jaxprs_in_params(params) for effect in jaxpr.effects]
-    return [effect.name for effect in inner if isinstance(effect, NamedAxisEffect)]
+@events.Hook
+def axis_scope(axis_data: AxisData) -> AbstractContextManager:
+    """The context in which a function runs on a batch.
+
+    By default an axis cannot have a name. `transforms/batch_names.py` attaches the
+    scope of names, in which collectives find them.
+    """
+    if axis_data.name is not no_axis_name:
+        raise errors.value_error(
+            f"vmap got axis_name={axis_data.name!r}, but nothing here knows names of "
+            "axes: leave it out, or import minijax as a whole."
+        )
+    return contextlib.nullcontext()
 
 
 def batch(
@@ -184,12 +174,9 @@ def batch_flat(
     def run(*values: Any) -> list[Any]:
         trace = chosen(BatchTrace)(state.trace, tag, axis_data)
         args = [trace.tracer(x, dim) for x, dim in zip(values, in_dims, strict=True)]
-        axes = (
-            [] if axis_data.name is no_axis_name else [(axis_data.name, axis_data.size)]
-        )
         with (
             set_current_trace(trace),
-            extend_axis_env(axes),
+            axis_scope.run(axis_data),
             source_info.transform_name_stack("vmap"),
         ):
             outputs = fun(*args)

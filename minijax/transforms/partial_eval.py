@@ -161,12 +161,6 @@ class DynamicJaxprTrace(Trace):
             events.emit("bind", trace=self, eqn=eqn)
         return [DynamicJaxprTracer(self, var.aval, var) for var in outvars]
 
-    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
-        return primitive.stage(self, fun, jvp, args, **params)
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        return primitive.stage(self, fun, fwd, bwd, args, **params)
-
     def finish(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """End the program: (jaxpr, the values of its constvars).
 
@@ -332,23 +326,6 @@ class JaxprTrace(Trace):
             return self.unknown.process_primitive(primitive, args, params)
         finally:
             state.trace = current
-
-    def process_custom_jvp_call(self, primitive, fun, jvp, args, **params):
-        if not any(self.is_unknown(arg) for arg in args):
-            with set_current_trace(self.known):
-                return self.known.process_custom_jvp_call(
-                    primitive, fun, jvp, args, **params
-                )
-        # The unknown part is linear, and the custom rule has done its work.
-        return fun(*args)
-
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, args, **params):
-        if not any(self.is_unknown(arg) for arg in args):
-            with set_current_trace(self.known):
-                return self.known.process_custom_vjp_call(
-                    primitive, fun, fwd, bwd, args, **params
-                )
-        return fun(*args)
 
 
 # Residuals that the caller has already, as arguments or constants, are not returned to

@@ -82,9 +82,9 @@ class CustomCallPrimitive(Primitive):
 
     def bind_call(self, fun: Callable, *rules_and_args: Any, **params: Any) -> list:
         """Call `fun` on the last argument, a list, with the rules before it."""
-        return self._call_in(state.trace, fun, *rules_and_args, **params)
+        return self.call_in(state.trace, fun, *rules_and_args, **params)
 
-    def _call_in(self, trace: Trace, *call: Any, **params: Any) -> list[Any]:
+    def call_in(self, trace: Trace, *call: Any, **params: Any) -> list[Any]:
         return getattr(trace, self.process)(self, *call, **params)
 
     def bind(self, *args: Any, **params: Any) -> list[Any]:
@@ -119,7 +119,7 @@ class CustomCallPrimitive(Primitive):
         out_dims: list[int | None] = []
         batched = batching.batch_flat(fun, axis_data, dims, out_dims, tag)
         rules, dims_of_rules = self.batched_rules(rules, axis_data, dims, tag)
-        outs = self._call_in(trace.parent, batched, *rules, values, **params)
+        outs = self.call_in(trace.parent, batched, *rules, values, **params)
         # Either the function ran, or a rule did; both note the axes of their outputs.
         return outs, out_dims or dims_of_rules
 
