@@ -28,6 +28,14 @@ from minijax.numpy.arraylike import (
     ensure_arraylike_tuple,
     unwrap_jax_array,
 )
+from minijax.primitives.operators import (
+    FLOAT_TYPES,
+    INEXACT_TYPES,
+    INTEGER_TYPES,
+    NUMBER_TYPES,
+    number_beside,
+    weak_scalar_type,
+)
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
@@ -62,29 +70,6 @@ __all__ = [
 ]
 
 _python_scalars = frozenset({bool, int, float, complex})
-
-# For each dtype, the NumPy type of its scalars.
-FLOAT_TYPES = {
-    np.dtype(kind): np.dtype(kind).type
-    for kind in (np.float16, np.float32, np.float64, dtypes.bfloat16)
-}
-COMPLEX_TYPES = {np.dtype(kind): kind for kind in (np.complex64, np.complex128)}
-INTEGER_TYPES = {
-    np.dtype(kind): kind
-    for kind in (
-        np.int8,
-        np.int16,
-        np.int32,
-        np.int64,
-        np.uint8,
-        np.uint16,
-        np.uint32,
-        np.uint64,
-    )
-}
-INEXACT_TYPES = FLOAT_TYPES | COMPLEX_TYPES
-_NUMBER_TYPES = INEXACT_TYPES | INTEGER_TYPES
-_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 
 
 def check_no_float0s(name: str, *args: Any) -> None:
@@ -141,7 +126,7 @@ def constant_like(x: Any, value: Any) -> Any:
     if aval is not None:
         if not aval.weak_type or aval.shape:
             return np.array(value, dtype=aval.dtype)
-        scalar = _weak_scalar_type(aval.dtype)
+        scalar = weak_scalar_type(aval.dtype)
     else:
         scalar = type(x) if type(x) in _python_scalars else None
     return np.array(value, dtype_of(x)) if scalar is None else scalar(value)
@@ -150,33 +135,6 @@ def constant_like(x: Any, value: Any) -> Any:
 def strong_constant_like(x: Any, value: Any) -> np.ndarray:
     """`value` as a rank-0 constant with the dtype of `x`, never weakly typed."""
     return np.array(value, dtype=dtype_of(x))
-
-
-def number_beside(aval: Any, value: int | float) -> Any:
-    """A Python int or float as an operand beside an array of type `aval`.
-
-    It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
-    beside a weakly typed array it stays weakly typed. None where promotion is needed.
-    """
-    if aval.vma:
-        return None
-    if type(value) is int and not _INT32_MIN <= value <= _INT32_MAX:
-        return None
-    dtype = aval.dtype
-    scalar_type = INEXACT_TYPES.get(dtype)
-    if scalar_type is None:
-        if type(value) is float:
-            return None
-        if dtype.itemsize < 4 or dtype.kind == "u":
-            # Only what fits any integer type: other numbers wrap around.
-            if not 0 <= value <= 127:
-                return None
-        scalar_type = INTEGER_TYPES[dtype]
-    if aval.weak_type:
-        scalar_type = _weak_scalar_type(dtype)
-        if scalar_type is None:
-            return None
-    return scalar_type(value)
 
 
 def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
@@ -192,20 +150,12 @@ def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
         value = element_types.coerce_to_array(x)
         if not weak_type:
             return value.astype(dtype)
-        scalar = _weak_scalar_type(dtype)
+        scalar = weak_scalar_type(dtype)
         if scalar is not None:
             return scalar(x)
     elif not weak_type and isinstance(x, (np.generic, np.ndarray)) and x.ndim == 0:
         return np.asarray(x).astype(dtype)
     return convert_element_type_to(x, dtype, weak_type)
-
-
-def _weak_scalar_type(dtype: Any) -> type | None:
-    """The Python type whose values are weakly typed as `dtype`, if there is one."""
-    for scalar in (int, float, complex):
-        if dtypes.dtype(scalar(0)) == dtype:
-            return scalar
-    return None
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
@@ -345,7 +295,7 @@ def _operands_without_promotion(
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """Check the arguments of function `name` and give them one dtype and rank."""
-    ready = _operands_without_promotion(name, args, _NUMBER_TYPES)
+    ready = _operands_without_promotion(name, args, NUMBER_TYPES)
     return _promote(name, promote_dtypes, args) if ready is None else ready
 
 
@@ -357,7 +307,7 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; bools become integers."""
-    ready = _operands_without_promotion(name, args, _NUMBER_TYPES)
+    ready = _operands_without_promotion(name, args, NUMBER_TYPES)
     return _promote(name, promote_dtypes_numeric, args) if ready is None else ready
 
 

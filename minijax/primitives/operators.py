@@ -1,0 +1,258 @@
+"""Operators of `Array` and `Tracer`: `x + y`, `2 * x`, `x ** 2`, `x < y`, `x @ y`.
+
+Most operators in real programs join two arrays of the very same type, or an array and
+a Python number, and need no promotion at all. Those reach the primitive at once;
+everything else goes the long way, `apply_operator`, which gives the operands one dtype
+and one rank. `numpy/operators.py` attaches the functions of `jax.numpy` there and adds
+the operators that need more primitives, such as `x // y` and `x[i]`.
+
+In JAX: `numpy/array_methods.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.language.array import Array
+from minijax.language.core import Tracer, get_aval
+from minijax.primitives.elementwise import arithmetic
+from minijax.primitives.linear.dot import dot_general
+from minijax.primitives.shape.shaping import broadcast_in_dim, convert_element_type_to
+from minijax.support import dtypes
+from minijax.support.errors import boundaries, filter_traceback
+from minijax.support.events import Hook
+
+# For each dtype, the NumPy type of its scalars.
+FLOAT_TYPES = {
+    np.dtype(kind): np.dtype(kind).type
+    for kind in (np.float16, np.float32, np.float64, dtypes.bfloat16)
+}
+INEXACT_TYPES = FLOAT_TYPES | {np.dtype(c): np.dtype(c).type for c in ("c8", "c16")}
+INTEGER_TYPES = {
+    np.dtype(f"{kind}{size}"): np.dtype(f"{kind}{size}").type
+    for kind in "iu"
+    for size in (1, 2, 4, 8)
+}
+NUMBER_TYPES = INEXACT_TYPES | INTEGER_TYPES
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+
+
+# ----------------------------------------------------------------------------------
+# Numbers beside arrays, and promotion
+# ----------------------------------------------------------------------------------
+
+
+def number_beside(aval: Any, value: int | float) -> Any:
+    """A Python int or float as an operand beside an array of type `aval`.
+
+    It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
+    beside a weakly typed array it stays weakly typed. None where promotion is needed.
+    """
+    if aval.vma:
+        return None
+    if type(value) is int and not _INT32_MIN <= value <= _INT32_MAX:
+        return None
+    dtype = aval.dtype
+    scalar_type = INEXACT_TYPES.get(dtype)
+    if scalar_type is None:
+        if type(value) is float:
+            return None
+        if dtype.itemsize < 4 or dtype.kind == "u":
+            # Only what fits any integer type: other numbers wrap around.
+            if not 0 <= value <= 127:
+                return None
+        scalar_type = INTEGER_TYPES[dtype]
+    if aval.weak_type:
+        scalar_type = weak_scalar_type(dtype)
+        if scalar_type is None:
+            return None
+    return scalar_type(value)
+
+
+def weak_scalar_type(dtype: Any) -> type | None:
+    """The Python type whose values are weakly typed as `dtype`, if there is one."""
+    for scalar in (int, float, complex):
+        if dtypes.dtype(scalar(0)) == dtype:
+            return scalar
+    return None
+
+
+def promoted(x: Any, y: Any, inexact: bool = False) -> list[Any]:
+    """Two operands with one dtype, by the lattice, and one rank.
+
+    With `inexact`, integers and booleans become floats. A scalar stays a scalar; an
+    array of lower rank gets leading axes of size 1.
+    """
+    rank = max(get_aval(x).ndim, get_aval(y).ndim)
+    dtype, weak_type = dtypes.lattice_result_type(x, y)
+    if inexact and dtype not in INEXACT_TYPES:
+        dtype = dtypes.default_float_dtype()
+    operands = []
+    for operand in (x, y):
+        operand = convert_element_type_to(operand, dtype, weak_type)
+        shape = get_aval(operand).shape
+        if shape and len(shape) < rank:
+            lead = rank - len(shape)
+            axes = tuple(range(lead, rank))
+            operand = broadcast_in_dim(operand, (1,) * lead + shape, axes)
+        operands.append(operand)
+    return operands
+
+
+def _matmul(x: Any, y: Any) -> Any:
+    """The product of vectors and matrices."""
+    dtype, _ = dtypes.lattice_result_type(x, y)
+    x_rank, y_rank = get_aval(x).ndim, get_aval(y).ndim
+    if not (1 <= x_rank <= 2 and 1 <= y_rank <= 2):
+        raise ValueError(
+            f"`@` multiplies vectors and matrices, got ranks {x_rank} and {y_rank}. "
+            "Use * to multiply by a scalar, `minijax.numpy.matmul` for stacks."
+        )
+    numbers = (((x_rank - 1,), (0,)), ((), ()))
+    return dot_general(x, y, numbers, preferred_element_type=dtype)
+
+
+@Hook
+def apply_operator(name: str, *operands: Any) -> Any:
+    """The operator that means the function `name` of `jax.numpy`, the long way.
+
+    By default the operands are promoted, and the primitive of that meaning is bound.
+    """
+    if name == "matmul":
+        return _matmul(*operands)
+    if len(operands) == 2:
+        operands = promoted(*operands, inexact=name in ("true_divide", "power"))
+    return _OPERATIONS[name](*operands)
+
+
+# ----------------------------------------------------------------------------------
+# The operators
+# ----------------------------------------------------------------------------------
+
+_operand_types = (int, float, complex, np.generic, np.ndarray, Tracer, Array)
+
+
+def _as_operand(other: Any) -> Any:
+    """`other` if it can take part in an operation, else NotImplemented."""
+    if isinstance(other, _operand_types):
+        return other
+    method = getattr(other, "__jax_array__", None)
+    return NotImplemented if method is None else method()
+
+
+def binary_operator(
+    symbol: str,
+    name: str,
+    bind: Any = None,
+    kinds: Any = (),
+    refused: tuple[type, ...] = (),
+) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
+    """An operator and its reflection: the function `name` of `jax.numpy`.
+
+    `bind` applies the primitive to two operands of one type with a dtype in `kinds`;
+    operands of the types in `refused` are not asked for their own opinion.
+    """
+    kinds = frozenset(kinds)
+
+    def long_way(left: Any, right: Any, other: Any) -> Any:
+        if type(other) in refused:
+            raise TypeError(
+                f"unsupported operand type(s) for {symbol}: {type(left).__name__!r} "
+                f"and {type(right).__name__!r}. Write jnp.asarray(...) around the "
+                "sequence."
+            )
+        return NotImplemented
+
+    def forward(self: Any, other: Any) -> Any:
+        aval = self.aval
+        if aval.dtype in kinds:
+            if getattr(other, "aval", None) is aval:
+                return bind(self, other)
+            if type(other) is float or type(other) is int:
+                number = number_beside(aval, other)
+                if number is not None:
+                    return bind(self, number)
+        operand = _as_operand(other)
+        if operand is NotImplemented:
+            return long_way(self, other, other)
+        try:
+            return apply_operator.run(name, self, operand)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
+
+    def reflected(self: Any, other: Any) -> Any:
+        aval = self.aval
+        if aval.dtype in kinds and (type(other) is float or type(other) is int):
+            number = number_beside(aval, other)
+            if number is not None:
+                return bind(number, self)
+        operand = _as_operand(other)
+        if operand is NotImplemented:
+            return long_way(other, self, other)
+        try:
+            return apply_operator.run(name, operand, self)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
+
+    boundaries.update((forward.__code__, reflected.__code__))
+    return forward, reflected
+
+
+def _power(self: Any, other: Any) -> Any:
+    if type(other) is int and self.aval.dtype in NUMBER_TYPES:
+        return arithmetic.integer_pow(self, other)
+    operand = _as_operand(other)
+    if operand is NotImplemented:
+        return NotImplemented
+    return apply_operator.run("power", self, operand)
+
+
+def _negative(self: Any) -> Any:
+    if self.aval.dtype in NUMBER_TYPES:
+        return arithmetic.neg_p.bind(self)
+    return apply_operator.run("negative", self)
+
+
+_bind_mul = functools.partial(arithmetic.mul_p.bind, out_dtype=None)
+_sequences = (tuple, list)
+_collections = (dict, list, set, tuple)
+_ordered = (*FLOAT_TYPES, *INTEGER_TYPES)
+
+# (name of the methods, symbol, function of `jax.numpy`, primitive, dtypes, refused)
+_TABLE: tuple[tuple, ...] = (
+    ("add", "+", "add", arithmetic.add_p.bind, NUMBER_TYPES, _sequences),
+    ("sub", "-", "subtract", arithmetic.sub_p.bind, NUMBER_TYPES, ()),
+    ("mul", "*", "multiply", _bind_mul, NUMBER_TYPES, _sequences),
+    ("truediv", "/", "true_divide", arithmetic.div_p.bind, INEXACT_TYPES, ()),
+    ("matmul", "@", "matmul", None, (), ()),
+    ("eq", "==", "equal", arithmetic.eq_p.bind, NUMBER_TYPES, _collections),
+    ("ne", "!=", "not_equal", arithmetic.ne_p.bind, NUMBER_TYPES, _collections),
+    ("lt", "<", "less", arithmetic.lt_p.bind, _ordered, ()),
+    ("le", "<=", "less_equal", arithmetic.le_p.bind, _ordered, ()),
+    ("gt", ">", "greater", arithmetic.gt_p.bind, _ordered, ()),
+    ("ge", ">=", "greater_equal", arithmetic.ge_p.bind, _ordered, ()),
+)
+_OPERATIONS: dict[str, Callable] = {row[2]: row[3] for row in _TABLE}
+_OPERATIONS |= {"power": arithmetic.pow, "negative": arithmetic.neg}
+
+
+def install(methods: dict[str, Callable]) -> None:
+    """Give `Array` and `Tracer` methods, by name."""
+    for name, method in methods.items():
+        setattr(Array, name, method)
+        setattr(Tracer, name, method)
+
+
+for _method, *_row in _TABLE:
+    _forward, _reflected = binary_operator(*_row)
+    install({f"__{_method}__": _forward})
+    if _method in ("add", "sub", "mul", "truediv", "matmul"):
+        install({f"__r{_method}__": _reflected})
+install({"__neg__": _negative, "__pow__": _power})
+install({"__rpow__": binary_operator("**", "power")[1]})
