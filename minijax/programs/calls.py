@@ -5,9 +5,9 @@
 each carries in a parameter, and are written here once: its type, how it is computed and
 compiled (`def_call`), and its discharge (`call_discharge`).
 
-`closed_call` has no rule of its own. It is what is left of the known side of a
-checkpointed `scan`: the part before the loop and the loop, as one equation. Only a
-program that is being written down keeps it; every transformation looks inside.
+`closed_call` is the plainest of them. It stands for the known side of a checkpointed
+`scan`: the part before the loop and the loop, as one equation. Only a trace that writes
+a program keeps it; every transformation looks inside.
 
 In JAX: `core.py`, `closed_call_p`.
 """

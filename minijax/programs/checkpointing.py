@@ -102,14 +102,15 @@ def checkpoint(
       fun: takes and returns trees of arrays.
       prevent_cse: whether XLA is kept from merging the two computations; not needed
         inside of `scan`. A tuple says so for each argument.
-      policy: which values may be saved all the same: one of `checkpoint_policies`, or a
+      policy: which values may be saved nevertheless: one of `checkpoint_policies`, or a
         function `(primitive, *avals, **params) -> bool`.
       static_argnums: positions of arguments that are passed on as they are.
       static_argnames: accepted, and without effect, as in JAX.
       concrete: removed; passing it raises NotImplementedError, as in JAX.
 
     Raises:
-      TypeError, ValueError: `prevent_cse` is no bool, `static_argnums` no positions.
+      TypeError: `prevent_cse` is not a bool.
+      ValueError: `static_argnums` has a position that no argument has.
     """
     check_callable(fun, "checkpoint")
     if concrete is not _not_given:
@@ -285,7 +286,7 @@ def _remat_jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
 
 
 def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
-    """Compute what is known now; the rest computes again what it needs."""
+    """Compute the known part now; the rest recomputes the values it needs."""
     jaxpr, policy = params["jaxpr"], params["policy"] or nothing_saveable
     bad = remat_allowed_effects.filter_not_in(jaxpr.effects)
     if bad:
@@ -324,7 +325,7 @@ remat_p.partial_eval = _remat_partial_eval
 
 @weakref_lru_cache
 def _insert_reduce_precision(jaxpr: Jaxpr, num_res: int) -> Jaxpr:
-    """The program with its residuals rounded where something else reads them, too."""
+    """The program with those residuals rounded that its own equations also read."""
     residuals = jaxpr.outvars[len(jaxpr.outvars) - num_res :]
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
     invars, eqns = list(jaxpr.invars), list(jaxpr.eqns)

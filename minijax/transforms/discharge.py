@@ -15,8 +15,8 @@ A primitive with a ref among its inputs, or refs of its own inside, has a rule:
 
 `discharged[i]` says whether input `i` is a ref that becomes an array; `args` hold the
 refs' contents in their places, and `new contents` has one entry for each input: the
-content of a ref after the equation, or None for one that did not change (and for all
-that are no refs). A primitive that carries a program discharges it by
+content of a ref after the equation, or None for a ref that did not change and for other
+inputs. A primitive that carries a program discharges it by
 `discharge_state`, binds itself with the result, and separates the last results by
 `split_contents`.
 
@@ -159,7 +159,7 @@ def _eval_eqn(eqn: JaxprEqn, args: list[Any], discharged: set[Var], env: dict) -
         if not flag:
             raise ValueError(
                 f"the discharge rule of {primitive} gave a new content for an input "
-                "that is no discharged ref"
+                "that is not a discharged ref"
             )
         env[var] = content
     return outputs

@@ -1,4 +1,4 @@
-"""Splitting a program in two under a policy: what is saved, and what is computed again.
+"""Splitting a program in two under a policy: which values are saved or recomputed.
 
 Partial evaluation of a program whose inputs are partly unknown gives a known program
 and a staged one, with residuals between. Here every variable has two marks: whether it
@@ -71,7 +71,7 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
 def _may_be_saved(answer: Any) -> bool:
     """A policy's answer as a bool.
 
-    TypeError when it is none of the answers a policy may give.
+    TypeError for an answer that a policy may not give.
     """
     if isinstance(answer, bool):
         return answer

@@ -71,7 +71,7 @@ def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
         while True:
             size = len(inside)
             _spread(inner, inside)
-            # What a step makes unknown is so in all steps after it.
+            # What one step makes unknown stays unknown in all later steps.
             pairs = zip(carry, inner.outvars)
             inside.update(inner.invars[place] for place, v in pairs if v in inside)
             if len(inside) == size:

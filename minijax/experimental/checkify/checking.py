@@ -127,7 +127,7 @@ def check(
 
     Raises:
       JaxRuntimeError: the check failed, eagerly.
-      TypeError: `pred` is no scalar truth value, or an argument is no array.
+      TypeError: `pred` is not a scalar truth value, or an argument is not an array.
       ValueError: compiled without `checkify`.
     """
     _check(pred, msg, debug, fmt_args, fmt_kwargs)

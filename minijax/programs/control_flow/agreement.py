@@ -26,7 +26,7 @@ def check_carry(
     out_tree: Any,
     out_avals: Sequence[AbstractValue],
 ) -> None:
-    """TypeError unless a loop's body gives back the carry it takes.
+    """TypeError unless a loop's body returns a carry like the one it takes.
 
     The message shows both sides of each leaf that differs.
     """
@@ -47,7 +47,7 @@ def check_carry(
             )
         ]
         if not differences:
-            return  # only what the containers say of themselves differs
+            return  # only the metadata of containers differs
         raise errors.type_error(
             f"{name} function carry input and carry output must have the same pytree "
             f"structure, but they differ:\n\n{_listed(differences)}\n"

@@ -82,8 +82,8 @@ def trace_body(
 ) -> Body:
     """The program of `fun` for arguments of a tree (a tuple) and types.
 
-    TypeError when the function returns what is no array, ValueError when it returns a
-    ref.
+    TypeError when the function returns something that is not an array, ValueError when
+    it returns a ref.
     """
     key = (in_tree, tuple(in_avals), traced_for, _axes())
     if not _can_be_remembered(fun):
@@ -147,7 +147,7 @@ def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
 
 
 def check_callable(name: str, **functions: Any) -> None:
-    """TypeError, naming the argument, for one that is no function."""
+    """TypeError that names the argument which is not a function."""
     for argument, value in functions.items():
         if not callable(value):
             raise errors.type_error(

@@ -129,7 +129,7 @@ def cond(
       what the chosen function returns.
 
     Raises:
-      TypeError: `pred` is no scalar, an argument is no function, or the results differ
+      TypeError: `pred` is not a scalar, a branch is not a function, or results differ
         in tree, shape or dtype (the message shows both, leaf by leaf).
     """
     if not callable(false_fun) or not callable(true_fun):
@@ -198,7 +198,7 @@ def switch(
     """`branches[index](*operands)`, chosen when the program runs.
 
     Args:
-      index: an integer scalar; what is out of bounds is clamped to the nearest branch.
+      index: an integer scalar; one out of bounds is clamped to the nearest branch.
       branches: functions of the operands that return equal trees of arrays of equal
         shapes and dtypes. All are traced, one runs.
       operands: arrays or trees of arrays.
@@ -207,9 +207,9 @@ def switch(
       what the chosen function returns.
 
     Raises:
-      TypeError: `index` is no integer scalar, a branch is no function, or results
-        differ in tree, shape or dtype.
-      ValueError: there is no branch.
+      TypeError: `index` is not an integer scalar, a branch is not a function, or
+        results differ in tree, shape or dtype.
+      ValueError: `branches` is empty.
     """
     branches = tuple(branches)
     for position, branch in enumerate(branches):
@@ -270,7 +270,7 @@ def _bind(
     bodies: Sequence[Body],
     **params: Any,
 ) -> Any:
-    """Bind the equation; outputs that every branch just passes on are not computed."""
+    """Bind the equation without outputs that every branch only passes through."""
     check_distinct_refs(name, leaves, consts)
     inputs = [*consts, *leaves]
     sources = [
@@ -547,7 +547,7 @@ def _answering(
     avals: tuple[AbstractValue, ...],
     answers: tuple[bool, ...],
 ) -> ClosedJaxpr:
-    """A transposed branch that answers where any branch does."""
+    """A transposed branch with a cotangent wherever any branch has one."""
     if own == answers:
         return transposed
 
@@ -588,10 +588,10 @@ def _cond_batch(
 def _select_branches(
     axis_data: Any, args: Sequence[Any], dims: Sequence, branches: tuple
 ) -> tuple[list[Any], list[int | None]]:
-    """Every example has an index of its own: run all branches, and select.
+    """Each example has its own index: run all branches and select.
 
-    A branch gets its arguments without derivatives where it is not chosen: a division
-    by zero there must not spoil the derivative.
+    Where a branch is not chosen, its arguments carry no derivatives: a division by zero
+    there must not spoil the result.
     """
     index, *ops = (batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims))
     everything = [True] * len(ops)
@@ -677,7 +677,7 @@ def _cond_discharge(
     branches: tuple,
     **params: Any,
 ) -> tuple[list[Any], list[Any]]:
-    """A ref's content that no branch changes does not go through the equation."""
+    """The content of a ref that no branch changes bypasses the equation."""
     pure = [discharge.discharge_state(c, discharged[1:]) for c in branches]
     count = len(out_avals)
     places: list[int | None] = [None] * count

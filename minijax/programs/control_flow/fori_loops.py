@@ -52,7 +52,7 @@ def fori_loop(
       the last carry; `init_val` when `upper <= lower`.
 
     Raises:
-      TypeError: `body_fun` is no function, the bounds have different dtypes, or the
+      TypeError: `body_fun` is not a function, the bounds have different dtypes, or the
         body returns a carry of another type.
       ValueError: `unroll` is given for bounds that are not known.
     """
@@ -131,7 +131,7 @@ def _remembered(make: Callable) -> Callable:
 
 
 def _held(fun: Callable) -> Callable[[], Callable]:
-    """The function, held weakly: what is remembered for it must not keep it alive."""
+    """A weak reference to the function: the cache must not keep it alive."""
     try:
         return weakref.ref(fun)  # type: ignore[return-value]
     except TypeError:

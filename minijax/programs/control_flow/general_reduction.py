@@ -291,7 +291,7 @@ def reduce(
     and returns such trees of scalars. The entries are combined in no particular order.
 
     Raises:
-      ValueError: when the trees differ, an initial value is no scalar, or the
+      ValueError: when the trees differ, an initial value is not a scalar, or the
         computation gives something else than scalars of the operands' dtypes.
       TypeError: when an initial value has not the dtype of its operand.
     """

@@ -7,8 +7,8 @@ nonzero, unknown, batched or needed.
 
 A rule of a loop or a branch has two parts. First it finds the flags of the outputs:
 
-- `settle` for a loop. What one step makes nonzero (unknown, batched) in the carry is so
-  in every step after it, so the flags of the carry grow until a step keeps them.
+- `settle` for a loop. An entry of the carry that one step makes nonzero (unknown,
+  batched) stays so in all later steps, so the flags grow until a step changes none.
 - `agree` for branches. An output is nonzero (unknown, batched) if any branch makes it
   so, and then it must be in all branches.
 

@@ -52,7 +52,7 @@ def platform_dependent(
       what the function for the platform returns.
 
     Raises:
-      TypeError: a branch is no function.
+      TypeError: a branch is not a function.
       ValueError: a platform is called "gpu": name "cuda" or "rocm".
     """
     names: list[list[str] | None] = []

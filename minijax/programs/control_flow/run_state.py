@@ -7,9 +7,9 @@
     run_state(double)((x, jnp.zeros(3)))   # the contents afterwards: (x, 2 x)
 
 The equation carries a program whose inputs are all refs and that has no results: its
-results are the last contents. Arrays that the function closes over become refs, too,
-which are read once at the start. The derivative is that of the discharged program, and
-is written over refs again: one ref of tangents for each ref that has any.
+results are the last contents. Arrays that the function closes over also become refs,
+which are read once at the start. The derivative is that of the discharged program,
+written over refs again: one ref of tangents for each ref that has any.
 
 In JAX: `state/discharge.py`, `run_state`.
 """

@@ -1,8 +1,8 @@
 """The derivatives of scan: forward, linearized, transposed, and split for checkpoints.
 
-A step's residuals are stacked: one row for each step. Two kinds are not: constants and
-rows of the inputs, which are there anyway (`_forwardable`), and what is computed from
-constants alone, which is the same in every step and is computed once (`_hoisted`).
+A step's residuals are stacked: one row for each step. Two kinds are not. Constants and
+rows of the inputs are read where they already are (`_forwardable`). Values computed
+from constants alone are the same in every step and are computed once (`_hoisted`).
 
 The transposed scan goes in the other direction. The cotangent of the carry is its
 carry; those of constants add up in the carry too, beginning with zeros, since every
@@ -190,7 +190,7 @@ def _run_second(
 def _hoisted(
     closed: ClosedJaxpr, consts: Sequence[Any], num_residuals: int
 ) -> tuple[ClosedJaxpr, list[Any], list[bool], list[Any]]:
-    """Compute what depends on constants alone before the loop.
+    """Compute the values that depend on constants alone before the loop.
 
     Returns the program without that, its constants, which of its last `num_residuals`
     outputs were so computed, and their values.
@@ -251,7 +251,7 @@ def _scan_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
     const_refs, _, row_refs = ([x.inst().ref for x in group] for group in gathering)
     ct_carry = [instantiate(ct) for ct in ct_carry]
     starts = [zeros_of(x.aval) for x in sums.consts]
-    # A row's cotangent is computed for every row of it, wanted or not.
+    # Every array of rows gets a cotangent, whether it is wanted or not.
     given = Operands(
         [*values.consts, *const_refs],
         [*starts, *ct_carry],

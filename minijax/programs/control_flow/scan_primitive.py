@@ -16,21 +16,20 @@ steps; its program takes constants, a carry and one row of each array, and gives
 next carry and one row of each output. A row counter, slices and updates appear only
 when it is lowered: it becomes a `while`.
 
-That the number of steps is known is what makes reverse mode possible: linearizing runs
-the same scan with one output more for each value that the backward pass will need, and
-stacks these; the linear program is a scan over the stacks, and its transpose a scan in
-the other direction. Two refinements keep the stacks small. A residual that is a
-constant, or a row of an input, is not stacked again but read where it is. And one that
-is computed from constants alone is the same in every step: it is computed once, before
-the loop (`_hoisted`).
+Reverse mode is possible because the number of steps is known. Linearizing runs the same
+scan with one more output for each value that the backward pass needs, and stacks these;
+the linear program is a scan over the stacks, and its transpose is a scan in the other
+direction. Two refinements keep the stacks small. A residual that is a constant, or a
+row of an input, is read where it is instead of stacked again. One that is computed from
+constants alone is the same in every step: it is computed once, before the loop.
 
 In the transposed loop the cotangent of the carry is the carry; those of constants add
 up in the carry too, beginning with zeros, since every step contributes to them; those
 of rows are rows.
 
-Each rule first settles which entries of the carry are nonzero (unknown, batched): what
-a step makes so is so in all steps after it (`operands.settle`). Then it binds a scan of
-another program, with the operands in their groups (`Scan.bind`).
+Each rule first settles which entries of the carry are nonzero (unknown, batched), since
+an entry that one step makes nonzero stays so (`operands.settle`). Then it binds a scan
+of another program, with the operands in their groups (`Scan.bind`).
 
 In JAX: `lax/control_flow/loops.py`, `scan_p`.
 """
@@ -328,7 +327,7 @@ def _scan_discharge(
 ) -> tuple[list[Any], list[Any]]:
     """Contents of refs go into the carry; a ref of rows is read and written row by row.
 
-    The carry then begins with a counter, which says the row.
+    The carry then begins with a counter, the index of the row.
     """
     loop = Scan(**params)
     flags = zip(discharged, in_avals)

@@ -66,7 +66,7 @@ def scan(
       the last carry, and the tree of all y, each stacked to `(length, ...)`.
 
     Raises:
-      TypeError: `f` is no function, does not return a pair, or returns a carry of
+      TypeError: `f` is not a function, does not return a pair, or returns a carry of
         another tree or type; the message shows both sides of each leaf that differs.
       ValueError: the leading sizes differ, there are none and no `length`, or `unroll`
         is negative.
@@ -194,8 +194,8 @@ def _bind(
 ) -> list[Any]:
     """Bind the equation.
 
-    A carry that the body only passes on is a constant; a row that it only passes on
-    is not copied.
+    A carry that the body passes through unchanged becomes a constant; a row that it
+    passes through is not copied.
     """
     sources = forwarded(body.closed)
     num_consts, num_carry = len(body.consts), len(init)
@@ -229,8 +229,8 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     Args:
       f: a function of a tree of rows.
       xs: arrays of shape `(n, ...)`, or a tree of them.
-      batch_size: how many rows `vmap` computes at once; what is left over is a batch of
-        its own. 0 for all at once, None for one by one without `vmap`.
+      batch_size: how many rows `vmap` computes at once; the rest is a smaller batch. 0
+        for all at once, None for one by one without `vmap`.
 
     Returns:
       the tree of results, each stacked to `(n, ...)`.

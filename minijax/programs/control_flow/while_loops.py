@@ -13,11 +13,11 @@ The equation takes the constants of the condition, those of the body, and the ca
 what the loop changes. XLA has this as one operation, whose state also holds the
 constants; the state keeps its types from step to step, so the carry must too.
 
-Nobody knows beforehand how often the body runs, and that shapes the rules. Forward mode
-carries tangents along. Reverse mode would have to keep something of every step, in
-memory whose size is not known: there is no transpose, and the error says what to write
-instead. Partial evaluation runs the known part of the loop once, and writes the whole
-loop down again for the rest.
+The number of steps is not known in advance, and that shapes the rules. Forward mode
+carries tangents along. Reverse mode would have to save values of every step, in memory
+of unknown size: there is no transpose, and the error says what to write instead.
+Partial evaluation runs the known part of the loop once, and writes the whole loop down
+again for the rest.
 
 Under `vmap` the examples stop at different steps if the condition has a batch axis: the
 loop runs until the last one stops, and examples that have stopped keep their carry. If
@@ -117,9 +117,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
       the carry for which `cond_fun` is false.
 
     Raises:
-      TypeError: an argument is no function, the condition is no boolean scalar, or the
-        body returns a carry of another type; the message shows both sides of each leaf
-        that differs.
+      TypeError: an argument is not a function, the condition is not a boolean scalar,
+        or the body returns a carry of another type; the message shows both sides of
+        each leaf that differs.
       ValueError: on reverse-mode differentiation, which needs a number of steps that is
         known: use `scan`, or `fori_loop` with fixed bounds.
     """
@@ -183,7 +183,7 @@ def _trace(
 def promote_weak(
     leaves: Sequence[Any], out_avals: Sequence[AbstractValue]
 ) -> list[Any] | None:
-    """The first carry with its Python numbers in the dtypes that the body gives back.
+    """The first carry with its Python numbers in the dtypes that the body returns.
 
     None when nothing changes.
     """
@@ -312,10 +312,10 @@ def _while_impl(*args: Any, **params: Any) -> list[Any]:
 
 @while_p.def_lowering
 def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
-    """One loop whose state is all operands; the constants are passed on.
+    """One loop whose state is all operands; constants pass through unchanged.
 
-    With a condition for each example the loop goes on while any holds, and the carry of
-    an example whose condition does not hold stays.
+    With a condition for each example the loop goes on while any of them holds; an
+    example whose condition is false keeps its carry.
     """
     cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
     num_consts = params["cond_nconsts"] + params["body_nconsts"]

@@ -63,7 +63,7 @@ class custom_jvp:
 
     Args:
       fun: the function.
-      nondiff_argnums, nondiff_argnames: arguments that are no arrays, or are not
+      nondiff_argnums, nondiff_argnames: arguments that are not arrays, or are not
         differentiated; the rule gets them first.
 
     In JAX: `jax.custom_jvp`.
@@ -226,7 +226,7 @@ class FlatCall:
     def __init__(self, fun: Callable, args: tuple, nondiff: tuple, in_tree: Any):
         self.fun = fun
         self.positions = {n % len(args) for n in nondiff} if nondiff else set()
-        # The others come anew at each call; kept here they would outlive their trace.
+        # The others are passed at each call; kept here they would outlive their trace.
         self.args = [
             arg if position in self.positions else None
             for position, arg in enumerate(args)

@@ -1,10 +1,10 @@
 """remat_opt: what `defvjp(..., optimize_remat=True)` makes of a forward rule.
 
 A forward rule computes the function's value and residuals for the backward pass. Under
-`checkpoint` the residuals of the first pass are thrown away; when the rule is one fused
-kernel, nobody can take its residuals out. So the rule becomes one equation that carries
-its program and a thunk that traces the function itself: dead-code elimination writes
-the function in its place where no residual is read.
+`checkpoint` the residuals of the first pass are thrown away, but a rule that is one
+fused kernel computes them in any case. So the rule becomes one equation that carries
+its program and a thunk that traces the function itself: where no residual is read,
+dead-code elimination replaces the rule by the function.
 
 In JAX: `jax/_src/custom_derivatives.py`, `optimize_remat_of_custom_vjp_fwd`.
 """
