@@ -16,17 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import (
-    AbstractValue,
-    DebugInfo,
-    Jaxpr,
-    ShapedArray,
-    Tracer,
-    canonicalize_shape,
-    get_aval,
-    shaped_abstractify,
-    valid_jaxtype,
-)
+from minijax.language import core
+from minijax.language.core import AbstractValue, DebugInfo, Jaxpr, Tracer, get_aval
 from minijax.support import dtypes, errors
 from minijax.support.thread_state import state
 from minijax.support.trees import (
@@ -156,14 +147,6 @@ class CallSignature:
         self.donate_nums, self.donate_names = self._both(
             options.donate_argnums, options.donate_argnames, "donate"
         )
-        shared = set(self.static_nums) & set(self.donate_nums)
-        if shared:
-            raise errors.value_error(
-                f"jitted function has static_argnums={options.static_argnums} and "
-                f"donate_argnums={options.donate_argnums}, which share "
-                f"{sorted(shared)}: a static argument is no array and cannot be "
-                "donated."
-            )
 
     def _names_of(self, *kinds: Any) -> list[str]:
         return [p.name for p in self.parameters or () if p.kind in kinds]
@@ -363,12 +346,12 @@ def check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) ->
 def _type_of_description(value: Any) -> AbstractValue:
     """The type of an array, or of anything that has a shape and a dtype."""
     try:
-        return shaped_abstractify(value)
+        return core.shaped_abstractify(value)
     except TypeError:
         if not hasattr(value, "shape") or not hasattr(value, "dtype"):
             raise
         dtype = dtypes.canonicalize_dtype(value.dtype)
-        return ShapedArray(canonicalize_shape(value.shape), dtype)
+        return core.ShapedArray(core.canonicalize_shape(value.shape), dtype)
 
 
 def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:
@@ -412,7 +395,7 @@ def flatten_function(
 def check_outputs(outputs: Sequence[Any], tree: Any, name: str, purpose: str) -> None:
     """TypeError, naming the component, when a function returned what is no array."""
     for position, output in enumerate(outputs):
-        if isinstance(output, Tracer) or valid_jaxtype(output):
+        if isinstance(output, Tracer) or core.valid_jaxtype(output):
             continue
         paths, _ = tree_flatten_with_path(tree_unflatten(tree, range(len(outputs))))
         path = keystr(paths[position][0])
@@ -435,7 +418,7 @@ def with_result_paths(debug_info: DebugInfo, out_tree: Any) -> DebugInfo:
 
 def check_arg(value: Any, transformation: str) -> None:
     """TypeError unless a value may be an argument of a transformed function."""
-    if not (isinstance(value, Tracer) or valid_jaxtype(value)):
+    if not (isinstance(value, Tracer) or core.valid_jaxtype(value)):
         get_aval(value)
         raise errors.type_error(
             f"Argument {value!r} of {transformation} is not a valid JAX type."

@@ -32,15 +32,7 @@ from minijax.language.array import (
     first_device,
     wrap_as,
 )
-from minijax.language.core import (
-    ClosedJaxpr,
-    Primitive,
-    Tracer,
-    escaped_tracer_error,
-    get_aval,
-    physical_aval,
-    weakref_lru_cache,
-)
+from minijax.language.core import ClosedJaxpr, Primitive, Tracer, get_aval
 from minijax.support import dtypes, events
 from minijax.support.events import Hook
 from minijax.support.thread_state import state
@@ -104,7 +96,7 @@ def host_buffer(value: Any, aval: Any, device: Any) -> Any:
 
 def buffer_aval(aval: Any) -> Any:
     """The type of the buffer of an array: of a typed key, that of its bits."""
-    physical = physical_aval(aval)
+    physical = core.physical_aval(aval)
     if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
         return core.ShapedArray(physical.shape, np.dtype(bool))
     return physical
@@ -122,7 +114,7 @@ def check_arguments(name: str, in_avals: Sequence[Any], args: Sequence[Any]) -> 
     avals = []
     for position, (expected, arg) in enumerate(zip(in_avals, args)):
         if isinstance(arg, Tracer):
-            raise escaped_tracer_error(arg)
+            raise core.escaped_tracer_error(arg)
         aval = get_aval(arg)
         if aval.shape != expected.shape or aval.dtype != expected.dtype:
             raise TypeError(
@@ -221,11 +213,11 @@ def new_program(
 @Hook
 def compiled(
     closed: ClosedJaxpr,
-    name: str,
-    donated: tuple[bool, ...] | None,
-    keep_unused: bool,
     device: Any,
     committed: bool,
+    name: str,
+    donated: tuple[bool, ...] | None = None,
+    keep_unused: bool = False,
     options: tuple = (),
 ) -> Any:
     """The Program of a jaxpr on a device, compiled when it is first asked for.
@@ -233,32 +225,31 @@ def compiled(
     `refs.py` attaches the version that makes jaxprs with refs pure first.
     """
     with _lock_of(closed):
-        return _compiled(closed, name, donated, keep_unused, device, committed, options)
+        return _compiled(closed, device, committed, name, donated, keep_unused, options)
 
 
 # One lock for each jaxpr being compiled: two threads that need the same one compile it
 # once, and others do not wait.
 
 
-@weakref_lru_cache
+@core.weakref_lru_cache
 def _lock_of(closed: ClosedJaxpr) -> threading.RLock:
     return threading.RLock()
 
 
-@weakref_lru_cache
+@core.weakref_lru_cache
 def _compiled(
     closed: ClosedJaxpr,
+    device: Any,
+    committed: bool,
     name: str,
     donated: tuple[bool, ...] | None,
     keep_unused: bool,
-    device: Any,
-    committed: bool,
     options: tuple,
 ) -> Program:
     start = time.perf_counter()
-    lowered = mlir.lower_to_module(
-        closed, name, lowering_platform(device), donated, keep_unused
-    )
+    platform = lowering_platform(device)
+    lowered = mlir.lower_to_module(closed, name, platform, donated, keep_unused)
     if events.subscribers:
         seconds = time.perf_counter() - start
         events.emit("lower", name=name, seconds=seconds, in_avals=lowered.in_avals)
@@ -302,18 +293,15 @@ def lowering_platform(device: Any) -> str:
 
 
 def run_closed(
-    closed: ClosedJaxpr,
-    args: Sequence[Any],
-    name: str,
-    donated: tuple[bool, ...] | None = None,
-    keep_unused: bool = False,
-    options: tuple = (),
+    closed: ClosedJaxpr, args: Sequence[Any], name: str, *settings: Any
 ) -> list[Array]:
-    """Run a whole jaxpr on arguments of any kind, compiling it if need be."""
+    """Run a whole jaxpr on arguments of any kind, compiling it if need be.
+
+    `settings` are the last parameters of `compiled`.
+    """
     avals = check_arguments(name, closed.in_avals, args)
     device, committed, buffers = place.run(args, avals)
-    settings = (donated, keep_unused, device, committed, options)
-    return compiled.run(closed, name, *settings)(buffers)
+    return compiled.run(closed, device, committed, name, *settings)(buffers)
 
 
 # ----------------------------------------------------------------------------------
@@ -338,7 +326,7 @@ def apply_primitive(
             if arg._placed is not None:
                 usual = False
         elif isinstance(arg, Tracer):
-            raise escaped_tracer_error(arg)
+            raise core.escaped_tracer_error(arg)
         else:
             avals.append(get_aval(arg))
             usual = False
@@ -386,4 +374,4 @@ def eager_program(
     closed = ClosedJaxpr(jaxpr, consts)
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:
         primitive.executables.clear()
-    return compiled.run(closed, primitive.name, None, False, device, committed)
+    return compiled.run(closed, device, committed, primitive.name)

@@ -63,15 +63,6 @@ def jit(
       TypeError: `fun` is no function, or an argument is no array.
       ValueError: a static argument is not hashable or does not exist.
     """
-    options = JitOptions(
-        argnums_tuple(static_argnums, "static_argnums"),
-        api_util.argnames_tuple(static_argnames, "static_argnames"),
-        argnums_tuple(donate_argnums, "donate_argnums"),
-        api_util.argnames_tuple(donate_argnames, "donate_argnames"),
-        bool(keep_unused),
-        bool(inline),
-        tuple(sorted((compiler_options or {}).items())),
-    )
     for name, value in (
         ("in_shardings", in_shardings),
         ("out_shardings", out_shardings),
@@ -83,14 +74,33 @@ def jit(
                 f"jit does not take {name} here: a program runs where its arguments "
                 "are. Move them with `device_put` first."
             )
-    if fun is None:
-        return functools.partial(_jit_with, options)
-    return _jit_with(options, fun)
+    jitting = functools.partial(
+        pjit.jit,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=argnums_tuple(donate_argnums, "donate_argnums"),
+        donate_argnames=api_util.argnames_tuple(donate_argnames, "donate_argnames"),
+        keep_unused=bool(keep_unused),
+        inline=bool(inline),
+        compiler_options=tuple(sorted((compiler_options or {}).items())),
+    )
+    return (
+        functools.partial(_checked, jitting) if fun is None else _checked(jitting, fun)
+    )
 
 
-def _jit_with(options: JitOptions, fun: Callable) -> JitFunction:
-    check_callable(fun, "jit")
-    return JitFunction(fun, options)
+def _checked(jitting: Callable, fun: Callable) -> JitFunction:
+    """The jitted function; ValueError for arguments both static and donated."""
+    jitted = jitting(fun)
+    signature, options = jitted._signature, jitted._options
+    shared = set(signature.static_nums) & set(signature.donate_nums)
+    if shared:
+        raise errors.value_error(
+            f"jitted function has static_argnums={options.static_argnums} and "
+            f"donate_argnums={options.donate_argnums}, which share {sorted(shared)}: a "
+            "static argument is no array and cannot be donated."
+        )
+    return jitted
 
 
 def clear_caches() -> None:

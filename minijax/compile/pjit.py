@@ -25,20 +25,9 @@ from typing import Any
 
 from minijax.compile import api_util, dispatch, mlir
 from minijax.compile.api_util import Bound, CallSignature, JitOptions
-from minijax.language import pretty
+from minijax.language import core, pretty
 from minijax.language.array import Array, first_device
-from minijax.language.core import (
-    Atom,
-    ClosedJaxpr,
-    JaxprEqn,
-    Literal,
-    Primitive,
-    Tracer,
-    Var,
-    escaped_tracer_error,
-    eval_trace,
-    register,
-)
+from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Tracer, eval_trace
 from minijax.language.rules import Accumulator, Zero
 from minijax.support import errors, events, source_info
 from minijax.support.effects import of_equation, positional, with_inputs
@@ -117,6 +106,23 @@ def _caches_for(fun: Callable, options: JitOptions) -> _Caches:
             caches = by_options[options] = _Caches()
             all_caches.add(caches)
         return caches
+
+
+def jit(
+    fun: Callable,
+    *,
+    static_argnums: Any = (),
+    static_argnames: Any = (),
+    **options: Any,
+) -> JitFunction:
+    """`fun`, compiled by XLA.
+
+    `jit_api.py` tells users about all options; the others are those of `JitOptions`.
+    """
+    api_util.check_callable(fun, "jit")
+    nums = api_util.argnums_tuple(static_argnums, "static_argnums")
+    names = api_util.argnames_tuple(static_argnames, "static_argnames")
+    return JitFunction(fun, JitOptions(nums, names, **options))
 
 
 class JitFunction:
@@ -213,15 +219,10 @@ class JitFunction:
                 events.emit("jit.miss", function=self, key=key, known=known)
             traced = self._traced(bound, key)
             if traced.outer:
-                raise escaped_tracer_error(traced.outer[0])
+                raise core.escaped_tracer_error(traced.outer[0])
+            device = device or first_device()
             program = dispatch.compiled.run(
-                traced.closed,
-                traced.params["name"],
-                traced.params["donated_invars"],
-                self._options.keep_unused,
-                device or first_device(),
-                committed,
-                self._options.compiler_options,
+                traced.closed, device, committed, *_settings(traced.params)
             )
             call = _Call(program, traced)
             if len(caches.calls) >= _CACHE_SIZE:
@@ -306,14 +307,8 @@ def trace_function(
         outer, consts = list(consts), []
     closed = ClosedJaxpr(jaxpr, consts)
     donated = (False,) * len(outer) + signature.donated_leaves(bound)
-    params = jit_params(
-        closed,
-        debug_info.name,
-        donated,
-        options.keep_unused,
-        options.inline,
-        options.compiler_options,
-    )
+    kept = (options.keep_unused, options.inline, options.compiler_options)
+    params = jit_params(closed, debug_info.name, donated, *kept)
     return Traced(closed, trees[0], outer, params)
 
 
@@ -360,7 +355,7 @@ def _params_for(closed: ClosedJaxpr, donated: tuple | None) -> dict[str, Any]:
 # jit as a primitive: a program inside a program, with all its rules
 # ----------------------------------------------------------------------------------
 
-jit_p = register(Primitive("jit", multiple_results=True))
+jit_p = core.register(core.Primitive("jit", multiple_results=True))
 jit_p.cache_types = False
 
 
@@ -374,14 +369,13 @@ def _jit_type(*avals: Any, jaxpr: ClosedJaxpr, **_: Any) -> tuple:
 
 @jit_p.def_impl
 def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
-    return dispatch.run_closed(
-        jaxpr,
-        args,
-        params["name"],
-        params["donated_invars"] if any(params["donated_invars"]) else None,
-        params["keep_unused"],
-        params["compiler_options_kvs"],
-    )
+    return dispatch.run_closed(jaxpr, args, *_settings(params))
+
+
+def _settings(params: dict[str, Any]) -> tuple:
+    """How a program is compiled, as the parameters of its equation say."""
+    names = ("name", "donated_invars", "keep_unused", "compiler_options_kvs")
+    return tuple(params[name] for name in names)
 
 
 def _jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
@@ -402,7 +396,7 @@ def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any
     In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
     """
     jaxpr = closed.jaxpr
-    env: dict[Var, Atom] = {}
+    env: dict[core.Var, core.Atom] = {}
     for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
         env[var] = trace.to_atom(value)
     source = source_info.current()
@@ -416,7 +410,7 @@ def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any
             if staged is not NotImplemented:
                 env[eqn.outvars[0]] = staged.atom
                 continue
-        outvars = [Var(v.aval) for v in eqn.outvars]
+        outvars = [core.Var(v.aval) for v in eqn.outvars]
         env.update(zip(eqn.outvars, outvars))
         effects = eqn.effects
         if effects:

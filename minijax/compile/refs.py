@@ -65,19 +65,18 @@ def _check_distinct(refs: Sequence[Ref]) -> None:
 @dispatch.compiled.attach
 def compiled(
     closed: ClosedJaxpr,
-    name: str,
-    donated: tuple[bool, ...] | None,
-    keep_unused: bool,
     device: Any,
     committed: bool,
-    options: tuple = (),
+    name: str,
+    donated: tuple[bool, ...] | None = None,
+    *settings: Any,
 ) -> Any:
     """The program of a jaxpr on a device, whether it has refs or not."""
-    settings = (keep_unused, device, committed, options)
+    compiled_pure = dispatch.compiled.default
     if not discharge.has_refs(closed):
-        return dispatch.compiled.default(closed, name, donated, *settings)
+        return compiled_pure(closed, device, committed, name, donated, *settings)
     pure, flags, own = discharge.pure_and_donated(closed, donated)
-    program = dispatch.compiled.default(pure, name, flags, *settings)
+    program = compiled_pure(pure, device, committed, name, flags, *settings)
     return StatefulProgram(program, len(closed.out_avals), own)
 
 
