@@ -14,7 +14,6 @@ In JAX: `jax/_src/xla_bridge.py`, `jax/_src/sharding.py`, and the device half of
 from __future__ import annotations
 
 import dataclasses
-import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -50,16 +49,7 @@ class PlatformSettings:
     client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
 
-def _settings_from_environment() -> PlatformSettings:
-    platforms = os.environ.get("MINIJAX_PLATFORMS") or os.environ.get("JAX_PLATFORMS")
-    count = os.environ.get("JAX_NUM_CPU_DEVICES", "")
-    return PlatformSettings(
-        platforms=platforms.lower() if platforms else None,
-        num_cpu_devices=int(count) if count.isdigit() and int(count) > 0 else None,
-    )
-
-
-settings = _settings_from_environment()
+settings = PlatformSettings()
 
 
 def _make_cpu_client() -> Any:

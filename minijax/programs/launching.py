@@ -3,18 +3,22 @@
 `dispatch.Program` launches pure programs whose results stay in the device's memory.
 Here is what the others need besides: tokens and callbacks (`compile/tokens.py`),
 results in other memories (`compile/placing.py`), and the flags `no_execution`,
-`debug_key_reuse`, `debug_nans` and `debug_infs`.
+`debug_key_reuse`, `debug_nans`, `debug_infs`, `enable_checks` and
+`captured_constants_warn_bytes`.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile import dispatch, placing, tokens
 from minijax.language.array import Array
+from minijax.language.check import check_jaxpr
 from minijax.programs.debugging import finiteness, key_reuse
-from minijax.support.config import state
+from minijax.support import source_info
+from minijax.support.thread_state import state
 
 
 @dispatch.new_program.attach
@@ -23,6 +27,10 @@ class LibraryProgram(dispatch.Program):
 
     def __init__(self, lowered: Any, executable: Any, device: Any, committed: bool):
         super().__init__(lowered, executable, device, committed)
+        _warn_of_constants(lowered)
+        closed = lowered.source()
+        if state.enable_checks and closed is not None:
+            check_jaxpr(closed.jaxpr)
         self.moves = any(map(placing.in_other_memory, self.out_avals))
 
     def launcher(
@@ -62,3 +70,17 @@ def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:
         )
 
     return launch
+
+
+def _warn_of_constants(lowered: Any) -> None:
+    """Warn when the arrays that a program closes over are very large."""
+    limit = state.captured_constants_warn_bytes
+    size = sum(const.nbytes for const in lowered.constants)
+    if 0 <= limit < size:
+        warnings.warn(
+            f"jit({lowered.name}) closes over arrays of {size:,} bytes, which its "
+            "compiled program keeps in memory. Pass them as arguments. The flag "
+            "jax_captured_constants_warn_bytes is the number of bytes from which this "
+            "warning comes; -1 means never.",
+            stacklevel=source_info.user_stacklevel(),
+        )

@@ -94,22 +94,58 @@ class Flag:
         convert: Callable[[str, Any], Any],
         choices: tuple[Any, ...],
         text: str,
+        refused: str = "",
+        refused_values: tuple[Any, ...] = (),
+        process_wide: bool = False,
     ) -> None:
         self.name = name
         self.__name__ = name
         self.__doc__ = text
         self.convert = convert
         self.choices = choices
+        # Why minijax has no other value than the default, or than some others.
+        self.refused = refused
+        self.refused_values = refused_values
+        self.process_wide = process_wide
         self.listeners: list[Callable[[Any], None]] = []
-        self.default = self.checked(_from_environment(name, default))
+        # What the program starts with when the environment says nothing.
+        self.initial = default
+        self.default = self._from_environment()
 
     @property
     def value(self) -> Any:
         """What the flag says in this thread, now."""
         return getattr(state, self.name)
 
+    def _from_environment(self) -> Any:
+        for prefix in ("MINIJAX_", "JAX_"):
+            variable = prefix + self.name.upper()
+            text = os.environ.get(variable)
+            if text is not None:
+                try:
+                    return self.checked(text)
+                except NotImplementedError as error:
+                    error.add_note(f"The environment variable {variable} sets it.")
+                    raise
+        return self.initial
+
     def checked(self, value: Any) -> Any:
-        """The value as stored; a ValueError in a sentence when it cannot be."""
+        """The value as stored.
+
+        Raises, in a sentence that names the flag, ValueError for a value that it does
+        not take, and NotImplementedError for one that has no effect in minijax.
+        """
+        value = self._converted(value)
+        if not self.refused or value == self.initial:
+            return value
+        if self.refused_values and value not in self.refused_values:
+            return value
+        raise NotImplementedError(
+            f"The flag jax_{self.name} cannot be {value!r} in minijax: {self.refused} "
+            f"Leave it at {self.initial!r}."
+        )
+
+    def _converted(self, value: Any) -> Any:
         if self.choices:
             if value not in self.choices:
                 shown = ", ".join(repr(choice) for choice in self.choices)
@@ -120,6 +156,12 @@ class Flag:
         return self.convert(self.name, value)
 
     def __call__(self, new_val: Any = _UNSET) -> override:
+        if self.process_wide:
+            raise TypeError(
+                f"The flag {self.name} holds for the whole process, so it is no "
+                f"context manager; write config.update('jax_{self.name}', value) at "
+                "the start of the program."
+            )
         if new_val is _UNSET:
             if self.convert is not _to_bool:
                 raise TypeError(
@@ -139,14 +181,6 @@ class Flag:
         return f"<flag {self.name} = {self.value!r}>"
 
 
-def _from_environment(name: str, default: Any) -> Any:
-    for prefix in ("MINIJAX_", "JAX_"):
-        text = os.environ.get(prefix + name.upper())
-        if text is not None:
-            return text
-    return default
-
-
 def _flag(
     name: str,
     default: Any,
@@ -155,12 +189,13 @@ def _flag(
     convert: Callable[[str, Any], Any] | None = None,
     choices: tuple[Any, ...] = (),
     traced: bool = False,
+    **limits: Any,
 ) -> Flag:
     if convert is None:
         by_type: dict[type, Callable[[str, Any], Any]]
         by_type = {bool: _to_bool, int: _to_int, float: _to_float}
         convert = by_type.get(type(default), _to_text)
-    flag = Flag(name, default, convert, choices, text)
+    flag = Flag(name, default, convert, choices, text, **limits)
     _flags[name] = flag
     declare(name, flag.default, traced=traced)
     return flag
@@ -178,8 +213,8 @@ class Config:
     def update(self, name: str, value: Any) -> None:
         """Set the process-wide value of a flag.
 
-        Raises AttributeError for a name that is no flag and ValueError for a value
-        that the flag does not take.
+        Raises AttributeError for a name that is no flag, ValueError for a value that
+        the flag does not take, and NotImplementedError for one without effect here.
         """
         flag = _lookup(name)
         value = flag.checked(value)
@@ -337,6 +372,8 @@ default_prng_impl = _traced(
     "threefry2x32",
     "The generator of keys that do not name one.",
     choices=PRNG_IMPLS,
+    refused="it has no such generator.",
+    refused_values=("threefry4x32", "philox2x32", "philox4x32"),
 )
 random_seed_offset = _traced("random_seed_offset", 0, "A number added to every seed.")
 debug_key_reuse = _traced(
@@ -351,23 +388,34 @@ softmax_custom_jvp = _traced(
     "softmax_custom_jvp", False, "Give softmax its own, more stable derivative rule."
 )
 allow_f16_reductions = _traced(
-    "allow_f16_reductions", True, "When off, sums over 16-bit floats raise."
+    "allow_f16_reductions",
+    True,
+    "When off, sums over 16-bit floats raise.",
+    refused="sums over 16-bit floats never raise.",
 )
 check_static_indices = _traced(
     "check_static_indices",
     False,
     "Check the bounds of indices that are known while tracing.",
+    refused="indices out of bounds are clamped, filled or dropped, as `mode` says.",
 )
 mutable_array_checks = _traced(
-    "mutable_array_checks", True, "Check that refs do not alias."
+    "mutable_array_checks",
+    True,
+    "Check that refs do not alias.",
+    refused="refs that alias would give wrong results, so they are always refused.",
 )
 eager_constant_folding = _traced(
-    "eager_constant_folding", False, "Evaluate operations on constants while tracing."
+    "eager_constant_folding",
+    False,
+    "Evaluate operations on constants while tracing.",
+    refused="each operation of a traced function becomes an equation.",
 )
 auto_pcast = _traced(
     "auto_pcast",
     True,
     "Mark values as varying over a mesh axis where an operation needs it.",
+    refused="values are always marked where an operation needs it.",
 )
 no_execution = _traced("no_execution", False, "Raise when a program runs.")
 
@@ -378,9 +426,16 @@ debug_infs = _flag("debug_infs", False, "Raise where an infinity is computed.")
 check_tracer_leaks = _flag(
     "check_tracer_leaks", False, "Raise when a tracer outlives its trace."
 )
-enable_checks = _flag("enable_checks", False, "Check invariants; this costs time.")
+enable_checks = _flag(
+    "enable_checks",
+    False,
+    "Check the types of each program before it is compiled; this costs time.",
+)
 disable_bwd_checks = _flag(
-    "disable_bwd_checks", False, "Do not check what a custom_vjp backward returns."
+    "disable_bwd_checks",
+    False,
+    "Do not check what a custom_vjp backward returns.",
+    refused="a cotangent of another shape than its argument would go on unnoticed.",
 )
 enable_custom_prng = _flag(
     "enable_custom_prng", False, "Make PRNGKey return typed keys."
@@ -396,7 +451,10 @@ explain_cache_misses = _flag(
     "explain_cache_misses", False, "Log why a jitted function was traced again."
 )
 log_checkpoint_residuals = _flag(
-    "log_checkpoint_residuals", False, "Log what checkpointing keeps."
+    "log_checkpoint_residuals",
+    False,
+    "Log what checkpointing keeps.",
+    refused="call `minijax.ad_checkpoint.print_saved_residuals(f, *args)` to see them.",
 )
 captured_constants_warn_bytes = _flag(
     "captured_constants_warn_bytes",
@@ -412,15 +470,27 @@ traceback_filtering = _flag(
 include_full_tracebacks_in_locations = _flag(
     "include_full_tracebacks_in_locations",
     True,
-    "Give each lowered operation its whole call stack, not only one line.",
+    "Give each lowered operation its call stack, not only one line.",
+    refused="locations always hold the innermost frames of the call stack.",
 )
 traceback_in_locations_limit = _flag(
-    "traceback_in_locations_limit", 100, "At most so many frames in a location."
+    "traceback_in_locations_limit",
+    100,
+    "At most so many frames in a location.",
+    refused="a location holds the ten innermost frames.",
 )
 tracer_error_num_traceback_frames = _flag(
-    "tracer_error_num_traceback_frames", 5, "Frames shown for a leaked tracer."
+    "tracer_error_num_traceback_frames",
+    5,
+    "Frames shown for a leaked tracer.",
+    refused="messages name the line where the tracer was made.",
 )
-pprint_use_color = _flag("pprint_use_color", True, "Colour printed jaxprs.")
+pprint_use_color = _flag(
+    "pprint_use_color",
+    True,
+    "Colour printed jaxprs.",
+    refused="`print` never colours jaxprs, so there is nothing to turn off.",
+)
 compilation_cache_dir = _flag(
     "compilation_cache_dir", None, "Where compiled programs are kept; None: nowhere."
 )
@@ -443,20 +513,32 @@ raise_persistent_cache_errors = _flag(
     "Raise when the cache on disk fails, instead of warning.",
 )
 platforms = _flag(
-    "platforms", None, "Comma-separated platforms to start, the first is the default."
+    "platforms",
+    None,
+    "Comma-separated platforms to start, the first is the default.",
+    process_wide=True,
 )
-num_cpu_devices = _flag("num_cpu_devices", -1, "CPU devices to offer; -1: as XLA says.")
+num_cpu_devices = _flag(
+    "num_cpu_devices", -1, "CPU devices to offer; -1: as XLA says.", process_wide=True
+)
 cpu_collectives_implementation = _flag(
     "cpu_collectives_implementation",
     "gloo",
     "How processes on CPUs talk to each other.",
     choices=(None, "gloo", "mpi", "megascale"),
+    refused="a program runs in one process.",
 )
 cpu_enable_async_dispatch = _flag(
-    "cpu_enable_async_dispatch", True, "Let programs on the CPU run asynchronously."
+    "cpu_enable_async_dispatch",
+    True,
+    "Let programs on the CPU run asynchronously.",
+    process_wide=True,
 )
 use_shardy_partitioner = _flag(
-    "use_shardy_partitioner", True, "Partition programs with Shardy."
+    "use_shardy_partitioner",
+    True,
+    "Partition programs with Shardy.",
+    refused="the other partitioner of XLA, GSPMD, is not used.",
 )
 
 
@@ -468,7 +550,7 @@ def _set_platforms(value: str | None) -> None:
             "variable JAX_PLATFORMS.",
             stacklevel=3,
         )
-    backend_platforms.settings.platforms = value
+    backend_platforms.settings.platforms = value.lower() if value else None
 
 
 def _set_num_cpu_devices(value: int) -> None:
@@ -481,6 +563,22 @@ def _set_num_cpu_devices(value: int) -> None:
     backend_platforms.settings.num_cpu_devices = value if value > 0 else None
 
 
+def _set_async_dispatch(value: bool) -> None:
+    if backend_platforms.is_initialized() and value != state.cpu_enable_async_dispatch:
+        raise RuntimeError(
+            "jax_cpu_enable_async_dispatch must be set before the first computation: "
+            "the CPU's client exists already. Set it at the start of the program, or "
+            "by the environment variable JAX_CPU_ENABLE_ASYNC_DISPATCH."
+        )
+    options = backend_platforms.settings.client_options.setdefault("cpu", {})
+    options["asynchronous"] = value
+
+
+# What the environment says.
+_set_platforms(platforms.default)
+_set_num_cpu_devices(num_cpu_devices.default)
+_set_async_dispatch(cpu_enable_async_dispatch.default)
+config.on_update("cpu_enable_async_dispatch", _set_async_dispatch)
 config.on_update("platforms", _set_platforms)
 config.on_update("num_cpu_devices", _set_num_cpu_devices)
 
