@@ -16,8 +16,8 @@ from minijax.language.core import Trace as Trace
 from minijax.language.core import Tracer as Tracer
 from minijax.language.core import Value as Value
 from minijax.language.core import eval_jaxpr as eval_jaxpr
-from minijax.language.core import max_dim as max_dim
-from minijax.language.core import min_dim as min_dim
+from minijax.language.jax_spellings import max_dim as max_dim
+from minijax.language.jax_spellings import min_dim as min_dim
 
 __all__ = [
     "AbstractValue",

@@ -1,8 +1,14 @@
 """Types: what a program knows about a value before it has one.
 
-`ShapedArray` is the type of arrays: shape, dtype, weak type, sharding, varying axes.
+`ShapedArray` is the type of arrays. Beside shape and dtype it says whether the dtype is
+weak (the value came from a Python number, so that `x + 1.0` keeps the dtype of `x`),
+and three things that are only of interest when a program runs on several devices or
+memories: how the array is cut over a mesh of devices (`sharding`), over which axes of
+that mesh its values differ (`vma`, varying mesh axes), and in which memory it lies
+(`memory_space`). In a program for one device they are None, empty and None.
+
 Types are interned, so comparing two of them is comparing addresses. `get_aval` gives
-the type of any value that may meet a primitive.
+the type of any value that may be an argument of a primitive.
 
 In JAX: `core.py`, `AbstractValue` and `ShapedArray`.
 """
@@ -47,16 +53,6 @@ class AbstractValue:
         return self.to_tangent_aval()
 
 
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes."""
-    return max(d1, d2)
-
-
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes."""
-    return min(d1, d2)
-
-
 def canonicalize_dim(size: Any) -> int:
     """One dimension's size as a Python int; TypeError unless it is a whole number."""
     try:
@@ -81,8 +77,8 @@ def canonicalize_dim(size: Any) -> int:
 def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python ints.
 
-    Raises TypeError when `shape` is no sequence of whole numbers, or when a dimension
-    is a tracer: shapes must be known while tracing.
+    Raises TypeError unless `shape` is a sequence of whole numbers. A tracer is not one:
+    shapes must be known while tracing.
     """
     if type(shape) is tuple and all(type(size) is int for size in shape):
         return shape
@@ -98,6 +94,9 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
         raise
 
 
+FIELDS = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space")
+_fields_of = operator.attrgetter(*FIELDS)
+
 _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 intern_lock = threading.Lock()
 
@@ -108,30 +107,16 @@ class ShapedArray(AbstractValue):
     Interned: two equal types are one object, so `is` compares them and their hash is
     their address. `weak_type` marks values that came from Python scalars and give way
     when dtypes are promoted. `sharding` is None when the array lives on no mesh; `vma`
-    is the set of mesh axes over which it may vary inside `shard_map`.
+    is the set of mesh axes over which it may vary inside `shard_map`; `memory_space` is
+    None for the memory that a device computes in.
 
     In JAX: `core.py`, `ShapedArray`.
     """
 
-    __slots__ = (
-        "shape",
-        "dtype",
-        "weak_type",
-        "sharding",
-        "vma",
-        "memory_space",
-        "ndim",
-        "size",
-        "_tangent",
-        "__weakref__",
-    )
+    __slots__ = (*FIELDS, "ndim", "size", "_tangent", "__weakref__")
 
     shape: tuple[int, ...]
     dtype: Any
-    weak_type: bool
-    sharding: Any
-    vma: frozenset
-    memory_space: Any
     ndim: int
     size: int
     _tangent: Any  # None: not asked yet; False: the type itself
@@ -171,22 +156,11 @@ class ShapedArray(AbstractValue):
         return aval
 
     def __reduce__(self):
-        return (ShapedArray, self._fields())
-
-    def _fields(self) -> tuple:
-        return (
-            self.shape,
-            self.dtype,
-            self.weak_type,
-            self.sharding,
-            self.vma,
-            self.memory_space,
-        )
+        return (ShapedArray, _fields_of(self))
 
     def update(self, **changes: Any) -> ShapedArray:
         """The same type with some fields changed: `aval.update(shape=(2, 3))`."""
-        names = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space")
-        fields = dict(zip(names, self._fields()))
+        fields: dict[str, Any] = dict(zip(FIELDS, _fields_of(self)))
         if "shape" in changes and len(changes["shape"]) != self.ndim:
             fields["sharding"] = None
         fields.update(changes)
@@ -223,10 +197,7 @@ class ShapedArray(AbstractValue):
             name += f"<{self.memory_space.name.lower()}>"
         sizes = [str(size) for size in self.shape]
         if self.sharding is not None:
-            sizes = [
-                size if axes is None else f"{size}@{_axes_name(axes)}"
-                for size, axes in zip(sizes, self.sharding.spec)
-            ]
+            sizes = self.sharding.texts_of_sizes(sizes)
         varying = f"{{V:{','.join(map(str, sorted(self.vma)))}}}" if self.vma else ""
         return f"{name}[{','.join(sizes)}]{varying}"
 
@@ -238,12 +209,8 @@ class ShapedArray(AbstractValue):
         return ("~" if self.weak_type else "") + self.str_short()
 
 
-def _axes_name(axes: Any) -> str:
-    return f"({','.join(axes)})" if isinstance(axes, tuple) else str(axes)
-
-
-# How a Python value gets its type: one entry per class of value that may meet a
-# primitive. `core.py` adds tracers, `array.py` adds Array.
+# How a value gets its type: one entry for each class of values that may be arguments of
+# primitives. `core.py` adds tracers, `array.py` adds Array.
 aval_of_class: dict[type, Callable[[Any], AbstractValue]] = {}
 
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}

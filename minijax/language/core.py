@@ -38,8 +38,6 @@ from minijax.language.avals import (
     canonicalize_shape,
     get_aval,
     mapped_aval,
-    max_dim,
-    min_dim,
     physical_aval,
     shaped_abstractify,
     typecompat,
@@ -122,8 +120,7 @@ class JaxprEqn:
 
     def replace(self, **changes: Any) -> JaxprEqn:
         fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
-        fields.update(changes)
-        return JaxprEqn(**fields)
+        return JaxprEqn(**fields | changes)
 
     def __repr__(self) -> str:
         return print_eqn(self)
@@ -136,15 +133,8 @@ class Jaxpr:
     a program to that and to the type of every equation.
     """
 
-    __slots__ = (
-        "constvars",
-        "invars",
-        "outvars",
-        "eqns",
-        "effects",
-        "debug_info",
-        "__weakref__",
-    )
+    FIELDS = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
+    __slots__ = (*FIELDS, "__weakref__")
 
     def __init__(
         self,
@@ -171,10 +161,8 @@ class Jaxpr:
         return [v.aval for v in self.outvars]
 
     def replace(self, **changes: Any) -> Jaxpr:
-        names = [name for name in Jaxpr.__slots__ if name != "__weakref__"]
-        fields = {name: getattr(self, name) for name in names}
-        fields.update(changes)
-        return Jaxpr(**fields)
+        fields = {name: getattr(self, name) for name in Jaxpr.FIELDS}
+        return Jaxpr(**fields | changes)
 
     def __str__(self) -> str:
         return print_jaxpr(self)

@@ -1,7 +1,9 @@
-"""Methods that JAX's primitives have and that minijax's own code does not need.
+"""What JAX offers to outside authors and minijax's own code does not need.
 
-Code written for JAX calls them; each says here what it is in minijax. They are put on
-the classes of `core.py` when `minijax` is imported.
+Each says here what it is in minijax. The methods are put on the classes of `core.py`
+when `minijax` is imported.
+
+In JAX: `core.py`.
 """
 
 from __future__ import annotations
@@ -30,3 +32,13 @@ def get_bind_params(self: Primitive, params: dict[str, Any]) -> dict[str, Any]:
 
 Primitive.bind_with_trace = bind_with_trace  # type: ignore[attr-defined]
 Primitive.get_bind_params = get_bind_params  # type: ignore[attr-defined]
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes."""
+    return min(d1, d2)

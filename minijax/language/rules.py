@@ -1,9 +1,10 @@
 """What the rules of a primitive look like, and the constructors for whole families.
 
-A primitive is one block: its meaning, its type, its derivative, its transpose, how it
-meets a batch axis, how it becomes StableHLO. Rules are attributes of the `Primitive`;
-the interpreters (floor 4) read them, and rules never import an interpreter. What a rule
-needs from the interpreter that calls it arrives as a context (`ctx`) or an `axis_data`.
+A primitive is one block: its meaning, its type, its derivative, its transpose, what it
+does with a batch axis, how it becomes StableHLO. Rules are attributes of the
+`Primitive`. The interpreters, in `transforms/` and `compile/`, read them, and rules
+never import an interpreter. What a rule needs from the interpreter that calls it is an
+argument: a context (`ctx`) or the `axis_data`.
 
 ======================  ==============================================================
 attribute               called as
@@ -202,15 +203,17 @@ def zeros_of(aval: AbstractValue) -> Any:
     """An array of zeros of a given type (of float0, a NumPy array)."""
     assert isinstance(aval, ShapedArray)
     if not dtypes.is_float0(aval.dtype):
-        zero = full_of(aval, 0)
-        return zero if aval.shape else _as_array(zero, aval)
+        zero = scalar_like(aval, 0)
+        return _broadcast(zero, aval.shape) if aval.shape else _as_array(zero, aval)
     if state.trace is eval_trace or not aval.shape:
         return np.zeros(aval.shape, dtypes.float0)
+    return _broadcast(np.zeros((), dtypes.float0), aval.shape)
+
+
+def _broadcast(x: Any, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> Any:
+    """`x`, whose dimensions become the dimensions `dims` of an array of that shape."""
     return broadcast_in_dim_p.bind(
-        np.zeros((), dtypes.float0),
-        shape=aval.shape,
-        broadcast_dimensions=(),
-        sharding=None,
+        x, shape=shape, broadcast_dimensions=dims, sharding=None
     )
 
 
@@ -230,11 +233,7 @@ def _as_array(scalar: Any, aval: ShapedArray) -> Any:
 def full_of(aval: ShapedArray, value: Any) -> Any:
     """An array of a given type with every entry `value`; a plain scalar of rank 0."""
     scalar = scalar_like(aval, value)
-    if not aval.shape:
-        return scalar
-    return broadcast_in_dim_p.bind(
-        scalar, shape=aval.shape, broadcast_dimensions=(), sharding=None
-    )
+    return _broadcast(scalar, aval.shape) if aval.shape else scalar
 
 
 def scalar_like(aval: Any, value: Any) -> Any:
@@ -267,10 +266,7 @@ def broadcast_axis(x: Any, size: int, axis: int) -> Any:
     """`x` repeated `size` times along a new axis at position `axis`."""
     shape = list(get_aval(x).shape)
     shape.insert(axis, size)
-    dims = tuple(d for d in range(len(shape)) if d != axis)
-    return broadcast_in_dim_p.bind(
-        x, shape=tuple(shape), broadcast_dimensions=dims, sharding=None
-    )
+    return _broadcast(x, tuple(shape), tuple(d for d in range(len(shape)) if d != axis))
 
 
 def sum_over(x: Any, axes: tuple[int, ...]) -> Any:
@@ -460,15 +456,8 @@ def unary(
         check_accepted(name, "", accepted, x.dtype)
         return x.dtype if result_dtype is None else result_dtype(x.dtype)
 
-    primitive = standard_primitive(
-        name,
-        lambda x, **_: x.shape,
-        dtype_rule,
-        sharding_rule=lambda x, **_: x.sharding,
-        meaning=meaning,
-    )
+    primitive = _elementwise(name, lambda x, **_: x.shape, dtype_rule, meaning, lower)
     primitive.batch = elementwise_batch(primitive)
-    primitive.def_lowering(lower if callable(lower) else nary_lowering(lower))
     return primitive
 
 
@@ -495,21 +484,30 @@ def nary(
             check_same_dtypes(name, avals)
         return avals[0].dtype if result_dtype is None else result_dtype(*avals)
 
-    primitive = standard_primitive(
-        name,
-        lambda *avals, **_: broadcast_shapes_of_operands(
-            name, [aval.shape for aval in avals]
-        ),
-        dtype_rule,
-        sharding_rule=lambda *avals, **_: _first_sharding(avals),
-        meaning=meaning,
-    )
+    def shape_rule(*avals: ShapedArray, **_: Any) -> tuple[int, ...]:
+        return broadcast_shapes_of_operands(name, [aval.shape for aval in avals])
+
+    primitive = _elementwise(name, shape_rule, dtype_rule, meaning, lower)
     primitive.batch = broadcasting_batch(primitive)
+    return primitive
+
+
+def _elementwise(
+    name: str,
+    shape_rule: Callable,
+    dtype_rule: Callable,
+    meaning: Callable,
+    lower: str | Callable,
+) -> Primitive:
+    primitive = standard_primitive(
+        name, shape_rule, dtype_rule, sharding_rule=first_sharding, meaning=meaning
+    )
     primitive.def_lowering(lower if callable(lower) else nary_lowering(lower))
     return primitive
 
 
-def _first_sharding(avals: Sequence[ShapedArray]) -> Any:
+def first_sharding(*avals: ShapedArray, **_: Any) -> Any:
+    """The sharding of the first operand that lives on a mesh."""
     return next((aval.sharding for aval in avals if aval.sharding is not None), None)
 
 
@@ -575,12 +573,8 @@ def add_trailing_dims(x: Any, rank: int) -> Any:
     shape = get_aval(x).shape
     if len(shape) == rank:
         return x
-    return broadcast_in_dim_p.bind(
-        x,
-        shape=shape + (1,) * (rank - len(shape)),
-        broadcast_dimensions=tuple(range(len(shape))),
-        sharding=None,
-    )
+    ones = (1,) * (rank - len(shape))
+    return _broadcast(x, shape + ones, tuple(range(len(shape))))
 
 
 def reduction_batch(primitive: Primitive) -> Callable:
@@ -608,12 +602,16 @@ def def_zero_jvp(primitive: Primitive) -> None:
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
-        if primitive.multiple_results:
-            return out, [zero_tangent_of(x) for x in out]
-        return out, zero_tangent_of(out)
+        return out, _zero_tangents_of(primitive, out)
 
     primitive.jvp = jvp
     primitive.without("transpose", "its tangent is always zero, so nothing is linear")
+
+
+def _zero_tangents_of(primitive: Primitive, out: Any) -> Any:
+    if primitive.multiple_results:
+        return [zero_tangent_of(x) for x in out]
+    return zero_tangent_of(out)
 
 
 def def_jvp_with_output(primitive: Primitive, *terms: Callable | None) -> None:
@@ -656,9 +654,7 @@ def def_linear(primitive: Primitive, transpose: Callable) -> None:
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
-            if primitive.multiple_results:
-                return out, [zero_tangent_of(x) for x in out]
-            return out, zero_tangent_of(out)
+            return out, _zero_tangents_of(primitive, out)
         return out, primitive.bind(*map(instantiate, tangents), **params)
 
     primitive.jvp = jvp

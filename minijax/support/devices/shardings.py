@@ -181,6 +181,14 @@ class NamedSharding(ShardingOfSeveral):
         self._require_devices("addressable_devices")
         return set(self.mesh.local_devices)
 
+    def texts_of_sizes(self, sizes: Sequence[str]) -> list[str]:
+        """Sizes as types print them, with the axes that cut them: `8@x`, `8@(x,y)`."""
+        texts = []
+        for size, axes in zip(sizes, self.spec):
+            name = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
+            texts.append(size if axes is None else f"{size}@{name}")
+        return texts
+
     @property
     def is_fully_addressable(self) -> bool:
         """Whether all devices belong to this process."""
