@@ -5,6 +5,7 @@ In JAX: `lax/convolution.py` and `lax/utils.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -216,6 +217,9 @@ def windows_of(
     pads = [(max(low, 0), max(high, 0)) for low, high in padding]
     spread = np.pad(spread[tuple(kept)], pads, constant_values=neutral)
     extent = dilated_shape(window_dimensions, window_dilation)
+    if any(size < width for size, width in zip(spread.shape, extent)):
+        counts = map(strided, spread.shape, extent, window_strides)
+        return np.zeros((*counts, math.prod(window_dimensions)), x.dtype)
     view = np.lib.stride_tricks.sliding_window_view(spread, extent)
     view = view[tuple(slice(None, None, step) for step in window_strides)]
     inner = tuple(slice(None, None, step) for step in window_dilation)
