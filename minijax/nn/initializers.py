@@ -90,6 +90,18 @@ def _initializer(draw: Callable[..., Array], default: DTypeLike | None) -> Initi
     return init
 
 
+def _scaled(
+    sampler: Callable[..., Array], scale: ArrayLike, default: DTypeLike | None
+) -> Initializer:
+    """An initializer that gives what a sampler draws, times `scale`."""
+
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
+        samples = sampler(key, shape, dtype, out_sharding=out_sharding)
+        return samples * jnp.array(scale, dtype)
+
+    return _initializer(draw, default)
+
+
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """Returns an initializer that gives `value` everywhere.
 
@@ -107,21 +119,13 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Returns an initializer that draws uniformly from [0, `scale`)."""
 
-    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
-        samples = random.uniform(key, shape, dtype, out_sharding=out_sharding)
-        return samples * jnp.array(scale, dtype)
-
-    return _initializer(draw, dtype)
+    return _scaled(random.uniform, scale, dtype)
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """Returns an initializer that draws normals of mean 0 and deviation `stddev`."""
 
-    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
-        samples = random.normal(key, shape, dtype, out_sharding=out_sharding)
-        return samples * jnp.array(stddev, dtype)
-
-    return _initializer(draw, dtype)
+    return _scaled(random.normal, stddev, dtype)
 
 
 def truncated_normal(
@@ -139,13 +143,10 @@ def truncated_normal(
         upper: the upper end, in units of `stddev`.
     """
 
-    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
-        samples = random.truncated_normal(
-            key, lower, upper, shape, dtype, out_sharding=out_sharding
-        )
-        return samples * jnp.array(stddev, dtype)
+    def cut(key: Array, shape: Sequence[int], dtype: Any, **where: Any) -> Array:
+        return random.truncated_normal(key, lower, upper, shape, dtype, **where)
 
-    return _initializer(draw, dtype)
+    return _scaled(cut, stddev, dtype)
 
 
 def _size(shape: Sequence[int], axes: Axes) -> int:

@@ -39,6 +39,7 @@ from minijax.numpy import (
 from minijax.numpy.arguments import index_tuple
 from minijax.numpy.index_update import IndexUpdateHelper
 from minijax.numpy.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
+from minijax.numpy.reduction_options import OF_VARIANCE, Options, takes
 from minijax.support import dtypes
 
 # --------------------------------------------------------------------------
@@ -72,50 +73,24 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     return selection.clip(self, min=min, max=max)
 
 
-def _compress(
-    self: Any,
-    condition: Any,
-    axis: int | None = None,
-    *,
-    out: None = None,
-    size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:
+def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0) -> Any:
     return selection.compress(
         condition, self, axis=axis, out=out, size=size, fill_value=fill_value
     )
 
 
-def _std(
-    self: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    correction: int | float | None = None,
-) -> Any:
-    return moments.std(
-        self, axis, dtype, out, ddof, keepdims, where=where, correction=correction
-    )
+# As the functions, without a known mean.
+_OF_METHOD = OF_VARIANCE.replace(" mean", "")
 
 
-def _var(
-    self: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: int = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    correction: int | float | None = None,
-) -> Any:
-    return moments.var(
-        self, axis, dtype, out, ddof, keepdims, where=where, correction=correction
-    )
+@takes(_OF_METHOD, "self")
+def _std(self: Any, options: Options) -> Any:
+    return moments.std(self, **options.only(_OF_METHOD))
+
+
+@takes(_OF_METHOD, "self")
+def _var(self: Any, options: Options) -> Any:
+    return moments.var(self, **options.only(_OF_METHOD))
 
 
 def _choose(self, choices: Sequence[Any], out: None = None, mode: str = "raise") -> Any:

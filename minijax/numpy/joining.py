@@ -79,11 +79,13 @@ def concatenate(
     if arrays[0].ndim == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     axis = canonicalize_axis(axis, arrays[0].ndim)
+    return lax.concatenate(_of_one_dtype(arrays, dtype), axis)
+
+
+def _of_one_dtype(arrays: Sequence[Array], dtype: Any) -> Sequence[Array]:
     if dtype is None:
-        arrays = promote_dtypes(*arrays)
-    else:
-        arrays = [creation.asarray(a, dtype=dtype) for a in arrays]
-    return lax.concatenate(arrays, axis)
+        return promote_dtypes(*arrays)
+    return [creation.asarray(a, dtype=dtype) for a in arrays]
 
 
 def _concatenate_array(array: Any, axis: int | None, dtype: Any = None) -> Array:
@@ -122,11 +124,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
         axis = canonicalize_axis(axis, arrays.ndim)
         return concatenate(expand_dims(arrays, axis + 1), axis=axis, dtype=dtype)
     arrays = ensure_arraylike_tuple("stack", arrays)
-    if dtype is None:
-        arrays = promote_dtypes(*arrays)
-    else:
-        arrays = [creation.asarray(a, dtype=dtype) for a in arrays]
-    return lax.stack(arrays, axis=axis)
+    return lax.stack(_of_one_dtype(arrays, dtype), axis=axis)
 
 
 @inline_jit(static_argnames="axis")

@@ -158,10 +158,14 @@ def _concat_unique(arr1: Array, arr2: Array) -> tuple[Array, Array]:
     """Distinct elements of one array, then of the other, and how many in all."""
     arr1, count1 = _unique(arr1, axis=0, size=arr1.size, return_true_size=True)
     arr2, count2 = _unique(arr2, axis=0, size=arr2.size, return_true_size=True)
+    return _end_to_end(arr1, arr2, count1), count1 + count2
+
+
+def _end_to_end(arr1: Array, arr2: Array, count1: Array) -> Array:
+    """The first `count1` elements of one array, then the other, then the rest."""
     both = creation.zeros(arr1.size + arr2.size, element_types.result_type(arr1, arr2))
     both = lax.dynamic_update_slice(both, arr1, (0,))
-    both = lax.dynamic_update_slice(both, arr2, (count1,))
-    return both, count1 + count2
+    return lax.dynamic_update_slice(both, arr2, (count1,))
 
 
 @jit(static_argnames=["assume_unique", "size"])
@@ -255,11 +259,7 @@ def _intersect1d_size(
         options["fill_value"] = 0
         arr1, first1, count1 = _unique(arr1, 0, size=arr1.size, **options)
         arr2, first2, count2 = _unique(arr2, 0, size=arr2.size, **options)
-        both = creation.zeros(
-            arr1.size + arr2.size, element_types.result_type(arr1, arr2)
-        )
-        both = lax.dynamic_update_slice(both, arr1, (0,))
-        both = lax.dynamic_update_slice(both, arr2, (count1,))
+        both = _end_to_end(arr1, arr2, count1)
         valid = creation.arange(both.size) < count1 + count2
         operands = [~valid, both, creation.arange(both.size)]
         _, values, order = lax.sort(operands, is_stable=True, num_keys=2)

@@ -85,6 +85,12 @@ class ufunc:
         check_arraylike(self.__name__, *args)
         return self._call(*args)
 
+    def _refuse_out(self, method: str, out: Any) -> None:
+        if out is not None:
+            raise NotImplementedError(
+                f"The 'out' argument of {self.__name__}.{method}() is not supported."
+            )
+
     def _require_binary(self, method: str) -> None:
         if self.nin != 2:
             raise ValueError(f"{method} only supported for binary ufuncs")
@@ -104,20 +110,14 @@ class ufunc:
         where: Any = None,
     ) -> Array:
         """Combine all elements along `axis` (None: all axes) into one."""
-        if out is not None:
-            raise NotImplementedError(
-                f"The 'out' argument of {self.__name__}.reduce() is not supported."
-            )
+        self._refuse_out("reduce", out)
         return reduce(self, a, axis, dtype, keepdims, initial, where)
 
     def accumulate(
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
         """Like `reduce`, keeping every intermediate result along `axis`."""
-        if out is not None:
-            raise NotImplementedError(
-                f"The 'out' argument of {self.__name__}.accumulate() is not supported."
-            )
+        self._refuse_out("accumulate", out)
         return accumulate(self, a, axis=axis, dtype=dtype)
 
     def at(
@@ -143,10 +143,7 @@ class ufunc:
 
         Where an index is not below the next one, the stretch is that element alone.
         """
-        if out is not None:
-            raise NotImplementedError(
-                f"The 'out' argument of {self.__name__}.reduceat() is not supported."
-            )
+        self._refuse_out("reduceat", out)
         return reduceat(self, a, indices, axis=axis, dtype=dtype)
 
     def outer(self, A: Any, B: Any, /) -> Array:
@@ -237,8 +234,7 @@ def accumulate(self: ufunc, a: Any, axis: int = 0, dtype: Any = None) -> Array:
     for i in range(1, a.shape[0]):
         values.append(self(values[-1], a[i]).astype(dtype))
     result = lax.concatenate([lax.expand_dims(value, (0,)) for value in values], 0)
-    order = [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)]
-    return lax.transpose(result, order)
+    return _axis_from_front(result, axis)
 
 
 @jit(static_argnums=(0,))
@@ -302,8 +298,7 @@ def reduceat(
     for i in range(size):
         inside = (start < i) & (i < end)
         result = _where(inside, self(result, a[i : i + 1]), result)
-    order = [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)]
-    return lax.transpose(result, order)
+    return _axis_from_front(result, axis)
 
 
 @jit(static_argnums=(0,))
@@ -339,3 +334,7 @@ def frompyfunc(
 
     call = vectorize(func)
     return ufunc(func, nin, nout, identity=identity, call=call, associative=False)
+
+
+def _axis_from_front(a: Array, axis: int) -> Array:
+    return lax.transpose(a, [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)])

@@ -55,12 +55,7 @@ from minijax.support import dtypes
 
 
 def _gather_shape(
-    operand: ShapedArray,
-    indices: ShapedArray,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: tuple[int, ...],
-    **_: Any,
+    operand, indices, *, dimension_numbers, slice_sizes, **_
 ) -> tuple[int, ...]:
     numbers = dimension_numbers
     collapsed = numbers.collapsed_slice_dims
@@ -128,14 +123,7 @@ def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_: Any) -> Any:
 
 
 def _gather_meaning(
-    operand: Any,
-    indices: Any,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
-    mode: GatherScatterMode,
-    fill_value: Any,
-    **_: Any,
+    operand, indices, *, dimension_numbers, slice_sizes, mode, fill_value, **_
 ) -> Any:
     numbers = dimension_numbers
     out = np.zeros(_result_shape(indices.shape, numbers, slice_sizes), operand.dtype)
@@ -199,15 +187,7 @@ def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> l
 
 
 @gather_p.def_batch
-def _gather_batch(
-    axis_data: Any,
-    args: Any,
-    dims: Any,
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
-    **params: Any,
-) -> Any:
+def _gather_batch(axis_data, args, dims, *, dimension_numbers, slice_sizes, **params):
     """The new axis is one more of every block, of the indices, or of both together."""
     (operand, indices), (operand_dim, indices_dim) = args, dims
     numbers = dimension_numbers

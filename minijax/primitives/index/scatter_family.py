@@ -55,12 +55,7 @@ from minijax.support.thread_state import state
 
 
 def _scatter_shape(
-    operand: ShapedArray,
-    indices: ShapedArray,
-    updates: ShapedArray,
-    *,
-    dimension_numbers: ScatterDimensionNumbers,
-    **_: Any,
+    operand, indices, updates, *, dimension_numbers, **_
 ) -> tuple[int, ...]:
     numbers = dimension_numbers
     window = numbers.update_window_dims

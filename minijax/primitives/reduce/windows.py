@@ -296,13 +296,7 @@ def _gather_lowering(ctx: Any, t: Any, x: Any, *, select_prim: Any, **params: An
 
 
 def _scatter_meaning(
-    source: np.ndarray,
-    operand: np.ndarray,
-    *,
-    select_prim: Primitive,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
+    source, operand, *, select_prim, window_dimensions, window_strides, padding
 ) -> np.ndarray:
     best = np.argmax if select_prim is elementwise.ge_p else np.argmin
     edge = _neutral_of(select_prim, operand.dtype)

@@ -31,11 +31,7 @@ def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
 
     def set_rule(rule: Callable) -> Callable:
         def discharge(
-            discharged: Sequence[bool],
-            in_avals: Sequence[Any],
-            out_avals: Sequence[Any],
-            *args: Any,
-            **params: Any,
+            discharged, in_avals, out_avals, *args, **params
         ) -> tuple[list[Any], Any]:
             content, out = rule(*args, **params)
             return [content, *[None] * (len(args) - 1)], out
