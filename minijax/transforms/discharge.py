@@ -13,7 +13,7 @@ A primitive with a ref among its inputs, or refs of its own inside, has a rule:
     primitive.discharge(discharged, in_avals, out_avals, *args, **params)
         -> (new contents, outputs)
 
-`discharged[i]` says whether input `i` is a ref that becomes an array; `args` hold the
+`discharged[i]` says whether input `i` is a ref, which becomes an array; `args` hold the
 refs' contents in their places, and `new contents` has one entry for each input: the
 content of a ref after the equation, or None for a ref that did not change and for other
 inputs. A primitive that carries a program discharges it by

@@ -42,7 +42,7 @@ from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.programs.control_flow.while_loops import (
     While,
     WhileOperands,
-    parts,
+    bind_while,
     while_p,
 )
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
@@ -156,7 +156,8 @@ def _while_rule(
 
     A condition returns a truth value and nothing else, so the body runs it once more.
     """
-    loop, (cond_consts, body_consts, carry) = parts(params, args)
+    loop = While(**params)
+    cond_consts, body_consts, carry = loop.operands(args)
     cond_jaxpr, num_cond = loop.cond_jaxpr, len(cond_consts)
     if cond_jaxpr.out_avals[0].shape:
         raise errors.value_error(
@@ -175,12 +176,12 @@ def _while_rule(
     num_out = len(condition.closed.out_avals)
     truth = prune_outputs(condition.closed, [False] * (num_out - 1) + [True])
     step_consts = [*cond_consts, *body_consts]
-    checked_loop = While(
+    outputs = bind_while(
         _errors_in_carry(truth, error, num_cond),
         _errors_in_carry(body.closed, error, len(step_consts)),
+        WhileOperands(cond_consts, step_consts, [*tree_leaves(error), *carry]),
     )
-    operands = WhileOperands(cond_consts, step_consts, [*tree_leaves(error), *carry])
-    return body.result(checked_loop.bind(operands))
+    return body.result(outputs)
 
 
 @weakref_lru_cache

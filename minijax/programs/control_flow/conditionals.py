@@ -47,7 +47,6 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
-from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     Zero,
@@ -688,13 +687,7 @@ def _cond_discharge(
     smaller = tuple(outputs_reordered(closed, kept) for closed in pure)
     answers = iter(cond_p.bind(index, *args, branches=smaller, **params))
     results = [next(answers) if place is None else args[place] for place in places]
-    return discharge.split_contents(results, count, _refs(discharged, in_avals))
-
-
-def _refs(discharged: Sequence[bool], in_avals: Sequence[Any]) -> list[bool]:
-    return [
-        flag and type(aval) is AbstractRef for flag, aval in zip(discharged, in_avals)
-    ]
+    return discharge.split_contents(results, count, discharged)
 
 
 cond_p.discharge = _cond_discharge

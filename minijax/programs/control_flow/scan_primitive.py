@@ -55,7 +55,6 @@ from minijax.language.core import (
     unmapped_aval,
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
-from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import match_axis
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import dynamic_slicing
@@ -319,19 +318,14 @@ scan_p.dce = _scan_dce
 
 
 def _scan_discharge(
-    discharged: Sequence[bool],
-    in_avals: Sequence[AbstractValue],
-    out_avals: Any,
-    *args: Any,
-    **params: Any,
+    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
 ) -> tuple[list[Any], list[Any]]:
     """Contents of refs go into the carry; a ref of rows is read and written row by row.
 
     The carry then begins with a counter, the index of the row.
     """
     loop = Scan(**params)
-    flags = zip(discharged, in_avals)
-    is_ref = loop.operands([flag and type(a) is AbstractRef for flag, a in flags])
+    is_ref = loop.operands(discharged)
     pure = discharge.discharge_state(loop.jaxpr, discharged)
     plain = loop.operands(args).where_not(is_ref)
     contents = loop.operands(args).where(is_ref)

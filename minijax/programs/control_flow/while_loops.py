@@ -32,7 +32,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,6 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
-from minijax.language.more_avals import AbstractRef
 from minijax.language.rules import Zero, instantiate, match_axis
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.reduce import reductions
@@ -214,10 +214,11 @@ def _bind(condition: Body, body: Body, leaves: list[Any]) -> list[Any]:
     constant = [not flag for flag in kept[num_cond:]]
     operands = Operands(body.consts, leaves)
     body_closed, operands, moved = carry_to_consts(body.closed, operands, constant)
-    outputs = While(
-        cond_jaxpr=ClosedJaxpr(smaller) if moved else condition.closed,
-        body_jaxpr=body_closed,
-    ).bind(WhileOperands(condition.consts, operands.consts, operands.carry))
+    outputs = bind_while(
+        ClosedJaxpr(smaller) if moved else condition.closed,
+        body_closed,
+        WhileOperands(condition.consts, operands.consts, operands.carry),
+    )
     return merge(constant, outputs, moved)
 
 
@@ -245,36 +246,40 @@ class WhileOperands(
         return Operands(self.body_consts, self.carry)
 
 
-class While(NamedTuple):
-    """The two programs of a loop."""
+@dataclass(frozen=True)
+class While:
+    """The parameters of a loop: its two programs, and how many constants each takes."""
 
     cond_jaxpr: ClosedJaxpr
     body_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_nconsts: int
 
-    def params(self, operands: WhileOperands) -> dict[str, Any]:
-        """The parameters of an equation with these operands."""
-        return {
-            "cond_nconsts": len(operands.cond_consts),
-            "cond_jaxpr": self.cond_jaxpr,
-            "body_nconsts": len(operands.body_consts),
-            "body_jaxpr": self.body_jaxpr,
-        }
-
-    def bind(self, operands: WhileOperands) -> list[Any]:
-        """Run the loop."""
-        return while_p.bind(*operands.flat, **self.params(operands))
+    def operands(self, items: Sequence[Any]) -> WhileOperands:
+        """What belongs to the inputs of the equation, in groups."""
+        return WhileOperands(*split_list(items, self.cond_nconsts, self.body_nconsts))
 
 
-def parts(params: dict[str, Any], items: Sequence[Any]) -> tuple[While, WhileOperands]:
-    """(the programs of an equation, what belongs to its operands in groups)."""
-    sizes = params["cond_nconsts"], params["body_nconsts"]
-    loop = While(params["cond_jaxpr"], params["body_jaxpr"])
-    return loop, WhileOperands(*split_list(items, *sizes))
+def while_params(
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, operands: WhileOperands
+) -> dict[str, Any]:
+    """The parameters of a loop with these programs and operands."""
+    counts = len(operands.cond_consts), len(operands.body_consts)
+    return vars(While(cond_jaxpr, body_jaxpr, *counts))
+
+
+def bind_while(
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, operands: WhileOperands
+) -> list[Any]:
+    """Bind a loop with these programs and operands."""
+    params = while_params(cond_jaxpr, body_jaxpr, operands)
+    return while_p.bind(*operands.flat, **params)
 
 
 @while_p.def_effectful_abstract_eval
 def _while_type(*avals: Any, **params: Any) -> tuple:
-    loop, given = parts(params, avals)
+    loop = While(**params)
+    given = loop.operands(avals)
     for name, closed, own in (
         ("condition", loop.cond_jaxpr, given.of_condition.flat),
         ("body", loop.body_jaxpr, given.of_body.flat),
@@ -291,7 +296,7 @@ def _while_type(*avals: Any, **params: Any) -> tuple:
             f"{short(given.carry)}"
         )
     # The effects of both programs, on positions of the equation's inputs.
-    _, places = parts(params, range(len(avals)))
+    places = loop.operands(range(len(avals)))
     effects = {
         effect.replace(inputs[effect.input])
         if isinstance(effect, JaxprInputEffect)
@@ -317,21 +322,21 @@ def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
     With a condition for each example the loop goes on while any of them holds; an
     example whose condition is false keeps its carry.
     """
-    cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-    num_consts = params["cond_nconsts"] + params["body_nconsts"]
+    loop = While(**params)
+    cond_jaxpr, body_jaxpr = loop.cond_jaxpr, loop.body_jaxpr
     if tokens.ordered(cond_jaxpr.effects):
         return ctx.lower_fun(_test_in_body, *operands, **params)
     module_context, effects = ctx.module_context, body_jaxpr.effects
     operands = (*tokens.current(module_context, effects), *operands)
     types = [operand.type for operand in operands]
-    loop = hlo.stablehlo.WhileOp(types, list(operands))
+    operation = hlo.stablehlo.WhileOp(types, list(operands))
     pred_aval = cond_jaxpr.out_avals[0]
 
     def condition(state: Sequence[Any]) -> Any:
-        _, now = parts(params, state)
+        now = loop.operands(state)
         return ctx.lower_jaxpr(cond_jaxpr, *now.of_condition.flat)[0]
 
-    block = loop.regions[0].blocks.append(*types)
+    block = operation.regions[0].blocks.append(*types)
     inside = tokens.region(module_context, effects, list(block.arguments))
     with hlo.ir.InsertionPoint(block), inside as before:
         pred = condition(before)
@@ -340,10 +345,10 @@ def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
             inner = ctx.replace(avals_in=[pred_aval])
             (pred,) = inner.lower_fun(lambda p: reductions.reduce_or(p, axes), pred)
         hlo.stablehlo.return_([pred])
-    block = loop.regions[1].blocks.append(*types)
+    block = operation.regions[1].blocks.append(*types)
     inside = tokens.region(module_context, effects, list(block.arguments))
     with hlo.ir.InsertionPoint(block), inside as before:
-        _, now = parts(params, before)
+        now = loop.operands(before)
         after = ctx.lower_jaxpr(body_jaxpr, *now.of_body.flat)
         if pred_aval.shape:
             pred = condition(before)
@@ -353,8 +358,8 @@ def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
             ]
         given = tokens.last(module_context)
         hlo.stablehlo.return_([*given, *now._replace(carry=after).flat])
-    results = tokens.update(module_context, effects, loop.results)
-    return results[num_consts:]
+    results = tokens.update(module_context, effects, operation.results)
+    return loop.operands(results).carry
 
 
 def _test_in_body(*args: Any, **params: Any) -> list[Any]:
@@ -362,8 +367,8 @@ def _test_in_body(*args: Any, **params: Any) -> list[Any]:
 
     A condition returns no token, so one with ordered effects moves into the body.
     """
-    loop, operands = parts(params, args)
-    cond_consts, body_consts, carry = operands
+    loop = While(**params)
+    cond_consts, body_consts, carry = loop.operands(args)
 
     def test(carry: Sequence[Any]) -> Any:
         return jaxpr_as_fun(loop.cond_jaxpr)(*cond_consts, *carry)[0]
@@ -400,16 +405,20 @@ def _while_jvp(
     primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[list, list]:
     """The body carries the tangents of those entries that ever get one."""
-    loop, operands = parts(params, primals)
-    _, dots = parts(params, tangents)
-    _, nonzeros = parts(params, [type(t) is not Zero for t in tangents])
+    loop = While(**params)
+    operands = loop.operands(primals)
+    dots = loop.operands(tangents)
+    nonzeros = loop.operands([type(t) is not Zero for t in tangents])
     body, settled, nonzeros_out = forward_body(loop.body_jaxpr, nonzeros.of_body)
     given = dots.of_body.where(settled)
     carry_dots = [instantiate(t) for t in given.carry]
     consts, carry, _ = operands.of_body.beside(Operands(given.consts, carry_dots))
     avals = tuple(get_aval(t) for t in carry_dots)
-    forward = While(_with_unread(loop.cond_jaxpr, avals), body)
-    outputs = forward.bind(WhileOperands(operands.cond_consts, consts, carry))
+    outputs = bind_while(
+        _with_unread(loop.cond_jaxpr, avals),
+        body,
+        WhileOperands(operands.cond_consts, consts, carry),
+    )
     return split_groups_of_tangents(outputs, *nonzeros_out)
 
 
@@ -423,8 +432,9 @@ def _with_unread(closed: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
 
 def _while_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
     """Run the known part of the loop, and write the whole of it down for the rest."""
-    loop, operands = parts(params, args)
-    _, unknown = parts(params, [trace.is_unknown(arg) for arg in args])
+    loop = While(**params)
+    operands = loop.operands(args)
+    unknown = loop.operands([trace.is_unknown(arg) for arg in args])
 
     def step(flags: tuple, wanted: tuple) -> tuple:
         answer = splitting.partial_eval_jaxpr(loop.body_jaxpr, flags, wanted)
@@ -443,8 +453,8 @@ def _while_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[A
     count = len(known_operands.carry)
     keep = [i < count for i in range(len(body.out_avals))]
     with set_current_trace(trace.known):
-        known_loop = While(condition, partial_eval.prune_outputs(body, keep))
-        known = known_loop.bind(known_operands)
+        body = partial_eval.prune_outputs(body, keep)
+        known = bind_while(condition, body, known_operands)
     with set_current_trace(trace.unknown):
         everything = while_p.bind(*args, **params)
     return merge(unknown.carry, known, where(unknown.carry, everything))
@@ -470,9 +480,10 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> None:
 def _while_batch(
     axis_data: Any, args: Sequence[Any], dims: Sequence, **params: Any
 ) -> tuple[list[Any], list[int | None]]:
-    loop, operands = parts(params, args)
-    _, in_dims = parts(params, dims)
-    _, mapped = parts(params, [dim is not None for dim in dims])
+    loop = While(**params)
+    operands = loop.operands(args)
+    in_dims = loop.operands(dims)
+    mapped = loop.operands([dim is not None for dim in dims])
     effects = loop.cond_jaxpr.effects | loop.body_jaxpr.effects
     if ordered_io_effect in effects:
         raise Exception(
@@ -511,7 +522,8 @@ def _while_batch(
     condition = _batched_to(
         loop.cond_jaxpr, axis_data, tuple(in_dims.of_condition.flat), (pred_dim,)
     )
-    return While(condition, body).bind(operands._replace(carry=carry)), carry_dims
+    outputs = bind_while(condition, body, operands._replace(carry=carry))
+    return outputs, carry_dims
 
 
 @weakref_lru_cache
@@ -541,8 +553,9 @@ def _while_partial_eval_custom(
     saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
 ) -> tuple:
     """The known part runs once more in the staged program: nothing can be saved."""
-    loop, unknown_in = parts(eqn.params, unknown)
-    _, invars = parts(eqn.params, eqn.invars)
+    loop = While(**eqn.params)
+    unknown_in = loop.operands(unknown)
+    invars = loop.operands(eqn.invars)
     needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
 
     def nothing(*_: Any, **__: Any) -> bool:
@@ -566,7 +579,7 @@ def _while_partial_eval_custom(
         return None, eqn, everything, everything, needed
     known_in = invars.where_not(unknown_in)
     known_out = where_not(unknown_in.carry, eqn.outvars)
-    params = While(condition, body).params(known_in)
+    params = while_params(condition, body, known_in)
     eqn_known = rewritten(eqn, known_in.flat, known_out, **params)
     return eqn_known, eqn, unknown_in.carry, everything, needed
 
@@ -575,30 +588,25 @@ while_p.partial_eval_custom = _while_partial_eval_custom
 
 
 def _while_discharge(
-    discharged: Sequence[bool],
-    in_avals: Sequence[AbstractValue],
-    out_avals: Any,
-    *args: Any,
-    **params: Any,
+    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
 ) -> tuple[list[Any], list[Any]]:
     """Refs of the constants become part of the carry, those of the body first.
 
     A condition that writes runs again in the body, so that what it writes stays.
     """
-    loop, operands = parts(params, args)
-    _, flags = parts(params, discharged)
-    refs = [f and type(a) is AbstractRef for f, a in zip(discharged, in_avals)]
-    _, is_ref = parts(params, refs)
+    loop = While(**params)
+    operands = loop.operands(args)
+    is_ref = loop.operands(discharged)
     cond_writes = _writes(loop.cond_jaxpr, operands.cond_consts)
     if cond_writes & _writes(loop.body_jaxpr, operands.body_consts):
         raise NotImplementedError(
             "Cannot write to the same ref in both cond and body of while loop."
         )
     pure_condition = jaxpr_as_fun(
-        discharge.discharge_state(loop.cond_jaxpr, flags.of_condition.flat)
+        discharge.discharge_state(loop.cond_jaxpr, is_ref.of_condition.flat)
     )
     pure_body = jaxpr_as_fun(
-        discharge.discharge_state(loop.body_jaxpr, flags.of_body.flat)
+        discharge.discharge_state(loop.body_jaxpr, is_ref.of_body.flat)
     )
     plain, contents = operands.where_not(is_ref), operands.where(is_ref)
     # A condition that runs in the body as well needs its constants there.
@@ -629,13 +637,14 @@ def _while_discharge(
         [*contents.body_consts, *contents.cond_consts, *operands.carry],
     )
     avals = now.map(get_aval)
-    outputs = While(
+    outputs = bind_while(
         traced(condition, avals.of_condition.flat, loop.cond_jaxpr),
         traced(body, avals.of_body.flat, loop.body_jaxpr),
-    ).bind(now)
+        now,
+    )
     of_body, of_cond, results = split_list(outputs, *counts)
     last = iter([*of_cond, *of_body])
-    return [next(last) if flag else None for flag in refs], results
+    return [next(last) if flag else None for flag in discharged], results
 
 
 while_p.discharge = _while_discharge
@@ -649,7 +658,8 @@ def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
 
 def _while_programs(params: dict[str, Any]) -> list[InnerProgram]:
     count = params["cond_nconsts"] + len(params["body_jaxpr"].in_avals)
-    loop, places = parts(params, range(count))
+    loop = While(**params)
+    places = loop.operands(range(count))
     condition, body = places.of_condition, places.of_body
     return [
         InnerProgram(
@@ -669,7 +679,8 @@ def _while_programs(params: dict[str, Any]) -> list[InnerProgram]:
 
 
 def _while_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
-    loop, now = parts(params, args)
+    loop = While(**params)
+    now = loop.operands(args)
     if loop.cond_jaxpr.out_avals[0].shape:
         return  # a batch of loops: all run until the last one ends
     while bool(run(loop.cond_jaxpr, now.of_condition.flat)[0]):
