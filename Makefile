@@ -6,17 +6,19 @@ BIN := $(VENV)/bin
 JOBS ?= 2
 export PYTHON
 
-# Every test that must hold: tests/ and all notebooks, cell by cell.
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadscope -q
+# Every test that must hold: tests/ and all notebooks, cell by cell. A file stays with
+# one worker, which shares its fixtures; tests/conftest.py has the longest files first.
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder -q
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	--nbval-sanitize-with tests/notebooks/sanitize.cfg
 
-.PHONY: help env lab test test-all test-gpu lint bench book wheel clean
+.PHONY: help env lab check test test-all test-gpu lint bench book wheel clean
 
 help:
 	@echo "make lab       the course: environment, install, JupyterLab on chapter 00"
+	@echo "make check     in two minutes: lint, golden tests, those nearest to a change"
 	@echo "make test      everything that must hold on one machine without a GPU"
-	@echo "make test-all  make test, and the long random runs"
+	@echo "make test-all  make test, the long random runs, and what repeats other tests"
 	@echo "make test-gpu  the tests that need an accelerator"
 	@echo "make lint      style, types, floors, line counts only"
 	@echo "make bench     minijax beside jax, as ratios"
@@ -33,6 +35,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt scripts/environment.sh
 
 lab: env
 	$(BIN)/minijax lab my
+
+check: env
+	$(BIN)/python tests/house/check.py
 
 test: env
 	@$(BIN)/python tests/house/missing_tools.py

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -164,12 +165,28 @@ OF_ONE_JAX = {
 }
 
 
-def _is_of_another_jax(item: pytest.Item) -> bool:
-    """Whether a test holds against one jax only, and another one is installed."""
+# These take longest, several of them by waiting for a browser or a child. They start
+# first: what starts last should be short, since the other workers wait for it.
+LONGEST = (
+    "views/test_book.py",
+    "views/test_lab.py",
+    "notebooks/test_bulk_check.py",
+    "views/test_gallery.py",
+    "house/test_tools.py",
+    "numpy/test_transformations.py",
+    "oracle/test_random_programs.py",
+)
+
+
+def _another_jax() -> bool:
+    """Whether a jax is installed that prints some programs in its own way."""
     if importlib.util.find_spec("jax") is None:
         return False
-    if importlib.metadata.version("jax") == EXPECTED_JAX:
-        return False
+    return importlib.metadata.version("jax") != EXPECTED_JAX
+
+
+def _holds_for_one_jax(item: pytest.Item) -> bool:
+    """Whether a test compares what one version of jax does."""
     path = item.path.relative_to(Path(__file__).parent).as_posix()
     names = OF_ONE_JAX.get(path, "").split()
     return getattr(item, "originalname", item.name) in names
@@ -191,13 +208,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["repeats"] = "repeats another test: MINIJAX_TEST_ALL=1 runs it"
     if not os.environ.get("MINIJAX_TEST_GPU"):
         reasons["gpu"] = "needs an accelerator: MINIJAX_TEST_GPU=1 runs it"
+    here = Path(__file__).parent
+    longest = {here / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: longest.get(item.path, len(longest)))
+    another = _another_jax()
     for item in items:
-        if Path(__file__).parent in item.path.parents and _is_of_another_jax(item):
+        if another and here in item.path.parents and _holds_for_one_jax(item):
             reason = f"compares what jax {EXPECTED_JAX} alone does"
             item.add_marker(pytest.mark.skip(reason=reason))
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_runtest_setup() -> None:
+    # `make check` has two minutes, on a slow machine too.
+    if time.time() > float(os.environ.get("MINIJAX_TEST_UNTIL", "inf")):
+        pytest.skip("not reached in the time of `make check`: `make test` runs it")
+
+
+def pytest_report_header() -> list[str]:
+    if os.environ.get("MINIJAX_TEST_ALL"):
+        return []
+    return [
+        "left to make test-all: tests marked slow or repeats; random programs beyond "
+        "60; values of numpy programs whose calls were compared before; samplers "
+        "compiled with all optimisations, but one of each kind"
+    ]
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
