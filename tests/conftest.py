@@ -37,7 +37,8 @@ def _compile_cheaply_in_jax() -> None:
     @functools.wraps(original)
     def get_compile_options(*args, **kwargs):
         options = original(*args, **kwargs)
-        if jax.config.read("jax_disable_most_optimizations"):
+        cheap = jax.config.read("jax_disable_most_optimizations")
+        if cheap and os.environ.get(FAST_COMPILE) == "1":
             flag = ("xla_cpu_use_fusion_emitters", False)
             options.env_option_overrides = [*options.env_option_overrides, flag]
         return options

@@ -1,5 +1,7 @@
 """One program in two libraries: the same text, the same values, the same errors."""
 
+import os
+
 import jax
 import numpy as np
 import pytest
@@ -25,9 +27,16 @@ def leaves_of(library, tree):
     return [np.asarray(leaf) for leaf in library.tree_util.tree_leaves(tree)]
 
 
-def same_values(make, *args, rtol=1e-5):
-    """The function's results at `args` are equal in both libraries."""
-    results = [leaves_of(library, make(library)(*args)) for library in LIBRARIES]
+def same_values(make, *args, rtol=1e-5, compiled=True):
+    """The function's results at `args` are equal in both libraries.
+
+    JAX says what is right: in `make test` one program for it compiles faster than its
+    operations one by one, unless the function cannot be `compiled`.
+    """
+    functions = [make(minijax), make(jax)]
+    if compiled and not os.environ.get("MINIJAX_TEST_ALL"):
+        functions[1] = jax.jit(functions[1])
+    results = [leaves_of(lib, f(*args)) for lib, f in zip(LIBRARIES, functions)]
     for ours, theirs in zip(*results, strict=True):
         assert ours.dtype == theirs.dtype
         assert ours.shape == theirs.shape
