@@ -485,12 +485,7 @@ tracer_error_num_traceback_frames = _flag(
     "Frames shown for a leaked tracer.",
     refused="messages name the line where the tracer was made.",
 )
-pprint_use_color = _flag(
-    "pprint_use_color",
-    True,
-    "Colour printed jaxprs.",
-    refused="`print` never colours jaxprs, so there is nothing to turn off.",
-)
+pprint_use_color = _flag("pprint_use_color", True, "Colour printed jaxprs.")
 compilation_cache_dir = _flag(
     "compilation_cache_dir", None, "Where compiled programs are kept; None: nowhere."
 )
