@@ -232,9 +232,8 @@ class JitFunction:
 
     def _traced(self, bound: Bound, key: tuple) -> Traced:
         """The program for arguments of this kind, traced when first needed."""
-        axes = state.axis_env.axis_sizes
-        if axes:
-            key = (*key, tuple(axes.items()))
+        if state.axis_env:  # named axes are in scope, and their sizes
+            key = (*key, state.axis_env)
         with self._caches.lock:
             try:
                 traced = self._caches.traced.get(key)

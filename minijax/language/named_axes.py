@@ -35,6 +35,9 @@ class AxisEnv:
     def axis_names(self) -> list[Hashable]:
         return list(self.axis_sizes)
 
+    def __len__(self) -> int:
+        return len(self.axis_sizes)
+
     # By value: it is a field of `state.trace_key`, since a size may be traced in.
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, AxisEnv) and self.axis_sizes == other.axis_sizes
