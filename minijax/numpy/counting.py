@@ -33,7 +33,7 @@ from minijax.numpy.arraylike import (
     ensure_arraylike,
     ensure_arraylike_tuple,
 )
-from minijax.numpy.promotion import promote_dtypes_inexact
+from minijax.numpy.promotion import promote_dtypes_inexact, user_dtype
 from minijax.numpy.shaping import atleast_1d, ix_, ravel, reshape, transpose
 from minijax.support import dtypes, element_types
 
@@ -158,10 +158,8 @@ def ravel_multi_index(
     context = "in `dims` argument of ravel_multi_index()."
     dims = tuple(static_index(length, context) for length in dims)
     arrays = list(ensure_arraylike_tuple("ravel_multi_index", multi_index))
-    if dtype is None:
-        dtype = element_types.result_type(int, *arrays)
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "ravel_multi_index")
+    default = element_types.result_type(int, *arrays)
+    dtype = user_dtype(dtype, default, "ravel_multi_index")
     if not dtypes.issubdtype(dtype, np.integer):
         raise ValueError(f"dtype={dtype!r} is not an integer type.")
     if math.prod(dims) - 1 > dtypes.iinfo(dtype).max:

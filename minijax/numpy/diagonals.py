@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
     constant_like,
     ensure_arraylike,
     ensure_arraylike_tuple,
+    user_dtype,
 )
 from minijax.numpy.ufuncs import add, power
 from minijax.support import dtypes
@@ -47,9 +48,7 @@ def eye(
 
     `k` counts upwards from the main diagonal and may be a traced integer scalar.
     """
-    dtype = dtypes.check_and_canonicalize_user_dtype(
-        float if dtype is None else dtype, "eye"
-    )
+    dtype = user_dtype(dtype, dtypes.default_float_dtype(), "eye")
     offset = ensure_arraylike("eye", _within_int32(k))
     if offset.shape != () or not dtypes.issubdtype(offset.dtype, np.integer):
         raise ValueError(f"k must be a scalar integer; got {k}")
@@ -76,9 +75,7 @@ def identity(n: int, dtype: Any = None) -> Array:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below the k-th diagonal, zeros above; float32 by default."""
-    dtype = dtypes.check_and_canonicalize_user_dtype(
-        np.float32 if dtype is None else dtype, "tri"
-    )
+    dtype = user_dtype(dtype, np.dtype(np.float32), "tri")
     return _lower_triangle((N, N if M is None else M), k, dtype)
 
 
@@ -254,9 +251,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
     One array with a leading axis, or a tuple of broadcastable ones if `sparse`.
     """
-    dtype = dtypes.check_and_canonicalize_user_dtype(
-        int if dtype is None else dtype, "indices"
-    )
+    dtype = user_dtype(dtype, dtypes.default_int_dtype(), "indices")
     shape = tuple(
         concrete_or_error(operator.index, size, "dimensions argument of jnp.indices")
         for size in dimensions

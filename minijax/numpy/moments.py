@@ -16,7 +16,11 @@ from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.broadcasting import _where, broadcast_to
-from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact
+from minijax.numpy.promotion import (
+    ensure_arraylike,
+    promote_dtypes_inexact,
+    user_dtype,
+)
 from minijax.numpy.reducing import (
     check_where,
     reduces,
@@ -45,12 +49,10 @@ def mean(a: Array, options: Options) -> Array:
     a = ensure_arraylike("mean", a)
     where = check_where("mean", options.where)
     refuse_out("mean", options.out)
+    default = element_types.to_inexact_dtype(a.dtype)
+    working_dtype = result_dtype = user_dtype(options.dtype, default, "mean")
     if options.dtype is None:
-        result_dtype = element_types.to_inexact_dtype(a.dtype)
-        working_dtype = upcast_small_float(result_dtype)
-    else:
-        result_dtype = dtypes.check_and_canonicalize_user_dtype(options.dtype, "mean")
-        working_dtype = result_dtype
+        working_dtype = upcast_small_float(default)
     axis, keepdims = options.axis, options.keepdims
     count = count_elements(a, axis, keepdims, where, working_dtype)
     total = sum(a, axis, dtype=working_dtype, keepdims=keepdims, where=where)

@@ -29,29 +29,15 @@ from minijax.support import dtypes
 # --------------------------------------------------------------------------
 # The long way of the operators that primitives/operators.py installs
 
+_NAMES = (
+    "add subtract multiply true_divide floor_divide mod divmod power negative equal "
+    "not_equal less less_equal greater greater_equal bitwise_and bitwise_or "
+    "bitwise_xor left_shift right_shift"
+)
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "add": ufuncs.add,
-    "subtract": ufuncs.subtract,
-    "multiply": ufuncs.multiply,
-    "true_divide": ufuncs.true_divide,
-    "floor_divide": ufuncs.floor_divide,
-    "mod": ufuncs.mod,
-    "divmod": ufuncs.divmod,
-    "power": ufuncs.power,
-    "negative": ufuncs.negative,
-    "matmul": contractions.matmul,
-    "equal": ufuncs.equal,
-    "not_equal": ufuncs.not_equal,
-    "less": ufuncs.less,
-    "less_equal": ufuncs.less_equal,
-    "greater": ufuncs.greater,
-    "greater_equal": ufuncs.greater_equal,
-    "bitwise_and": ufuncs.bitwise_and,
-    "bitwise_or": ufuncs.bitwise_or,
-    "bitwise_xor": ufuncs.bitwise_xor,
-    "left_shift": ufuncs.left_shift,
-    "right_shift": ufuncs.right_shift,
+    name: getattr(ufuncs, name) for name in _NAMES.split()
 }
+_FUNCTIONS["matmul"] = contractions.matmul
 
 
 @apply_operator.attach
@@ -149,38 +135,26 @@ def _contains(self: Any, other: Any) -> Any:
 # --------------------------------------------------------------------------
 # The table
 
-_floordiv, _rfloordiv = binary_operator("//", "floor_divide")
-_mod, _rmod = binary_operator("%", "mod")
-_divmod, _rdivmod = binary_operator("divmod()", "divmod")
-_and, _rand = binary_operator("&", "bitwise_and", lax.and_p.bind, INTEGER_TYPES)
-_or, _ror = binary_operator("|", "bitwise_or", lax.or_p.bind, INTEGER_TYPES)
-_xor, _rxor = binary_operator("^", "bitwise_xor", lax.xor_p.bind, INTEGER_TYPES)
-_lshift, _rlshift = binary_operator("<<", "left_shift")
-_rshift, _rrshift = binary_operator(">>", "right_shift")
-
 OPERATORS: dict[str, Callable[..., Any]] = {
     "__pos__": lambda self: ufuncs.positive(self),
     "__abs__": lambda self: ufuncs.abs(self),
     "__invert__": lambda self: ufuncs.invert(self),
-    "__floordiv__": _floordiv,
-    "__rfloordiv__": _rfloordiv,
-    "__mod__": _mod,
-    "__rmod__": _rmod,
-    "__divmod__": _divmod,
-    "__rdivmod__": _rdivmod,
-    "__and__": _and,
-    "__rand__": _rand,
-    "__or__": _or,
-    "__ror__": _ror,
-    "__xor__": _xor,
-    "__rxor__": _rxor,
-    "__lshift__": _lshift,
-    "__rlshift__": _rlshift,
-    "__rshift__": _rshift,
-    "__rrshift__": _rrshift,
     "__round__": _round,
     "__contains__": _contains,
 }
+
+for _name, _symbol, _function, *_short_way in (
+    ("floordiv", "//", "floor_divide"),
+    ("mod", "%", "mod"),
+    ("divmod", "divmod()", "divmod"),
+    ("and", "&", "bitwise_and", lax.and_p.bind, INTEGER_TYPES),
+    ("or", "|", "bitwise_or", lax.or_p.bind, INTEGER_TYPES),
+    ("xor", "^", "bitwise_xor", lax.xor_p.bind, INTEGER_TYPES),
+    ("lshift", "<<", "left_shift"),
+    ("rshift", ">>", "right_shift"),
+):
+    _both = binary_operator(_symbol, _function, *_short_way)
+    OPERATORS[f"__{_name}__"], OPERATORS[f"__r{_name}__"] = _both
 
 ARRAY_OPERATORS: dict[str, Callable[..., Any]] = {
     "__getitem__": _getitem,

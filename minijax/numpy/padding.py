@@ -212,44 +212,32 @@ def _pad_mirrored(array: Array, widths: Pairs, mode: str, reflect_type: str) -> 
         size = array.shape[axis]
         offset = 1 if mode == "reflect" and size > 1 else 0
         odd = reflect_type == "odd"
-        array = _mirror_before(array, axis, before, size, offset, odd)
-        array = _mirror_after(array, axis, after, size, offset, odd)
+        array = _mirror(array, axis, before, size, offset, odd, front=True)
+        array = _mirror(array, axis, after, size, offset, odd, front=False)
     return array
 
 
-def _mirror_before(
-    array: Array, axis: int, missing: int, size: int, offset: int, odd: bool
+def _mirror(
+    array: Array, axis: int, missing: int, size: int, offset: int, odd, front
 ) -> Array:
-    """Put reflections in front, at most one length of the array at a time."""
-    edge = lax.slice_in_dim(array, 0, 1, axis=axis)
+    """Put reflections at one end, at most one length of the array at a time."""
+
+    def end(x: Array, skipped: int, length: int) -> Array:
+        if front:
+            return lax.slice_in_dim(x, skipped, skipped + length, axis=axis)
+        return lax.slice_in_dim(x, -(length + skipped), -skipped or None, axis=axis)
+
+    edge = end(array, 0, 1)
     while missing > 0:
         length = min(missing, size - offset)
         missing -= length
-        piece = lax.slice_in_dim(array, offset, offset + length, axis=axis)
-        piece = flip(piece, axis=axis)
+        piece = flip(end(array, offset, length), axis=axis)
         if odd:
             piece = 2 * edge - piece
             if size > 1:
-                edge = lax.slice_in_dim(piece, 0, 1, axis=axis)
-        array = lax.concatenate([piece, array], dimension=axis)
-    return array
-
-
-def _mirror_after(
-    array: Array, axis: int, missing: int, size: int, offset: int, odd: bool
-) -> Array:
-    edge = lax.slice_in_dim(array, -1, None, axis=axis)
-    while missing > 0:
-        length = min(missing, size - offset)
-        missing -= length
-        stop = -1 if offset else None
-        piece = lax.slice_in_dim(array, -(length + offset), stop, axis=axis)
-        piece = flip(piece, axis=axis)
-        if odd:
-            piece = 2 * edge - piece
-            if size > 1:
-                edge = lax.slice_in_dim(piece, -1, None, axis=axis)
-        array = lax.concatenate([array, piece], dimension=axis)
+                edge = end(piece, 0, 1)
+        parts = [piece, array] if front else [array, piece]
+        array = lax.concatenate(parts, dimension=axis)
     return array
 
 

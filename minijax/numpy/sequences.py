@@ -16,7 +16,7 @@ from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.creation import arange, canonicalize_shape, constant
-from minijax.numpy.promotion import ensure_arraylike
+from minijax.numpy.promotion import ensure_arraylike, user_dtype
 from minijax.numpy.ufuncs import power, sign
 from minijax.numpy.ufuncs_more import log10
 from minijax.support import dtypes, element_types
@@ -55,14 +55,8 @@ def linspace(
 def _linspace(start, stop, num: int, endpoint: bool, retstep: bool, dtype, axis: int):
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    start, stop = ensure_arraylike("linspace", start, stop)
-    if dtype is None:
-        dtype = element_types.to_inexact_dtype(element_types.result_type(start, stop))
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "linspace")
-    working_dtype = element_types.to_inexact_dtype(dtype)
-    start = lax.convert_element_type(start, working_dtype)
-    stop = lax.convert_element_type(stop, working_dtype)
+    start, stop, dtype = _inexact_ends("linspace", start, stop, dtype)
+    working_dtype = start.dtype
     shape = list(lax.broadcast_shapes(start.shape, stop.shape))
     first = broadcast_to(start, shape)
     last = broadcast_to(stop, shape)
@@ -122,11 +116,9 @@ def _logspace(start, stop, num: int, endpoint: bool, base, dtype, axis: int) -> 
 
 
 def _inexact_ends(name: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any, Any]:
-    if dtype is None:
-        dtype = element_types.to_inexact_dtype(element_types.result_type(start, stop))
-    else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
     start, stop = ensure_arraylike(name, start, stop)
+    common = element_types.result_type(start, stop)
+    dtype = user_dtype(dtype, element_types.to_inexact_dtype(common), name)
     working_dtype = element_types.to_inexact_dtype(dtype)
     start = lax.convert_element_type(start, working_dtype)
     stop = lax.convert_element_type(stop, working_dtype)
