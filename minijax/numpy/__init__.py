@@ -42,6 +42,7 @@ from minijax.numpy.differences import diff, ediff1d, gradient, trapezoid, unwrap
 from minijax.numpy.distinct import (
     unique, unique_all, unique_counts, unique_inverse, unique_values,
 )
+from minijax.numpy.clipping import clip
 from minijax.numpy.einstein import einsum, einsum_path
 from minijax.numpy.index_tricks import c_, index_exp, mgrid, ogrid, r_, s_
 from minijax.numpy.inspection import (
@@ -50,9 +51,10 @@ from minijax.numpy.inspection import (
 )
 from minijax.numpy.interchange import from_dlpack, fromfile, fromiter, fromstring, load
 from minijax.numpy.joining import (
-    append, array_split, block, column_stack, concat, concatenate, delete, dsplit,
-    dstack, hsplit, hstack, insert, repeat, split, stack, tile, unstack, vsplit, vstack,
+    append, array_split, block, column_stack, concat, concatenate, dsplit, dstack,
+    hsplit, hstack, split, stack, tile, unstack, vsplit, vstack,
 )
+from minijax.numpy.repeating import delete, insert, repeat
 from minijax.numpy.log_sums import logaddexp, logaddexp2
 from minijax.numpy.moments import average, mean, std, var
 from minijax.numpy.nan_reductions import (
@@ -78,7 +80,7 @@ from minijax.numpy.scalar_types import (
     int64, int8, int_, single, uint, uint16, uint2, uint32, uint4, uint64, uint8,
 )
 from minijax.numpy.selection import (
-    choose, clip, compress, extract, piecewise, select, where,
+    choose, compress, extract, piecewise, select, where,
 )
 from minijax.numpy.sequences import fromfunction, geomspace, linspace, logspace
 from minijax.numpy.series import convolve, corrcoef, correlate, cov, interp, polyval
@@ -93,7 +95,8 @@ from minijax.numpy.sorting import (
     sort_complex,
 )
 from minijax.numpy.taking import place, put, put_along_axis, take, take_along_axis
-from minijax.numpy.ufunc_api import frompyfunc, ufunc
+from minijax.numpy.ufunc_api import ufunc
+from minijax.numpy.vectorizing import frompyfunc
 from minijax.numpy.ufuncs import (
     abs, absolute, add, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift,
     bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, divide, divmod, equal,

@@ -21,13 +21,14 @@ from minijax.compile import transfers
 from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.numpy import (
+    clipping,
     contractions,
     counting,
     creation,
     diagonals,
-    joining,
     moments,
     reductions,
+    repeating,
     running,
     selection,
     shaping,
@@ -70,7 +71,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
 
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
-    return selection.clip(self, min=min, max=max)
+    return clipping.clip(self, min=min, max=max)
 
 
 def _compress(self, condition, axis=None, *, out=None, size=None, fill_value=0) -> Any:
@@ -221,7 +222,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "ravel": _flatten,
-    "repeat": joining.repeat,
+    "repeat": repeating.repeat,
     "reshape": _reshape,
     "round": ufuncs_floats.round,
     "searchsorted": sorting.searchsorted,

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import lax
 from minijax.language.array import Array
 from minijax.numpy import (
+    clipping,
     creation,
     diagonals,
     differences,
@@ -22,7 +23,6 @@ from minijax.numpy import (
     joining,
     reductions,
     running,
-    selection,
     sequences,
     sorting,
     ufuncs,
@@ -33,6 +33,7 @@ from minijax.numpy.arraylike import (
     ensure_arraylike,
     ensure_arraylike_tuple,
 )
+from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import promote_dtypes_inexact, user_dtype
 from minijax.numpy.shaping import atleast_1d, ix_, ravel, reshape, transpose
 from minijax.support import dtypes, element_types
@@ -85,8 +86,7 @@ def nonzero(
         )
     missing = creation.arange(size) >= reductions.sum(mask)
     return tuple(
-        selection.where(missing, fill, entry)
-        for fill, entry in zip(fills, result, strict=True)
+        _where(missing, fill, entry) for fill, entry in zip(fills, result, strict=True)
     )
 
 
@@ -132,7 +132,7 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Array, ...]
     else:
         too_small = rest < -1
     return tuple(
-        selection.where(too_large, length - 1, selection.where(too_small, 0, column))
+        _where(too_large, length - 1, _where(too_small, 0, column))
         for length, column in zip(lengths, columns, strict=True)
     )
 
@@ -183,7 +183,7 @@ def ravel_multi_index(
         if any(reductions.any((i < 0) | (i >= n)) for i, n in pairs):
             raise ValueError("invalid entry in coordinates array")
     elif mode == "clip":
-        arrays = [selection.clip(i, 0, n - 1) for i, n in pairs]
+        arrays = [clipping.clip(i, 0, n - 1) for i, n in pairs]
     elif mode == "wrap":
         arrays = [i % n for i, n in pairs]
     elif mode != "ignore":
@@ -328,7 +328,7 @@ def bincount(
         )
     counts = creation.zeros(length, dtypes.dtype(weights))
     return indexing.scatter_update(
-        counts, selection.clip(array, 0), weights, lax.scatter_add, mode="drop"
+        counts, clipping.clip(array, 0), weights, lax.scatter_add, mode="drop"
     )
 
 
@@ -358,9 +358,9 @@ def histogram_bin_edges(
         )
     # Where all elements are equal, one unit around them.
     is_point = reductions.ptp(limits) == 0
-    low = selection.where(is_point, limits[0] - 0.5, limits[0])
+    low = _where(is_point, limits[0] - 0.5, limits[0])
     is_point = reductions.ptp(limits) == 0
-    high = selection.where(is_point, limits[1] + 0.5, limits[1])
+    high = _where(is_point, limits[1] + 0.5, limits[1])
     return sequences.linspace(low, high, count + 1, dtype=dtype)
 
 
@@ -384,7 +384,7 @@ def histogram(
         array, weights = promote_dtypes_inexact(array, weights)
     edges = histogram_bin_edges(array, bins, range, weights)
     places = sorting.searchsorted(edges, array, side="right")
-    places = selection.where(array == edges[-1], len(edges) - 1, places)
+    places = _where(array == edges[-1], len(edges) - 1, places)
     counts = creation.zeros(len(edges), weights.dtype)
     counts = indexing.scatter_update(counts, places, weights, lax.scatter_add)[1:]
     if density:
@@ -457,7 +457,7 @@ def histogramdd(
         values = sample[:, axis]
         edges = histogram_bin_edges(values, axis_bins, axis_range, weights)
         cell = sorting.searchsorted(edges, values, side="right")
-        cells.append(selection.where(values == edges[-1], cell - 1, cell))
+        cells.append(_where(values == edges[-1], cell - 1, cell))
         edges_of_axis.append(edges)
     # One cell more at either end, for what lies outside.
     shape = tuple(len(edges) + 1 for edges in edges_of_axis)

@@ -20,6 +20,7 @@ from minijax.numpy.arguments import (
 )
 from minijax.numpy.broadcasting import _where
 from minijax.numpy.creation import arange, zeros
+from minijax.numpy.joining import stack, tile_to_size
 from minijax.numpy.promotion import (
     constant_like,
     ensure_arraylike,
@@ -199,8 +200,6 @@ def fill_diagonal(
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
-    from minijax.numpy.joining import tile_to_size
-
     n = min(a.shape)
     if val.ndim:
         val = tile_to_size(lax.reshape(val, (val.size,)), n)
@@ -266,6 +265,4 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         return tuple(result)
     if not result:
         return zeros((0,), dtype)
-    from minijax.numpy.joining import stack
-
     return stack(result, 0)

@@ -25,7 +25,7 @@ from minijax.numpy import (
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.broadcasting import broadcast_to
-from minijax.numpy.joining import repeat
+from minijax.numpy.repeating import repeat
 from minijax.numpy.shaping import flip, squeeze
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types

@@ -21,7 +21,6 @@ from minijax.numpy import (
     reductions,
     running,
     sorting,
-    ufuncs,
     vectorizing,
 )
 from minijax.numpy.arguments import concrete_or_error
@@ -31,6 +30,7 @@ from minijax.numpy.arraylike import (
     ensure_arraylike_tuple,
 )
 from minijax.numpy.broadcasting import _where, broadcast_arrays
+from minijax.numpy.clipping import clip
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
@@ -92,33 +92,6 @@ def select(
     table = lax.convert_element_type(table, np.bool_)
     chosen = reductions.argmax(table, axis=0)
     return lax.select_n(*broadcast_arrays(chosen, *choices))
-
-
-@jit
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
-    """`arr` with what is below `min` or above `max` replaced by these bounds.
-
-    Where `min` exceeds `max` the result is `max`. Raises ValueError for complex values.
-    """
-    if arr is None:
-        raise ValueError("No input was provided to the clip function.")
-    check_arraylike("clip", arr)
-    for value in (arr, min, max):
-        if value is not None and _is_complex(value):
-            raise ValueError(
-                "Clip received a complex value either through the input or the min/max "
-                "keywords. Complex values have no ordering and cannot be clipped. "
-                "Take the real or imaginary components first, by jax.numpy.real/imag."
-            )
-    if min is not None:
-        arr = ufuncs.maximum(min, arr)
-    if max is not None:
-        arr = ufuncs.minimum(max, arr)
-    return creation.asarray(arr)
-
-
-def _is_complex(value: Any) -> bool:
-    return dtypes.issubdtype(dtypes.dtype(value), np.complexfloating)
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:

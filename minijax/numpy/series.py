@@ -13,12 +13,12 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
+    clipping,
     contractions,
     creation,
     diagonals,
     moments,
     reductions,
-    selection,
     sorting,
     ufuncs,
     ufuncs_more,
@@ -86,7 +86,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         xp, fp = lax.sort_key_val(xp, fp)
         xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
         fp = concatenate([fp[-1:], fp, fp[:1]])
-    i = selection.clip(sorting.searchsorted(xp, x, side="right"), 1, len(xp) - 1)
+    i = clipping.clip(sorting.searchsorted(xp, x, side="right"), 1, len(xp) - 1)
     df = fp[i] - fp[i - 1]
     dx = xp[i] - xp[i - 1]
     delta = x - xp[i - 1]
@@ -304,7 +304,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     stddev = lax.convert_element_type(ufuncs_more.sqrt(variances), c.dtype)
     c = c / stddev[:, None] / stddev[None, :]
     # Rounding may have pushed a coefficient just outside of [-1, 1].
-    real = selection.clip(ufuncs_more.real(c), -1, 1)
+    real = clipping.clip(ufuncs_more.real(c), -1, 1)
     if not dtypes.issubdtype(c.dtype, np.complexfloating):
         return real
-    return lax.complex(real, selection.clip(ufuncs_more.imag(c), -1, 1))
+    return lax.complex(real, clipping.clip(ufuncs_more.imag(c), -1, 1))

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
-from minijax.numpy import creation, indexing, reductions, selection
+from minijax.numpy import creation, indexing, reductions
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
@@ -22,6 +22,7 @@ from minijax.numpy.arguments import (
     index_dtype,
 )
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
+from minijax.numpy.broadcasting import _where
 from minijax.numpy.promotion import constant_like, promote_dtypes, user_dtype
 from minijax.numpy.shaping import along_axis, ravel, swapaxes
 from minijax.support import dtypes, element_types
@@ -314,7 +315,7 @@ def digitize(
         return creation.zeros_like(x, dtype=np.int32)
     side = "left" if right else "right"
     options = {} if method is None else {"method": method}
-    return selection.where(
+    return _where(
         bins[-1] >= bins[0],
         searchsorted(bins, x, side=side, **options),
         bins.shape[0] - searchsorted(bins[::-1], x, side=side, **options),

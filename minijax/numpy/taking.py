@@ -15,17 +15,18 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy import (
+    clipping,
     counting,
     diagonals,
     einstein,
     indexing,
     joining,
-    selection,
     ufuncs,
 )
 from minijax.numpy.arguments import canonicalize_axis, index_dtype
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.broadcasting import _where, broadcast_to
+from minijax.numpy.indicators import one_hot
 from minijax.numpy.promotion import constant_like
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import along_axis, ravel, reshape
@@ -155,8 +156,6 @@ def take_along_axis(
 
 def _take_by_one_hot(a: Array, indices: Array, axis: int) -> Array:
     """Selection as a product with a matrix of zeros and ones."""
-    from minijax.nn import one_hot
-
     hot = one_hot(indices, a.shape[axis], dtype=np.bool_)
     if a.ndim == 1:
         return einstein.einsum("...b,b->...", hot, a, preferred_element_type=a.dtype)
@@ -296,7 +295,7 @@ def put(
     if mode is None:
         scatter_mode = "drop"
     elif mode == "clip":
-        places = selection.clip(places, 0, array.size - 1)
+        places = clipping.clip(places, 0, array.size - 1)
     elif mode == "wrap":
         places = places % array.size
     elif mode == "raise":

@@ -323,18 +323,5 @@ def _axis_to_front(a: Array, axis: int) -> Array:
     return lax.transpose(a, [axis, *(i for i in range(a.ndim) if i != axis)])
 
 
-def frompyfunc(
-    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
-) -> ufunc:
-    """A `ufunc` of a function of scalars; it is mapped over arrays.
-
-    Its `reduce` and `accumulate` go from left to right.
-    """
-    from minijax.numpy.vectorizing import vectorize
-
-    call = vectorize(func)
-    return ufunc(func, nin, nout, identity=identity, call=call, associative=False)
-
-
 def _axis_from_front(a: Array, axis: int) -> Array:
     return lax.transpose(a, [*range(1, axis + 1), 0, *range(axis + 1, a.ndim)])

@@ -16,6 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.numpy import creation
 from minijax.numpy.shaping import expand_dims, squeeze
+from minijax.numpy.ufunc_api import ufunc
 from minijax.support.thread_state import state
 from minijax.transforms.vectorization import vmap
 
@@ -219,3 +220,14 @@ def _call_vectorized(
     if isinstance(result, tuple):
         return tuple(expand_dims(part, axis=unmapped) for part in result)
     return expand_dims(result, axis=unmapped)
+
+
+def frompyfunc(
+    func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
+) -> ufunc:
+    """A `ufunc` of a function of scalars; it is mapped over arrays.
+
+    Its `reduce` and `accumulate` go from left to right.
+    """
+    call = vectorize(func)
+    return ufunc(func, nin, nout, identity=identity, call=call, associative=False)

@@ -133,7 +133,7 @@ def dirichlet(
         ValueError: `dtype` is not a float dtype, `alpha` is a number, or the shapes do
             not fit.
     """
-    from minijax.nn import softmax  # nn's initializers draw random numbers
+    from minijax.nn.functions import softmax  # nn's initializers draw random numbers
 
     if not np.ndim(alpha) >= 1:
         raise ValueError(

@@ -44,7 +44,7 @@ from minijax.primitives.index.index_vectors import (
 )
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
-from minijax.primitives.shape import broadcasting, joining, shaping
+from minijax.primitives.shape import broadcasting, joining, shaping, slicing
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -166,12 +166,15 @@ def _dynamic_slice_dtype(x: ShapedArray, *starts: ShapedArray, slice_sizes: Any)
     return x.dtype
 
 
-dynamic_slice_p = rules.standard_primitive(
+dynamic_slice_p = slicing.dynamic_slice_p
+dynamic_slice_p.meaning = lambda x, *starts, slice_sizes: x[
+    _clamped(starts, x.shape, slice_sizes)
+]
+dynamic_slice_p.type_rule = rules.standard_type_rule(
     "dynamic_slice",
     _dynamic_slice_shape,
     _dynamic_slice_dtype,
     weak_type_rule=lambda x, *starts, slice_sizes: x.weak_type,
-    meaning=lambda x, *starts, slice_sizes: x[_clamped(starts, x.shape, slice_sizes)],
 )
 
 

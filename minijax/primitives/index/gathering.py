@@ -33,7 +33,6 @@ from minijax.language.core import (
 from minijax.language.rules import Zero, is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
-from minijax.primitives.index import scattering
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -45,6 +44,7 @@ from minijax.primitives.index.index_vectors import (
     check_index_vectors,
     shifted,
 )
+from minijax.primitives.index.scatter_family import scatter_add
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, joining, shaping
 from minijax.support import dtypes
@@ -178,7 +178,7 @@ def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> l
     del params["slice_sizes"], params["fill_value"]
     zeros = broadcasting.full(operand.shape, 0, get_aval(ct).dtype)
     numbers = ScatterDimensionNumbers(*dimension_numbers)
-    return [scattering.scatter_add(zeros, indices, ct, numbers, **params), None]
+    return [scatter_add(zeros, indices, ct, numbers, **params), None]
 
 
 # ----------------------------------------------------------------------------------

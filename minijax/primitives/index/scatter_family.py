@@ -31,6 +31,7 @@ from minijax.language.core import (
     physical_aval,
 )
 from minijax.language.rules import batch_at_front, not_mapped
+from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import clamping
 from minijax.primitives.functions_in_rules import trace_function
 from minijax.primitives.index.index_vectors import (
@@ -343,3 +344,67 @@ def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tup
             "argument instead, or write `x.at[i].set(f(x[i]))`."
         )
     return jaxpr, tuple(consts)
+
+
+# ----------------------------------------------------------------------------------
+# The functions, and scatter_add, which the transpose of gather needs
+# ----------------------------------------------------------------------------------
+
+
+def bind_scatter(
+    primitive: Primitive,
+    program: tuple[Jaxpr | None, tuple],
+    args: tuple[Any, Any, Any],
+    dimension_numbers: ScatterDimensionNumbers,
+    mode: Any,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+) -> Any:
+    return primitive.bind(
+        *args,
+        update_jaxpr=program[0],
+        update_consts=program[1],
+        dimension_numbers=dimension_numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=GatherScatterMode.from_any(mode),
+    )
+
+
+def arithmetic_scatter(
+    primitive: Primitive, combine: Callable, first_line: str
+) -> Callable:
+    """The function of a primitive of the family; all have one signature."""
+
+    def function(
+        operand: Any,
+        scatter_indices: Any,
+        updates: Any,
+        dimension_numbers: ScatterDimensionNumbers,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: str | GatherScatterMode | None = None,
+    ) -> Any:
+        program = update_program(combine, ShapedArray((), dtypes.dtype(operand)))
+        args = (operand, scatter_indices, updates)
+        promises = (indices_are_sorted, unique_indices)
+        return bind_scatter(
+            primitive, program, args, dimension_numbers, mode, *promises
+        )
+
+    function.__name__ = function.__qualname__ = primitive.name.replace("-", "_")
+    function.__doc__ = (
+        f"{first_line}\n\n    The arguments are those of `scatter`. Repeated indices "
+        "all count, in any order.\n    "
+    )
+    return function
+
+
+# Its derivative is in `scattering.py`, beside that of `scatter_sub`.
+scatter_add_p = scatter_primitive("scatter-add", np.add)
+scatter_add = arithmetic_scatter(
+    scatter_add_p,
+    elementwise.add,
+    "`operand` with blocks of `updates` added: `x.at[index].add(y)`.",
+)

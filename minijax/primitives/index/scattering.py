@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import Jaxpr, Primitive, ShapedArray, get_aval
+from minijax.language.core import Primitive, get_aval
 from minijax.language.rules import (
     Zero,
     instantiate,
@@ -37,15 +37,20 @@ from minijax.primitives.index.index_vectors import (
     block_shape,
     mirror,
 )
-from minijax.primitives.index.scatter_family import scatter_primitive, update_program
+from minijax.primitives.index.scatter_family import (
+    arithmetic_scatter,
+    bind_scatter,
+    scatter_add,
+    scatter_add_p,
+    scatter_primitive,
+    update_program,
+)
 from minijax.primitives.shape import broadcasting, shaping
-from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
 # scatter_add and scatter_sub: linear in operand and updates together
 # ----------------------------------------------------------------------------------
 
-scatter_add_p = scatter_primitive("scatter-add", np.add)
 scatter_sub_p = scatter_primitive("scatter-sub", np.subtract)
 
 
@@ -307,26 +312,6 @@ def _scatter_transpose(ct, operand, indices, updates, **params) -> list:
 # ----------------------------------------------------------------------------------
 
 
-def _bind(
-    primitive: Primitive,
-    program: tuple[Jaxpr | None, tuple],
-    args: tuple[Any, Any, Any],
-    dimension_numbers: ScatterDimensionNumbers,
-    mode: Any,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-) -> Any:
-    return primitive.bind(
-        *args,
-        update_jaxpr=program[0],
-        update_consts=program[1],
-        dimension_numbers=dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
-        mode=GatherScatterMode.from_any(mode),
-    )
-
-
 def scatter(
     operand: Any,
     scatter_indices: Any,
@@ -359,56 +344,25 @@ def scatter(
     """
     args = (operand, scatter_indices, updates)
     promises = (indices_are_sorted, unique_indices)
-    return _bind(scatter_p, (None, ()), args, dimension_numbers, mode, *promises)
+    return bind_scatter(scatter_p, (None, ()), args, dimension_numbers, mode, *promises)
 
 
-def _arithmetic(primitive: Primitive, combine: Callable, first_line: str) -> Callable:
-    """The function of a primitive of the family; all have one signature."""
-
-    def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
-        dimension_numbers: ScatterDimensionNumbers,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
-    ) -> Any:
-        program = update_program(combine, ShapedArray((), dtypes.dtype(operand)))
-        args = (operand, scatter_indices, updates)
-        promises = (indices_are_sorted, unique_indices)
-        return _bind(primitive, program, args, dimension_numbers, mode, *promises)
-
-    function.__name__ = function.__qualname__ = primitive.name.replace("-", "_")
-    function.__doc__ = (
-        f"{first_line}\n\n    The arguments are those of `scatter`. Repeated indices "
-        "all count, in any order.\n    "
-    )
-    return function
-
-
-scatter_add = _arithmetic(
-    scatter_add_p,
-    elementwise.add,
-    "`operand` with blocks of `updates` added: `x.at[index].add(y)`.",
-)
-scatter_sub = _arithmetic(
+scatter_sub = arithmetic_scatter(
     scatter_sub_p,
     elementwise.sub,
     "`operand` with blocks of `updates` subtracted: `x.at[index].subtract(y)`.",
 )
-scatter_mul = _arithmetic(
+scatter_mul = arithmetic_scatter(
     scatter_mul_p,
     elementwise.mul,
     "`operand` with blocks multiplied by `updates`: `x.at[index].multiply(y)`.",
 )
-scatter_min = _arithmetic(
+scatter_min = arithmetic_scatter(
     scatter_min_p,
     elementwise.min,
     "The smaller of entries and their updates: `x.at[index].min(y)`.",
 )
-scatter_max = _arithmetic(
+scatter_max = arithmetic_scatter(
     scatter_max_p,
     elementwise.max,
     "The larger of entries and their updates: `x.at[index].max(y)`.",
@@ -470,4 +424,4 @@ def scatter_apply(
     )
     args = (operand, scatter_indices, unused)
     promises = (indices_are_sorted, unique_indices)
-    return _bind(scatter_p, program, args, dimension_numbers, mode, *promises)
+    return bind_scatter(scatter_p, program, args, dimension_numbers, mode, *promises)

@@ -33,7 +33,7 @@ from minijax.primitives.reduce.sums import (
     reduction,
     zero,
 )
-from minijax.primitives.shape import broadcasting, padding, shaping
+from minijax.primitives.shape import broadcasting, padding, shaping, slicing
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -84,8 +84,6 @@ def jvp_as_tree(
 
     In JAX: `lax/lax.py`, `_reduce_jvp`.
     """
-    from minijax.primitives.shape import slicing
-
     shape = get_aval(primals[0]).shape
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
     kept_shape = tuple(shape[axis] for axis in kept)

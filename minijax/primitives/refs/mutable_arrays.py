@@ -28,6 +28,7 @@ In JAX: `core.py`, `Ref`, `new_ref`, `freeze`; the rules in `state/primitives.py
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,10 @@ class Ref(metaclass=_RefMeta):
 
     aval: AbstractRef
     _array: Any
+    # Reading and writing: `references.py`, which needs this class, sets them.
+    __getitem__: Callable[..., Any]
+    __setitem__: Callable[..., None]
+    addupdate: Callable[..., None]
 
     def __init__(self, aval: AbstractRef, array: Any):
         self.aval = aval
@@ -92,16 +97,6 @@ class Ref(metaclass=_RefMeta):
     ndim = property(lambda self: self.aval.ndim)
     size = property(lambda self: self.aval.size)
     sharding = property(lambda self: self._array.sharding)
-
-    def __getitem__(self, index: Any) -> Any:
-        return _references().ref_get(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        _references().ref_set(self, index, value)
-
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
-        """Add `x` to what is at an index; see `ref.addupdate`."""
-        _references().ref_addupdate(self, idx, x)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -115,13 +110,6 @@ class Ref(metaclass=_RefMeta):
 aval_of_class[Ref] = operator.attrgetter("aval")
 
 
-def _references() -> Any:
-    """The module of reads and writes, which imports this one."""
-    from minijax.primitives.refs import references
-
-    return references
-
-
 class RefAccumulator(Accumulator):
     """An accumulator whose cotangents add up in place, in `ref`.
 
@@ -133,6 +121,9 @@ class RefAccumulator(Accumulator):
 
     __slots__ = ("ref",)
     in_place = True
+    # `accum_at(index, cotangent)` adds the cotangent of a part, so that zeros for the
+    # rest are never made. `references.py` sets it.
+    accum_at: Callable[[RefAccumulator, Any, Any], None]
 
     def __init__(self, aval: AbstractValue, ref: Any = None):
         super().__init__(aval)
@@ -162,11 +153,7 @@ class RefAccumulator(Accumulator):
         if self.ref is None:
             self.ref = new_ref(cotangent)
         else:
-            self.accum_at(None, cotangent)
-
-    def accum_at(self, index: Any, cotangent: Any) -> None:
-        """Add the cotangent of a part: zeros for the rest are never made."""
-        _references().ref_addupdate(self.inst().ref, index, cotangent)
+            self.accum_at(None, cotangent)  # type: ignore[call-arg, arg-type]
 
     def freeze(self) -> Any:
         return Zero(self._content()) if self.ref is None else freeze(self.ref)

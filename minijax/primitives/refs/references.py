@@ -26,8 +26,8 @@ from minijax.language.print_options import prints_equation
 from minijax.language.rules import Zero, instantiate, is_linear, zero_tangent_of
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
+from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
-from minijax.primitives.refs.mutable_arrays import ref_primitive
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.primitives.shape import shaping
 from minijax.support import dtypes, trees
@@ -405,3 +405,27 @@ def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
     ref, indexers = _ref_and_indexers(ref, idx, "ref_addupdate")
     leaves, tree = trees.tree_flatten(indexers)
     addupdate_p.bind(ref, x, *leaves, tree=tree)
+
+
+# ----------------------------------------------------------------------------------
+# Methods of classes that are defined below this file
+# ----------------------------------------------------------------------------------
+
+
+def _addupdate(self: Ref, x: Any, idx: Any = ()) -> None:
+    """Add `x` to what is at an index; see `ref.addupdate`."""
+    ref_addupdate(self, idx, x)
+
+
+def _accum_at(self: RefAccumulator, index: Any, cotangent: Any) -> None:
+    """Add the cotangent of a part: zeros for the rest are never made."""
+    ref_addupdate(self.inst().ref, index, cotangent)
+
+
+for _class, _name, _method in (
+    (Ref, "__getitem__", ref_get),
+    (Ref, "__setitem__", ref_set),
+    (Ref, "addupdate", _addupdate),
+    (RefAccumulator, "accum_at", _accum_at),
+):
+    setattr(_class, _name, _method)

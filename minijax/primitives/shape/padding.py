@@ -13,13 +13,16 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import rules
-from minijax.language.core import ShapedArray, get_aval
+from minijax.language.core import Primitive, ShapedArray, get_aval, register
 from minijax.language.rules import def_linear, is_linear, not_mapped, scalar_like
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.reduce import sums
 from minijax.primitives.shape.broadcasting import broadcast, full_like
 from minijax.primitives.shape.shaping import broadcast_in_dim
 from minijax.support import dtypes
+
+# Its block is in `slicing.py`; padding and slicing are each other's transposes.
+slice_p = register(Primitive("slice"))
 
 
 def _padded_size(size: int, low: int, high: int, interior: int) -> int:
@@ -86,15 +89,13 @@ pad_p = rules.standard_primitive("pad", _pad_shape, _pad_dtype, meaning=_pad_mea
 
 def _pad_transpose(ct: Any, x: Any, padding_value: Any, *, padding_config: Any) -> list:
     """The operand's part is what stands at its places, the value's is all the rest."""
-    from minijax.primitives.shape import slicing
-
     unpad = [(-low, -high, 0) for low, high, _ in padding_config]
     inner = pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), unpad)
-    at_entries = slicing.slice(
+    at_entries = slice_p.bind(
         inner,
-        (0,) * len(unpad),
-        get_aval(inner).shape,
-        tuple(interior + 1 for _, _, interior in padding_config),
+        start_indices=(0,) * len(unpad),
+        limit_indices=get_aval(inner).shape,
+        strides=tuple(interior + 1 for _, _, interior in padding_config),
     )
     if not is_linear(padding_value):
         return [at_entries, None]

@@ -15,9 +15,15 @@ from typing import Any
 
 from minijax.backend import hlo
 from minijax.language import core, rules
-from minijax.language.core import ShapedArray, canonicalize_dim, get_aval, physical_aval
+from minijax.language.core import (
+    Primitive,
+    ShapedArray,
+    canonicalize_dim,
+    get_aval,
+    physical_aval,
+    register,
+)
 from minijax.language.rules import NullAccumulator, scalar_like
-from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import padding, shaping
 from minijax.support.thread_state import state
@@ -88,9 +94,14 @@ def _slice_meaning(x: Any, start_indices: Any, limit_indices: Any, strides: Any)
     return x[tuple(map(builtins.slice, start_indices, limit_indices, steps))]
 
 
-slice_p = rules.standard_primitive(
-    "slice", _slice_shape, lambda x, **_: x.dtype, meaning=_slice_meaning
+slice_p = padding.slice_p
+slice_p.meaning = _slice_meaning
+slice_p.type_rule = rules.standard_type_rule(
+    "slice", _slice_shape, lambda x, **_: x.dtype
 )
+
+# Its block is in `dynamic_slicing.py`.
+dynamic_slice_p = register(Primitive("dynamic_slice"))
 
 
 def _slice_transpose(ct, x, *, start_indices, limit_indices, strides) -> list:
@@ -158,9 +169,7 @@ def _slice_now(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> 
     if strides is not None or state.debug_key_reuse:
         return core.run_eagerly.run(slice_p, (x,), params)
     sizes = {"slice_sizes": aval.shape}
-    return core.run_eagerly.run(
-        dynamic_slicing.dynamic_slice_p, (x, *start_indices), sizes
-    )
+    return core.run_eagerly.run(dynamic_slice_p, (x, *start_indices), sizes)
 
 
 def slice(
