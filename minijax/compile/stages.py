@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.backend import executables
-from minijax.compile import dispatch, mlir
+from minijax.compile import dispatch, mlir, tokens
 from minijax.compile.pjit import JitFunction
 from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
@@ -23,6 +23,8 @@ from minijax.language import core
 from minijax.language.array import default_device
 from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.support import errors
+from minijax.support.devices.layouts import Format, Layout, layout_of_xla
+from minijax.support.memory_spaces import sharding_in
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import discharge
 
@@ -229,6 +231,59 @@ class Compiled(_Stage):
     def runtime_executable(self) -> Any:
         """jaxlib's executable."""
         return self._program.executable.loaded
+
+    @property
+    def input_shardings(self) -> Any:
+        """The sharding of each argument, `(args, kwargs)`; None for unused ones."""
+        return tree_unflatten(self.in_tree, self._input_shardings())
+
+    @property
+    def output_shardings(self) -> Any:
+        """The sharding of each array of the result, in its tree."""
+        return tree_unflatten(self.out_tree, self._output_shardings())
+
+    @property
+    def input_formats(self) -> Any:
+        """Layout and sharding of each argument, `(args, kwargs)`; None if unused.
+
+        XLA does not tell the layouts of a program with ordered effects: they are None.
+        """
+        shardings = self._input_shardings()
+        layouts: list[Any] = [None] * len(shardings)
+        kept = self._program.lowered.kept
+        # Constants come before the arguments; refs that are closed over come last.
+        found = self._layouts("get_parameter_layouts")
+        for position, layout in zip(kept, found[len(found) - len(kept) :]):
+            if position < len(layouts):
+                layouts[position] = layout
+        return tree_unflatten(self.in_tree, list(map(Format, layouts, shardings)))
+
+    @property
+    def output_formats(self) -> Any:
+        """Layout and sharding of each array of the result, in its tree."""
+        shardings = self._output_shardings()
+        layouts = self._layouts("get_output_layouts") or [None] * len(shardings)
+        return tree_unflatten(self.out_tree, list(map(Format, layouts, shardings)))
+
+    def _input_shardings(self) -> list[Any]:
+        kept = self._program.lowered.kept
+        avals = self._traced.jaxpr.in_avals
+        return [
+            self._sharding_of(aval) if position in kept else None
+            for position, aval in enumerate(avals)
+        ]
+
+    def _output_shardings(self) -> list[Any]:
+        return [self._sharding_of(aval) for aval in self._traced.jaxpr.out_avals]
+
+    def _sharding_of(self, aval: Any) -> Any:
+        space = getattr(aval, "memory_space", None)
+        return sharding_in(space, self._program.device)
+
+    def _layouts(self, name: str) -> list[Layout]:
+        if tokens.ordered(self._program.lowered.effects):
+            return []
+        return list(map(layout_of_xla, getattr(self.runtime_executable(), name)()))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program.

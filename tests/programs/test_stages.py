@@ -1,5 +1,7 @@
 """What the stages of a jitted function tell, and what a compiled one refuses."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -80,3 +82,59 @@ def test_memory_that_somebody_sees_is_not_reused():
     seen = np.asarray(x)
     minijax.jit(lambda x: 2 * x, donate_argnums=0)(x)
     np.testing.assert_array_equal(seen, [0, 1, 2, 3])
+
+
+def test_shardings_and_formats():
+    def run(lib):
+        ones = lib.numpy.ones
+        function = lib.jit(lambda p, x, unused: (p["w"] @ x, x), donate_argnums=1)
+        compiled = function.lower({"w": ones((2, 3))}, ones((3, 4)), 1.0).compile()
+        return [
+            str(told)
+            for told in (
+                compiled.input_shardings,
+                compiled.output_shardings,
+                compiled.input_formats,
+                compiled.output_formats,
+            )
+        ]
+
+    ours, theirs = (run(lib) for lib in LIBRARIES)
+    assert ours == theirs
+
+
+def test_formats_with_tokens_refs_and_keys():
+    def f(ref, key):
+        minijax.debug.print("{}", ref[...], ordered=True)
+        return ref[...], key
+
+    arguments = minijax.new_ref(jnp.ones(3)), minijax.random.key(0)
+    compiled = minijax.jit(f).lower(*arguments).compile()
+    (of_ref, of_key), _ = compiled.input_formats
+    assert of_ref.layout is None and of_ref.sharding == arguments[1].sharding
+    split = minijax.jit(minijax.random.split).lower(arguments[1]).compile()
+    assert split.output_formats.layout.major_to_minor == (0, 1)
+
+
+def test_parameters_carry_the_arguments_paths():
+    def parameters(lib):
+        function = lib.jit(lambda p, x, *rest: p["w"][0] * x + rest[1])
+        text = function.lower({"w": [1.0]}, 2.0, 3.0, 4.0).compile().as_text()
+        entry = re.search(r"ENTRY.*?\((.*?)\) ->", text).group(1)
+        metadata = re.findall(r'parameter\(\d\), metadata=\{op_name="(.*?)"', text)
+        return entry, metadata
+
+    assert parameters(minijax) == parameters(jax)
+
+
+def test_a_donated_array_is_refused_without_a_line_in_the_log(capfd):
+    donating = minijax.jit(lambda x: x + 1, donate_argnums=0)
+    x = jnp.ones(4)
+    donating(x)
+    for use in (donating, lambda x: x * 2.0, minijax.jit(lambda x: x * 2.0)):
+        with pytest.raises(RuntimeError, match="has been deleted"):
+            use(x)
+    assert capfd.readouterr().err == ""
+    y = jnp.ones(3)
+    minijax.jit(lambda y: y.sum(), donate_argnums=0)(y)
+    assert y.committed == y.is_deleted()  # XLA did not take it: as it was
