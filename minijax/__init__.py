@@ -73,7 +73,7 @@ from minijax.primitives.refs.mutable_arrays import (
 )
 from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
-from minijax.support.source_info import named_scope
+from minijax.support.more_source_info import named_scope
 from minijax.support.version import __version__ as __version__
 # fmt: on
 

@@ -1,17 +1,9 @@
 """The errors that users meet. In JAX: `jax.errors`."""
 
 from minijax.support.errors import ConcretizationTypeError as ConcretizationTypeError
-from minijax.support.errors import (
-    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
-)
-from minijax.support.errors import JAXIndexError as JAXIndexError
 from minijax.support.errors import JaxprTypeError as JaxprTypeError
 from minijax.support.errors import JaxRuntimeError as JaxRuntimeError
 from minijax.support.errors import JAXTypeError as JAXTypeError
-from minijax.support.errors import KeyReuseError as KeyReuseError
-from minijax.support.errors import (
-    NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
-)
 from minijax.support.errors import (
     TracerArrayConversionError as TracerArrayConversionError,
 )
@@ -22,6 +14,14 @@ from minijax.support.errors import (
     TracerIntegerConversionError as TracerIntegerConversionError,
 )
 from minijax.support.errors import UnexpectedTracerError as UnexpectedTracerError
+from minijax.support.more_errors import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from minijax.support.more_errors import JAXIndexError as JAXIndexError
+from minijax.support.more_errors import KeyReuseError as KeyReuseError
+from minijax.support.more_errors import (
+    NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+)
 
 __all__ = [
     "ConcretizationTypeError",

@@ -15,7 +15,7 @@ from minijax.compile.pjit import JitFunction
 from minijax.language.core import AbstractValue
 from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.language.named_axes import extend_axis_env
-from minijax.support import errors, source_info
+from minijax.support import errors, more_source_info
 from minijax.support.errors import api_boundary
 from minijax.support.trees import tree_unflatten
 from minijax.transforms import api
@@ -175,4 +175,4 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """`fun`, with a name for its operations in compiled programs and profiles."""
     label = api_util.fun_name(fun) if name is None else name
-    return source_info.named_scope(label)(fun)
+    return more_source_info.named_scope(label)(fun)

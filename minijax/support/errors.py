@@ -109,11 +109,6 @@ def value_error(message: str, **facts: Any) -> ValueError:
     return with_facts(ValueError(message), **facts)
 
 
-def facts_of(error: BaseException) -> dict[str, Any]:
-    """The facts attached to an exception; empty for a foreign one."""
-    return dict(getattr(error, "facts", {}))
-
-
 def _place(frame: Frame | None) -> dict[str, Any]:
     if frame is None:
         return {}
@@ -138,7 +133,7 @@ def _born(value: Any) -> str:
     return "" if summary == "unknown" else summary
 
 
-def _traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, dict]:
+def traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, dict]:
     """The message and facts of an operation that needs a value while tracing."""
     frame = user_frame_now()
     paragraphs = [f"{what}: {_describe(value)}."]
@@ -181,10 +176,6 @@ class JAXTypeError(_TeachingError, TypeError):
     """A TypeError that carries facts."""
 
 
-class JAXIndexError(_TeachingError, IndexError):
-    """An IndexError that carries facts."""
-
-
 class ConcretizationTypeError(JAXTypeError):
     """A value was needed while only its shape and dtype are known.
 
@@ -193,7 +184,7 @@ class ConcretizationTypeError(JAXTypeError):
     """
 
     def __init__(self, tracer: Any, context: str = "") -> None:
-        message, facts = _traced_message(
+        message, facts = traced_message(
             "A concrete value is needed, but this one is traced",
             tracer,
             " ".join(part for part in (context.strip(), _NO_VALUES) if part),
@@ -210,7 +201,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """
 
     def __init__(self, tracer: Any) -> None:
-        message, facts = _traced_message(
+        message, facts = traced_message(
             "The truth value of a traced array was asked for",
             tracer,
             _NO_VALUES,
@@ -226,7 +217,7 @@ class TracerArrayConversionError(JAXTypeError):
     """A traced array was given to NumPy, as by `np.sin(x)` or `table[i]`."""
 
     def __init__(self, tracer: Any) -> None:
-        message, facts = _traced_message(
+        message, facts = traced_message(
             "A traced array cannot become a NumPy array",
             tracer,
             "NumPy computes at once and needs values; a traced array has none yet.",
@@ -240,28 +231,13 @@ class TracerIntegerConversionError(JAXTypeError):
     """A traced array was used as a Python integer: an axis, a size, a list index."""
 
     def __init__(self, tracer: Any) -> None:
-        message, facts = _traced_message(
+        message, facts = traced_message(
             "A traced array cannot be used as a Python integer",
             tracer,
             _NO_VALUES,
             "If it is an axis, a shape or a count, make the argument static "
             "(`jit(f, static_argnums=...)`). If it indexes a list, write "
             "`jnp.array(items)[index]`.",
-        )
-        super().__init__(message, **facts)
-
-
-class NonConcreteBooleanIndexError(JAXIndexError):
-    """A traced mask was used as an index: the size of the result is not known."""
-
-    def __init__(self, tracer: Any) -> None:
-        message, facts = _traced_message(
-            "A boolean index must have known values, but this one is traced",
-            tracer,
-            "The mask decides how large the result is, and shapes must be known while "
-            "tracing.",
-            "Write `jnp.where(mask, x, 0)` and go on with the full shape, or "
-            "`jnp.nonzero(mask, size=n)` with a size that you choose.",
         )
         super().__init__(message, **facts)
 
@@ -276,19 +252,8 @@ class UnexpectedTracerError(JAXTypeError):
         super().__init__(message, **facts)
 
 
-class KeyReuseError(JAXTypeError):
-    """A random key was used twice, which gives the same numbers twice."""
-
-    def __init__(self, message: str, **facts: Any) -> None:
-        super().__init__(message, **facts)
-
-
 class JaxprTypeError(TypeError):
     """A jaxpr is ill-typed: found by the checker, never the user's fault."""
-
-
-class InconclusiveDimensionOperation(Exception):
-    """A symbolic dimension cannot be compared or divided without its value."""
 
 
 # ---- boundaries: what the user called -----------------------------------------------

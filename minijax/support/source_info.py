@@ -76,20 +76,10 @@ class NameStack:
         """The stack with one more transformation inside."""
         return NameStack((*self.stack, Transform(name)))
 
-    def reset(self) -> NameStack:
-        """The empty stack."""
-        return NameStack()
-
     def __add__(self, inner: NameStack) -> NameStack:
         if not inner.stack:
             return self
         return NameStack(self.stack + inner.stack)
-
-    def __getitem__(self, index: slice) -> NameStack:
-        return NameStack(self.stack[index])
-
-    def __len__(self) -> int:
-        return len(self.stack)
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -121,11 +111,6 @@ class SourceInfo:
 
 
 install("name_stack", NameStack())
-
-
-def new_source_info() -> SourceInfo:
-    """A SourceInfo that knows nothing."""
-    return SourceInfo(None, NameStack())
 
 
 def current() -> SourceInfo:
@@ -203,26 +188,27 @@ def _user_frame_of_traceback(traceback: Any) -> Frame | None:
     return next(user_frames(traceback), None)
 
 
-def user_frame_now() -> Frame | None:
-    """The user's innermost frame on the Python stack, for messages of errors."""
-    frame = sys._getframe(1)
+def _user_frame_above(levels: int) -> tuple[int, types.FrameType | None]:
+    """The user's innermost frame on the Python stack, and how far up it is."""
+    frame: types.FrameType | None = sys._getframe(levels)
+    level = 0
     while frame is not None:
         if is_user_filename(frame.f_code.co_filename):
-            return _frame_at(frame.f_code, frame.f_lasti)
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
+            return level, frame
+        level += 1
+        frame = frame.f_back
+    return 0, None
+
+
+def user_frame_now() -> Frame | None:
+    """The user's innermost frame on the Python stack, for messages of errors."""
+    _, frame = _user_frame_above(2)
+    return None if frame is None else _frame_at(frame.f_code, frame.f_lasti)
 
 
 def user_stacklevel() -> int:
     """The `stacklevel` with which the caller's warning points at the user's line."""
-    level = 1
-    frame = sys._getframe(1)
-    while frame is not None:
-        if is_user_filename(frame.f_code.co_filename):
-            return level
-        level += 1
-        frame = frame.f_back  # type: ignore[assignment]
-    return 1
+    return _user_frame_above(2)[0] + 1
 
 
 # ---- as text ------------------------------------------------------------------------
@@ -239,16 +225,6 @@ def format_frame(frame: Frame) -> str:
 def source_text(frame: Frame) -> str:
     """The line of source that a frame points at, or "" when it cannot be read."""
     return linecache.getline(frame.file_name, frame.start_line).strip()
-
-
-def expression_text(frame: Frame) -> str:
-    """The very expression a frame points at; the whole line if it spans several."""
-    line = linecache.getline(frame.file_name, frame.start_line)
-    if frame.start_line != frame.end_line or not frame.end_column:
-        return line.strip()
-    # Columns count bytes of UTF-8, not characters.
-    encoded = line.encode()[frame.start_column : frame.end_column]
-    return encoded.decode(errors="replace").strip()
 
 
 def summarize(source: Any, num_frames: int = 1) -> str:
@@ -273,7 +249,7 @@ def format_line(source: Any) -> str:
 # ---- contexts -----------------------------------------------------------------------
 
 
-class _NameStackContext:
+class NameStackContext:
     """Set the name stack in this thread within a block, or within each call."""
 
     __slots__ = ("change", "saved")
@@ -293,39 +269,28 @@ class _NameStackContext:
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with _NameStackContext(self.change):
+            with NameStackContext(self.change):
                 return function(*args, **kwargs)
 
         return wrapped
 
 
-def extend_name_stack(name: str) -> _NameStackContext:
+def extend_name_stack(name: str) -> NameStackContext:
     """Context manager and decorator: operations inside belong to the scope `name`."""
-    return _NameStackContext(lambda stack: stack.extend(name))
+    return NameStackContext(lambda stack: stack.extend(name))
 
 
-def named_scope(name: str) -> _NameStackContext:
-    """Context manager and decorator: give the operations inside a name.
-
-    The name becomes part of the compiled instructions' names, and so of profiles.
-    Raises TypeError unless `name` is a string.
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"named_scope name argument must be a string, got {name!r}.")
-    return extend_name_stack(name)
-
-
-def transform_name_stack(name: str) -> _NameStackContext:
+def transform_name_stack(name: str) -> NameStackContext:
     """Context manager: operations inside belong to the transformation `name`."""
-    return _NameStackContext(lambda stack: stack.transform(name))
+    return NameStackContext(lambda stack: stack.transform(name))
 
 
-def set_name_stack(name_stack: NameStack) -> _NameStackContext:
+def set_name_stack(name_stack: NameStack) -> NameStackContext:
     """Context manager: the name stack inside is `name_stack`."""
-    return _NameStackContext(lambda stack: name_stack)
+    return NameStackContext(lambda stack: name_stack)
 
 
-def reset_name_stack() -> _NameStackContext:
+def reset_name_stack() -> NameStackContext:
     """Context manager: the name stack inside is empty."""
     return set_name_stack(NameStack())
 

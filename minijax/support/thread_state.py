@@ -41,10 +41,7 @@ class TraceKey:
 
     def with_field(self, position: int, value: Any) -> TraceKey:
         """The key that differs in one field. Remembered, since `with` blocks repeat."""
-        try:
-            key = self.successors.get((position, value))
-        except TypeError:
-            key = None
+        key = self.successors.get((position, value))
         if key is None:
             values = list(self.values)
             values[position] = value
@@ -133,26 +130,21 @@ def trace_names() -> tuple[str, ...]:
 
 def _interned_key(values: Iterable[Any]) -> TraceKey:
     plain = tuple(values)
-    try:
-        key = _keys.get(plain)
-    except TypeError as error:
-        bad = [name for name, value in zip(_positions, plain) if not _hashable(value)]
-        raise TypeError(
-            f"The setting {', '.join(bad)} is part of every cache key, so its value "
-            "must be hashable."
-        ) from error
+    key = _keys.get(plain)
     if key is None:
         key = TraceKey(plain)
         _keys[plain] = key
     return key
 
 
-def _hashable(value: Any) -> bool:
+def _check_hashable(name: str, value: Any) -> None:
     try:
         hash(value)
-    except TypeError:
-        return False
-    return True
+    except TypeError as error:
+        raise TypeError(
+            f"The setting {name} is part of every cache key, so its value must be "
+            f"hashable; got {value!r}."
+        ) from error
 
 
 def _key_for(local: dict[str, Any]) -> TraceKey:
@@ -177,11 +169,8 @@ def install(name: str, value: Any) -> None:
     this is for the rooms that own a slot; users call `config.update`.
     """
     with _lock:
-        if name in _positions and not _hashable(value):
-            raise TypeError(
-                f"The setting {name} is part of every cache key, so its value must "
-                f"be hashable; got {value!r}."
-            )
+        if name in _positions:
+            _check_hashable(name, value)
         setattr(State, name, value)
         if name in _positions:
             _renew_keys()
@@ -223,6 +212,7 @@ class override:
         new_key = previous_key
         position = _positions.get(name)
         if position is not None:
+            _check_hashable(name, self.value)
             with _lock:
                 new_key = state.trace_key.with_field(position, self.value)
                 local[name] = self.value

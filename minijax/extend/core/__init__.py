@@ -32,8 +32,9 @@ from minijax.language.core import (
 from minijax.language.concrete import concrete_or_error
 from minijax.language.more_avals import AbstractToken
 from minijax.support.effects import Effect
-from minijax.support.errors import (
-    InconclusiveDimensionOperation as _Inconclusive, JaxprTypeError,
+from minijax.support.errors import JaxprTypeError
+from minijax.support.more_errors import (
+    InconclusiveDimensionOperation as _Inconclusive,
 )
 from minijax.extend.core import primitives
 from minijax.extend.core.programs import (

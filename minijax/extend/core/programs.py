@@ -19,7 +19,7 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
-from minijax.support import dtypes, source_info
+from minijax.support import dtypes, more_source_info
 
 Effects = frozenset
 
@@ -64,7 +64,7 @@ def new_jaxpr_eqn(
 
 
 def _unknown_source() -> Any:
-    return source_info.new_source_info()
+    return more_source_info.new_source_info()
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
