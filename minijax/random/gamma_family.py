@@ -17,13 +17,10 @@ from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
 from minijax.random.arguments import (
-    Shape,
     StaticShape,
     any_dtype,
-    canonical_shape,
     check_shape,
     optional_shape,
-    sampler_dtype,
     scalar_like,
     shape_as_given,
 )
@@ -31,10 +28,9 @@ from minijax.random.combined import rademacher
 from minijax.random.distributions import exponential
 from minijax.random.frames import sampler
 from minijax.random.gamma_sampling import random_gamma_p
-from minijax.random.keys import check_key, split, split_typed
-from minijax.random.placement import placed
+from minijax.random.keys import split, split_typed
 from minijax.random.samplers import normal
-from minijax.typing import ArrayLike, DTypeLike
+from minijax.typing import ArrayLike
 
 
 @sampler(shape_of=optional_shape, check_casts=False, compiled=False)
@@ -236,14 +232,9 @@ def generalized_normal(
     return sign * size ** (1 / p)
 
 
+@sampler(any_dtype, shape_of=shape_as_given, check_casts=False, compiled=False)
 def ball(
-    key: ArrayLike,
-    d: int,
-    p: float = 2,
-    shape: Shape = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: Any = None,
+    key: Array, d: int, p: float = 2, shape: StaticShape = (), dtype: Any = None
 ) -> Array:
     """Draws points of the ball of radius 1 in d dimensions, in the p-norm.
 
@@ -258,11 +249,8 @@ def ball(
         dtype: a float dtype; the default float.
         out_sharding: how the result is to be laid out over devices.
     """
-    shape = canonical_shape(shape)
-    key, _ = check_key("ball", key)
-    dtype = sampler_dtype(float, dtype)
     d = concrete_or_error(index, d, "The error occurred in minijax.random.ball()")
-    return placed("ball", _ball(key, p, d, shape, dtype), out_sharding)
+    return _ball(key, p, d, shape, dtype)
 
 
 @partial(jit, static_argnums=(2, 3, 4))

@@ -169,11 +169,6 @@ class RefAccumulator(Accumulator):
 accumulator_of_class[AbstractRef] = RefAccumulator
 
 
-def is_linear_ref(arg: Any) -> bool:
-    """Whether an argument of a transpose rule stands for a variable that is a ref."""
-    return isinstance(arg, RefAccumulator) and type(arg.aval) is AbstractRef
-
-
 _no_lowering = "a program loses its refs (it is discharged) before it is lowered"
 
 
