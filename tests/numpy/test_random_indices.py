@@ -1,5 +1,6 @@
 """Random indices of every form, read and written, against NumPy itself."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 import minijax
 
+# The examples; they are the same in each run.
+COUNT = 120 if os.environ.get("MINIJAX_TEST_ALL") else 60
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
 
 
@@ -59,7 +62,7 @@ def programs(draw: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
     return shape, tuple(index)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=COUNT, deadline=None, derandomize=True)
 @given(programs())
 def test_reading_and_writing_are_numpys(program) -> None:
     shape, index = program

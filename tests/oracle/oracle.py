@@ -6,6 +6,7 @@ program raises, the class of the exception.
 """
 
 import dataclasses
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,21 @@ def run(program: Callable[..., Any], library: Any, *args: Any) -> Outcome:
         return Outcome(library, program(library, *carried))
     except Exception as error:
         return Outcome(library, error=error)
+
+
+def compiled_in_jax(program: Callable[..., Any]) -> Callable[..., Any]:
+    """`program` that JAX, which says what is right, compiles whole in `make test`.
+
+    One program compiles faster than its operations one by one. minijax runs it as it
+    is; so does JAX in `make test-all`.
+    """
+
+    def run(library: Any, *args: Any) -> Any:
+        if library.__name__ == "jax" and not os.environ.get("MINIJAX_TEST_ALL"):
+            return library.jit(lambda *args: program(library, *args))(*args)
+        return program(library, *args)
+
+    return run
 
 
 def assert_same(program: Callable[..., Any], minijax: Any, jax: Any, *args) -> None:
