@@ -49,7 +49,7 @@ from minijax.language.core import (
     no_effects,
     register,
 )
-from minijax.support import dtypes
+from minijax.support import dtypes, errors
 from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
@@ -288,7 +288,10 @@ def match_axis(size: int, x: Any, dim: int | None, wanted: int | None) -> Any:
     if dim == wanted:
         return x
     if wanted is None:
-        raise ValueError("vmap has mapped output but out_axes is None")
+        raise errors.value_error(
+            f"at vmap out_axes, got axis spec None but output was batched on axis "
+            f"{dim}. The results differ from example to example: give them an axis."
+        )
     if dim is not_mapped:
         return broadcast_axis(x, size, wanted)
     return moveaxis(x, dim, wanted)

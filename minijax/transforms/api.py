@@ -159,7 +159,6 @@ class Derivative:
     out_avals: Sequence[AbstractValue]
     in_tree: Any
     out_tree: Any
-    name: str
 
     def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         """Tangents of the arguments to the tangent of the value."""
@@ -178,25 +177,18 @@ class Derivative:
 
 
 def differentiated(
-    flat: FlatFunction, flat_primals: Sequence[Any], traced_for: str
-) -> tuple[list[Any], Derivative, list[Any]]:
-    """(value, derivative, residuals) of a function at `flat_primals`."""
-    outs, jaxpr, residuals, nonzeros = ad.linearize(
-        flat,
-        flat_primals,
-        api_util.lazy_debug_info(flat.fun, flat.in_tree, traced_for),
-        flat.aux,
-    )
+    fun: Callable, primals: Sequence[Any], has_aux: bool, traced_for: str
+) -> tuple[FlatFunction, list[Any], Derivative, list[Any]]:
+    """(flat function, outputs, derivative, residuals) of `fun` at `primals`."""
+    flat_primals, in_tree = tree_flatten(primals)
+    flat = FlatFunction(fun, in_tree, has_aux)
+    info = api_util.lazy_debug_info(fun, in_tree, traced_for)
+    outs, jaxpr, residuals, nonzeros = ad.linearize(flat, flat_primals, info, flat.aux)
+    in_avals, out_avals = list(map(get_aval, flat_primals)), list(map(get_aval, outs))
     derivative = Derivative(
-        jaxpr,
-        nonzeros,
-        [get_aval(primal) for primal in flat_primals],
-        [get_aval(out) for out in outs],
-        flat.in_tree,
-        flat.out_tree,
-        api_util.fun_name(flat.fun),
+        jaxpr, nonzeros, in_avals, out_avals, in_tree, flat.out_tree
     )
-    return outs, derivative, residuals
+    return flat, outs, derivative, residuals
 
 
 @api_boundary
@@ -206,9 +198,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     The returned function maps tangents of `primals` to the tangent of the value. It
     does not run `fun` again and may be called many times.
     """
-    flat_primals, in_tree = tree_flatten(primals)
-    flat = FlatFunction(fun, in_tree, has_aux)
-    outs, derivative, residuals = differentiated(flat, flat_primals, "linearize")
+    flat, outs, derivative, residuals = differentiated(
+        fun, primals, has_aux, "linearize"
+    )
     return flat.result(outs, functools.partial(derivative.push, residuals))
 
 
@@ -219,18 +211,41 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     The returned function maps a cotangent of the value to a tuple of cotangents of
     `primals`.
     """
-    flat_primals, in_tree = tree_flatten(primals)
-    flat = FlatFunction(fun, in_tree, has_aux)
-    outs, derivative, residuals = differentiated(flat, flat_primals, "vjp")
+    flat, outs, derivative, residuals = differentiated(fun, primals, has_aux, "vjp")
     return flat.result(outs, functools.partial(derivative.pull, residuals))
+
+
+def check_real_input(x: Any, name: str = "grad") -> None:
+    """TypeError unless `x` is an array of floating dtype."""
+    api_util.check_arg(x, name)
+    dtype = get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.inexact):
+        raise errors.type_error(
+            f"{name} requires real- or complex-valued inputs (input dtype that is a "
+            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to "
+            "a float (`2.0` instead of `2`, `x.astype(float)`), choose another "
+            "argument with argnums, or set allow_int=True."
+        )
+
+
+def check_real_output(x: Any, name: str = "grad") -> None:
+    """TypeError unless `x`, which a function returned, is of real floating dtype."""
+    dtype = get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise errors.type_error(
+            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {dtype.name}. For holomorphic differentiation, "
+            "pass holomorphic=True. For functions with integer or complex outputs, use "
+            "minijax.vjp directly."
+        )
 
 
 def value_and_grad(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    check_input: Callable[[Any], None] | None = None,
-    check_output: Callable[[Any], None] | None = None,
+    check_input: Callable[[Any], None] = check_real_input,
+    check_output: Callable[[Any], None] = check_real_output,
 ) -> Callable:
     """A function that returns the value of `fun` and its gradient.
 
@@ -252,18 +267,16 @@ def value_and_grad(
     api_util.check_callable(fun, "value_and_grad")
     numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
-    check_input = check_input or check_real_input
-    check_output = check_output or check_real_output
 
     @api_boundary
     @functools.wraps(fun)
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
-        flat_primals, in_tree = tree_flatten(dynamic)
-        for leaf in flat_primals:
+        for leaf in tree_leaves(dynamic):
             check_input(leaf)
-        flat = FlatFunction(partial_fun, in_tree, has_aux)
-        outs, derivative, residuals = differentiated(flat, flat_primals, "vjp")
+        flat, outs, derivative, residuals = differentiated(
+            partial_fun, dynamic, has_aux, "vjp"
+        )
         _check_scalar_output(outs, flat.out_tree)
         check_output(outs[0])
         one = scalar_like(get_aval(outs[0]), 1)
@@ -284,18 +297,18 @@ def _as_array(x: Any) -> Any:
 
 
 def grad(
-    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    **checks: Callable[[Any], None],
 ) -> Callable:
     """A function that returns the gradient of `fun`, a function to a scalar.
 
-    The gradient has the tree, shapes and dtypes of the differentiated argument; with
-    `has_aux` the result is `(gradient, aux)`.
+    The arguments are those of `value_and_grad`. The gradient has the tree, shapes and
+    dtypes of the differentiated argument; with `has_aux` the result is a pair
+    `(gradient, aux)`.
     """
-    return without_value(fun, value_and_grad(fun, argnums, has_aux), has_aux)
-
-
-def without_value(fun: Callable, both: Callable, has_aux: bool) -> Callable:
-    """`grad` of `fun` from its `value_and_grad`."""
+    both = value_and_grad(fun, argnums, has_aux, **checks)
 
     @api_boundary
     @functools.wraps(fun)
@@ -354,50 +367,25 @@ def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
     )
 
 
-def check_real_input(x: Any, name: str = "grad") -> None:
-    """TypeError unless `x` is an array of floating dtype."""
-    api_util.check_arg(x, name)
-    dtype = get_aval(x).dtype
-    if not dtypes.issubdtype(dtype, np.inexact):
-        raise errors.type_error(
-            f"{name} requires real- or complex-valued inputs (input dtype that is a "
-            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to "
-            "a float (`2.0` instead of `2`, `x.astype(float)`), choose another "
-            "argument with argnums, or set allow_int=True."
-        )
-
-
-def check_real_output(x: Any, name: str = "grad") -> None:
-    """TypeError unless `x`, which a function returned, is of real floating dtype."""
-    dtype = get_aval(x).dtype
-    if not dtypes.issubdtype(dtype, np.floating):
-        raise errors.type_error(
-            f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {dtype.name}. For holomorphic differentiation, "
-            "pass holomorphic=True. For functions with integer or complex outputs, use "
-            "minijax.vjp directly."
-        )
-
-
 # ----------------------------------------------------------------------------------
 # Batches
 # ----------------------------------------------------------------------------------
 
 
-def prefix_error(name: str, axes: Any, value: Any) -> Exception:
-    """The error for axes that are no prefix of the tree `value`."""
-    return errors.value_error(
-        f"{name} specification must be a tree prefix of the corresponding value, got "
-        f"{axes} for {tree_structure(value)}"
-    )
+def flat_axes(name: str, axes: Any, tree: Any) -> list:
+    """The axis, or None, of each leaf of a tree; `axes` is a prefix of the tree."""
+    return broadcast_prefix_to_treedef(axes, tree)
 
 
-def refuse_to_unmap(output: Any, dim: int) -> Any:
-    """Raise the error for a batched output whose `out_axes` is None."""
-    raise errors.value_error(
-        f"at vmap out_axes, got axis spec None but output was batched on axis {dim}. "
-        "The results differ from example to example: give them an axis."
-    )
+def move_output(size: int, output: Any, dim: int | None, target: int | None) -> Any:
+    """An output with its batch axis where `out_axes` asks for it."""
+    rank = get_aval(output).ndim + (dim is None)
+    if target is not None and not -rank <= target < rank:
+        raise errors.value_error(
+            f"vmap out_axes asks for axis {target}, but the batched output has only "
+            f"{rank} dimensions"
+        )
+    return match_axis(size, output, dim, None if target is None else target % rank)
 
 
 def vmap(
@@ -406,8 +394,8 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    prefix_error: Callable[[str, Any, Any], Exception] = prefix_error,
-    unmap: Callable[[Any, int], Any] = refuse_to_unmap,
+    flat_axes: Callable[[str, Any, Any], list] = flat_axes,
+    move_output: Callable[..., Any] = move_output,
 ) -> Callable:
     """`fun` for one example becomes a function for a batch of them.
 
@@ -419,8 +407,7 @@ def vmap(
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives.
       axis_size: the size of the batch, needed when nothing is batched.
-      prefix_error: makes the error for axes that do not fit a tree.
-      unmap: `(output, axis)` to the result where `out_axes` is None.
+      flat_axes, move_output: what to do in place of the functions above.
 
     Keyword arguments are batched over their first axis.
 
@@ -437,10 +424,7 @@ def vmap(
         leaves, in_tree = tree_flatten((args, kwargs))
         for leaf in leaves:
             api_util.check_arg(leaf, "vmap")
-        try:
-            axes = broadcast_prefix_to_treedef((in_axes, 0), in_tree)
-        except ValueError:
-            raise prefix_error("vmap in_axes", in_axes, args) from None
+        axes = flat_axes("vmap in_axes", (in_axes, 0), in_tree)
         dims = list(map(_normalized_axis, leaves, axes))
         size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
         axis_data = AxisData(no_axis_name if axis_name is None else axis_name, size)
@@ -448,15 +432,8 @@ def vmap(
         outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
         out_tree = flat.out_tree
         api_util.check_outputs(outputs, out_tree, api_util.fun_name(fun), "vmap")
-        try:
-            wanted = broadcast_prefix_to_treedef(out_axes, out_tree)
-        except ValueError:
-            result = tree_unflatten(out_tree, outputs)
-            raise prefix_error("vmap out_axes", out_axes, result) from None
-        moved = [
-            _moved_output(size, output, dim, target, unmap)
-            for output, dim, target in zip(outputs, out_dims, wanted)
-        ]
+        wanted = flat_axes("vmap out_axes", out_axes, out_tree)
+        moved = map(functools.partial(move_output, size), outputs, out_dims, wanted)
         return tree_unflatten(out_tree, moved)
 
     return vmap_f
@@ -485,52 +462,36 @@ def _batch_size(
     axis_size: int | None,
 ) -> int:
     """The size of the batch; ValueError, naming the arguments, when sizes differ."""
-    sizes = [
-        get_aval(leaf).shape[dim] for leaf, dim in zip(leaves, dims) if dim is not None
-    ]
-    if axis_size is not None:
-        sizes.append(axis_size)
+    places: dict[int, list[int]] = {}
+    for place, (leaf, dim) in enumerate(zip(leaves, dims)):
+        if dim is not None:
+            places.setdefault(get_aval(leaf).shape[dim], []).append(place)
+    sizes = {*places} if axis_size is None else {*places, axis_size}
     if not sizes:
         raise errors.value_error(
             "vmap must have at least one non-None value in in_axes or axis_size must "
             "be specified"
         )
-    if all(size == sizes[0] for size in sizes):
-        return int(sizes[0])
-    signature = CallSignature(fun)
-    names = signature.leaf_names(signature.bind(args, kwargs))
-    groups: dict[int, list[str]] = {}
-    for name, leaf, dim in zip(names, leaves, dims):
-        if dim is not None:
-            aval = get_aval(leaf)
-            text = f"axis {dim} of argument {name} of type {aval.str_short()}"
-            groups.setdefault(aval.shape[dim], []).append(text)
+    if len(sizes) == 1:
+        return int(sizes.pop())
     lines = []
     if axis_size is not None:
         lines.append(f"the `axis_size` argument was {axis_size}")
-    for size, texts in sorted(groups.items(), key=lambda item: -len(item[1])):
-        if len(texts) == 1:
-            lines.append(f"one axis had size {size}: {texts[0]}")
+    signature = CallSignature(fun)
+    names = signature.leaf_names(signature.bind(args, kwargs))
+    for size, where in sorted(places.items(), key=lambda item: -len(item[1])):
+        some = " and ".join(
+            f"axis {dims[i]} of argument {names[i]} of type "
+            f"{get_aval(leaves[i]).str_short()}"
+            for i in where[:2]
+        )
+        if len(where) == 1:
+            lines.append(f"one axis had size {size}: {some}")
         else:
-            some = f"{texts[0]} and {texts[1]}"
-            lines.append(f"{len(texts)} axes had size {size}, e.g. {some}")
+            lines.append(f"{len(where)} axes had size {size}, e.g. {some}")
     raise errors.value_error(
         "vmap got inconsistent sizes for array axes to be mapped:\n  * "
         + ";\n  * ".join(lines)
         + ".\nBatched axes must have one size; share an argument with None in in_axes.",
         rule="batched axes have one size",
     )
-
-
-def _moved_output(
-    size: int, output: Any, dim: int | None, target: Any, unmap: Callable
-) -> Any:
-    if target is None:
-        return output if dim is None else unmap(output, dim)
-    rank = get_aval(output).ndim + (dim is None)
-    if not -rank <= target < rank:
-        raise errors.value_error(
-            f"vmap out_axes asks for axis {target}, but the batched output has only "
-            f"{rank} dimensions"
-        )
-    return match_axis(size, output, dim, int(target) % rank)

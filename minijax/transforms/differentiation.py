@@ -26,9 +26,14 @@ from minijax.language.rules import Accumulator, instantiate
 from minijax.support import dtypes, errors
 from minijax.support.errors import api_boundary
 from minijax.support.tree_util import Partial
-from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
+from minijax.support.trees import (
+    tree_flatten,
+    tree_leaves,
+    tree_structure,
+    tree_unflatten,
+)
 from minijax.transforms import ad, api, partial_eval
-from minijax.transforms.api import FlatFunction, differentiated, split_arguments
+from minijax.transforms.api import differentiated, split_arguments
 from minijax.transforms.pullbacks import pullback_of
 
 
@@ -104,9 +109,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
       (value, linear function), and the aux if `has_aux`.
     """
     check_callable(fun, "linearize")
-    flat_primals, in_tree = tree_flatten(primals)
-    flat = FlatFunction(fun, in_tree, has_aux)
-    outs, derivative, residuals = differentiated(flat, flat_primals, "linearize")
+    flat, outs, derivative, residuals = differentiated(
+        fun, primals, has_aux, "linearize"
+    )
     return flat.result(outs, Partial(functools.partial(_push, derivative), residuals))
 
 
@@ -153,12 +158,12 @@ def vjp(
         raise NotImplementedError(
             "reduce_axes argument to vjp is deprecated: add up with `lax.psum`."
         )
-    flat_primals, in_tree = tree_flatten(primals)
-    for primal in flat_primals:
-        api_util.check_arg(primal, "vjp")
-    flat = FlatFunction(fun, in_tree, has_aux)
-    outs, derivative, residuals = differentiated(flat, flat_primals, "vjp")
-    return flat.result(outs, pullback_of(derivative, flat_primals, residuals))
+    leaves = tree_leaves(primals)
+    for leaf in leaves:
+        api_util.check_arg(leaf, "vjp")
+    flat, outs, derivative, residuals = differentiated(fun, primals, has_aux, "vjp")
+    name = api_util.fun_name(fun)
+    return flat.result(outs, pullback_of(derivative, name, leaves, residuals))
 
 
 def value_and_grad(
@@ -187,17 +192,19 @@ def value_and_grad(
     Raises:
       TypeError: `fun` does not return a real scalar, or an argument is not of floats.
     """
-    if reduce_axes:
-        raise errors.value_error(
-            "reduce_axes must be empty; use shard_map to reduce gradients"
-        )
-    return api.value_and_grad(
-        fun,
-        argnums,
-        has_aux,
-        functools.partial(check_grad_input, "grad", holomorphic, allow_int),
-        functools.partial(check_grad_output, "grad", holomorphic),
-    )
+    _refuse_reduce_axes(reduce_axes)
+    checks = _checks(holomorphic, allow_int)
+    return api.value_and_grad(fun, argnums, has_aux, **checks)
+
+
+def _checks(holomorphic: bool, allow_int: bool) -> dict[str, Callable]:
+    """What `grad` asks of its arguments and of the value."""
+    return {
+        "check_input": functools.partial(
+            check_grad_input, "grad", holomorphic, allow_int
+        ),
+        "check_output": functools.partial(check_grad_output, "grad", holomorphic),
+    }
 
 
 def grad(
@@ -213,9 +220,16 @@ def grad(
     The arguments are those of `value_and_grad`. Returns the gradient, of the tree,
     shapes and dtypes of the differentiated argument; with `has_aux`, `(gradient, aux)`.
     """
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+    _refuse_reduce_axes(reduce_axes)
+    checks = _checks(holomorphic, allow_int)
+    return api.grad(fun, argnums, has_aux, **checks)
 
-    return api.without_value(fun, both, has_aux)
+
+def _refuse_reduce_axes(reduce_axes: Sequence[Any]) -> None:
+    if reduce_axes:
+        raise errors.value_error(
+            "reduce_axes must be empty; use shard_map to reduce gradients"
+        )
 
 
 def fwd_and_bwd(

@@ -70,6 +70,7 @@ class Backward:
     """
 
     derivative: Derivative
+    name: str
     places: Sequence[tuple[bool, int]]
 
 
@@ -111,14 +112,14 @@ class VJP:
         if extra:
             raise errors.type_error(
                 "The function returned by `minijax.vjp` applied to "
-                f"{self.derivative.name} was called with {1 + len(extra)} arguments, "
+                f"{self.backward.name} was called with {1 + len(extra)} arguments, "
                 "but it takes one: the cotangent of the value. If the value is a "
                 "tuple, pass a tuple, `f_vjp((a, b))`."
             )
         for aval in self.derivative.in_avals:
             if type(aval) is AbstractRef:
                 raise _needs_ref(aval)
-        _checked_cotangents(self.derivative, out_ct)
+        _checked_cotangents(self.backward, out_ct)
         return self.derivative.pull(self.residuals, out_ct)
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
@@ -150,7 +151,7 @@ class VJP:
                 self.residuals,
                 derivative.nonzeros,
                 accumulators,
-                _checked_cotangents(derivative, out_ct),
+                _checked_cotangents(self.backward, out_ct),
             )
             results = [_result(accumulator) for accumulator in accumulators]
             return tree_unflatten(derivative.in_tree, results)
@@ -158,7 +159,7 @@ class VJP:
         return pull
 
     def __repr__(self) -> str:
-        return f"VJP({self.derivative.name}, {len(self.residuals)} residuals)"
+        return f"VJP({self.backward.name}, {len(self.residuals)} residuals)"
 
 
 register_pytree_node(
@@ -169,7 +170,10 @@ register_pytree_node(
 
 
 def pullback_of(
-    derivative: Derivative, flat_primals: Sequence[Any], residuals: Sequence[Any]
+    derivative: Derivative,
+    name: str,
+    flat_primals: Sequence[Any],
+    residuals: Sequence[Any],
 ) -> VJP:
     """A `VJP` that tells which of its residuals are arguments of the function."""
     numbers = {id(primal): number for number, primal in enumerate(flat_primals)}
@@ -184,7 +188,7 @@ def pullback_of(
     # in tuples, since the classes of the arguments may refuse `NotNeeded`
     in_tree = derivative.in_tree
     args_res = list(in_tree.walk(lambda xs, _: tuple(xs), lambda leaf: leaf, leaves))
-    return VJP(Backward(derivative, places), args_res, opaque)
+    return VJP(Backward(derivative, name, places), args_res, opaque)
 
 
 def _accumulator(wish: Any, aval: Any) -> Accumulator:
@@ -223,14 +227,15 @@ def _result(accumulator: Accumulator) -> Any:
     return instantiate(accumulator.freeze())
 
 
-def _checked_cotangents(derivative: Derivative, out_ct: Any) -> list[Any]:
+def _checked_cotangents(backward: Backward, out_ct: Any) -> list[Any]:
     """The leaves of a cotangent; ValueError unless it fits the value."""
+    derivative = backward.derivative
     cotangents, tree = tree_flatten(out_ct)
     if tree != derivative.out_tree:
         raise errors.value_error(
             "unexpected tree structure. The argument to a VJP function returned by "
             "`minijax.vjp` must match the pytree structure of the differentiated "
-            f"function {derivative.name}: it returned {derivative.out_tree}, but the "
+            f"function {backward.name}: it returned {derivative.out_tree}, but the "
             f"argument is {tree}."
         )
     for ct, aval in zip(cotangents, derivative.out_avals):

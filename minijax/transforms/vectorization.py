@@ -14,7 +14,7 @@ from minijax.compile.api_util import check_callable
 from minijax.primitives.reduce import sums
 from minijax.support import errors
 from minijax.support.tree_prefix import prefix_errors
-from minijax.support.trees import tree_leaves
+from minijax.support.trees import tree_leaves, tree_unflatten
 from minijax.transforms import api
 
 
@@ -70,8 +70,8 @@ def vmap(
         out_axes,
         axis_name,
         axis_size,
-        _prefix_error,
-        _sum_over if sum_match else api.refuse_to_unmap,
+        _flat_axes,
+        _add_up if sum_match else api.move_output,
     )
 
 
@@ -79,19 +79,31 @@ def _is_axis(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _prefix_error(name: str, axes: Any, value: Any) -> Exception:
-    """Where in the arguments (or in the result) the axes do not fit."""
-    is_tuple = name == "vmap in_axes" and isinstance(axes, tuple)
-    if is_tuple and len(axes) != len(value):
-        return errors.value_error(
-            "vmap in_axes must be an int, None, or a tuple of entries corresponding to "
-            "the positional arguments passed to the function, but got "
-            f"len(in_axes)={len(axes)}, len(args)={len(value)}"
-        )
-    for explain in prefix_errors(axes, value):
-        return explain(name)
-    return api.prefix_error(name, axes, value)
+def _flat_axes(name: str, axes: Any, tree: Any) -> list:
+    """`api.flat_axes`, with an error that says where the axes do not fit."""
+    try:
+        return api.flat_axes(name, axes, tree)
+    except ValueError:
+        pass
+    value = tree_unflatten(tree, [object()] * tree.num_leaves)
+    if name == "vmap in_axes":  # those of keyword arguments are no user's
+        axes, value = axes[0], value[0]
+        if isinstance(axes, tuple) and len(axes) != len(value):
+            raise errors.value_error(
+                "vmap in_axes must be an int, None, or a tuple of entries "
+                "corresponding to the positional arguments passed to the function, but "
+                f"got len(in_axes)={len(axes)}, len(args)={len(value)}"
+            )
+    for error in prefix_errors(axes, value):
+        raise error(name)
+    raise errors.value_error(
+        f"{name} specification must be a tree prefix of the corresponding value, got "
+        f"{axes} for {tree}"
+    )
 
 
-def _sum_over(output: Any, dim: int) -> Any:
-    return sums.reduce_sum(output, (dim,))
+def _add_up(size: int, output: Any, dim: int | None, target: int | None) -> Any:
+    """The sum over the batch where `out_axes` is None and the examples differ."""
+    if target is None and dim is not None:
+        return sums.reduce_sum(output, (dim,))
+    return api.move_output(size, output, dim, target)
