@@ -66,7 +66,7 @@ from minijax.transforms import ad, batching, partial_eval
 
 
 class Body(NamedTuple):
-    """A traced body: the program takes the constants first."""
+    """A traced function of trees: its program takes the constants first."""
 
     closed: ClosedJaxpr
     consts: list[Any]
@@ -77,16 +77,46 @@ class Body(NamedTuple):
         return self.closed.out_avals
 
 
+def trace_with_consts(fun: Callable, args: Sequence[Any], traced_for: str) -> Body:
+    """The program of `fun` at the types of its arguments, which are trees."""
+    leaves, in_tree = tree_flatten(tuple(args))
+    return trace_at_types(fun, in_tree, [get_aval(x) for x in leaves], traced_for)
+
+
+def trace_at_types(
+    fun: Callable,
+    in_tree: Any,
+    in_avals: Sequence[AbstractValue],
+    traced_for: str,
+    debug_info: DebugInfo | None = None,
+) -> Body:
+    """`trace_with_consts` for arguments of a tree (a tuple) and types.
+
+    TypeError when the function returns something that is not an array.
+    """
+    out_trees: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        outputs, out_tree = tree_flatten(fun(*tree_unflatten(in_tree, leaves)))
+        check_outputs(outputs, out_tree, fun_name(fun), traced_for)
+        out_trees.append(out_tree)
+        return outputs
+
+    info = debug_info or api_util.lazy_debug_info(fun, in_tree, traced_for)
+    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
+    closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
+    return Body(closed, consts, out_trees[0])
+
+
 def trace_body(
     fun: Callable, in_tree: Any, in_avals: Sequence[AbstractValue], traced_for: str
 ) -> Body:
-    """The program of `fun` for arguments of a tree (a tuple) and types.
+    """`trace_at_types`, once for a function and the types of its arguments.
 
-    TypeError when the function returns something that is not an array, ValueError when
-    it returns a ref.
+    ValueError when the function returns a ref.
     """
     key = (in_tree, tuple(in_avals), traced_for, _axes())
-    if not _can_be_remembered(fun):
+    if not can_be_remembered(fun):
         return _trace(fun, *key)
     body = _trace_once(fun, *key)
     if any(isinstance(x, Tracer) and not x._trace.alive for x in body.consts):
@@ -99,7 +129,8 @@ def _axes() -> tuple:
     return tuple(state.axis_env.axis_sizes.items())
 
 
-def _can_be_remembered(fun: Callable) -> bool:
+def can_be_remembered(fun: Callable) -> bool:
+    """Whether a cache can keep something for a function while the function lives."""
     try:
         hash(fun)
         weakref.ref(fun)
@@ -108,26 +139,22 @@ def _can_be_remembered(fun: Callable) -> bool:
     return True
 
 
+def held_weakly(fun: Callable) -> Callable[[], Any]:
+    """A reference that does not keep the function alive, where Python has one."""
+    return weakref.ref(fun) if can_be_remembered(fun) else lambda: fun
+
+
 def _trace(
     fun: Callable, in_tree: Any, in_avals: tuple, traced_for: str, axes: tuple
 ) -> Body:
-    out_trees: list[Any] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        outputs, out_tree = tree_flatten(fun(*tree_unflatten(in_tree, leaves)))
-        check_outputs(outputs, out_tree, fun_name(fun), traced_for)
-        out_trees.append(out_tree)
-        return outputs
-
-    info = _debug_info(fun, in_tree, traced_for)
-    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
-    if any(type(v.aval) is AbstractRef for v in jaxpr.outvars):
+    debug_info = _debug_info(fun, in_tree, traced_for)
+    body = trace_at_types(fun, in_tree, in_avals, traced_for, debug_info)
+    if any(type(aval) is AbstractRef for aval in body.out_avals):
         raise errors.value_error(
             f"Cannot return `Ref`s from `{traced_for}`: the function {fun_name(fun)} "
             "returned one. Return its content, `ref[...]`."
         )
-    closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
-    return Body(closed, consts, out_trees[0])
+    return body
 
 
 _trace_once = weakref_lru_cache(_trace)
@@ -135,7 +162,7 @@ _trace_once = weakref_lru_cache(_trace)
 
 def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
     """What messages say of the body; it does not keep the function alive."""
-    held = weakref.ref(fun) if _can_be_remembered(fun) else lambda: fun
+    held = held_weakly(fun)
 
     def names() -> tuple[str, ...]:
         alive = held()

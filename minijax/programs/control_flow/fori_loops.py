@@ -9,7 +9,6 @@ In JAX: `lax/control_flow/loops.py`, `fori_loop`.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,11 @@ from minijax.language.concrete import is_concrete
 from minijax.language.core import get_aval, to_concrete_value, weakref_lru_cache
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.shape import shaping
-from minijax.programs.control_flow.bodies import check_callable
+from minijax.programs.control_flow.bodies import (
+    can_be_remembered,
+    check_callable,
+    held_weakly,
+)
 from minijax.programs.control_flow.scans import scan
 from minijax.programs.control_flow.while_loops import while_loop
 from minijax.support import dtypes, errors
@@ -120,27 +123,14 @@ def _remembered(make: Callable) -> Callable:
     once = weakref_lru_cache(make)
 
     def body(fun: Callable) -> Callable:
-        try:
-            hash(fun)
-            weakref.ref(fun)
-        except TypeError:
-            return make(fun)
-        return once(fun)
+        return once(fun) if can_be_remembered(fun) else make(fun)
 
     return body
 
 
-def _held(fun: Callable) -> Callable[[], Callable]:
-    """A weak reference to the function: the cache must not keep it alive."""
-    try:
-        return weakref.ref(fun)  # type: ignore[return-value]
-    except TypeError:
-        return lambda: fun
-
-
 @_remembered
 def _scan_body(fun: Callable) -> Callable:
-    held = _held(fun)
+    held = held_weakly(fun)
 
     def scanned_fun(carry: tuple, _: None) -> tuple:
         i, x = carry
@@ -152,7 +142,7 @@ def _scan_body(fun: Callable) -> Callable:
 
 @_remembered
 def _while_body(fun: Callable) -> Callable:
-    held = _held(fun)
+    held = held_weakly(fun)
 
     def while_body_fun(loop: tuple) -> tuple:
         i, upper, x = loop

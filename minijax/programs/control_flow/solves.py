@@ -37,10 +37,9 @@ from minijax.language.rules import (
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.programs.calls import run_eagerly
-from minijax.programs.control_flow.bodies import batched_leading
+from minijax.programs.control_flow.bodies import batched_leading, trace_with_consts
 from minijax.programs.control_flow.operands import either, fixpoint, split_list
 from minijax.programs.custom.custom_forward import custom_jvp
-from minijax.programs.custom.custom_gradients import trace_with_consts
 from minijax.support.effects import positional
 from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.transforms import ad

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile import api_util
-from minijax.compile.api_util import check_callable, check_outputs, fun_name
+from minijax.compile.api_util import check_callable
 from minijax.language.core import (
     ClosedJaxpr,
     Jaxpr,
@@ -29,40 +29,12 @@ from minijax.language.core import (
 from minijax.language.rules import Zero, instantiate, is_linear, zeros_of
 from minijax.language.symbolic_zeros import SymbolicZero
 from minijax.programs.calls import def_call
+from minijax.programs.control_flow.bodies import trace_at_types, trace_with_consts
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes
 from minijax.support.tree_util import register_pytree_node_class, tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, partial_eval
-
-
-def trace_with_consts(
-    fun: Callable, args: Sequence[Any], traced_for: str
-) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """(program of `fun` at the types of trees, its constants, tree of its result).
-
-    The constants are the program's first inputs.
-    """
-    leaves, in_tree = tree_flatten(tuple(args))
-    return trace_at_types(fun, in_tree, [get_aval(x) for x in leaves], traced_for)
-
-
-def trace_at_types(
-    fun: Callable, in_tree: Any, in_avals: Sequence[Any], traced_for: str
-) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """`trace_with_consts` for the tree and types of the arguments."""
-    out_trees: list[Any] = []
-
-    def flat(*leaves: Any) -> list[Any]:
-        outputs, out_tree = tree_flatten(fun(*tree_unflatten(in_tree, leaves)))
-        check_outputs(outputs, out_tree, fun_name(fun), traced_for)
-        out_trees.append(out_tree)
-        return outputs
-
-    info = api_util.lazy_debug_info(fun, in_tree, traced_for)
-    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
-    closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
-    return closed, consts, out_trees[0]
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

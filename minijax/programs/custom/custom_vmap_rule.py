@@ -23,11 +23,11 @@ from minijax.language.core import ClosedJaxpr, Primitive, TraceTag, register
 from minijax.language.rules import AxisData, instantiate, moveaxis, no_axis_name
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
+from minijax.programs.control_flow.bodies import trace_with_consts
 from minijax.programs.custom.custom_forward import (
     positional_arguments,
     setter_of_wrapped,
 )
-from minijax.programs.custom.custom_gradients import trace_with_consts
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, batching
