@@ -24,11 +24,13 @@ def of_jax() -> dict:
     import numpy as np
 
     from tests.closed_core.programs import PROGRAMS
+    from tests.golden.normalise import plain_numpy_scalars
 
     told = {}
     for name, make in PROGRAMS.items():
         function, arguments = make(jax)
-        text = str(jax.make_jaxpr(function)(*arguments))
+        with plain_numpy_scalars():
+            text = str(jax.make_jaxpr(function)(*arguments))
         leaves = jax.tree_util.tree_leaves(jax.jit(function)(*arguments))
         results = [
             [str(x.dtype), list(x.shape), x.weak_type, np.asarray(x).tolist()]
