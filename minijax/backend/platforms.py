@@ -81,49 +81,37 @@ def backends() -> dict[str, Any]:
     with _lock:
         if _default_client is not None:
             return _clients
-        if settings.platforms:
-            made = _make_requested(settings.platforms)
-        else:
-            made = _make_available()
+        made = _make_clients()
         _clients.update(made)
         _default_client = next(iter(made.values()))
         return _clients
 
 
-def _make_requested(names: str) -> dict[str, Any]:
-    """The clients of the platforms the user named, in order; each must start."""
+def _make_clients() -> dict[str, Any]:
+    """The clients of the platforms that the user named, or of all that are there.
+
+    The best, or first named, comes first. Each that was named must start, and the CPU.
+    """
+    asked = settings.platforms
+    names = [name for name in reversed(factories) if is_there[name]()]
+    if asked:
+        each = [name.strip() for name in asked.split(",")]
+        names = [platform for name in each for platform in _aliases.get(name, (name,))]
     made: dict[str, Any] = {}
-    for name in names.split(","):
-        for platform in _aliases.get(name.strip(), (name.strip(),)):
-            factory = factories.get(platform)
-            if factory is None:
+    for platform in names:
+        try:
+            if platform not in factories:
                 raise RuntimeError(
-                    f"Unable to initialize backend '{platform}': Backend "
-                    f"'{platform}' is not in the list of known backends: "
-                    f"{list(factories)}. (set JAX_PLATFORMS='' to automatically "
-                    "choose an available backend)"
+                    f"Backend '{platform}' is not in the list of known backends: "
+                    f"{list(factories)}."
                 )
-            try:
-                made[platform] = factory()
-            except Exception as error:
+            made[platform] = factories[platform]()
+        except Exception as error:
+            if asked or platform == "cpu":
                 raise RuntimeError(
                     f"Unable to initialize backend '{platform}': {error} (set "
                     "JAX_PLATFORMS='' to automatically choose an available backend)"
                 ) from error
-    return made
-
-
-def _make_available() -> dict[str, Any]:
-    """The clients of all platforms that are there, the best first."""
-    made: dict[str, Any] = {}
-    for platform in reversed(factories):
-        if not is_there[platform]():
-            continue
-        try:
-            made[platform] = factories[platform]()
-        except Exception as error:
-            if platform == "cpu":
-                raise
             _errors[platform] = str(error)
             print(
                 f"minijax: the platform '{platform}' did not start, and is left out: "

@@ -169,12 +169,11 @@ def itemsize_bits(dtype: DTypeLike) -> int:
         raise ValueError("itemsize_bits: dtype must be given, got None.")
     if dtype == bool_dtype:
         return 8
-    if issubdtype(dtype, np.integer):
-        return iinfo(dtype).bits
-    if issubdtype(dtype, np.floating):
-        return finfo(dtype).bits
+    for kind, limits in ((np.integer, iinfo), (np.floating, finfo)):
+        if issubdtype(dtype, kind):
+            return limits(dtype).bits
     if issubdtype(dtype, np.complexfloating):
-        return 2 * finfo(dtype).bits
+        return 8 * np.dtype(dtype).itemsize
     raise ValueError(f"itemsize_bits: {dtype} is not the dtype of numbers.")
 
 

@@ -38,43 +38,24 @@ class Frame(NamedTuple):
     end_column: int
 
 
-class Scope(NamedTuple):
-    """A name given by `named_scope`, or by a function that was jitted."""
-
-    name: str
-
-    def wrap(self, parts: list[str]) -> None:
-        parts.append(self.name)
-
-
-class Transform(NamedTuple):
-    """A transformation (`jvp`, `vmap`, ...) of what stands inside of it."""
-
-    name: str
-
-    def wrap(self, parts: list[str]) -> None:
-        if parts:
-            parts[-1] = f"{self.name}({parts[-1]})"
-        else:
-            parts.append(f"{self.name}()")
-
-
 @dataclass(unsafe_hash=True, slots=True)  # never changed; frozen ones are slow to make
 class NameStack:
     """The scopes and transformations around an operation, outermost first.
 
-    Its text, such as `jit(f)/vmap(layer1)`, becomes part of lowered locations.
+    Its text, such as `jit(f)/vmap(layer1)`, becomes part of lowered locations. An entry
+    is a name, and whether it is a transformation (`jvp`, `vmap`, ...) of what stands
+    inside of it; else `named_scope`, or a function that was jitted, gave the name.
     """
 
-    stack: tuple[Scope | Transform, ...] = ()
+    stack: tuple[tuple[str, bool], ...] = ()
 
     def extend(self, name: str) -> NameStack:
         """The stack with one more scope inside."""
-        return NameStack((*self.stack, Scope(name)))
+        return NameStack((*self.stack, (name, False)))
 
     def transform(self, name: str) -> NameStack:
         """The stack with one more transformation inside."""
-        return NameStack((*self.stack, Transform(name)))
+        return NameStack((*self.stack, (name, True)))
 
     def __add__(self, inner: NameStack) -> NameStack:
         if not inner.stack:
@@ -83,8 +64,13 @@ class NameStack:
 
     def __str__(self) -> str:
         parts: list[str] = []
-        for entry in reversed(self.stack):
-            entry.wrap(parts)
+        for name, is_transformation in reversed(self.stack):
+            if not is_transformation:
+                parts.append(name)
+            elif parts:
+                parts[-1] = f"{name}({parts[-1]})"
+            else:
+                parts.append(f"{name}()")
         return "/".join(reversed(parts))
 
 
