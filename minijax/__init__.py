@@ -59,6 +59,7 @@ from minijax.backend.processes import (
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.language import jax_spellings as _jax_spellings
 from minijax.language import print_options as _print_options
+from minijax.language import tracer_interchange as _tracer_interchange
 from minijax.language.core import typeof
 from minijax.language.concrete import ensure_compile_time_eval
 from minijax.language.more_avals import ShapeDtypeStruct

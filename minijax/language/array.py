@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from minijax.backend import platforms
 from minijax.language.core import ShapedArray, Tracer, aval_of_class, physical_aval
 from minijax.support import dtypes, errors
 from minijax.support.thread_state import state
+
+if TYPE_CHECKING:
+    from minijax.language.array_operators import Operators
+else:
+    Operators = object
 
 
 class _ArrayMeta(type):
@@ -36,7 +41,7 @@ class _ArrayMeta(type):
         return type.__instancecheck__(cls, instance)
 
 
-class Array(metaclass=_ArrayMeta):
+class Array(Operators, metaclass=_ArrayMeta):
     """An immutable n-dimensional array on a device.
 
     Made by `minijax.numpy` functions and by every compiled program, not by calling the
@@ -54,20 +59,6 @@ class Array(metaclass=_ArrayMeta):
     _buffer: Any  # jaxlib's array
     _placed: Any  # where the array insists to be; see `wrap_as`
     _host: Any  # the values in NumPy, when they have been read
-
-    if TYPE_CHECKING:
-        # For type checkers: what files above install.
-        def __getattr__(self, name: str) -> Any: ...
-
-        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = cast(Any, None)
-        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = cast(Any, None)
-        __mod__ = __pow__ = __matmul__ = __divmod__ = cast(Any, None)
-        __rmod__ = __rpow__ = __rmatmul__ = __rdivmod__ = cast(Any, None)
-        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = cast(Any, None)
-        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = cast(Any, None)
-        __neg__ = __pos__ = __abs__ = __invert__ = cast(Any, None)
-        __lt__ = __le__ = __gt__ = __ge__ = cast(Any, None)
-        __getitem__ = __iter__ = __reversed__ = cast(Any, None)
 
     def __init__(self, *args: Any, **kwargs: Any):
         raise TypeError(
@@ -101,11 +92,6 @@ class Array(metaclass=_ArrayMeta):
         """Whether the memory was freed, by `delete` or by donating the array."""
         return self._buffer.is_deleted()
 
-    def delete(self) -> None:
-        """Free the memory now; the array cannot be used any more."""
-        self._host = None
-        self._buffer.delete()
-
     def _check_alive(self) -> None:
         if self._buffer.is_deleted():
             raise deleted_error(self)
@@ -134,16 +120,7 @@ class Array(metaclass=_ArrayMeta):
         return host
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is None:
-            return np.asarray(self._value, dtype=dtype)
-        if copy:
-            return np.array(self._value, dtype=dtype, copy=True)
-        if dtype is not None and np.dtype(dtype) != self.dtype:
-            raise ValueError(
-                f"Unable to avoid copy while creating an array of dtype {dtype} from "
-                f"one of dtype {self.dtype}. Leave out copy=False."
-            )
-        return self._value
+        return np.array(self._value, dtype=dtype, copy=copy)
 
     def __bool__(self) -> bool:
         errors.check_bool_conversion(self.size)

@@ -1,7 +1,7 @@
 """What an array becomes elsewhere: Python scalars and text, bytes, copies, DLPack.
 
 These are methods of `Array`; the class itself, with the values, is in
-`language/array.py`.
+`language/array.py`. Tracers have some of them too (`language/tracer_interchange.py`).
 
 In JAX: `jax/_src/array.py`, `ArrayImpl`.
 """

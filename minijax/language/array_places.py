@@ -91,6 +91,13 @@ def unsafe_buffer_pointer(self: Array) -> int:
 
 
 @on_array
+def delete(self: Array) -> None:
+    """Free the memory now; the array cannot be used any more."""
+    self._host = None
+    self._buffer.delete()
+
+
+@on_array
 def on_device_size_in_bytes(self: Array) -> int:
     """Bytes the array takes on its device."""
     return self._buffer.on_device_size_in_bytes()

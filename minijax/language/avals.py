@@ -276,9 +276,8 @@ def get_aval(x: Any) -> AbstractValue:
     if isinstance(x, (np.generic, np.ndarray)):
         if isinstance(x, np.ma.MaskedArray):
             raise ValueError(
-                "NumPy masked arrays are not supported as arguments, since the mask "
-                "would be lost. Write `x.filled(value)` for an array with `value` at "
-                "the masked places."
+                "NumPy masked arrays are not supported, since the mask would be lost. "
+                "Write `x.filled(value)` to put `value` at the masked places."
             )
         return _numpy_aval(x)
     if hasattr(x, "__jax_array__"):

@@ -23,8 +23,10 @@ In JAX: `jax/_src/core.py`.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -94,33 +96,23 @@ Value = Any
 ParamDict = dict[str, Any]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class JaxprEqn:
     """One equation: `outvars = primitive[params] invars`.
 
     `source_info` holds the user's line and the name stack (`jvp`, `vmap`, scopes).
     """
 
-    __slots__ = ("invars", "outvars", "primitive", "params", "effects", "source_info")
-
-    def __init__(
-        self,
-        invars: list[Atom],
-        outvars: list[Var],
-        primitive: Primitive,
-        params: dict[str, Any],
-        effects: frozenset,
-        source_info: source_info.SourceInfo,
-    ):
-        self.invars = invars
-        self.outvars = outvars
-        self.primitive = primitive
-        self.params = params
-        self.effects = effects
-        self.source_info = source_info
+    invars: list[Atom]
+    outvars: list[Var]
+    primitive: Primitive
+    params: dict[str, Any]
+    effects: frozenset
+    source_info: source_info.SourceInfo
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        fields = {name: getattr(self, name) for name in JaxprEqn.__slots__}
-        return JaxprEqn(**fields | changes)
+        """The same equation with some fields changed: `eqn.replace(params={})`."""
+        return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
         return print_eqn(self)
@@ -556,8 +548,9 @@ class Tracer:
     """Stands for a value that is not known yet, or that carries more than itself.
 
     It has a type, `aval`, and belongs to a trace. Operators and array methods are
-    installed by `numpy/array_methods.py`; what needs the value itself, such as `if x:`,
-    raises an error that says where the tracer was born and what to write instead.
+    installed by files above, as for `Array`. What needs the value itself, such as
+    `if x:`, raises an error that says where the tracer was born and what to write
+    instead.
 
     In JAX: `core.py`, `Tracer`.
     """
@@ -619,24 +612,8 @@ class Tracer:
     def __float__(self) -> float:
         return float(self._concrete_scalar("float", "astype(float)"))
 
-    def __complex__(self) -> complex:
-        return complex(self._concrete_scalar("complex", "astype(complex)"))
-
-    def __index__(self) -> int:
-        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
-            raise TypeError(
-                "Only integer scalar arrays can be converted to a scalar index."
-            )
-        return operator.index(self._concrete(errors.TracerIntegerConversionError))
-
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         return np.asarray(self._concrete(errors.TracerArrayConversionError))
-
-    def tolist(self) -> Any:
-        return self._concrete_scalar("tolist", "").tolist()
-
-    def item(self, *args: int) -> Any:
-        return self._concrete_scalar("item", "").item(*args)
 
     def _concrete(self, error: type[Exception]) -> Any:
         value = self.to_concrete_value()
@@ -652,15 +629,6 @@ class Tracer:
                 self, f"The problem arose with the `{function}` function.{advice}"
             )
         return value
-
-    def __copy__(self) -> Tracer:
-        return self
-
-    def __deepcopy__(self, memo: dict) -> Tracer:
-        return self
-
-    def __reduce__(self) -> Any:
-        raise errors.ConcretizationTypeError(self, "A traced value cannot be pickled.")
 
 
 def full_lower(value: Any) -> Any:

@@ -307,13 +307,9 @@ def batch_at_front(x: Any, dim: int | None, size: int) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def join_vma(name: str, avals: Sequence[ShapedArray]) -> frozenset:
+def joined_vma(avals: Sequence[ShapedArray]) -> frozenset:
     """The mesh axes over which a result varies: those of any operand."""
-    vma = avals[0].vma if avals else frozenset()
-    for aval in avals[1:]:
-        if aval.vma is not vma:
-            vma = vma | aval.vma
-    return vma
+    return frozenset().union(*(aval.vma for aval in avals))
 
 
 def standard_type_rule(
@@ -340,7 +336,7 @@ def standard_type_rule(
         sharding = sharding_rule(*avals, **params) if sharding_rule else None
         shape = shape_rule(*avals, **params)
         dtype = dtype_rule(*avals, **params)
-        aval = ShapedArray(shape, dtype, weak, sharding, join_vma(name, avals))
+        aval = ShapedArray(shape, dtype, weak, sharding, joined_vma(avals))
         return aval, no_effects
 
     return rule
