@@ -117,34 +117,16 @@ _f16, _f32, _f64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
 _bf16 = np.dtype(ml_dtypes.bfloat16)
 
 
-class _Preset(NamedTuple):
-    """What a preset needs: the operands' part type, how they are stored and added."""
+class _Needs(NamedTuple):
+    """What a preset needs: the operands' part type, how they are stored and added;
+    and whether CPUs have it, which would otherwise ignore the request silently."""
 
     part: str | None = None
     storage: tuple | None = None
     accumulation: Any = None
     products: int = 1
     imprecise: bool = False
-
-
-_presets = {
-    "DEFAULT": _Preset(),
-    "ANY_F8_ANY_F8_F32": _Preset(accumulation=_f32),
-    "ANY_F8_ANY_F8_F32_FAST_ACCUM": _Preset(accumulation=_f32, imprecise=True),
-    "ANY_F8_ANY_F8_ANY": _Preset(),
-    "ANY_F8_ANY_F8_ANY_FAST_ACCUM": _Preset(),
-    "F16_F16_F16": _Preset("f16", (_f16,), _f16),
-    "F16_F16_F32": _Preset("f16", (_f16,), _f32),
-    "BF16_BF16_BF16": _Preset("bf16", (_bf16, _f32), _bf16),
-    "BF16_BF16_F32": _Preset("bf16", (_bf16, _f32), _f32),
-    "BF16_BF16_F32_X3": _Preset("bf16", (_f32,), _f32, products=3),
-    "BF16_BF16_F32_X6": _Preset("bf16", (_f32,), _f32, products=6),
-    "BF16_BF16_F32_X9": _Preset("bf16", (_f32,), _f32, products=9),
-    "TF32_TF32_F32": _Preset("tf32", (_f32,), _f32),
-    "TF32_TF32_F32_X3": _Preset("tf32", (_f32,), _f32, products=3),
-    "F32_F32_F32": _Preset("f32", (_f32,), _f32),
-    "F64_F64_F64": _Preset("f64", (_f64,), _f64),
-}
+    on_cpu: bool = False
 
 
 class DotAlgorithmPreset(enum.Enum):
@@ -157,22 +139,30 @@ class DotAlgorithmPreset(enum.Enum):
     In JAX: `lax.DotAlgorithmPreset`.
     """
 
-    DEFAULT = enum.auto()
-    ANY_F8_ANY_F8_F32 = enum.auto()
-    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
-    ANY_F8_ANY_F8_ANY = enum.auto()
-    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
-    F16_F16_F16 = enum.auto()
-    F16_F16_F32 = enum.auto()
-    BF16_BF16_BF16 = enum.auto()
-    BF16_BF16_F32 = enum.auto()
-    BF16_BF16_F32_X3 = enum.auto()
-    BF16_BF16_F32_X6 = enum.auto()
-    BF16_BF16_F32_X9 = enum.auto()
-    TF32_TF32_F32 = enum.auto()
-    TF32_TF32_F32_X3 = enum.auto()
-    F32_F32_F32 = enum.auto()
-    F64_F64_F64 = enum.auto()
+    DEFAULT = _Needs(on_cpu=True)
+    ANY_F8_ANY_F8_F32 = _Needs(accumulation=_f32)
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = _Needs(accumulation=_f32, imprecise=True)
+    ANY_F8_ANY_F8_ANY = _Needs()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = _Needs()
+    F16_F16_F16 = _Needs("f16", (_f16,), _f16, on_cpu=True)
+    F16_F16_F32 = _Needs("f16", (_f16,), _f32)
+    BF16_BF16_BF16 = _Needs("bf16", (_bf16, _f32), _bf16)
+    BF16_BF16_F32 = _Needs("bf16", (_bf16, _f32), _f32, on_cpu=True)
+    BF16_BF16_F32_X3 = _Needs("bf16", (_f32,), _f32, products=3, on_cpu=True)
+    BF16_BF16_F32_X6 = _Needs("bf16", (_f32,), _f32, products=6, on_cpu=True)
+    BF16_BF16_F32_X9 = _Needs("bf16", (_f32,), _f32, products=9)
+    TF32_TF32_F32 = _Needs("tf32", (_f32,), _f32)
+    TF32_TF32_F32_X3 = _Needs("tf32", (_f32,), _f32, products=3)
+    F32_F32_F32 = _Needs("f32", (_f32,), _f32, on_cpu=True)
+    F64_F64_F64 = _Needs("f64", (_f64,), _f64, on_cpu=True)
+
+    needs: _Needs
+
+    def __new__(cls, *needs: Any) -> DotAlgorithmPreset:
+        member = object.__new__(cls)
+        member._value_ = len(cls.__members__) + 1  # as by enum.auto(): no two are equal
+        member.needs = _Needs(*needs)
+        return member
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
@@ -183,14 +173,14 @@ class DotAlgorithmPreset(enum.Enum):
     @property
     def supported_lhs_types(self) -> tuple | None:
         """The dtypes in which the left operand may be stored; None means any."""
-        return _presets[self.name].storage
+        return self.needs.storage
 
     supported_rhs_types = supported_lhs_types
 
     @property
     def accumulation_type(self) -> Any:
         """The dtype in which products are added; None leaves it open."""
-        return _presets[self.name].accumulation
+        return self.needs.accumulation
 
     def supported_output_types(self, lhs_dtype: Any, rhs_dtype: Any) -> tuple | None:
         """The dtypes that the result may have for these operands; None means any."""
@@ -215,7 +205,6 @@ class DotAlgorithmPreset(enum.Enum):
 
     def to_attribute(self, lhs_dtype: Any, rhs_dtype: Any) -> Any:
         """The algorithm as an attribute of StableHLO's `dot_general`; None: default."""
-        preset = _presets[self.name]
         element = {
             "f16": hlo.ir.F16Type,
             "bf16": hlo.ir.BF16Type,
@@ -231,13 +220,13 @@ class DotAlgorithmPreset(enum.Enum):
                 )
             lhs, rhs = hlo.element_type(lhs_dtype), hlo.element_type(rhs_dtype)
             accumulation = hlo.element_type(_f32)
-        elif preset.part is None:
+        elif self.needs.part is None:
             return None
         else:
-            lhs = rhs = element[preset.part].get()
-            accumulation = hlo.element_type(preset.accumulation)
+            lhs = rhs = element[self.needs.part].get()
+            accumulation = hlo.element_type(self.needs.accumulation)
         return hlo.stablehlo.DotAlgorithm.get(
-            lhs, rhs, accumulation, 1, 1, preset.products, preset.imprecise
+            lhs, rhs, accumulation, 1, 1, self.needs.products, self.needs.imprecise
         )
 
 
@@ -252,19 +241,6 @@ PrecisionLike = (
     | DotAlgorithmPreset
 )
 
-# What `dot_general` can do on CPUs, which would otherwise ignore the request silently.
-cpu_presets = frozenset(
-    {
-        DotAlgorithmPreset.DEFAULT,
-        DotAlgorithmPreset.F16_F16_F16,
-        DotAlgorithmPreset.F32_F32_F32,
-        DotAlgorithmPreset.F64_F64_F64,
-        DotAlgorithmPreset.BF16_BF16_F32,
-        DotAlgorithmPreset.BF16_BF16_F32_X3,
-        DotAlgorithmPreset.BF16_BF16_F32_X6,
-    }
-)
-
 
 def _nearest(dtype: Any, supported: tuple | None) -> Any:
     """`dtype` if it is supported, else the first dtype that is."""
@@ -273,7 +249,8 @@ def _nearest(dtype: Any, supported: tuple | None) -> Any:
 
 def _prepare(algorithm: Any, ctx: Any, lhs: Any, rhs: Any, compute: tuple) -> tuple:
     """Operands in the dtypes of an algorithm, the result's dtype, the attribute."""
-    if ctx.platform == "cpu" and algorithm not in cpu_presets:
+    is_preset = isinstance(algorithm, DotAlgorithmPreset)
+    if ctx.platform == "cpu" and not (is_preset and algorithm.needs.on_cpu):
         raise ValueError(
             f"The precision '{algorithm}' is not supported by dot_general on CPU"
         )
