@@ -10,6 +10,7 @@ In JAX: `jax/_src/api_util.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
@@ -137,10 +138,9 @@ class CallSignature:
     def __init__(self, fun: Callable, options: JitOptions = JitOptions()):
         self.fun = fun
         self.name = fun_name(fun)
-        try:
+        self.parameters: list[inspect.Parameter] | None = None
+        with contextlib.suppress(ValueError, TypeError):  # built-ins may have none
             self.parameters = list(inspect.signature(fun).parameters.values())
-        except (ValueError, TypeError):  # some built-in functions have none
-            self.parameters = None
         self.static_nums, self.static_names = self._both(
             options.static_argnums, options.static_argnames, "static"
         )

@@ -230,7 +230,7 @@ class LoweringRuleContext:
             functions[key] = (function, closed)
         return functions[key][0]
 
-    def replace(self, **types: Sequence[AbstractValue]) -> LoweringRuleContext:
+    def replace(self, **types: Any) -> LoweringRuleContext:
         """This context with other `avals_in` or `avals_out`, to call another rule."""
         return replace(self, **types)
 

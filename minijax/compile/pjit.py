@@ -377,14 +377,14 @@ def _settings(params: dict[str, Any]) -> tuple:
     return tuple(params[name] for name in names)
 
 
-def _jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
+def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
     """An inlined function leaves no equation of its own behind."""
     if params["inline"]:
         return _copy_into(trace, params["jaxpr"], args)
     return NotImplemented
 
 
-jit_p.staging = _jit_staging
+jit_p.staging = jit_staging
 
 
 def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
@@ -473,7 +473,8 @@ def bind_forwarding(
     """
     jaxpr = closed.jaxpr
     num_outputs = len(jaxpr.outvars) - num_residuals
-    values = dict(zip(jaxpr.invars, args))  # what the caller has
+    # What the caller has.
+    values: dict[core.Atom, Any] = dict(zip(jaxpr.invars, args))
     computed = [v not in values for v in jaxpr.outvars[:num_outputs]]
     outputs = {v for v, flag in zip(jaxpr.outvars, computed) if flag}
     keep = computed + [v not in outputs for v in jaxpr.outvars[num_outputs:]]

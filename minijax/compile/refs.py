@@ -15,8 +15,8 @@ from typing import Any
 
 from minijax.compile import api_util, dispatch
 from minijax.compile.api_util import Bound, CallSignature
-from minijax.compile.pjit import jit_p, with_program
-from minijax.language.core import ClosedJaxpr, Jaxpr, Var, get_aval
+from minijax.compile.pjit import jit_p, jit_staging, with_program
+from minijax.language.core import Atom, ClosedJaxpr, Jaxpr, get_aval
 from minijax.language.more_avals import AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.support import errors, source_info
@@ -69,10 +69,12 @@ def compiled(
     committed: bool,
     name: str,
     donated: tuple[bool, ...] | None = None,
-    *settings: Any,
+    keep_unused: bool = False,
+    options: tuple = (),
 ) -> Any:
     """The program of a jaxpr on a device, whether it has refs or not."""
     compiled_pure = dispatch.compiled.default
+    settings = (keep_unused, options)
     if not discharge.has_refs(closed):
         return compiled_pure(closed, device, committed, name, donated, *settings)
     pure, flags, own = discharge.pure_and_donated(closed, donated)
@@ -84,15 +86,13 @@ def compiled(
 # jit's rules
 # ----------------------------------------------------------------------------------
 
-_core_staging = jit_p.staging
-
 
 def _staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
     """Refs that the program closes over become its last arguments."""
     opened, refs = discharge.hoist_refs(params["jaxpr"])
     if refs and not params["inline"]:
         return jit_p.bind(*args, *refs, **with_program(params, opened))
-    return _core_staging(trace, args, params)
+    return jit_staging(trace, args, params)
 
 
 jit_p.staging = _staging
@@ -162,7 +162,7 @@ def _check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) -
             )
 
 
-def _origin_of_ref(jaxpr: Jaxpr, var: Var) -> str:
+def _origin_of_ref(jaxpr: Jaxpr, var: Atom) -> str:
     for eqn in jaxpr.eqns:
         if any(var is outvar for outvar in eqn.outvars):
             line = source_info.format_line(eqn.source_info)

@@ -12,6 +12,7 @@ In JAX: `jax/_src/stages.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 from minijax.backend import executables
@@ -262,7 +263,7 @@ class Compiled(_Stage):
     def output_formats(self) -> Any:
         """Layout and sharding of each array of the result, in its tree."""
         shardings = self._output_shardings()
-        layouts = self._layouts("get_output_layouts") or [None] * len(shardings)
+        layouts = self._layouts("get_output_layouts") or repeat(None)
         return tree_unflatten(self.out_tree, list(map(Format, layouts, shardings)))
 
     def _input_shardings(self) -> list[Any]:
