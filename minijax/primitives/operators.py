@@ -46,7 +46,7 @@ _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 # ----------------------------------------------------------------------------------
 
 
-def number_beside(aval: Any, value: int | float) -> Any:
+def number_beside(aval, value: int | float) -> Any:
     """A Python int or float as an operand beside an array of type `aval`.
 
     It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
@@ -73,7 +73,7 @@ def number_beside(aval: Any, value: int | float) -> Any:
     return scalar_type(value)
 
 
-def weak_scalar_type(dtype: Any) -> type | None:
+def weak_scalar_type(dtype) -> type | None:
     """The Python type whose values are weakly typed as `dtype`, if there is one."""
     for scalar in (int, float, complex):
         if dtypes.dtype(scalar(0)) == dtype:
@@ -81,7 +81,7 @@ def weak_scalar_type(dtype: Any) -> type | None:
     return None
 
 
-def promoted(x: Any, y: Any, inexact: bool = False) -> list[Any]:
+def promoted(x, y, inexact: bool = False) -> list[Any]:
     """Two operands with one dtype, by the lattice, and one rank.
 
     With `inexact`, integers and booleans become floats. A scalar stays a scalar; an
@@ -103,7 +103,7 @@ def promoted(x: Any, y: Any, inexact: bool = False) -> list[Any]:
     return operands
 
 
-def _matmul(x: Any, y: Any) -> Any:
+def _matmul(x, y) -> Any:
     """The product of vectors and matrices."""
     dtype, _ = dtypes.lattice_result_type(x, y)
     x_rank, y_rank = get_aval(x).ndim, get_aval(y).ndim
@@ -117,7 +117,7 @@ def _matmul(x: Any, y: Any) -> Any:
 
 
 @Hook
-def apply_operator(name: str, *operands: Any) -> Any:
+def apply_operator(name: str, *operands) -> Any:
     """The operator that means the function `name` of `jax.numpy`, the long way.
 
     By default the operands are promoted, and the primitive of that meaning is bound.
@@ -136,7 +136,7 @@ def apply_operator(name: str, *operands: Any) -> Any:
 _operand_types = (int, float, complex, np.generic, np.ndarray, Tracer, Array)
 
 
-def _as_operand(other: Any) -> Any:
+def _as_operand(other) -> Any:
     """`other` if it can take part in an operation, else NotImplemented."""
     if isinstance(other, _operand_types):
         return other
@@ -145,11 +145,7 @@ def _as_operand(other: Any) -> Any:
 
 
 def binary_operator(
-    symbol: str,
-    name: str,
-    bind: Any = None,
-    kinds: Any = (),
-    refused: tuple[type, ...] = (),
+    symbol: str, name: str, bind=None, kinds=(), refused: tuple[type, ...] = ()
 ) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     """An operator and its reflection: the function `name` of `jax.numpy`.
 
@@ -158,7 +154,7 @@ def binary_operator(
     """
     kinds = frozenset(kinds)
 
-    def long_way(left: Any, right: Any, other: Any) -> Any:
+    def refuse(left, right, other) -> Any:
         if type(other) in refused:
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: {type(left).__name__!r} "
@@ -167,7 +163,7 @@ def binary_operator(
             )
         return NotImplemented
 
-    def forward(self: Any, other: Any) -> Any:
+    def forward(self, other) -> Any:
         aval = self.aval
         if aval.dtype in kinds:
             if getattr(other, "aval", None) is aval:
@@ -178,14 +174,14 @@ def binary_operator(
                     return bind(self, number)
         operand = _as_operand(other)
         if operand is NotImplemented:
-            return long_way(self, other, other)
+            return refuse(self, other, other)
         try:
             return apply_operator.run(name, self, operand)
         except Exception as error:
             filter_traceback.run(error)
             raise
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self, other) -> Any:
         aval = self.aval
         if aval.dtype in kinds and (type(other) is float or type(other) is int):
             number = number_beside(aval, other)
@@ -193,7 +189,7 @@ def binary_operator(
                 return bind(number, self)
         operand = _as_operand(other)
         if operand is NotImplemented:
-            return long_way(other, self, other)
+            return refuse(other, self, other)
         try:
             return apply_operator.run(name, operand, self)
         except Exception as error:
@@ -204,7 +200,7 @@ def binary_operator(
     return forward, reflected
 
 
-def _power(self: Any, other: Any) -> Any:
+def _power(self, other) -> Any:
     if type(other) is int and self.aval.dtype in NUMBER_TYPES:
         return arithmetic.integer_pow(self, other)
     operand = _as_operand(other)
@@ -213,7 +209,7 @@ def _power(self: Any, other: Any) -> Any:
     return apply_operator.run("power", self, operand)
 
 
-def _negative(self: Any) -> Any:
+def _negative(self) -> Any:
     if self.aval.dtype in NUMBER_TYPES:
         return arithmetic.neg_p.bind(self)
     return apply_operator.run("negative", self)

@@ -54,7 +54,7 @@ from minijax.primitives.shape.shaping import (
 from minijax.support import dtypes
 
 
-def one_like(x: Any) -> Any:
+def one_like(x) -> Any:
     """The number one as a scalar of the dtype of `x`, weakly typed if `x` is.
 
     `constant_like` differs beside weakly typed arrays: it is weak for scalars only. A
@@ -63,7 +63,7 @@ def one_like(x: Any) -> Any:
     return scalar_like(get_aval(x), 1)
 
 
-def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
+def unbroadcast(aval: ShapedArray, ct) -> Any:
     """The cotangent of an operand that was repeated: summed over where it was.
 
     Elementwise primitives repeat scalars and dimensions of size 1, and the transpose of
@@ -80,7 +80,7 @@ def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
     return reshape(sum_over(ct, repeated), aval.shape)
 
 
-def broadcast_like(x: Any, shape: Shape) -> Any:
+def broadcast_like(x, shape: Shape) -> Any:
     """`x` repeated as elementwise primitives do by themselves."""
     x_shape = get_aval(x).shape
     if x_shape == shape:
@@ -109,7 +109,7 @@ add_p = nary("add", [numbers, numbers], np.add, "add")
 
 
 @add_p.def_jvp_rule
-def _add_jvp(primals: Any, tangents: Any) -> Any:  # d(x + y) = dx + dy
+def _add_jvp(primals, tangents) -> Any:  # d(x + y) = dx + dy
     out = add(*primals)
     x_dot, y_dot = tangents
     if type(x_dot) is Zero or type(y_dot) is Zero:
@@ -119,7 +119,7 @@ def _add_jvp(primals: Any, tangents: Any) -> Any:  # d(x + y) = dx + dy
 
 
 @add_p.def_transpose
-def _add_transpose(ct: Any, x: Any, y: Any) -> list:
+def _add_transpose(ct, x, y) -> list:
     return [unbroadcast(arg.aval, ct) if is_linear(arg) else None for arg in (x, y)]
 
 
@@ -132,7 +132,7 @@ add_any_p.def_abstract_eval(lambda x, y: x)
 add_any_p.def_impl(lambda x, y: add_p.bind(x, y))
 
 
-def _add_any_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _add_any_batch(axis_data, args, dims) -> Any:
     # Unlike `add`, it repeats nothing: both operands get the whole axis, in one place.
     dim = dims[0] if dims[1] is rules.not_mapped else dims[1]
     x, y = (rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims))
@@ -147,7 +147,7 @@ sub_p = nary("sub", [numbers, numbers], np.subtract, "subtract")
 
 
 @sub_p.def_jvp_rule
-def _sub_jvp(primals: Any, tangents: Any) -> Any:  # d(x - y) = dx - dy
+def _sub_jvp(primals, tangents) -> Any:  # d(x - y) = dx - dy
     out = sub(*primals)
     x_dot, y_dot = tangents
     shape = get_aval(out).shape
@@ -159,7 +159,7 @@ def _sub_jvp(primals: Any, tangents: Any) -> Any:  # d(x - y) = dx - dy
 
 
 @sub_p.def_transpose
-def _sub_transpose(ct: Any, x: Any, y: Any) -> list:
+def _sub_transpose(ct, x, y) -> list:
     return [
         unbroadcast(x.aval, ct) if is_linear(x) else None,
         unbroadcast(y.aval, neg(ct)) if is_linear(y) else None,
@@ -204,7 +204,7 @@ div_p.def_jvp(  # d(x / y) = dx / y - dy x / y^2
 
 
 @div_p.def_transpose
-def _div_transpose(ct: Any, x: Any, y: Any) -> list:
+def _div_transpose(ct, x, y) -> list:
     if is_linear(y):
         raise ValueError("div is not linear in its divisor and cannot be transposed")
     return [unbroadcast(x.aval, div(ct, y)), None]
@@ -214,14 +214,14 @@ neg_p = unary("neg", numbers, np.negative, "negate")
 def_linear(neg_p, lambda ct, x: [neg(ct)])
 
 
-def _balanced_equal(x: Any, out: Any, y: Any) -> Any:
+def _balanced_equal(x, out, y) -> Any:
     """1 where `x` alone is the extremum, 1/2 where both operands are, else 0."""
     alone = select(eq(x, out), filled_like(out, 1), filled_like(out, 0))
     share = select(eq(y, out), filled_like(out, 2), filled_like(out, 1))
     return div(alone, share)
 
 
-def combine_values(operation: str, dtype: Any, x: Any, y: Any) -> Any:
+def combine_values(operation: str, dtype, x, y) -> Any:
     """One operation of StableHLO; extrema of complex numbers go by real, then imag."""
     stablehlo = hlo.stablehlo
     is_extremum = operation in ("maximum", "minimum")
@@ -256,37 +256,37 @@ max_p = _extremum("max", np.maximum, "maximum")
 min_p = _extremum("min", np.minimum, "minimum")
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x, y) -> Any:
     """Elementwise sum x + y; operands of one dtype, sizes of 1 and scalars repeated."""
     return add_p.bind(x, y)
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x, y) -> Any:
     """Elementwise difference x - y."""
     return sub_p.bind(x, y)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x, y, *, out_dtype=None) -> Any:
     """Elementwise product x y, computed in `out_dtype` if given."""
     return mul_p.bind(x, y, out_dtype=out_dtype)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x, y) -> Any:
     """Elementwise quotient x / y; of integers, rounded towards zero."""
     return div_p.bind(x, y)
 
 
-def neg(x: Any) -> Any:
+def neg(x) -> Any:
     """Elementwise negation -x."""
     return neg_p.bind(x)
 
 
-def max(x: Any, y: Any) -> Any:
+def max(x, y) -> Any:
     """Elementwise maximum; NaN if either operand is. Complex numbers by real part."""
     return max_p.bind(x, y)
 
 
-def min(x: Any, y: Any) -> Any:
+def min(x, y) -> Any:
     """Elementwise minimum; NaN if either operand is."""
     return min_p.bind(x, y)
 
@@ -301,11 +301,7 @@ compare_extended: dict[str, Callable] = {}
 
 
 def comparison(
-    name: str,
-    accepted: set,
-    meaning: Callable,
-    direction: str,
-    total_order: bool = False,
+    name: str, accepted: set, meaning: Callable, direction: str, float_kind="FLOAT"
 ) -> Primitive:
     """A primitive that compares; its result is boolean and has no derivative."""
 
@@ -314,12 +310,10 @@ def comparison(
         x, y = ctx.broadcast((x, y))
         if isinstance(dtype, dtypes.ExtendedDType):
             return compare_extended[direction](ctx, x, y)
-        return compare(x, y, direction, dtype, total_order)
+        return compare(x, y, direction, dtype, float_kind)
 
-    def result_dtype(x, y):
-        return np.dtype(bool)
-
-    primitive = nary(name, [accepted, accepted], meaning, lower, result_dtype)
+    kinds = [accepted, accepted]
+    primitive = nary(name, kinds, meaning, lower, lambda x, y: np.dtype(bool))
     def_zero_jvp(primitive)
     return primitive
 
@@ -333,32 +327,32 @@ le_p = comparison("le", ordered, np.less_equal, "LE")
 lt_p = comparison("lt", ordered, np.less, "LT")
 
 
-def eq(x: Any, y: Any) -> Any:
+def eq(x, y) -> Any:
     """Elementwise x == y, as booleans; NaN equals nothing."""
     return eq_p.bind(x, y)
 
 
-def ne(x: Any, y: Any) -> Any:
+def ne(x, y) -> Any:
     """Elementwise x != y, as booleans."""
     return ne_p.bind(x, y)
 
 
-def ge(x: Any, y: Any) -> Any:
+def ge(x, y) -> Any:
     """Elementwise x >= y, as booleans."""
     return ge_p.bind(x, y)
 
 
-def gt(x: Any, y: Any) -> Any:
+def gt(x, y) -> Any:
     """Elementwise x > y, as booleans."""
     return gt_p.bind(x, y)
 
 
-def le(x: Any, y: Any) -> Any:
+def le(x, y) -> Any:
     """Elementwise x <= y, as booleans."""
     return le_p.bind(x, y)
 
 
-def lt(x: Any, y: Any) -> Any:
+def lt(x, y) -> Any:
     """Elementwise x < y, as booleans."""
     return lt_p.bind(x, y)
 
@@ -398,7 +392,7 @@ def _select_dtype(which: ShapedArray, *cases: ShapedArray) -> Any:
     return cases[0].dtype
 
 
-def _select_meaning(which: Any, *cases: Any) -> Any:
+def _select_meaning(which, *cases) -> Any:
     index = np.clip(np.asarray(which).astype(int), 0, len(cases) - 1)
     index = np.broadcast_to(index, cases[0].shape)
     return np.choose(index, cases).astype(cases[0].dtype)
@@ -415,7 +409,7 @@ select_n_p = rules.standard_primitive(
 
 
 @select_n_p.def_jvp_rule
-def _select_jvp(primals: Any, tangents: Any) -> Any:
+def _select_jvp(primals, tangents) -> Any:
     which, *cases = primals
     case_tangents = tangents[1:]
     out = select_n(which, *cases)
@@ -428,7 +422,7 @@ def _select_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @select_n_p.def_transpose
-def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
+def _select_transpose(ct, which, *cases) -> list:
     if type(ct) is Zero:
         return [None] * (1 + len(cases))
     zeros = filled_like(ct, 0)
@@ -446,7 +440,7 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list:
 
 
 @select_n_p.def_batch
-def _select_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _select_batch(axis_data, args, dims) -> Any:
     (which, *cases), (which_dim, *case_dims) = args, dims
     which_aval, *case_avals = (get_aval(arg) for arg in args)
     first = case_avals[0].shape
@@ -455,13 +449,11 @@ def _select_batch(axis_data: Any, args: Any, dims: Any) -> Any:
         if which_aval.shape != first:  # one choice for each example
             which = broadcast_in_dim(which, first, (which_dim,))
         return select_n(which, *cases), which_dim
-    if not which_aval.shape and all(dim is not None for dim in case_dims):
-        if len(set(case_dims)) == 1:
-            return select_n(which, *cases), case_dims[0]
-        if same_case_shapes:
-            wanted = case_dims[0]
-            moved = [moveaxis(c, dim, wanted) for c, dim in zip(cases, case_dims)]
-            return select_n(which, *moved), wanted
+    aligned = len(set(case_dims)) == 1 or same_case_shapes
+    if not which_aval.shape and None not in case_dims and aligned:
+        wanted = case_dims[0]
+        moved = [moveaxis(c, dim, wanted) for c, dim in zip(cases, case_dims)]
+        return select_n(which, *moved), wanted
     if which_aval.shape:
         which = batch_at_front(which, which_dim, axis_data.size)
     if any(aval.shape for aval in case_avals):
@@ -475,7 +467,7 @@ def _select_batch(axis_data: Any, args: Any, dims: Any) -> Any:
 
 
 @select_n_p.def_lowering
-def _select_lowering(ctx: Any, which: Any, *cases: Any) -> Any:
+def _select_lowering(ctx, which, *cases) -> Any:
     which_aval = ctx.avals_in[0]
     physical = physical_aval(ctx.avals_out[0])
     if len(cases) == 1:
@@ -488,7 +480,7 @@ def _select_lowering(ctx: Any, which: Any, *cases: Any) -> Any:
     if which_aval.dtype == np.bool_:
         return hlo.stablehlo.select(which, cases[1], cases[0])
 
-    def choose(offset: int, some: Any) -> Any:
+    def choose(offset: int, some) -> Any:
         """Halve the cases: a tree of comparisons."""
         if len(some) == 1:
             return some[0]
@@ -502,7 +494,7 @@ def _select_lowering(ctx: Any, which: Any, *cases: Any) -> Any:
     return choose(0, cases)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which, *cases) -> Any:
     """For each entry, the value of the case whose number is in `which`.
 
     Args:
@@ -519,7 +511,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(which, *cases)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred, on_true, on_false) -> Any:
     """`on_true` where `pred` is true, `on_false` elsewhere; both are computed.
 
     Args:
@@ -590,7 +582,7 @@ def_jvp_with_output(
 )
 
 
-def _logistic(x: Any) -> Any:
+def _logistic(x) -> Any:
     one = one_like(x)
     return div(one, add(one, exp(neg(x))))
 
@@ -617,7 +609,7 @@ def _pow_dtype(x: ShapedArray, y: ShapedArray) -> Any:
     )
 
 
-def _pow_lowering(ctx: Any, x: Any, y: Any) -> Any:
+def _pow_lowering(ctx, x, y) -> Any:
     x_aval, y_aval = ctx.avals_in
     x, y = ctx.broadcast((x, y))
     if y_aval.dtype != x_aval.dtype:
@@ -635,7 +627,7 @@ pow_p = nary(
 )
 
 
-def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
+def _pow_jvp_base(t, out, x, y) -> Any:  # y x^(y-1)
     whole = dtypes.issubdtype(get_aval(y).dtype, np.integer)
     shape, dtype = get_aval(out).shape, get_aval(out).dtype
     x, y = (convert_element_type(z, dtype) for z in (x, y))
@@ -648,7 +640,7 @@ def _pow_jvp_base(t: Any, out: Any, x: Any, y: Any) -> Any:  # y x^(y-1)
     return mul(t, select(zero, none, slope))
 
 
-def _pow_jvp_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:  # x^y log x
+def _pow_jvp_exponent(t, out, x, y) -> Any:  # x^y log x
     slope = mul(t, mul(log(replace_zero(x)), out))
     return convert_element_type(slope, get_aval(y).dtype)
 
@@ -656,7 +648,7 @@ def _pow_jvp_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:  # x^y log x
 def_jvp_with_output(pow_p, _pow_jvp_base, _pow_jvp_exponent)
 
 
-def replace_zero(x: Any) -> Any:
+def replace_zero(x) -> Any:
     """`x` with 1 in place of 0, where a factor of 0 makes the value irrelevant."""
     return select(eq(x, _scalar(x, 0)), filled_like(x, 1), x)
 
@@ -669,7 +661,7 @@ integer_pow_p = unary(
 )
 
 
-def _integer_pow_lowering(ctx: Any, x: Any, y: int) -> Any:
+def _integer_pow_lowering(ctx, x, y: int) -> Any:
     """Repeated squaring, written out: y has few bits."""
     (aval,) = ctx.avals_in
     remaining = y if y >= 0 else -y
@@ -686,7 +678,7 @@ def _integer_pow_lowering(ctx: Any, x: Any, y: int) -> Any:
     return hlo.stablehlo.divide(one, result) if y < 0 else result
 
 
-def _integer_pow_jvp(t: Any, x: Any, *, y: int) -> Any:  # y x^(y-1)
+def _integer_pow_jvp(t, x, *, y: int) -> Any:  # y x^(y-1)
     if y == 0:
         return filled_like(t, 0)
     if y == 1:
@@ -698,37 +690,37 @@ def _integer_pow_jvp(t: Any, x: Any, *, y: int) -> Any:  # y x^(y-1)
 integer_pow_p.def_jvp(_integer_pow_jvp)
 
 
-def exp(x: Any, *, accuracy: Any = None) -> Any:
+def exp(x, *, accuracy=None) -> Any:
     """Elementwise exponential e^x."""
     return exp_p.bind(x, accuracy=accuracy)
 
 
-def log(x: Any, *, accuracy: Any = None) -> Any:
+def log(x, *, accuracy=None) -> Any:
     """Elementwise natural logarithm."""
     return log_p.bind(x, accuracy=accuracy)
 
 
-def logistic(x: Any, *, accuracy: Any = None) -> Any:
+def logistic(x, *, accuracy=None) -> Any:
     """Elementwise sigmoid 1 / (1 + e^-x)."""
     return logistic_p.bind(x, accuracy=accuracy)
 
 
-def sqrt(x: Any, *, accuracy: Any = None) -> Any:
+def sqrt(x, *, accuracy=None) -> Any:
     """Elementwise square root."""
     return sqrt_p.bind(x, accuracy=accuracy)
 
 
-def square(x: Any) -> Any:
+def square(x) -> Any:
     """Elementwise square x^2."""
     return square_p.bind(x)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x, y) -> Any:
     """Elementwise x^y for inexact x; y inexact of the same dtype, or integer."""
     return pow_p.bind(x, y)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x, y: int) -> Any:
     """Elementwise x^y for a Python int y, by repeated squaring.
 
     Raises TypeError for integer x and negative y.
@@ -757,16 +749,16 @@ def_jvp_with_output(  # 1 - tanh^2 = (1 + tanh)(1 - tanh)
 )
 
 
-def sin(x: Any, *, accuracy: Any = None) -> Any:
+def sin(x, *, accuracy=None) -> Any:
     """Elementwise sine; x in radians."""
     return sin_p.bind(x, accuracy=accuracy)
 
 
-def cos(x: Any, *, accuracy: Any = None) -> Any:
+def cos(x, *, accuracy=None) -> Any:
     """Elementwise cosine; x in radians."""
     return cos_p.bind(x, accuracy=accuracy)
 
 
-def tanh(x: Any, *, accuracy: Any = None) -> Any:
+def tanh(x, *, accuracy=None) -> Any:
     """Elementwise hyperbolic tangent."""
     return tanh_p.bind(x, accuracy=accuracy)

@@ -40,9 +40,11 @@ def _in_total_order(compare: Any) -> Any:
     return meaning
 
 
-eq_to_p = comparison("eq_to", anything, _in_total_order(np.equal), "EQ", True)
-le_to_p = comparison("le_to", ordered, _in_total_order(np.less_equal), "LE", True)
-lt_to_p = comparison("lt_to", ordered, _in_total_order(np.less), "LT", True)
+eq_to_p = comparison("eq_to", anything, _in_total_order(np.equal), "EQ", "TOTALORDER")
+le_to_p = comparison(
+    "le_to", ordered, _in_total_order(np.less_equal), "LE", "TOTALORDER"
+)
+lt_to_p = comparison("lt_to", ordered, _in_total_order(np.less), "LT", "TOTALORDER")
 
 
 # ----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import accepts, def_bilinear, not_mapped, standard_primitive
-from minijax.primitives.shape.shaping import convert_element_type_to, transpose
+from minijax.primitives.shape.shaping import Shape, convert_element_type_to, transpose
 from minijax.support import dtypes
 
 # ((lhs contract, rhs contract), (lhs batch, rhs batch))
@@ -33,26 +33,23 @@ DotDimensionNumbers = tuple[
 
 
 def dot_general_meaning(
-    lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers: Any, **params: Any
+    lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers, **params
 ) -> np.ndarray:
     """The product in NumPy, computed in 64 bits where it is not of integers."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_letters = list(range(lhs.ndim))
-    rhs_letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
+    # Each axis of `lhs` is a letter; axes of `rhs` take those of their partners.
+    letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
     for left, right in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
-        rhs_letters[right] = lhs_letters[left]
-    out = [lhs_letters[axis] for axis in lhs_batch]
-    out += [lhs_letters[axis] for axis in remaining(lhs.ndim, lhs_contract, lhs_batch)]
-    out += [rhs_letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
+        letters[right] = left
+    out = [*lhs_batch, *remaining(lhs.ndim, lhs_contract, lhs_batch)]
+    out += [letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
     dtype = dot_general_dtype(lhs, rhs, dimension_numbers=dimension_numbers, **params)
     wide = dtype
     if dtypes.issubdtype(dtype, np.inexact):
         is_complex = dtypes.issubdtype(dtype, np.complexfloating)
         wide = np.dtype(np.complex128 if is_complex else np.float64)
-    product = np.einsum(
-        lhs.astype(wide), lhs_letters, rhs.astype(wide), rhs_letters, out
-    )
-    return product.astype(dtype)
+    operands = (lhs.astype(wide), list(range(lhs.ndim)), rhs.astype(wide), letters)
+    return np.einsum(*operands, out).astype(dtype)
 
 
 def remaining(rank: int, *removed: Sequence[int]) -> list[int]:
@@ -61,55 +58,43 @@ def remaining(rank: int, *removed: Sequence[int]) -> list[int]:
     return [axis for axis in range(rank) if axis not in gone]
 
 
-def _check_axes(side: str, aval: Any, contract: Any, batch: Any) -> None:
+def _fault_in_axes(side: str, aval: ShapedArray, contract, batch) -> str | None:
+    """What `dot_general` requires of the axes of one operand and does not find."""
     if not all(0 <= axis < aval.ndim for axis in (*contract, *batch)):
-        raise TypeError(
-            f"dot_general requires {side} dimension numbers to be nonnegative and less "
-            f"than the number of axes of the {side} value, got {side}_batch of {batch} "
-            f"and {side}_contracting of {contract} for {side} of rank {aval.ndim}"
+        return (
+            f"{side} dimension numbers to be nonnegative and less than the number of "
+            f"axes of the {side} value"
         )
     for kind, axes in (("batch", batch), ("contracting", contract)):
         if len(set(axes)) != len(axes):
-            raise TypeError(
-                f"dot_general requires {side} {kind} dimensions to be distinct, got "
-                f"{side}_{kind} {axes}."
-            )
+            return f"{side} {kind} dimensions to be distinct"
     if set(contract) & set(batch):
-        raise TypeError(
-            f"dot_general requires {side} batch dimensions to be disjoint from "
-            f"contracting dimensions, got {side}_batch {batch} and {side}_contracting "
-            f"{contract}."
-        )
+        return f"{side} batch dimensions to be disjoint from contracting dimensions"
+    return None
 
 
 def dot_general_shape(
-    lhs: ShapedArray,
-    rhs: ShapedArray,
-    *,
-    dimension_numbers: Any,
-    rhs_group: Sequence[int] = (),
-    **_: Any,
-) -> tuple[int, ...]:
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers, rhs_group=(), **params
+) -> Shape:
     """Batch axes, then what is left of lhs, then of rhs (but `rhs_group`)."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    if len(lhs_batch) != len(rhs_batch):
-        raise TypeError(
-            "dot_general requires equal numbers of lhs_batch and rhs_batch dimensions, "
-            f"got lhs_batch {lhs_batch} and rhs_batch {rhs_batch}."
-        )
-    _check_axes("lhs", lhs, lhs_contract, lhs_batch)
-    _check_axes("rhs", rhs, rhs_contract, rhs_batch)
+    fault = _fault_in_axes("lhs", lhs, lhs_contract, lhs_batch)
+    fault = fault or _fault_in_axes("rhs", rhs, rhs_contract, rhs_batch)
     for kind, lhs_axes, rhs_axes in (
-        ("lhs batch dimensions and rhs batch dimensions", lhs_batch, rhs_batch),
+        ("batch dimensions", lhs_batch, rhs_batch),
         ("contracting dimensions", lhs_contract, rhs_contract),
     ):
-        lhs_sizes = tuple(lhs.shape[axis] for axis in lhs_axes)
-        rhs_sizes = tuple(rhs.shape[axis] for axis in rhs_axes)
-        if lhs_sizes != rhs_sizes:
-            raise TypeError(
-                f"dot_general requires {kind} to have the same shape, got {lhs_sizes} "
-                f"and {rhs_sizes}, of operands of shapes {lhs.shape} and {rhs.shape}."
-            )
+        if fault is None:
+            if len(lhs_axes) != len(rhs_axes):
+                fault = f"equal numbers of lhs and rhs {kind}"
+            elif any(lhs.shape[a] != rhs.shape[b] for a, b in zip(lhs_axes, rhs_axes)):
+                fault = f"lhs and rhs {kind} to have the same shape"
+    if fault:
+        raise TypeError(
+            f"dot_general requires {fault}, got lhs_contracting {lhs_contract} and "
+            f"lhs_batch {lhs_batch} of shape {lhs.shape}, rhs_contracting "
+            f"{rhs_contract} and rhs_batch {rhs_batch} of shape {rhs.shape}."
+        )
     lhs_kept = remaining(lhs.ndim, lhs_contract, lhs_batch)
     rhs_kept = remaining(rhs.ndim, rhs_contract, rhs_batch, rhs_group)
     return (
@@ -118,7 +103,7 @@ def dot_general_shape(
     )
 
 
-def _rank_of_dtype(dtype: Any) -> tuple:
+def _rank_of_dtype(dtype) -> tuple:
     """XLA's order of precision: of two operands' dtypes the result has the higher."""
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     part = np.empty(0, dtype).real.dtype if is_complex else dtype
@@ -135,13 +120,7 @@ def _rank_of_dtype(dtype: Any) -> tuple:
 
 
 def dot_general_dtype(
-    lhs: Any,
-    rhs: Any,
-    *,
-    precision: Any,
-    preferred_element_type: Any,
-    name: str = "lax.dot_general",
-    **_: Any,
+    lhs, rhs, *, precision, preferred_element_type, name: str = "lax.dot_general", **_
 ) -> Any:
     """The more precise dtype of the two, or the preferred one if it is not narrower."""
     lhs_rank, rhs_rank = _rank_of_dtype(lhs.dtype), _rank_of_dtype(rhs.dtype)
@@ -177,7 +156,7 @@ dot_general_p = standard_primitive(
 
 @functools.lru_cache(maxsize=1024)
 def _transpose_plan(
-    dimension_numbers: Any, x_rank: int, y_rank: int, swapped: bool
+    dimension_numbers, x_rank: int, y_rank: int, swapped: bool
 ) -> tuple[Any, tuple[int, ...]]:
     """(dimension numbers of ct times y, order of its axes that is that of x)."""
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
@@ -237,7 +216,7 @@ def _dot_general_batch(axis_data, args, dims, *, dimension_numbers, **params):
 
 
 @functools.lru_cache(maxsize=1024)
-def _batched_numbers(ranks: Any, dims: Any, dimension_numbers: Any) -> tuple[Any, int]:
+def _batched_numbers(ranks, dims, dimension_numbers) -> tuple[Any, int]:
     """The dimension numbers with a mapped axis added, and where it is in the result.
 
     Mapped in both operands it becomes the first batch axis; mapped in one, an axis that
@@ -274,21 +253,19 @@ def make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------------
 
 
-def convert(operand: Any, aval: ShapedArray, dtype: Any) -> Any:
+def convert(operand, aval: ShapedArray, dtype) -> Any:
     """A StableHLO value of type `aval` with another dtype."""
     if dtype is None or aval.dtype == dtype:
         return operand
     return hlo.stablehlo.convert(hlo.tensor_type(aval.shape, np.dtype(dtype)), operand)
 
 
-def is_algorithm(precision: Any) -> bool:
+def is_algorithm(precision) -> bool:
     """Whether a precision prepares the operands itself, as `DotAlgorithm` does."""
     return hasattr(precision, "prepare")
 
 
-def prepared_operands(
-    ctx: Any, lhs: Any, rhs: Any, precision: Any
-) -> tuple[Any, Any, Any, dict[str, Any]]:
+def prepared_operands(ctx, lhs, rhs, precision) -> tuple[Any, Any, Any, dict[str, Any]]:
     """The operands in the dtypes that a platform multiplies, the result's dtype there.
 
     The last part of the answer is the attribute of an algorithm, if one is asked for.
@@ -307,7 +284,7 @@ def prepared_operands(
     return lhs, rhs, dtype, {}
 
 
-def precision_attribute(precision: Any, dialect: Any = None) -> Any:
+def precision_attribute(precision, dialect=None) -> Any:
     """The pair of precisions as an attribute of StableHLO (or CHLO) operations."""
     plain = precision is None or is_algorithm(precision)
     names = ("DEFAULT", "DEFAULT") if plain else tuple(map(str, precision))
@@ -344,7 +321,7 @@ def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **para
     return convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
 
 
-def _multiplies_mixed(platform: str, lhs: Any, rhs: Any) -> bool:
+def _multiplies_mixed(platform: str, lhs, rhs) -> bool:
     """Whether a platform's code generator takes operands of two dtypes as they are."""
     if platform == "tpu":
         real = {np.floating, np.integer}
@@ -369,36 +346,31 @@ dot_general_p.pretty = _pretty_dot_general
 # ----------------------------------------------------------------------------------
 
 
-def _axes(axes: Any) -> tuple[int, ...]:
+def _axes(axes) -> Shape:
     """One axis or several as a tuple of ints."""
-    if isinstance(axes, (tuple, list)) or isinstance(axes, Iterable):
-        return tuple(map(operator.index, axes))
-    return (operator.index(axes),)
+    several = axes if isinstance(axes, Iterable) else (axes,)
+    return tuple(map(operator.index, several))
 
 
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs,
+    rhs,
     dimension_numbers: DotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision=None,
+    preferred_element_type=None,
     *,
-    out_sharding: Any = None,
+    out_sharding=None,
 ) -> Any:
     """Sums of products of two arrays over chosen axes, with parameters in final form.
 
     `precision` is None, a pair or an algorithm; `lax.dot_general` (`products.py`) takes
     what users write.
     """
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    return dot_general_p.bind(
-        lhs,
-        rhs,
-        dimension_numbers=(
-            (_axes(lhs_contract), _axes(rhs_contract)),
-            (_axes(lhs_batch), _axes(rhs_batch)),
-        ),
+    contract, batch = dimension_numbers
+    params = dict(
+        dimension_numbers=(tuple(map(_axes, contract)), tuple(map(_axes, batch))),
         precision=precision,
         preferred_element_type=preferred_element_type,
         out_sharding=out_sharding,
     )
+    return dot_general_p.bind(lhs, rhs, **params)

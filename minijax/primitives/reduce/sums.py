@@ -30,12 +30,12 @@ from minijax.support import dtypes
 # ----------------------------------------------------------------------------------
 
 
-def lowest(dtype: Any) -> np.ndarray:
+def lowest(dtype) -> np.ndarray:
     """The value that no value of a dtype lies below: where a maximum starts."""
     return extreme(dtype, "min", -np.inf)
 
 
-def extreme(dtype: Any, which: str, infinity: float) -> np.ndarray:
+def extreme(dtype, which: str, infinity: float) -> np.ndarray:
     """The least ("min") or greatest ("max") value of a dtype, infinite if it can be."""
     if dtypes.issubdtype(dtype, np.inexact):
         if not dtypes.supports_inf(dtype):
@@ -46,12 +46,12 @@ def extreme(dtype: Any, which: str, infinity: float) -> np.ndarray:
     return np.array(which == "max", bool)
 
 
-def zero(dtype: Any) -> np.ndarray:
+def zero(dtype) -> np.ndarray:
     """Where sums, `or` and `xor` start."""
     return np.zeros((), dtype)
 
 
-def _reduced_shape(x: ShapedArray, *, axes: Shape, **params: Any) -> Shape:
+def _reduced_shape(x: ShapedArray, *, axes: Shape, **params) -> Shape:
     if len(set(axes)) != len(axes):
         raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
     if not all(0 <= axis < x.ndim for axis in axes):
@@ -114,7 +114,7 @@ def reduction(
     return primitive
 
 
-def in_numpy(ufunc: Any, neutral: Callable) -> Callable:
+def in_numpy(ufunc, neutral: Callable) -> Callable:
     """What a reduction with a ufunc of NumPy means."""
 
     def meaning(x, *, axes):
@@ -145,7 +145,7 @@ def _reduce_sum_transpose(ct, x, *, axes, out_sharding):
 rules.def_linear(reduce_sum_p, _reduce_sum_transpose)
 
 
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(operand, axes: Sequence[int], *, out_sharding=None) -> Any:
     """The sum of the entries along `axes`, in the operand's dtype.
 
     Raises:
@@ -182,7 +182,7 @@ def extremum_reduction(
 reduce_max_p = extremum_reduction("reduce_max", "maximum", lowest, np.maximum)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand, axes: Sequence[int]) -> Any:
     """The largest entry along `axes`; NaN if there is one; complex by real, then imag.
 
     Raises:

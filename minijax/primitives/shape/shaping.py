@@ -44,12 +44,12 @@ from minijax.support import dtypes
 Shape = tuple[int, ...]
 
 
-def shape_of(x: Any) -> Shape:
+def shape_of(x) -> Shape:
     """The shape of an operand."""
     return get_aval(x).shape
 
 
-def canonicalize_axis(axis: Any, rank: int) -> int:
+def canonicalize_axis(axis, rank: int) -> int:
     """An axis counted from the front; ValueError if there is no such axis."""
     axis = operator.index(axis)
     if not -rank <= axis < rank:
@@ -65,7 +65,7 @@ def check_sizes(name: str, shape: Sequence[int]) -> None:
         )
 
 
-def _same_dtype(x: ShapedArray, **params: Any) -> Any:
+def _same_dtype(x: ShapedArray, **params) -> Any:
     return x.dtype
 
 
@@ -86,7 +86,7 @@ def _stage_now(x):
     return from_numpy(np.asarray(x, aval.dtype), aval.weak_type)
 
 
-def stage(x: Any, /) -> Any:
+def stage(x, /) -> Any:
     """A constant as a value of the current trace; outside of all traces, an Array."""
     return stage_p.bind(x)
 
@@ -150,18 +150,13 @@ def _convert_lowering(ctx, x, **params):
     return hlo.stablehlo.convert(ctx.result_type(), x)
 
 
-def compare(
-    x: Any, y: Any, direction: str, dtype: Any, total_order: bool = False
-) -> Any:
-    """The StableHLO comparison ("EQ", "LT", ...) of values with elements of `dtype`.
-
-    In total order, -NaN < -inf < -0 < 0 < inf < NaN.
-    """
+def compare(x, y, direction: str, dtype, float_kind: str = "FLOAT") -> Any:
+    """The StableHLO comparison ("EQ", "LT", ...) of values with elements of `dtype`."""
+    kind = "UNSIGNED"
     if dtypes.issubdtype(dtype, np.inexact):
-        kind = "TOTALORDER" if total_order else "FLOAT"
-    else:
-        signed = dtypes.issubdtype(dtype, np.signedinteger)
-        kind = "SIGNED" if signed else "UNSIGNED"
+        kind = float_kind
+    elif dtypes.issubdtype(dtype, np.signedinteger):
+        kind = "SIGNED"
     return hlo.stablehlo.compare(
         x,
         y,
@@ -199,7 +194,7 @@ def _convert_now(x, **params):
     return core.run_eagerly.run(convert_element_type_p, (x,), params)
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand, new_dtype) -> Any:
     """Elementwise cast, as a C++ `static_cast` does it.
 
     Args:
@@ -220,10 +215,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def convert_element_type_to(
-    operand: Any,
-    new_dtype: Any = None,
+    operand,
+    new_dtype=None,
     weak_type: bool = False,
-    sharding: Any = None,
+    sharding=None,
     warn_on_complex_to_real_cast: bool = True,
 ) -> Any:
     """`operand` with a dtype (by default its own) and a weak type (by default none).
@@ -273,7 +268,7 @@ def convert_element_type_to(
     )
 
 
-def _numpy_converts(scalar: Any, dtype: Any) -> bool:
+def _numpy_converts(scalar, dtype) -> bool:
     """Whether NumPy gives the scalar's value in `dtype`: not of inf as an integer."""
     if dtypes.is_float0(dtype):
         return False
@@ -282,7 +277,7 @@ def _numpy_converts(scalar: Any, dtype: Any) -> bool:
     return not isinstance(scalar, (float, complex, np.inexact)) or np.isfinite(scalar)
 
 
-def _convert_extended(operand: Any, old_dtype: Any, new_dtype: Any) -> Any:
+def _convert_extended(operand, old_dtype, new_dtype) -> Any:
     """Extended dtypes convert to themselves only."""
     if new_dtype is None or new_dtype == old_dtype:
         return operand
@@ -393,11 +388,11 @@ broadcast_in_dim_p.staging = _broadcast_staging
 
 
 def broadcast_in_dim(
-    operand: Any,
+    operand,
     shape: Sequence[int],
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: Any = None,
+    out_sharding=None,
 ) -> Any:
     """`operand` repeated to `shape`, its axis `i` becoming `broadcast_dimensions[i]`.
 
@@ -421,7 +416,7 @@ def broadcast_in_dim(
     )
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array, dimensions: Sequence[int]) -> Any:
     """`array` with axes of size 1 at the places `dimensions` of the result.
 
     Raises:
@@ -439,7 +434,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     return broadcast_in_dim(array, shape, kept)
 
 
-def filled_like(x: Any, value: int | float | bool) -> Any:
+def filled_like(x, value: int | float | bool) -> Any:
     """An array of the type of `x`, weak if `x` is, with every entry `value`."""
     aval = get_aval(x)
     filled = rules.full_of(aval, value)
@@ -514,11 +509,11 @@ def _with_trailing(aval: ShapedArray, permutation: Sequence[int]) -> Any:
 
 
 def reshape(
-    operand: Any,
+    operand,
     new_sizes: Sequence[int],
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding=None,
 ) -> Any:
     """The same entries, in row-major order, in an array of another shape.
 
@@ -580,7 +575,7 @@ def _transpose_lowering(ctx, x, *, permutation):
     return hlo.stablehlo.transpose(x, _with_trailing(ctx.avals_in[0], permutation))
 
 
-def transpose(operand: Any, permutation: Sequence[int] | np.ndarray) -> Any:
+def transpose(operand, permutation: Sequence[int] | np.ndarray) -> Any:
     """`operand` with its axes in another order: axis `permutation[i]` comes at `i`.
 
     Raises:
@@ -630,7 +625,7 @@ def _squeeze_batch(axis_data, args, dims, *, dimensions):
 squeeze_p.def_lowering(lambda ctx, x, **_: hlo.stablehlo.reshape(ctx.result_type(), x))
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array, dimensions: Sequence[int]) -> Any:
     """`array` without some of its axes of size 1.
 
     Raises:
