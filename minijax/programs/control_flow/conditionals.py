@@ -84,6 +84,7 @@ from minijax.programs.control_flow.operands import (
     merge,
     partition,
     split_tangents,
+    with_zeros,
 )
 from minijax.support import dtypes, errors
 from minijax.support.effects import JaxprInputEffect, positional, with_inputs
@@ -475,11 +476,8 @@ def _cond_linearize(
 
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
         given = where(nonzeros, tangents)
-        answers = iter(cond_p.bind(*saved, *given, branches=linear, **params))
-        return [
-            next(answers) if nonzero else Zero(aval.to_tangent_aval())
-            for aval, nonzero in zip(avals, nonzeros_out)
-        ]
+        answers = cond_p.bind(*saved, *given, branches=linear, **params)
+        return with_zeros(answers, nonzeros_out, avals)
 
     saved = [primals[0], *outputs[count:]]
     return outputs[:count], nonzeros_out, saved, apply_linear

@@ -23,7 +23,8 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minijax.language.rules import zero_tangent_of
+from minijax.language.core import AbstractValue, get_aval
+from minijax.language.rules import Zero
 from minijax.transforms.rematerialize import where, where_not
 
 # ----------------------------------------------------------------------------------
@@ -114,10 +115,18 @@ def split_tangents(
     outputs: Sequence[Any], nonzeros: Sequence[bool]
 ) -> tuple[list[Any], list[Any]]:
     """(outputs, their tangents) of values followed by the tangents that are nonzero."""
-    values, rest = outputs[: len(nonzeros)], iter(outputs[len(nonzeros) :])
-    return list(values), [
-        next(rest) if nonzero else zero_tangent_of(value)
-        for value, nonzero in zip(values, nonzeros)
+    values, tangents = split_list(outputs, len(nonzeros))
+    return values, with_zeros(tangents, nonzeros, map(get_aval, values))
+
+
+def with_zeros(
+    tangents: Iterable[Any], nonzeros: Sequence[bool], avals: Iterable[AbstractValue]
+) -> list[Any]:
+    """Tangents of outputs of these types, of which only the nonzero ones are given."""
+    given = iter(tangents)
+    return [
+        next(given) if nonzero else Zero(aval.to_tangent_aval())
+        for nonzero, aval in zip(nonzeros, avals)
     ]
 
 

@@ -48,6 +48,7 @@ from minijax.programs.control_flow.operands import (
     settle,
     split_groups_of_tangents,
     split_list,
+    with_zeros,
 )
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.transforms import ad, partial_eval, rematerialize, splitting
@@ -91,16 +92,12 @@ def _scan_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) ->
     outs, once, rows, linear = _run_first(
         loop, primal, args, num_outputs, places, linear
     )
-    ends = [*loop.jaxpr.out_avals[: loop.num_carry]]
-    ends += [y.unmapped(loop.length, 0) for y in loop.jaxpr.out_avals[loop.num_carry :]]
+    out_avals = loop.out_avals
 
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
         given = _given(loop, tangents, settled)
-        answers = iter(_run_second(loop, linear, given, saved, len(once)))
-        return [
-            next(answers) if nonzero else Zero(aval.to_tangent_aval())
-            for nonzero, aval in zip(nonzeros_out, ends)
-        ]
+        answers = _run_second(loop, linear, given, saved, len(once))
+        return with_zeros(answers, nonzeros_out, out_avals)
 
     return outs, nonzeros_out, [*once, *rows], apply_linear
 

@@ -111,6 +111,12 @@ class Scan:
         """How many outputs are stacked: all but the carry."""
         return len(self.jaxpr.out_avals) - self.num_carry
 
+    @property
+    def out_avals(self) -> list[AbstractValue]:
+        """The types of the outputs of the equation."""
+        carry, ys = self.outputs(self.jaxpr.out_avals)
+        return [*carry, *(unmapped_aval(self.length, 0, y) for y in ys)]
+
     def operands(self, items: Sequence[Any]) -> Operands:
         """What belongs to the inputs of the equation, in groups."""
         return Operands(*split_list(items, self.num_consts, self.num_carry))
@@ -149,14 +155,13 @@ def _scan_type(*avals: Any, **params: Any) -> tuple:
             f"the program of scan takes {short(jaxpr.in_avals)}, called with rows of "
             f"{short(given)}"
         )
-    carry_out, ys = loop.outputs(jaxpr.out_avals)
+    carry_out, _ = loop.outputs(jaxpr.out_avals)
     if not same_types(operands.carry, carry_out):
         raise TypeError(
             f"scan input carry input and output types mismatch: {short(operands.carry)}"
             f" vs {short(carry_out)}"
         )
-    out_avals = [*carry_out, *(unmapped_aval(loop.length, 0, y) for y in ys)]
-    return out_avals, positional(jaxpr.effects, jaxpr.jaxpr.invars)
+    return loop.out_avals, positional(jaxpr.effects, jaxpr.jaxpr.invars)
 
 
 @scan_p.def_impl
