@@ -143,7 +143,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "__contains__": _contains,
 }
 
-for _name, _symbol, _function, *_short_way in (
+# Name, symbol, function; the primitive of the short way, and for which dtypes.
+_BINARY: tuple[tuple[Any, ...], ...] = (
     ("floordiv", "//", "floor_divide"),
     ("mod", "%", "mod"),
     ("divmod", "divmod()", "divmod"),
@@ -152,7 +153,8 @@ for _name, _symbol, _function, *_short_way in (
     ("xor", "^", "bitwise_xor", lax.xor_p.bind, INTEGER_TYPES),
     ("lshift", "<<", "left_shift"),
     ("rshift", ">>", "right_shift"),
-):
+)
+for _name, _symbol, _function, *_short_way in _BINARY:
     _both = binary_operator(_symbol, _function, *_short_way)
     OPERATORS[f"__{_name}__"], OPERATORS[f"__r{_name}__"] = _both
 

@@ -20,7 +20,9 @@ import numpy as np
 
 from minijax import lax
 from minijax.language.core import ShapedArray
-from minijax.numpy.arraylike import (
+
+# Also for the files of this room, which take all about their arguments from here.
+from minijax.numpy.arraylike import (  # noqa: F401
     as_array,
     check_arraylike,
     check_arraylike_or_none,
@@ -29,9 +31,7 @@ from minijax.numpy.arraylike import (
     unwrap_jax_array,
 )
 from minijax.primitives.operators import (
-    FLOAT_TYPES,
     INEXACT_TYPES,
-    INTEGER_TYPES,
     NUMBER_TYPES,
     number_beside,
     weak_scalar_type,
@@ -39,35 +39,6 @@ from minijax.primitives.operators import (
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
-
-# Re-exported, so that a file needs one import for everything about its arguments.
-__all__ = [
-    "as_array",
-    "FLOAT_TYPES",
-    "INEXACT_TYPES",
-    "INTEGER_TYPES",
-    "check_arraylike",
-    "check_arraylike_or_none",
-    "check_for_prngkeys",
-    "check_no_float0s",
-    "constant_like",
-    "convert_to",
-    "dtype_of",
-    "ensure_arraylike",
-    "ensure_arraylike_tuple",
-    "number_beside",
-    "promote_args",
-    "promote_args_complex",
-    "promote_args_inexact",
-    "promote_args_numeric",
-    "promote_dtypes",
-    "promote_dtypes_complex",
-    "promote_dtypes_inexact",
-    "promote_dtypes_numeric",
-    "promote_shapes",
-    "strong_constant_like",
-    "unwrap_jax_array",
-]
 
 _python_scalars = frozenset({bool, int, float, complex})
 
