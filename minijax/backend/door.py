@@ -97,7 +97,7 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
 def __getattr__(name: str) -> Any:
     """Loads the pretty printer when it is first asked for."""
     if name == "pretty_printer":
-        from jaxlib import _pretty_printer
+        from jaxlib import _pretty_printer  # type: ignore[attr-defined]
 
         globals()["pretty_printer"] = _pretty_printer
         return _pretty_printer

@@ -24,14 +24,13 @@ def load_or_compile(
 
     A program with callbacks is never kept: it calls functions of this process.
     """
-    flags: Any = state
-    directory = flags.compilation_cache_dir
-    if not directory or not flags.enable_compilation_cache or host_callbacks:
+    directory = state.compilation_cache_dir
+    if not directory or not state.enable_compilation_cache or host_callbacks:
         return compiler.compile_module(module, devices, settings, host_callbacks)
     policy = disk_cache.Policy(
         directory,
-        flags.persistent_cache_min_compile_time_secs,
-        flags.persistent_cache_min_entry_size_bytes,
-        flags.raise_persistent_cache_errors,
+        state.persistent_cache_min_compile_time_secs,
+        state.persistent_cache_min_entry_size_bytes,
+        state.raise_persistent_cache_errors,
     )
     return disk_cache.load_or_compile(module, devices, settings, policy)

@@ -69,15 +69,14 @@ def add_element_type(scalar: type, family: str = "") -> np.dtype:
     A type with a `family`, such as "8-bit floats", never promotes implicitly.
     """
     dtype = np.dtype(scalar)
-    if "int" not in dtype.name:
-        python_type, above = float, (np.floating, np.inexact)
-    elif "uint" in dtype.name:
-        python_type, above = int, (np.unsignedinteger, np.integer)
-    else:
-        python_type, above = int, (np.signedinteger, np.integer)
+    is_integer = "int" in dtype.name
+    above: tuple[type, ...] = (np.floating, np.inexact)
+    if is_integer:
+        unsigned = dtype.name.startswith("uint")
+        above = (np.unsignedinteger if unsigned else np.signedinteger, np.integer)
     canonical_of[dtype] = dtype
     _parents[scalar] = (scalar, *above, np.number, np.generic)
-    _python_types[dtype] = python_type
+    _python_types[dtype] = int if is_integer else float
     if family:
         never_promoting[dtype] = family
     return dtype
