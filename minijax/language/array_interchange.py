@@ -15,20 +15,18 @@ import numpy as np
 
 from minijax.backend import platforms
 from minijax.language.array import Array, from_numpy, put
-from minijax.language.array_places import on_array
+from minijax.language.array_places import on_array, property_of_array
 from minijax.language.core import ShapedArray
 from minijax.support import dtypes, errors
 
 
-@on_array
-@property
+@property_of_array
 def itemsize(self: Array) -> int:
     """Bytes of one element."""
     return self.aval.dtype.itemsize
 
 
-@on_array
-@property
+@property_of_array
 def nbytes(self: Array) -> int:
     """Bytes of all elements."""
     return self.aval.size * self.aval.dtype.itemsize
@@ -98,7 +96,7 @@ def __copy__(self: Array) -> Array:
 
 @on_array
 def __deepcopy__(self: Array, memo: dict) -> Array:
-    restore, arguments = self.__reduce__()
+    restore, arguments = __reduce__(self)
     return restore(*arguments)
 
 

@@ -8,32 +8,36 @@ In JAX: `jax/_src/array.py`, `ArrayImpl` and `Shard`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from minijax.backend import transfers
 from minijax.language.array import Array, first_device, wrap_as
 from minijax.language.core import ShapedArray
 
-M = TypeVar("M")
+F = TypeVar("F", bound=Callable)
 
 
-def on_array(method: M) -> M:
-    """Put a method or a property on `Array`, under its name."""
-    function: Any = method.fget if isinstance(method, property) else method
-    setattr(Array, function.__name__, method)
+def on_array(method: F) -> F:
+    """Put a method on `Array`, under its name."""
+    setattr(Array, method.__name__, method)
     return method
 
 
-@on_array
-@property
+def property_of_array(getter: F) -> F:
+    """Put a property on `Array`, under the name of its getter."""
+    setattr(Array, getter.__name__, property(getter))
+    return getter
+
+
+@property_of_array
 def committed(self: Array) -> bool:
     """Whether computations with this array must run where it is."""
     # `_placed` is a sharding then; else None, or the device it happens to be on.
     return self._placed is not None and not hasattr(self._placed, "platform")
 
 
-@on_array
-@property
+@property_of_array
 def device(self: Array) -> Any:
     """The device, or the sharding when there are several."""
     devices = self._buffer._sharding.device_set
@@ -46,20 +50,17 @@ def devices(self: Array) -> set:
     return set(self._buffer._sharding.device_set)
 
 
-@on_array
-@property
+@property_of_array
 def is_fully_addressable(self: Array) -> bool:
     return self._buffer._sharding.is_fully_addressable
 
 
-@on_array
-@property
+@property_of_array
 def is_fully_replicated(self: Array) -> bool:
     return self._buffer._sharding.is_fully_replicated
 
 
-@on_array
-@property
+@property_of_array
 def addressable_shards(self: Array) -> list[Shard]:
     """The parts of the array on this process's devices."""
     sharding = self._buffer._sharding

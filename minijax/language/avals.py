@@ -117,6 +117,10 @@ class ShapedArray(AbstractValue):
 
     shape: tuple[int, ...]
     dtype: Any
+    weak_type: bool
+    sharding: Any
+    vma: frozenset
+    memory_space: Any
     ndim: int
     size: int
     _tangent: Any  # None: not asked yet; False: the type itself
