@@ -9,11 +9,9 @@ In JAX: `core.py`, `check_jaxpr`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from minijax.language.core import (
-    AbstractValue,
     Atom,
     ClosedJaxpr,
     Jaxpr,
@@ -77,9 +75,7 @@ def _bind(var: Var, bound: set[Var], jaxpr: Jaxpr, what: str) -> None:
 
 def _check_use(atom: Atom, bound: set[Var], jaxpr: Jaxpr, eqn: JaxprEqn | None) -> None:
     if isinstance(atom, Literal):
-        actual = get_aval(atom.val)
-        same_shape = actual.shape == atom.aval.shape
-        if not same_shape:
+        if get_aval(atom.val).shape != atom.aval.shape:
             raise JaxprTypeError(f"the literal {atom} does not have type {atom.aval}")
         return
     if atom not in bound:
@@ -99,9 +95,7 @@ def _check_eqn(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
             f"the types of the equation {print_eqn(eqn)} are wrong: {error}\nin\n"
             f"{print_jaxpr(jaxpr)}"
         ) from error
-    expected: Sequence[AbstractValue] = (
-        list(out) if eqn.primitive.multiple_results else [out]
-    )
+    expected = list(out) if eqn.primitive.multiple_results else [out]
     actual = [var.aval for var in eqn.outvars]
     if len(expected) != len(actual):
         raise JaxprTypeError(
@@ -120,9 +114,8 @@ def _check_eqn(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
             f"the equation {print_eqn(eqn)} has effects {set(effects)} that it does "
             "not declare"
         )
-    for inner in jaxprs_in_params(eqn.params):
-        if eqn.primitive.name == "jit":
-            _check_call(eqn, inner)
+    if eqn.primitive.name == "jit":
+        _check_call(eqn, eqn.params["jaxpr"].jaxpr)
 
 
 def _check_call(eqn: JaxprEqn, inner: Jaxpr) -> None:

@@ -15,8 +15,9 @@ else with it: writes it down, differentiates it, gives it a batch axis. The valu
 flow through the user's Python meanwhile are `Tracer`s, which know their type (`aval`)
 and the trace they belong to.
 
-This file has three parts: programs (`Jaxpr`), primitives, and traces with their
-tracers. A program is data; nothing in the first part runs anything but `eval_jaxpr`.
+This file has four parts: programs (`Jaxpr`), primitives, traces with their tracers, and
+the cache of what is made from programs. A program is plain data; only `eval_jaxpr` runs
+one, equation by equation.
 
 In JAX: `jax/_src/core.py`.
 """

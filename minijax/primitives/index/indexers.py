@@ -183,7 +183,7 @@ class NDIndexer:
         )
 
     def pieces(self) -> list[Any]:
-        """The text `[i,:2]`, as strings and variables; see `pretty.eqn_document`."""
+        """The text `[i,:2]` in pieces; see `print_options.prints_equation`."""
         pieces: list[Any] = []
         for entry, size in zip(self.indices, self.shape):
             pieces.append("," if pieces else "[")
