@@ -35,8 +35,8 @@ from minijax.primitives.linear.convolution_shapes import (
     padtype_to_pads,
     windows_of,
 )
-from minijax.primitives.linear.dot import precision_attribute
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
+from minijax.primitives.linear.mixed_products import precision_attribute
 from minijax.primitives.shape import broadcasting, rearranging, shaping
 from minijax.support import dtypes
 

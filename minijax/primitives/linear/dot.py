@@ -4,6 +4,9 @@
 axes that are multiplied and summed away, and the axes that run along in both operands.
 The result has the batch axes first, then what is left of `lhs`, then of `rhs`.
 
+Operands have one dtype here; `mixed_products.py` adds products of two dtypes, with
+precisions and algorithms.
+
 In JAX: `lax/lax.py`, `dot_general_p`.
 """
 
@@ -18,7 +21,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import accepts, def_bilinear, not_mapped, standard_primitive
+from minijax.language.rules import def_bilinear, not_mapped, standard_primitive
 from minijax.primitives.shape.shaping import Shape, convert_element_type_to, transpose
 from minijax.support import dtypes
 
@@ -43,7 +46,11 @@ def dot_general_meaning(
         letters[right] = left
     out = [*lhs_batch, *remaining(lhs.ndim, lhs_contract, lhs_batch)]
     out += [letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
-    dtype = dot_general_dtype(lhs, rhs, dimension_numbers=dimension_numbers, **params)
+    avals = (ShapedArray(x.shape, x.dtype) for x in (lhs, rhs))
+    aval, _ = dot_general_p.type_rule(
+        *avals, dimension_numbers=dimension_numbers, **params
+    )
+    dtype = aval.dtype
     wide = dtype
     if dtypes.issubdtype(dtype, np.inexact):
         is_complex = dtypes.issubdtype(dtype, np.complexfloating)
@@ -103,50 +110,18 @@ def dot_general_shape(
     )
 
 
-def _rank_of_dtype(dtype) -> tuple:
-    """XLA's order of precision: of two operands' dtypes the result has the higher."""
-    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
-    part = np.empty(0, dtype).real.dtype if is_complex else dtype
-    is_float = dtypes.issubdtype(part, np.floating)
-    limits = dtypes.finfo(part) if is_float else None
-    bits = 1 if part == np.dtype(bool) else dtypes.itemsize_bits(part)
-    return (
-        is_complex,
-        limits.maxexp if limits else -1,
-        limits.nmant if limits else -1,
-        bits,
-        not dtypes.issubdtype(part, np.unsignedinteger),
-    )
-
-
-def dot_general_dtype(
-    lhs, rhs, *, precision, preferred_element_type, name: str = "lax.dot_general", **_
-) -> Any:
-    """The more precise dtype of the two, or the preferred one if it is not narrower."""
-    lhs_rank, rhs_rank = _rank_of_dtype(lhs.dtype), _rank_of_dtype(rhs.dtype)
-    if lhs_rank == rhs_rank and lhs.dtype != rhs.dtype:
+def _dot_general_dtype(lhs, rhs, *, preferred_element_type, **params) -> Any:
+    """The dtype of both operands, or the preferred one."""
+    if lhs.dtype != rhs.dtype:
         raise TypeError(
-            f"{name} argument type error: {lhs.dtype}, {rhs.dtype}. Neither "
-            "dtype is more precise than the other; convert one operand."
+            f"lax.dot_general argument type error: {lhs.dtype}, {rhs.dtype}. Convert "
+            "one operand; `minijax.lax` adds products of two dtypes."
         )
-    dtype = lhs.dtype if lhs_rank >= rhs_rank else rhs.dtype
-    preferred = preferred_element_type
-    if preferred is None or dtype == preferred:
-        return dtype
-    if (
-        not is_algorithm(precision)
-        and not dtypes.issubdtype(dtype, np.floating)
-        and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)
-    ):
-        raise TypeError(
-            "`preferred_element_type` must not be narrower than the original type, got "
-            f"preferred_element_type of {preferred} for result type of {dtype}."
-        )
-    return preferred
+    return lhs.dtype if preferred_element_type is None else preferred_element_type
 
 
 dot_general_p = standard_primitive(
-    "dot_general", dot_general_shape, dot_general_dtype, meaning=dot_general_meaning
+    "dot_general", dot_general_shape, _dot_general_dtype, meaning=dot_general_meaning
 )
 
 # ----------------------------------------------------------------------------------
@@ -253,51 +228,16 @@ def make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------------
 
 
-def convert(operand, aval: ShapedArray, dtype) -> Any:
-    """A StableHLO value of type `aval` with another dtype."""
-    if dtype is None or aval.dtype == dtype:
-        return operand
-    return hlo.stablehlo.convert(hlo.tensor_type(aval.shape, np.dtype(dtype)), operand)
-
-
-def is_algorithm(precision) -> bool:
-    """Whether a precision prepares the operands itself, as `DotAlgorithm` does."""
-    return hasattr(precision, "prepare")
-
-
-def prepared_operands(ctx, lhs, rhs, precision) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """The operands in the dtypes that a platform multiplies, the result's dtype there.
-
-    The last part of the answer is the attribute of an algorithm, if one is asked for.
-
-    In JAX: `lax/lax.py`, `_handle_dot_precision`.
-    """
-    if is_algorithm(precision):
-        return precision.prepare(ctx, lhs, rhs)
-    lhs_aval, rhs_aval, *_ = ctx.avals_in
-    dtype = ctx.avals_out[0].dtype
-    if lhs_aval.dtype != rhs_aval.dtype and not _multiplies_mixed(
-        ctx.platform, lhs_aval.dtype, rhs_aval.dtype
-    ):
-        lhs = convert(lhs, lhs_aval, dtype)
-        rhs = convert(rhs, rhs_aval, dtype)
-    return lhs, rhs, dtype, {}
-
-
-def precision_attribute(precision, dialect=None) -> Any:
-    """The pair of precisions as an attribute of StableHLO (or CHLO) operations."""
-    plain = precision is None or is_algorithm(precision)
-    names = ("DEFAULT", "DEFAULT") if plain else tuple(map(str, precision))
+def precision_config(names=("DEFAULT", "DEFAULT"), dialect=None) -> Any:
+    """The precisions of both operands as an attribute of StableHLO (or CHLO)."""
     kind = (dialect or hlo.stablehlo).PrecisionAttr
     return hlo.attribute(
         (kind, *names), lambda: hlo.ir.ArrayAttr.get([kind.get(p) for p in names])
     )
 
 
-@dot_general_p.def_lowering
-def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **params):
-    (out_aval,) = ctx.avals_out
-    lhs, rhs, dtype, options = prepared_operands(ctx, lhs, rhs, precision)
+def lower_product(lhs, rhs, dimension_numbers, result_type, config, **options) -> Any:
+    """The operation of StableHLO; `options` may name an algorithm."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = hlo.attribute(
         ("dot", dimension_numbers),
@@ -308,26 +248,17 @@ def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **para
             rhs_contracting_dimensions=list(rhs_contract),
         ),
     )
-    out = hlo.stablehlo.dot_general(
-        hlo.tensor_type(out_aval.shape, dtype),
-        lhs,
-        rhs,
-        numbers,
-        precision_config=precision_attribute(precision),
-        **options,
+    return hlo.stablehlo.dot_general(
+        result_type, lhs, rhs, numbers, precision_config=config, **options
     )
-    if dtype == out_aval.dtype:
-        return out
-    return convert(out, out_aval.update(dtype=dtype), out_aval.dtype)
 
 
-def _multiplies_mixed(platform: str, lhs, rhs) -> bool:
-    """Whether a platform's code generator takes operands of two dtypes as they are."""
-    if platform == "tpu":
-        real = {np.floating, np.integer}
-        return accepts(real, lhs) and accepts(real, rhs)
-    names = (lhs.name, rhs.name)
-    return all(n.startswith("float8") and n != "float8_e4m3b11fnuz" for n in names)
+@dot_general_p.def_lowering
+def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **params):
+    if precision is not None:
+        raise NotImplementedError("dot_general: `minijax.lax` adds precisions.")
+    result_type = ctx.result_type()
+    return lower_product(lhs, rhs, dimension_numbers, result_type, precision_config())
 
 
 def _pretty_dot_general(params: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.backend import hlo
-from minijax.primitives.linear.dot import convert, is_algorithm
+from minijax.primitives.linear.mixed_products import convert, is_algorithm
 from minijax.support import element_types
 from minijax.support.thread_state import state
 

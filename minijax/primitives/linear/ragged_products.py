@@ -32,16 +32,18 @@ from minijax.language.rules import (
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.linear.dot import (
-    convert,
-    dot_general_dtype,
     dot_general_meaning,
     dot_general_shape,
     make_room,
-    precision_attribute,
-    prepared_operands,
     remaining,
 )
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
+from minijax.primitives.linear.mixed_products import (
+    convert,
+    dot_general_dtype,
+    precision_attribute,
+    prepared_operands,
+)
 from minijax.primitives.linear.products import dot_general
 from minijax.primitives.reduce import cumulative
 from minijax.primitives.shape import broadcasting, shaping
