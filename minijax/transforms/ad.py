@@ -87,12 +87,6 @@ class JVPTracer(Tracer):
         self.primal = primal
         self.tangent = tangent
 
-    def full_lower(self) -> Any:
-        if type(self.tangent) is Zero:
-            primal = self.primal
-            return primal.full_lower() if isinstance(primal, Tracer) else primal
-        return self
-
     def to_concrete_value(self) -> Any | None:
         primal = self.primal
         return primal.to_concrete_value() if isinstance(primal, Tracer) else primal

@@ -36,7 +36,6 @@ from minijax.language.core import (
     escaped_tracer_error,
     get_aval,
     no_debug_info,
-    no_effects,
     set_current_trace,
     type_of_application,
     weakref_lru_cache,
@@ -142,24 +141,6 @@ class DynamicJaxprTrace(Trace):
         if events.subscribers:
             events.emit("bind", trace=self, eqn=eqn)
         return out
-
-    def add_eqn(
-        self,
-        primitive: Primitive,
-        args: Sequence[Any],
-        out_avals: Sequence[AbstractValue],
-        params: dict[str, Any],
-        effects: frozenset = no_effects,
-    ) -> list[DynamicJaxprTracer]:
-        """Write an equation whose types are known, without asking the type rule."""
-        atoms = [self.to_atom(arg) for arg in args]
-        outvars = [Var(aval) for aval in out_avals]
-        source = source_info.current()
-        eqn = JaxprEqn(atoms, outvars, primitive, params, effects, source)
-        self.eqns.append(eqn)
-        if events.subscribers:
-            events.emit("bind", trace=self, eqn=eqn)
-        return [DynamicJaxprTracer(self, var.aval, var) for var in outvars]
 
     def finish(self, outputs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """End the program: (jaxpr, the values of its constvars).

@@ -22,6 +22,7 @@ from minijax.language.core import (
     JaxprEqn,
     Primitive,
     Trace,
+    Var,
     eval_jaxpr,
     get_aval,
     jaxpr_as_fun,
@@ -30,10 +31,11 @@ from minijax.language.core import (
 )
 from minijax.language.rules import AxisData
 from minijax.programs.calls import def_call
-from minijax.support import source_info
+from minijax.support import events, source_info
 from minijax.support.effects import of_equation
 from minijax.support.thread_state import state
 from minijax.transforms import ad, batching, discharge, partial_eval
+from minijax.transforms.partial_eval import DynamicJaxprTracer
 
 Dims = Sequence[int | None]
 
@@ -108,7 +110,14 @@ class CustomCallPrimitive(Primitive):
         args, effects = [*consts, *args], no_effects
         if closed.effects:
             effects = of_equation(closed.jaxpr, [trace.to_atom(arg) for arg in args])
-        return trace.add_eqn(self, args, closed.out_avals, params, effects)
+        outvars = [Var(aval) for aval in closed.out_avals]
+        atoms = [trace.to_atom(arg) for arg in args]
+        source = source_info.current()
+        eqn = JaxprEqn(atoms, outvars, self, params, effects, source)
+        trace.eqns.append(eqn)
+        if events.subscribers:
+            events.emit("bind", trace=trace, eqn=eqn)
+        return [DynamicJaxprTracer(trace, var.aval, var) for var in outvars]
 
     def batch_call(
         self, trace: Any, fun: Callable, *rules_and_args: Any, **params: Any
