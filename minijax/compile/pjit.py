@@ -83,6 +83,13 @@ class _Caches:
         self.traced: dict[tuple, Traced] = {}
         self.lock = threading.RLock()
 
+    def usable(self, key: tuple) -> Traced | None:
+        """The traced program, unless it closes over tracers that have ended."""
+        traced = self.traced.get(key)
+        if traced is None or all(t._trace.alive for t in traced.outer):
+            return traced
+        return None
+
     def clear(self) -> None:
         self.calls.clear()
         self.traced.clear()
@@ -160,7 +167,7 @@ class JitFunction:
             leaves, tree, statics = self._signature.flatten(args, kwargs)
             avals = []
             buffers = []
-            # Most calls have only Arrays that lie on the first device.
+            # Usual: all leaves are Arrays on the first device, no transformation is on.
             usual = state.trace is eval_trace and state.default_device is None
             for leaf in leaves:
                 if type(leaf) is Array:
@@ -175,7 +182,7 @@ class JitFunction:
                     avals.append(aval)
             key: tuple = (tree, tuple(avals), state.trace_key, statics)
             call_key, device, committed = key, None, False
-            if not usual:
+            if not usual:  # tracers, NumPy arrays, numbers, arrays put somewhere
                 if state.trace is not eval_trace or any(map(is_tracer, leaves)):
                     return self._bind(Bound(leaves, tree, statics, len(args)), key)
                 device, committed, buffers = dispatch.place.run(leaves, avals)
@@ -234,13 +241,16 @@ class JitFunction:
         """The program for arguments of this kind, traced when first needed."""
         if state.axis_env:  # named axes are in scope, and their sizes
             key = (*key, state.axis_env)
+        try:
+            traced = self._caches.usable(key)
+        except TypeError:
+            self._signature.check_statics(bound.statics)
+            raise
+        if traced is not None:
+            return traced
         with self._caches.lock:
-            try:
-                traced = self._caches.traced.get(key)
-            except TypeError:
-                self._signature.check_statics(bound.statics)
-                raise
-            if traced is not None and all(t._trace.alive for t in traced.outer):
+            traced = self._caches.usable(key)
+            if traced is not None:
                 return traced
             traced = trace_function(self._signature, bound, key[1], self._options)
             if len(self._caches.traced) >= _CACHE_SIZE:
@@ -278,10 +288,10 @@ def is_tracer(value: Any) -> bool:
 
 
 def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
-    """Let later calls notice that the memory of donated arrays is gone.
+    """Mark the donated arrays whose memory XLA took, so that later calls refuse them.
 
-    They look at a buffer only if its array insists on a place; XLA would write a line
-    to the log before it raises its error.
+    A call does not look at the buffers of arrays that are where arrays usually are.
+    XLA would refuse them too, but with a line in its log.
     """
     for position in donated:
         leaf = leaves[position]

@@ -95,6 +95,7 @@ def unsafe_buffer_pointer(self: Array) -> int:
 def delete(self: Array) -> None:
     """Free the memory now; the array cannot be used any more."""
     self._host = None
+    self._placed = self._buffer._sharding  # so that later calls look at the buffer
     self._buffer.delete()
 
 

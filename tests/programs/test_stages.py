@@ -134,6 +134,10 @@ def test_a_donated_array_is_refused_without_a_line_in_the_log(capfd):
     for use in (donating, lambda x: x * 2.0, minijax.jit(lambda x: x * 2.0)):
         with pytest.raises(RuntimeError, match="has been deleted"):
             use(x)
+    z = jnp.ones(4)
+    z.delete()
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        z * 2.0
     assert capfd.readouterr().err == ""
     y = jnp.ones(3)
     minijax.jit(lambda y: y.sum(), donate_argnums=0)(y)
