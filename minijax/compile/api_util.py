@@ -25,7 +25,6 @@ from minijax.support.trees import (
     keystr,
     tree_flatten,
     tree_flatten_with_path,
-    tree_structure,
     tree_unflatten,
 )
 
@@ -362,11 +361,8 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
 
     def names() -> tuple[str, ...]:
         signature = CallSignature(fun)
-        tree = tree_structure(
-            (tree_unflatten(args_tree, [0] * args_tree.num_leaves), {})
-        )
-        count = len(args_tree.children())
-        return signature.leaf_names(Bound([0] * tree.num_leaves, tree, (), count))
+        args = tree_unflatten(args_tree, range(args_tree.num_leaves))
+        return signature.leaf_names(signature.bind(args, {}))
 
     if state.check_tracer_leaks:
         # Worked out now, the names hold no function, which may hold a tracer.

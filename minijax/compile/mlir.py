@@ -28,19 +28,8 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo
-from minijax.language.core import (
-    AbstractValue,
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Primitive,
-    ShapedArray,
-    Var,
-    physical_aval,
-    weakref_lru_cache,
-)
+from minijax.language import core
+from minijax.language.core import ClosedJaxpr, Jaxpr, Literal, ShapedArray
 from minijax.support import dtypes, effects, events, source_info
 from minijax.support.events import Hook
 from minijax.transforms.partial_eval import dce_closed_jaxpr, trace_to_jaxpr
@@ -52,14 +41,14 @@ MAX_EMBEDDED_BYTES = 1024
 
 # How to make the StableHLO type for kinds of types other than arrays, such as tokens.
 # In JAX: `interpreters/mlir.py`, `ir_type_handlers`.
-type_makers: dict[type[AbstractValue], Callable[[AbstractValue], Any]] = {}
+type_makers: dict[type[core.AbstractValue], Callable[[core.AbstractValue], Any]] = {}
 
 
-def tensor_type(aval: AbstractValue) -> Any:
+def tensor_type(aval: core.AbstractValue) -> Any:
     """The StableHLO type of values of a type (of a typed key: of its bits)."""
     if type(aval) in type_makers:
         return type_makers[type(aval)](aval)
-    physical = physical_aval(aval)
+    physical = core.physical_aval(aval)
     assert isinstance(physical, ShapedArray)
     if dtypes.is_float0(physical.dtype):
         return hlo.tensor_type(physical.shape, np.dtype(bool))
@@ -122,9 +111,9 @@ class LoweringRuleContext:
     """
 
     module_context: ModuleContext
-    primitive: Primitive
-    avals_in: Sequence[AbstractValue]
-    avals_out: Sequence[AbstractValue]
+    primitive: core.Primitive
+    avals_in: Sequence[core.AbstractValue]
+    avals_out: Sequence[core.AbstractValue]
     constants: dict[int, Any]
 
     @property
@@ -154,7 +143,7 @@ class LoweringRuleContext:
         ]
 
     def broadcast_to(
-        self, operand: Any, aval: AbstractValue, shape: tuple[int, ...]
+        self, operand: Any, aval: core.AbstractValue, shape: tuple[int, ...]
     ) -> Any:
         """One operand of type `aval` repeated to `shape`, as elementwise rules want."""
         assert isinstance(aval, ShapedArray)
@@ -176,7 +165,7 @@ class LoweringRuleContext:
     ) -> Any:
         """`operand` with its axis `i` at position `dims[i]` of `shape`."""
         result = aval.update(shape=shape, sharding=None)
-        trailing = range(len(shape), physical_aval(result).ndim)
+        trailing = range(len(shape), core.physical_aval(result).ndim)
         return hlo.stablehlo.broadcast_in_dim(
             tensor_type(result), operand, hlo.int_array([*dims, *trailing])
         )
@@ -248,7 +237,7 @@ def is_free_constant(value: Any) -> bool:
     return getattr(value, "nbytes", 0) > MAX_EMBEDDED_BYTES
 
 
-@weakref_lru_cache
+@core.weakref_lru_cache
 def free_constants(closed: ClosedJaxpr) -> list[Any]:
     """The large constants of a program and of the programs in it, each once."""
     found: dict[int, Any] = {}
@@ -262,7 +251,7 @@ def free_constants(closed: ClosedJaxpr) -> list[Any]:
     return list(found.values())
 
 
-def closed_jaxprs_in(eqn: JaxprEqn) -> Iterator[ClosedJaxpr]:
+def closed_jaxprs_in(eqn: core.JaxprEqn) -> Iterator[ClosedJaxpr]:
     """The closed programs that an equation carries."""
     for value in eqn.params.values():
         for item in value if isinstance(value, tuple) else (value,):
@@ -299,12 +288,12 @@ def lower_eqns(
 
     `consts` and `operands` are StableHLO values; so are the results.
     """
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    env: dict[core.Var, Any] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, operands, strict=True))
     # A literal that is used several times becomes one constant.
     literals: dict[tuple, Any] = {}
 
-    def read(atom: Atom) -> Any:
+    def read(atom: core.Atom) -> Any:
         if type(atom) is Literal:
             key = (type(atom.val), repr(atom.val), atom.aval)
             value = literals.get(key)
@@ -354,7 +343,7 @@ def literal_value(literal: Literal) -> Any:
     return hlo.constant(np.asarray(literal.val, dtype))
 
 
-def lowering_rule(eqn: JaxprEqn, platform: str) -> Callable:
+def lowering_rule(eqn: core.JaxprEqn, platform: str) -> Callable:
     """The rule of an equation's primitive for a platform.
 
     NotImplementedError when there is none, with the line of the equation.
@@ -437,8 +426,8 @@ class Lowered:
     platform: str
     constants: list[Any]
     kept: tuple[int, ...]
-    in_avals: tuple[AbstractValue, ...]
-    out_avals: tuple[AbstractValue, ...]
+    in_avals: tuple[core.AbstractValue, ...]
+    out_avals: tuple[core.AbstractValue, ...]
     donated: tuple[bool, ...]
     host_callbacks: list[Callable]
     source: Any  # a weak reference to the program
