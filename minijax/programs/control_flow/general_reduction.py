@@ -46,7 +46,7 @@ from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import batching, partial_eval
 
 
-def _halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Operands and initial values, which come one after the other."""
     half = len(items) // 2
     return list(items[:half]), list(items[half:])
@@ -58,7 +58,7 @@ def _reduce_types(
     jaxpr: ClosedJaxpr,
     dimensions: tuple[int, ...],
 ) -> list[ShapedArray]:
-    operands, starts = _halves(avals)
+    operands, starts = halves(avals)
     if any(start.shape for start in starts):
         shapes = [start.shape for start in starts]
         raise ValueError(f"reduce found non-scalar initial value: {shapes}")
@@ -95,7 +95,7 @@ def _reduce_meaning(
     jaxpr: ClosedJaxpr,
     dimensions: tuple[int, ...],
 ) -> list[np.ndarray]:
-    operands, starts = _halves(arrays)
+    operands, starts = halves(arrays)
     combine = jaxpr_as_fun(jaxpr)
     kept = [axis for axis in range(operands[0].ndim) if axis not in dimensions]
     shape = tuple(operands[0].shape[axis] for axis in kept)
@@ -147,8 +147,8 @@ def _reduce_jvp(
     jaxpr: ClosedJaxpr,
     dimensions: tuple[int, ...],
 ) -> Any:
-    operands, starts = _halves(primals)
-    operand_tangents, start_tangents = _halves(tangents)
+    operands, starts = halves(primals)
+    operand_tangents, start_tangents = halves(tangents)
     if any(type(t) is not Zero for t in start_tangents):
         raise NotImplementedError(
             "Gradient of general lax.reduce with non-zero tangents for initial values "
@@ -173,8 +173,8 @@ def _reduce_batch(
     jaxpr: ClosedJaxpr,
     dimensions: tuple[int, ...],
 ) -> Any:
-    operands, starts = _halves(args)
-    operand_dims, start_dims = _halves(dims)
+    operands, starts = halves(args)
+    operand_dims, start_dims = halves(dims)
     fronts = [
         batch_at_front(x, dim, axis_data.size) for x, dim in zip(operands, operand_dims)
     ]
@@ -210,7 +210,7 @@ def _reduce_lowering(
     jaxpr: ClosedJaxpr,
     dimensions: tuple[int, ...],
 ) -> list[Any]:
-    operands, starts = _halves(values)
+    operands, starts = halves(values)
     reduce = hlo.stablehlo.ReduceOp(
         [ctx.result_type(index) for index in range(len(operands))],
         operands,
@@ -237,7 +237,7 @@ def _traced(
     out_trees = []
 
     def flat(*values: Any) -> list[Any]:
-        left, right = _halves(values)
+        left, right = halves(values)
         out = computation(tree_unflatten(tree, left), tree_unflatten(tree, right))
         leaves, out_tree = tree_flatten(out)
         out_trees.append(out_tree)

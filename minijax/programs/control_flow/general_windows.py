@@ -31,17 +31,13 @@ from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, sums, windows
 from minijax.primitives.shape import shaping
+from minijax.programs.control_flow.general_reduction import halves
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, partial_eval
 
 
-def _halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    half = len(items) // 2
-    return list(items[:half]), list(items[half:])
-
-
 def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params: Any) -> list:
-    operands, starts = _halves(avals)
+    operands, starts = halves(avals)
     if any(start.shape for start in starts):
         shapes = [start.shape for start in starts]
         raise TypeError(
@@ -58,7 +54,7 @@ def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params: Any) -> l
 
 
 def _meaning(*arrays: np.ndarray, jaxpr: Jaxpr, consts: tuple, **params: Any) -> list:
-    operands, starts = _halves(arrays)
+    operands, starts = halves(arrays)
     entries = [windows.windows_of(x, s, **params) for x, s in zip(operands, starts)]
     outs = [np.empty(e.shape[:-1], e.dtype) for e in entries]
     for place in np.ndindex(*outs[0].shape):
@@ -80,8 +76,8 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, consts: tuple, **params: 
     count = len(primals)
     scalar = ClosedJaxpr(jaxpr, consts)
     both, _ = ad.jvp_jaxpr(scalar, [True] * count, [True] * len(jaxpr.outvars))
-    operands, starts = _halves(primals)
-    operand_dots, start_dots = _halves([instantiate(t) for t in tangents])
+    operands, starts = halves(primals)
+    operand_dots, start_dots = halves([instantiate(t) for t in tangents])
     half = count // 2
 
     def combine(*values: Any) -> list[Any]:
@@ -124,7 +120,7 @@ def _batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
 
 @reduce_window_p.def_lowering
 def _lowering(ctx: Any, *values: Any, jaxpr: Jaxpr, consts: tuple, **params: Any):
-    operands, starts = _halves(values)
+    operands, starts = halves(values)
     closed = ClosedJaxpr(jaxpr, consts)
     inner = ctx.replace(avals_in=jaxpr.in_avals, avals_out=jaxpr.out_avals)
     return windows.lower_windows(
@@ -213,7 +209,7 @@ def reduce_window(
             return tree_unflatten(tree, [known.bind(operands[0], **params)])
 
     def flat(*scalars: Any) -> list[Any]:
-        total, entry = _halves(scalars)
+        total, entry = halves(scalars)
         combined = computation(tree_unflatten(tree, total), tree_unflatten(tree, entry))
         return tree_flatten(combined)[0]
 

@@ -207,12 +207,7 @@ class _FlatFwd:
         values: Sequence[Any] = [as_array(primal) for primal in primals]
         if self.symbolic:
             values = [CustomVJPPrimal(x, p) for x, p in zip(values, perturbed)]
-        dynamic = iter(tree_unflatten(self.call.in_tree, values))
-        full = [
-            arg if position in self.call.positions else next(dynamic)
-            for position, arg in enumerate(self.call.args)
-        ]
-        pair = self.fwd(*full)
+        pair = self.fwd(*self.call.arguments(values))
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
                 f"Custom VJP fwd rule {self.__name__} for function {self.call.name} "

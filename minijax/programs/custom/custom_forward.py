@@ -235,13 +235,16 @@ class FlatCall:
         self.name = fun_name(fun)
         self.out_tree: Any = None
 
-    def __call__(self, *leaves: Any) -> list[Any]:
+    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """All arguments of the function, for leaves of the differentiable ones."""
         dynamic = iter(tree_unflatten(self.in_tree, leaves))
-        full = [
+        return [
             arg if position in self.positions else next(dynamic)
             for position, arg in enumerate(self.args)
         ]
-        outputs, self.out_tree = tree_flatten(self.fun(*full))
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        outputs, self.out_tree = tree_flatten(self.fun(*self.arguments(leaves)))
         api_util.check_outputs(outputs, self.out_tree, self.name, "a custom rule")
         return outputs
 
