@@ -43,7 +43,9 @@ def make_client() -> Any:
         # XLA reads it when it makes a client. With its default number of threads on a
         # small machine, more than about 32 launches on several devices in flight wait
         # for each other, and the process is aborted after 40 seconds. With one device
-        # so many threads only slow its matrix products.
+        # so many threads only slow its matrix products. Measured for 8 devices on two
+        # (busy) cores, 100 launches in flight: 8 threads stall; 16, 32 and 64 take 6.6,
+        # 5.5 and 7.8 ms a launch.
         os.environ.setdefault("PJRT_NPROC", "32")
     return xc.make_cpu_client(**options)
 

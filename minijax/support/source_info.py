@@ -83,15 +83,6 @@ class SourceInfo:
         self.traceback = traceback
         self.name_stack = name_stack
 
-    def replace(
-        self, *, traceback: Any = None, name_stack: NameStack | None = None
-    ) -> SourceInfo:
-        """A copy with the given fields changed; None keeps a field."""
-        return SourceInfo(
-            self.traceback if traceback is None else traceback,
-            self.name_stack if name_stack is None else name_stack,
-        )
-
     def __repr__(self) -> str:
         return f"SourceInfo({summarize(self)})"
 
