@@ -566,7 +566,7 @@ def _transpose_jaxpr(
 
     def transposed(*args: Any) -> list[Any]:
         rest = iter(args)
-        inputs = []
+        inputs: list[Any] = []
         for aval, kind in zip(closed.in_avals, kinds):
             given = [next(rest)] if kind is None or kind.in_place else []
             inputs += [kind(aval.to_ct_aval(), *given)] if kind else given
@@ -575,8 +575,7 @@ def _transpose_jaxpr(
         ]
         backward_pass(closed.jaxpr, closed.consts, inputs, cotangents)
         sums = [
-            Zero(x.aval) if x.in_place else x.freeze()
-            for x in filter(is_linear, inputs)
+            Zero(x.aval) if x.in_place else x.freeze() for x in inputs if is_linear(x)
         ]
         answered.extend(type(ct) is not Zero for ct in sums)
         return [ct for ct in sums if type(ct) is not Zero]

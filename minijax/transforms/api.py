@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile import api_util
-from minijax.compile.api_util import CallSignature, JitOptions, argnums_tuple
-from minijax.compile.pjit import JitFunction, Traced
+from minijax.compile import api_util, pjit
+from minijax.compile.api_util import CallSignature, argnums_tuple
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
@@ -63,9 +62,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Calla
     matter. Those at the positions `static_argnums` are passed on as they are.
     """
     api_util.check_callable(fun, "make_jaxpr")
-    jitted = JitFunction(
-        fun, JitOptions(argnums_tuple(static_argnums, "static_argnums"))
-    )
+    jitted = pjit.jit(fun, static_argnums=static_argnums)
 
     @api_boundary
     @functools.wraps(fun)
@@ -76,7 +73,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Calla
     return jaxpr_maker
 
 
-def with_outer_constants(traced: Traced) -> ClosedJaxpr:
+def with_outer_constants(traced: pjit.Traced) -> ClosedJaxpr:
     """The program of a traced function; tracers it closes over are its constants."""
     jaxpr, count = traced.closed.jaxpr, len(traced.outer)
     if not count:
@@ -289,10 +286,7 @@ def value_and_grad(
 
 
 def _as_array(x: Any) -> Any:
-    return shaping.stage(x) if isinstance(x, (int, float, complex, np.generic)) else x
-
-
-def _as_array(x: Any) -> Any:
+    """A plain number as an array: the gradient of the identity is the cotangent 1."""
     return shaping.stage(x) if isinstance(x, (int, float, complex, np.generic)) else x
 
 
