@@ -125,7 +125,8 @@ def apply_operator(name: str, *operands) -> Any:
     if name == "matmul":
         return _matmul(*operands)
     if len(operands) == 2:
-        operands = promoted(*operands, inexact=name in ("true_divide", "power"))
+        inexact = name in ("true_divide", "power")
+        return _OPERATIONS[name](*promoted(*operands, inexact=inexact))
     return _OPERATIONS[name](*operands)
 
 

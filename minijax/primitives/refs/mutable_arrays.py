@@ -123,7 +123,7 @@ class RefAccumulator(Accumulator):
     in_place = True
     # `accum_at(index, cotangent)` adds the cotangent of a part, so that zeros for the
     # rest are never made. `references.py` sets it.
-    accum_at: Callable[[RefAccumulator, Any, Any], None]
+    accum_at: Callable[[Any, Any], None]
 
     def __init__(self, aval: AbstractValue, ref: Any = None):
         super().__init__(aval)
@@ -153,7 +153,7 @@ class RefAccumulator(Accumulator):
         if self.ref is None:
             self.ref = new_ref(cotangent)
         else:
-            self.accum_at(None, cotangent)  # type: ignore[call-arg, arg-type]
+            self.accum_at(None, cotangent)
 
     def freeze(self) -> Any:
         return Zero(self._content()) if self.ref is None else freeze(self.ref)

@@ -436,7 +436,7 @@ def expand_dims(array, dimensions: Sequence[int]) -> Any:
 
 def filled_like(x, value: int | float | bool) -> Any:
     """An array of the type of `x`, weak if `x` is, with every entry `value`."""
-    aval = get_aval(x)
+    aval: Any = get_aval(x)
     filled = rules.full_of(aval, value)
     if aval.shape:
         return filled
