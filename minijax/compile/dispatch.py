@@ -25,13 +25,7 @@ import numpy as np
 from minijax.backend import compiler, platforms
 from minijax.compile import mlir
 from minijax.language import core
-from minijax.language.array import (
-    Array,
-    default_device,
-    deleted_error,
-    first_device,
-    wrap_as,
-)
+from minijax.language.array import Array, default_device, first_device
 from minijax.language.core import ClosedJaxpr, Primitive, Tracer, get_aval
 from minijax.support import dtypes, events
 from minijax.support.events import Hook
@@ -175,17 +169,9 @@ class Program:
             inputs = self.constants + inputs
         if events.subscribers:
             events.emit("execute", program=self)
-        try:
-            outputs = self.launch(inputs)
-        except Exception as error:
-            for buffer in inputs:
-                if buffer.is_deleted():
-                    kind = core.ShapedArray(buffer.aval.shape, buffer.aval.dtype)
-                    raise deleted_error(wrap_as(buffer, kind)) from error
-            raise
         arrays = []
         placed = self.placed
-        for buffer, aval in zip(outputs, self.out_avals):
+        for buffer, aval in zip(self.launch(inputs), self.out_avals):
             array = _new(Array)  # as `wrap_as` does, without the call
             array.aval = aval
             array._buffer = buffer

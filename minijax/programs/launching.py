@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile import dispatch, placing, tokens
-from minijax.language.array import Array
+from minijax.language.array import Array, deleted_error, wrap_as
 from minijax.language.check import check_jaxpr
+from minijax.language.core import ShapedArray
 from minijax.programs.debugging import finiteness, key_reuse
 from minijax.support import source_info
 from minijax.support.thread_state import state
@@ -57,7 +58,14 @@ class LibraryProgram(dispatch.Program):
     def __call__(self, buffers: list[Any]) -> list[Array]:
         if state.debug_nans or state.debug_infs:
             return finiteness.run_checked(self, buffers)
-        arrays = self.run(buffers)
+        try:
+            arrays = self.run(buffers)
+        except Exception as error:
+            for buffer in buffers:
+                if buffer.is_deleted():
+                    kind = ShapedArray(buffer.aval.shape, buffer.aval.dtype)
+                    raise deleted_error(wrap_as(buffer, kind)) from error
+            raise
         return placing.move_to_memories(arrays, self.device) if self.moves else arrays
 
 
