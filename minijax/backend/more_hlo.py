@@ -6,6 +6,7 @@ In JAX: `interpreters/mlir.py`.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -124,6 +125,14 @@ def sdy_sharding(
 
 # ---------------------------------------------------------------------------
 # Modules
+
+
+DIALECTS = ("stablehlo", "chlo", "func", "sdy", "arith", "math", "scf", "memref", "cf")
+
+
+def dialect(name: str) -> Any:
+    """jaxlib's module of a dialect of MLIR, one of `DIALECTS`; imported when needed."""
+    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
 
 
 def parse(program: str | bytes) -> Any:

@@ -8,15 +8,15 @@ In JAX: `jax.extend.mlir.dialects`.
 
 from typing import Any
 
-from minijax.backend import hlo as _modules
+from minijax.backend import more_hlo
 
 
 def __getattr__(name: str) -> Any:
     if name == "hlo":
-        return _modules.stablehlo
-    if name in _modules.DIALECTS:
-        return getattr(_modules, name)
+        return more_hlo.dialect("stablehlo")
+    if name in more_hlo.DIALECTS:
+        return more_hlo.dialect(name)
     raise AttributeError(
         f"module {__name__!r} has no dialect {name!r}; it has "
-        f"{', '.join(_modules.DIALECTS)}."
+        f"{', '.join(more_hlo.DIALECTS)}."
     )
