@@ -88,18 +88,7 @@ def a_function_whose_name_goes_on_for_longer_than_anybody_would_read(
     the_first_argument_which_also_has_a_long_name,
 ):
     """One wide line."""
-    return jnp.sum(
-        jnp.reshape(
-            jnp.transpose(
-                jnp.reshape(
-                    the_first_argument_which_also_has_a_long_name, (2, 1, 2, 1)
-                ),
-                (3, 1, 2, 0),
-            ),
-            (2, 2),
-        ),
-        axis=(0, 1),
-    )  # noqa: E501
+    return jnp.sum(jnp.reshape(jnp.transpose(jnp.reshape(the_first_argument_which_also_has_a_long_name, (2, 1, 2, 1)), (3, 1, 2, 0)), (2, 2)), axis=(0, 1))  # noqa: E501  # fmt: skip
 
 
 def hostile() -> Callable[..., Any]:
