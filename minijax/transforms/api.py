@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -427,7 +428,7 @@ def vmap(
         out_tree = flat.out_tree
         api_util.check_outputs(outputs, out_tree, api_util.fun_name(fun), "vmap")
         wanted = flat_axes("vmap out_axes", out_axes, out_tree)
-        moved = map(functools.partial(move_output, size), outputs, out_dims, wanted)
+        moved = map(move_output, repeat(size), outputs, out_dims, wanted)
         return tree_unflatten(out_tree, moved)
 
     return vmap_f
