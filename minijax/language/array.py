@@ -109,8 +109,12 @@ class Array(Operators, metaclass=_ArrayMeta):
                 "Use minijax.random.key_data(arr) if you wish to extract the "
                 "underlying integer array."
             )
-        self.block_until_ready()
-        host = platforms.to_numpy(self._buffer)
+        self._check_alive()
+        try:
+            host = platforms.to_numpy(self._buffer)
+        except errors.JaxRuntimeError as error:
+            errors.add_callback_cause(error)
+            raise
         if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
             host = np.zeros(self.aval.shape, dtypes.float0)
         # A view of the buffer is not kept: while there is one, XLA does not reuse the
