@@ -38,7 +38,7 @@ from minijax import (
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (
-    clear_caches, eval_shape, jit, make_jaxpr, named_call,
+    clear_caches, eval_shape, fwd_and_bwd, jit, make_jaxpr, named_call,
 )
 from minijax.language.array import Array
 from minijax.language.array_places import Shard
@@ -46,7 +46,7 @@ from minijax.compile.transfers import (
     block_until_ready, copy_to_host_async, device_get, device_put,
 )
 from minijax.transforms.differentiation import (
-    fwd_and_bwd, grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
+    grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
 )
 from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.vectorization import vmap

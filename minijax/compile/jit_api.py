@@ -9,8 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import api_util, pjit
-from minijax.compile.api_util import JitOptions, argnums_tuple, check_callable
+from minijax.compile import pjit
 from minijax.compile.pjit import JitFunction
 from minijax.language.core import AbstractValue
 from minijax.language.more_avals import ShapeDtypeStruct
@@ -18,7 +17,8 @@ from minijax.language.named_axes import extend_axis_env
 from minijax.support import errors, more_source_info
 from minijax.support.errors import api_boundary
 from minijax.support.trees import tree_unflatten
-from minijax.transforms import api
+from minijax.transforms import api, api_util, differentiation
+from minijax.transforms.api_util import JitOptions, argnums_tuple, check_callable
 
 # ----------------------------------------------------------------------------------
 # jit
@@ -109,6 +109,39 @@ def clear_caches() -> None:
         caches.clear()
 
 
+def fwd_and_bwd(
+    fun: Callable,
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function as two functions.
+
+        fwd, bwd = fwd_and_bwd(f, argnums=(0, 1))
+        y, residuals = fwd(x, w)
+        x_ct, w_ct = bwd(residuals, y_ct)     # compiled once, for all residuals
+
+    Args:
+      fun: the function.
+      argnums: the argument (or tuple of arguments) to differentiate.
+      has_aux: whether `fun` returns a pair `(value, aux)`; `fwd` then returns
+        `(value, residuals, aux)`.
+      jitted: whether both are jitted.
+    """
+    check_callable(fun, "fwd_and_bwd")
+    numbers = argnums_tuple(argnums, "argnums")
+
+    def fwd(*args: Any, **kwargs: Any) -> Any:
+        dynamic, partial_fun = api.split_arguments(fun, numbers, args, kwargs)
+        return differentiation.vjp(partial_fun, *dynamic, has_aux=has_aux)
+
+    def bwd(residuals: Callable, cotangent: Any) -> Any:
+        answers = residuals(cotangent)
+        return answers if isinstance(argnums, (tuple, list)) else answers[0]
+
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
+
+
 # ----------------------------------------------------------------------------------
 # Looking at programs
 # ----------------------------------------------------------------------------------
@@ -132,7 +165,7 @@ def make_jaxpr(
     matter.
     """
     if not axis_env and not return_shape:
-        return api.make_jaxpr(fun, static_argnums)
+        return pjit.make_jaxpr(fun, static_argnums)
     check_callable(fun, "make_jaxpr")
     options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
     jitted = JitFunction(fun, options)
@@ -142,7 +175,7 @@ def make_jaxpr(
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         with extend_axis_env(list(axis_env or ())):
             traced, _ = jitted.trace_call(args, kwargs)
-        closed = api.with_outer_constants(traced)
+        closed = pjit.with_outer_constants(traced)
         if not return_shape:
             return closed
         shapes = [struct_of(aval) for aval in closed.out_avals]

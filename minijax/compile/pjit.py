@@ -23,8 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.compile import api_util, dispatch, mlir
-from minijax.compile.api_util import Bound, CallSignature, JitOptions
+from minijax.compile import dispatch, mlir
 from minijax.language import core, pretty
 from minijax.language.array import Array, first_device
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Tracer, eval_trace
@@ -33,7 +32,8 @@ from minijax.support import errors, events, source_info
 from minijax.support.effects import of_equation, positional, with_inputs
 from minijax.support.thread_state import state
 from minijax.support.trees import tree_unflatten
-from minijax.transforms import ad, batching, partial_eval
+from minijax.transforms import ad, api_util, batching, partial_eval
+from minijax.transforms.api_util import Bound, CallSignature, JitOptions
 from minijax.transforms.partial_eval import DynamicJaxprTracer
 
 
@@ -319,6 +319,33 @@ def trace_function(
     kept = (options.keep_unused, options.inline, options.compiler_options)
     params = jit_params(closed, debug_info.name, donated, *kept)
     return Traced(closed, trees[0], outer, params)
+
+
+def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Callable:
+    """A function that returns the jaxpr of `fun` for given arguments.
+
+    The arguments may be arrays, numbers or descriptions of arrays; only their types
+    matter. Those at the positions `static_argnums` are passed on as they are.
+    """
+    api_util.check_callable(fun, "make_jaxpr")
+    jitted = jit(fun, static_argnums=static_argnums)
+
+    @errors.api_boundary
+    @functools.wraps(fun)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> ClosedJaxpr:
+        return with_outer_constants(jitted.trace_call(args, kwargs)[0])
+
+    jaxpr_maker.__module__ = "minijax"
+    return jaxpr_maker
+
+
+def with_outer_constants(traced: Traced) -> ClosedJaxpr:
+    """The program of a traced function; tracers it closes over are its constants."""
+    jaxpr, count = traced.closed.jaxpr, len(traced.outer)
+    if not count:
+        return traced.closed
+    opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
+    return ClosedJaxpr(opened, traced.outer)
 
 
 def jit_params(

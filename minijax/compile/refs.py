@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.compile import api_util, dispatch
-from minijax.compile.api_util import Bound, CallSignature
+from minijax.compile import dispatch
 from minijax.compile.pjit import jit_p, jit_staging, with_program
 from minijax.language.core import Atom, ClosedJaxpr, Jaxpr, get_aval
 from minijax.language.more_avals import AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.support import errors, source_info
-from minijax.transforms import discharge
+from minijax.transforms import api_util, discharge
+from minijax.transforms.api_util import Bound, CallSignature
 
 # ----------------------------------------------------------------------------------
 # Running compiled programs

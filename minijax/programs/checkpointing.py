@@ -32,8 +32,6 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo
-from minijax.compile import api_util
-from minijax.compile.api_util import check_callable, fun_name
 from minijax.compile.jit_api import make_jaxpr
 from minijax.language.core import (
     ClosedJaxpr,
@@ -64,12 +62,14 @@ from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import (
     ad,
+    api_util,
     batching,
     differentiation,
     partial_eval,
     rematerialize,
     splitting,
 )
+from minijax.transforms.api_util import check_callable, fun_name
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
 from minijax.transforms.rematerialize import Saveable as Saveable

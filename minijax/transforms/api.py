@@ -19,11 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile import api_util, pjit
-from minijax.compile.api_util import CallSignature, argnums_tuple
 from minijax.language.core import (
     AbstractValue,
-    ClosedJaxpr,
     Jaxpr,
     ShapedArray,
     eval_jaxpr,
@@ -49,39 +46,8 @@ from minijax.support.trees import (
     tree_structure,
     tree_unflatten,
 )
-from minijax.transforms import ad, batching
-
-# ----------------------------------------------------------------------------------
-# Programs
-# ----------------------------------------------------------------------------------
-
-
-def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Callable:
-    """A function that returns the jaxpr of `fun` for given arguments.
-
-    The arguments may be arrays, numbers or descriptions of arrays; only their types
-    matter. Those at the positions `static_argnums` are passed on as they are.
-    """
-    api_util.check_callable(fun, "make_jaxpr")
-    jitted = pjit.jit(fun, static_argnums=static_argnums)
-
-    @api_boundary
-    @functools.wraps(fun)
-    def jaxpr_maker(*args: Any, **kwargs: Any) -> ClosedJaxpr:
-        return with_outer_constants(jitted.trace_call(args, kwargs)[0])
-
-    jaxpr_maker.__module__ = "minijax"
-    return jaxpr_maker
-
-
-def with_outer_constants(traced: pjit.Traced) -> ClosedJaxpr:
-    """The program of a traced function; tracers it closes over are its constants."""
-    jaxpr, count = traced.closed.jaxpr, len(traced.outer)
-    if not count:
-        return traced.closed
-    opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
-    return ClosedJaxpr(opened, traced.outer)
-
+from minijax.transforms import ad, api_util, batching
+from minijax.transforms.api_util import CallSignature, argnums_tuple
 
 # ----------------------------------------------------------------------------------
 # Derivatives

@@ -1,6 +1,6 @@
 """Calls as flat lists, for transformations that were written for JAX.
 
-minijax's own transformations use `compile/api_util.py`; the functions here have the
+minijax's own transformations use `transforms/api_util.py`; the functions here have the
 names and signatures of `jax.api_util`.
 
 In JAX: `jax/_src/api_util.py`.
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile.api_util import CallSignature, JitOptions, argnums_tuple, fun_place
 from minijax.language.core import DebugInfo
 from minijax.support import errors
 from minijax.support.trees import (
@@ -19,6 +18,12 @@ from minijax.support.trees import (
     tree_flatten,
     tree_leaves,
     tree_unflatten,
+)
+from minijax.transforms.api_util import (
+    CallSignature,
+    JitOptions,
+    argnums_tuple,
+    fun_place,
 )
 from minijax.transforms.wrapped_functions import (
     Store,

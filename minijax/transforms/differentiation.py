@@ -14,13 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile import api_util
-from minijax.compile.api_util import (
-    CallSignature,
-    argnums_tuple,
-    check_callable,
-)
-from minijax.compile.jit_api import jit
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import Accumulator, instantiate
 from minijax.support import dtypes, errors
@@ -32,8 +25,12 @@ from minijax.support.trees import (
     tree_structure,
     tree_unflatten,
 )
-from minijax.transforms import ad, api, partial_eval
-from minijax.transforms.api import differentiated, split_arguments
+from minijax.transforms import ad, api, api_util, partial_eval
+from minijax.transforms.api import differentiated
+from minijax.transforms.api_util import (
+    CallSignature,
+    check_callable,
+)
 from minijax.transforms.pullbacks import pullback_of
 
 
@@ -230,39 +227,6 @@ def _refuse_reduce_axes(reduce_axes: Sequence[Any]) -> None:
         raise errors.value_error(
             "reduce_axes must be empty; use shard_map to reduce gradients"
         )
-
-
-def fwd_and_bwd(
-    fun: Callable,
-    argnums: int | Sequence[int],
-    has_aux: bool = False,
-    jitted: bool = True,
-) -> tuple[Callable, Callable]:
-    """The forward and the backward pass of a function as two functions.
-
-        fwd, bwd = fwd_and_bwd(f, argnums=(0, 1))
-        y, residuals = fwd(x, w)
-        x_ct, w_ct = bwd(residuals, y_ct)     # compiled once, for all residuals
-
-    Args:
-      fun: the function.
-      argnums: the argument (or tuple of arguments) to differentiate.
-      has_aux: whether `fun` returns a pair `(value, aux)`; `fwd` then returns
-        `(value, residuals, aux)`.
-      jitted: whether both are jitted.
-    """
-    check_callable(fun, "fwd_and_bwd")
-    numbers = argnums_tuple(argnums, "argnums")
-
-    def fwd(*args: Any, **kwargs: Any) -> Any:
-        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
-        return vjp(partial_fun, *dynamic, has_aux=has_aux)
-
-    def bwd(residuals: Callable, cotangent: Any) -> Any:
-        answers = residuals(cotangent)
-        return answers if isinstance(argnums, (tuple, list)) else answers[0]
-
-    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:

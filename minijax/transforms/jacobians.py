@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile import api_util
-from minijax.compile.api_util import argnums_tuple, check_callable
 from minijax.language.core import get_aval
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.shape import broadcasting, joining, shaping
@@ -26,7 +24,9 @@ from minijax.support.trees import (
     tree_structure,
     tree_unflatten,
 )
+from minijax.transforms import api_util
 from minijax.transforms.api import split_arguments
+from minijax.transforms.api_util import argnums_tuple, check_callable
 from minijax.transforms.differentiation import (
     check_grad_input,
     check_grad_output,

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile.api_util import check_callable
 from minijax.primitives.reduce import sums
 from minijax.support import errors
 from minijax.support.tree_prefix import prefix_errors
 from minijax.support.trees import tree_leaves, tree_unflatten
 from minijax.transforms import api
+from minijax.transforms.api_util import check_callable
 
 
 def vmap(

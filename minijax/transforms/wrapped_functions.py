@@ -18,8 +18,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from minijax.compile.api_util import fun_name
 from minijax.language.core import DebugInfo, no_debug_info, weakref_lru_cache
+from minijax.transforms.api_util import fun_name
 
 
 class StoreException(Exception):

@@ -19,8 +19,8 @@ PACKAGE = ROOT / "minijax"
 
 # Names of import-linter's layers, top down, in the words of DESIGN.md.
 FLOORS = (
-    ["command", "7 for outside authors", "6 what users call", "5 programs"]
-    + ["4 transforms and compile", "3 primitives", "2 language", "1 support"]
+    ["command", "8 for outside authors", "7 what users call", "6 programs"]
+    + ["5 compile", "4 transforms", "3 primitives", "2 language", "1 support"]
     + ["0 backend"]
 )
 INNER = FLOORS[3:]
@@ -28,7 +28,7 @@ INNER = FLOORS[3:]
 # was code, for 200 functions of NumPy; there are 350, and every primitive of lax. These
 # are the numbers that building showed, less what was found to be said twice; what is
 # left below them is room for repairs, not for copies.
-CEILINGS = {"weekend core": 3_513, "floors 0-5": 27_200, "floor 6": 13_600}
+CEILINGS = {"weekend core": 3_500, "floors 0-6": 27_200, "floor 7": 13_600}
 LONGEST_FILE = 800
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
@@ -99,11 +99,11 @@ def table() -> dict[str, int]:
         room = relative.parts[0].removesuffix(".py")
         code = count_code(path.read_text())
         # minijax/__init__.py is what users import: floor 6.
-        counts[floor_of.get(room, "6 what users call")] += code
+        counts[floor_of.get(room, "7 what users call")] += code
         if path.relative_to(ROOT).as_posix() in WEEKEND:
             weekend += code
-    counts["floors 0-5"] = sum(counts[floor] for floor in INNER)
-    counts["floor 6"] = counts["6 what users call"]
+    counts["floors 0-6"] = sum(counts[floor] for floor in INNER)
+    counts["floor 7"] = counts["7 what users call"]
     counts["weekend core"] = weekend
     return counts
 

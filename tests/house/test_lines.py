@@ -48,4 +48,4 @@ def test_each_room_has_one_floor():
     floors = count_lines.rooms()
     assert floors["language"] == "2 language"
     assert floors["backend"] == "0 backend"
-    assert floors["numpy"] == "6 what users call"
+    assert floors["numpy"] == "7 what users call"

@@ -14,8 +14,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import api_util
-from minijax.compile.api_util import check_callable, fun_name
 from minijax.experimental.checkify.error_values import (
     Error,
     ErrorCategory,
@@ -39,6 +37,8 @@ from minijax.support import source_info
 from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
 from minijax.support.trees import tree_flatten, tree_unflatten
+from minijax.transforms import api_util
+from minijax.transforms.api_util import check_callable, fun_name
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
 Enabled = frozenset[ErrorCategory]

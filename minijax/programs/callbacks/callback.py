@@ -66,7 +66,7 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import more_hlo, platforms
-from minijax.compile import api_util, mlir, tokens
+from minijax.compile import mlir, tokens
 from minijax.compile.dispatch import buffer_aval
 from minijax.compile.placing import buffer_on, choose_device
 from minijax.language import rules
@@ -91,6 +91,7 @@ from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import override, state
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.transforms import api_util
 
 # ----------------------------------------------------------------------------------
 # The Python side: what XLA calls

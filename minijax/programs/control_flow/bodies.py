@@ -19,8 +19,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.compile import api_util, dispatch
-from minijax.compile.api_util import check_outputs, fun_name, fun_place
+from minijax.compile import dispatch
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
@@ -58,7 +57,8 @@ from minijax.support.trees import (
     tree_flatten,
     tree_unflatten,
 )
-from minijax.transforms import ad, batching, partial_eval
+from minijax.transforms import ad, api_util, batching, partial_eval
+from minijax.transforms.api_util import check_outputs, fun_name, fun_place
 
 # ----------------------------------------------------------------------------------
 # From a function to a program

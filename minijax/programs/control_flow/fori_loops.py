@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile.api_util import fun_name
 from minijax.language.concrete import is_concrete
 from minijax.language.core import get_aval, to_concrete_value, weakref_lru_cache
 from minijax.primitives.elementwise import arithmetic as elementwise
@@ -29,6 +28,7 @@ from minijax.programs.control_flow.while_loops import while_loop
 from minijax.support import dtypes, errors
 from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
+from minijax.transforms.api_util import fun_name
 
 
 @api_boundary

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import api_util
 from minijax.language.core import (
     ClosedJaxpr,
     Jaxpr,
@@ -36,7 +35,7 @@ from minijax.programs.calls import run_eagerly
 from minijax.programs.control_flow.operands import fixpoint, split_tangents
 from minijax.support.effects import positional
 from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import ad, discharge, partial_eval
+from minijax.transforms import ad, api_util, discharge, partial_eval
 
 run_state_p = register(Primitive("run_state", multiple_results=True))
 run_state_p.cache_types = False

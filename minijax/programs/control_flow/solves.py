@@ -17,8 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.compile import api_util
-from minijax.compile.api_util import check_callable
 from minijax.language.core import (
     ClosedJaxpr,
     Primitive,
@@ -42,7 +40,8 @@ from minijax.programs.control_flow.operands import either, fixpoint, split_list
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.support.effects import positional
 from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
-from minijax.transforms import ad
+from minijax.transforms import ad, api_util
+from minijax.transforms.api_util import check_callable
 from minijax.transforms.differentiation import linear_transpose, linearize
 
 

@@ -13,7 +13,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile.api_util import check_callable, fun_name
 from minijax.language.core import (
     Primitive,
     Tracer,
@@ -56,6 +55,7 @@ from minijax.support.errors import api_boundary
 from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import batching
+from minijax.transforms.api_util import check_callable, fun_name
 from minijax.transforms.rematerialize import where
 
 

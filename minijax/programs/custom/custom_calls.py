@@ -14,8 +14,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import api_util
-from minijax.compile.api_util import fun_name
 from minijax.language.core import (
     ClosedJaxpr,
     DebugInfo,
@@ -34,7 +32,8 @@ from minijax.programs.calls import def_call
 from minijax.support import events, source_info
 from minijax.support.effects import of_equation
 from minijax.support.thread_state import state
-from minijax.transforms import ad, batching, discharge, partial_eval
+from minijax.transforms import ad, api_util, batching, discharge, partial_eval
+from minijax.transforms.api_util import fun_name
 from minijax.transforms.partial_eval import DynamicJaxprTracer
 
 Dims = Sequence[int | None]

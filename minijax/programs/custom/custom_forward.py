@@ -13,8 +13,6 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import api_util
-from minijax.compile.api_util import argnums_tuple, check_callable, fun_name
 from minijax.language.core import (
     Tracer,
     get_aval,
@@ -43,7 +41,8 @@ from minijax.programs.custom.custom_calls import (
 from minijax.support.errors import api_boundary
 from minijax.support.tree_util import tree_leaves_with_path, tree_map
 from minijax.support.trees import keystr, tree_flatten, tree_unflatten
-from minijax.transforms import batching
+from minijax.transforms import api_util, batching
+from minijax.transforms.api_util import argnums_tuple, check_callable, fun_name
 
 # ----------------------------------------------------------------------------------
 # custom_jvp

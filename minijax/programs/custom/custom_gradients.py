@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import api_util
-from minijax.compile.api_util import check_callable
 from minijax.language.core import (
     ClosedJaxpr,
     Jaxpr,
@@ -34,7 +32,8 @@ from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes
 from minijax.support.tree_util import register_pytree_node_class, tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
-from minijax.transforms import ad, partial_eval
+from minijax.transforms import ad, api_util, partial_eval
+from minijax.transforms.api_util import check_callable
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:

@@ -18,7 +18,6 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile.api_util import check_callable, fun_name
 from minijax.language.core import ClosedJaxpr, Primitive, TraceTag, register
 from minijax.language.rules import AxisData, instantiate, moveaxis, no_axis_name
 from minijax.programs.calls import def_call
@@ -31,6 +30,7 @@ from minijax.programs.custom.custom_forward import (
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, batching
+from minijax.transforms.api_util import check_callable, fun_name
 from minijax.transforms.differentiation import jvp
 
 

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minijax.compile.api_util import Bound, fun_place
 from minijax.support import events, source_info
 from minijax.support.config import config
 from minijax.support.thread_state import override, state
 from minijax.support.tree_prefix import equality_errors_pytreedef
 from minijax.support.trees import keystr, tree_unflatten
+from minijax.transforms.api_util import Bound, fun_place
 
 logger = logging.getLogger("minijax")
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile.api_util import Bound
 from minijax.compile.pjit import JitFunction
 from minijax.support import events
 from minijax.support.trees import tree_unflatten
+from minijax.transforms.api_util import Bound
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
