@@ -19,7 +19,7 @@ from minijax.support.config import (
     numpy_rank_promotion, threefry_partitionable,
 )
 # These attach their parts to the core's hooks and tables.
-from minijax.backend import cpu as _cpu, cuda as _cuda
+from minijax.backend import cpu as _cpu, cuda as _cuda, sharding_methods as _shardings
 from minijax.support import traceback_filtering as _traceback_filtering
 from minijax.compile import caching as _caching
 from minijax.compile import jit_splitting as _jit_splitting

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import Any
 
-from minijax.backend import platforms
+from minijax.backend import clients
 from minijax.backend.door import set_process_wide_state, xc
 
 
@@ -33,9 +33,9 @@ def _number_of_devices(options: dict[str, Any]) -> int:
 
 
 def make_client() -> Any:
-    """A CPU client as `platforms.settings` asks for."""
+    """A CPU client as `clients.settings` asks for."""
     share_with_jax()
-    settings = platforms.settings
+    settings = clients.settings
     options = dict(settings.client_options.get("cpu", {}))
     if settings.num_cpu_devices is not None:
         options.setdefault("num_devices", settings.num_cpu_devices)
@@ -50,4 +50,4 @@ def make_client() -> Any:
     return xc.make_cpu_client(**options)
 
 
-platforms.factories["cpu"] = make_client
+clients.factories["cpu"] = make_client

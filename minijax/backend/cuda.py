@@ -18,7 +18,7 @@ import importlib.util
 import os
 from typing import Any
 
-from minijax.backend import platforms
+from minijax.backend import clients
 from minijax.backend.cpu import share_with_jax
 from minijax.backend.door import jaxlib_version_text, xc
 
@@ -139,7 +139,7 @@ def is_there() -> bool:
     return has_device and is_installed()
 
 
-platforms.factories["cuda"] = lambda: make_client(
-    platforms.settings.client_options.get("cuda", {})
+clients.factories["cuda"] = lambda: make_client(
+    clients.settings.client_options.get("cuda", {})
 )
-platforms.is_there["cuda"] = is_there
+clients.is_there["cuda"] = is_there

@@ -1,11 +1,11 @@
 """Platforms, their devices, and the way of a value between host and device.
 
-Clients are made when first asked for. Here the CPU's with one device: `cpu` and `cuda`
-add what several devices and GPUs need. `settings` is filled by `minijax.config` (a
-higher floor) before that.
+Clients are made when first asked for: here the CPU's, with one device. `clients` above
+this file knows several platforms and what the user asked for.
 
 How jaxlib is told on which devices an array lives is here too: `Sharding`, the base of
-all shardings, and the one for a single device.
+all shardings, and the one for a single device. What users ask of a sharding is in
+`backend/sharding_methods.py`.
 
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/sharding.py`, and the device half of
 `jax/_src/api.py`'s `device_put`.
@@ -13,10 +13,8 @@ In JAX: `jax/_src/xla_bridge.py`, `jax/_src/sharding.py`, and the device half of
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import threading
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,42 +29,21 @@ from minijax.backend.door import (
 )
 
 
-@dataclasses.dataclass
-class PlatformSettings:
-    """What the clients are made from. Later changes have no effect on made clients.
+class Clients(dict[str, Any]):
+    """The clients of this process by platform name ("cpu"), the default one first.
 
-    Attributes:
-      platforms: names separated by commas, best first, as in `JAX_PLATFORMS`; None or
-        "" tries all.
-      num_cpu_devices: how many devices the CPU pretends to be; None leaves it to
-        `XLA_FLAGS=--xla_force_host_platform_device_count=N`.
-      client_options: more keyword arguments for a platform's client, by platform; for
-        several processes, the distributed client and this process's number.
+    `backend/clients.py` replaces `make` and `__missing__`: it knows several platforms,
+    which of them the user asked for, and what to say of one that is not there.
     """
 
-    platforms: str | None = None
-    num_cpu_devices: int | None = None
-    client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    def make(self) -> dict[str, Any]:
+        """New clients, once."""
+        set_process_wide_state()
+        return {"cpu": xc.make_cpu_client()}
 
 
-settings = PlatformSettings()
-
-
-def _make_cpu_client() -> Any:
-    set_process_wide_state()
-    return xc.make_cpu_client()
-
-
-# How the client of a platform is made, the best platform last, and whether a platform
-# is there at all. A platform that users add goes into both tables.
-factories: dict[str, Callable[[], Any]] = {"cpu": _make_cpu_client}
-is_there: dict[str, Callable[[], bool]] = {"cpu": lambda: True}
-_aliases = {"gpu": ("cuda",)}
-
+_clients = Clients()
 _lock = threading.RLock()
-_clients: dict[str, Any] = {}
-_errors: dict[str, str] = {}
-_default_client: Any = None
 
 
 def backends() -> dict[str, Any]:
@@ -75,55 +52,16 @@ def backends() -> dict[str, Any]:
     Raises:
       RuntimeError: if a platform that the user asked for by name cannot start.
     """
-    global _default_client
-    if _default_client is not None:
-        return _clients
-    with _lock:
-        if _default_client is not None:
-            return _clients
-        made = _make_clients()
-        _clients.update(made)
-        _default_client = next(iter(made.values()))
-        return _clients
-
-
-def _make_clients() -> dict[str, Any]:
-    """The clients of the platforms that the user named, or of all that are there.
-
-    The best, or first named, comes first. Each that was named must start, and the CPU.
-    """
-    asked = settings.platforms
-    names = [name for name in reversed(factories) if is_there[name]()]
-    if asked:
-        each = [name.strip() for name in asked.split(",")]
-        names = [platform for name in each for platform in _aliases.get(name, (name,))]
-    made: dict[str, Any] = {}
-    for platform in names:
-        try:
-            if platform not in factories:
-                raise RuntimeError(
-                    f"Backend '{platform}' is not in the list of known backends: "
-                    f"{list(factories)}."
-                )
-            made[platform] = factories[platform]()
-        except Exception as error:
-            if asked or platform == "cpu":
-                raise RuntimeError(
-                    f"Unable to initialize backend '{platform}': {error} (set "
-                    "JAX_PLATFORMS='' to automatically choose an available backend)"
-                ) from error
-            _errors[platform] = str(error)
-            print(
-                f"minijax: the platform '{platform}' did not start, and is left out: "
-                f"{error}",
-                file=sys.stderr,
-            )
-    return made
+    if not _clients:
+        with _lock:
+            if not _clients:
+                _clients.update(_clients.make())
+    return _clients
 
 
 def is_initialized() -> bool:
-    """Whether the clients are made: from then on `settings` change nothing."""
-    return _default_client is not None
+    """Whether the clients are made: from then on `clients.settings` change nothing."""
+    return bool(_clients)
 
 
 def get_backend(platform: Any = None) -> Any:
@@ -136,31 +74,8 @@ def get_backend(platform: Any = None) -> Any:
       RuntimeError: for a platform that is not known or did not start.
     """
     if platform is None:
-        if _default_client is None:
-            backends()
-        return _default_client
-    if not isinstance(platform, str):
-        return platform
-    clients = backends()
-    names = _aliases.get(platform, (platform,))
-    for name in names:
-        if name in clients:
-            return clients[name]
-    for name in names:
-        if name in _errors:
-            raise RuntimeError(
-                f"Backend '{platform}' failed to initialize: {_errors[name]}. "
-                f"Available backends are {list(clients)}"
-            )
-    if platform in _aliases:
-        raise RuntimeError(
-            f"Unknown backend: '{platform}' requested, but no platforms that are "
-            f"instances of {platform} are present. Platforms present are: "
-            + ",".join(clients)
-        )
-    raise RuntimeError(
-        f"Unknown backend {platform}. Available backends are {list(clients)}"
-    )
+        return next(iter(backends().values()))
+    return backends()[platform] if isinstance(platform, str) else platform
 
 
 def default_backend() -> str:
@@ -176,9 +91,6 @@ def devices(backend: Any = None) -> list[Any]:
 # ---------------------------------------------------------------------------
 # Shardings
 
-Shape = tuple[int, ...]
-Index = tuple[slice, ...]
-
 replicated = HloSharding.replicate()
 
 
@@ -186,8 +98,7 @@ class Sharding(_jax.Sharding):
     """Which part of an array each device holds.
 
     jaxlib reads `_internal_device_list`, `memory_kind`, `num_devices` and
-    `_to_xla_hlo_sharding` of it. When jax was imported in the same process, jaxlib's
-    own base class carries jax's methods, so every public name is defined anew here.
+    `_to_xla_hlo_sharding` of it. `sharding_methods` adds what users ask.
 
     In JAX: `jax.sharding.Sharding`.
     """
@@ -195,52 +106,6 @@ class Sharding(_jax.Sharding):
     memory_kind: str | None = None
     num_devices: int = 0
     _internal_device_list: Any = None
-
-    @property
-    def _device_assignment(self) -> tuple[Any, ...]:
-        """All devices, in the order in which programs number them."""
-        return tuple(self._internal_device_list)
-
-    @property
-    def device_set(self) -> set[Any]:
-        """All devices that hold a part of the array."""
-        return set(self._internal_device_list)
-
-    @property
-    def addressable_devices(self) -> set[Any]:
-        """The devices of this process among them."""
-        return set(self._internal_device_list.addressable_device_list)
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Whether all devices belong to this process."""
-        return self._internal_device_list.is_fully_addressable
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether each device holds the whole array."""
-        return self.num_devices == 1
-
-    def addressable_devices_indices_map(self, global_shape: Shape) -> Mapping:
-        """As `devices_indices_map`, for the devices of this process."""
-        owned = self.addressable_devices
-        found = self.devices_indices_map(global_shape)
-        return {device: index for device, index in found.items() if device in owned}
-
-    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether both place the same parts of a rank-`ndim` array on the same devices.
-
-        Two shardings can be equivalent without being equal: on one device, all are.
-        """
-        if self is other:
-            return True
-        return (
-            self._to_xla_hlo_sharding(ndim) == other._to_xla_hlo_sharding(ndim)
-            or self.num_devices == 1
-        ) and (
-            self.memory_kind == other.memory_kind
-            and self._internal_device_list == other._internal_device_list
-        )
 
 
 class SingleDeviceSharding(Sharding):
@@ -255,7 +120,6 @@ class SingleDeviceSharding(Sharding):
     """
 
     num_devices = 1
-    is_fully_replicated = True
 
     def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
         super().__init__()
@@ -281,18 +145,6 @@ class SingleDeviceSharding(Sharding):
     def __repr__(self) -> str:
         kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
         return f"SingleDeviceSharding(device={self._device!r}{kind})"
-
-    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
-        """The same device, another of its memories."""
-        return SingleDeviceSharding(self._device, memory_kind=kind)
-
-    def shard_shape(self, global_shape: Shape) -> Shape:
-        """The shape of the part on each device: here the whole."""
-        return tuple(global_shape)
-
-    def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
-        """Which slice of the array each device holds: here everything."""
-        return {self._device: (slice(None),) * len(global_shape)}
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return replicated

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.backend import platforms
+from minijax.backend import clients, platforms
 from minijax.backend.platforms import backends as backends
 from minijax.backend.platforms import get_backend as get_backend
 from minijax.language.array import default_device
@@ -42,10 +42,10 @@ def register_backend_factory(
             f"the platform {name!r} was registered after the first use of a device; "
             "register it before."
         )
-    known = dict(platforms.factories)
-    platforms.factories.clear()
+    known = dict(clients.factories)
+    clients.factories.clear()
     if priority <= 0:
-        platforms.factories[name] = factory
-    platforms.factories.update(known)
+        clients.factories[name] = factory
+    clients.factories.update(known)
     if priority > 0:
-        platforms.factories[name] = factory
+        clients.factories[name] = factory

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo, platforms
+from minijax.backend import clients, hlo, more_hlo
 from minijax.language import core
 from minijax.language.core import Primitive, get_aval
 
@@ -64,7 +64,7 @@ def register_lowering(
     if platform is None:
         prim.lowerings[None] = rule
         return
-    if platform not in _PLATFORMS and platform not in platforms.factories:
+    if platform not in _PLATFORMS and platform not in clients.factories:
         raise NotImplementedError(
             f"Registering an MLIR lowering rule for primitive {prim} for an unknown "
             f"platform {platform}. Known platforms are: {', '.join(_PLATFORMS)}."

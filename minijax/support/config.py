@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from minijax.backend import clients as backend_clients
 from minijax.backend import platforms as backend_platforms
 from minijax.support.thread_state import State, declare, install, override, state
 
@@ -545,7 +546,7 @@ def _set_platforms(value: str | None) -> None:
             "variable JAX_PLATFORMS.",
             stacklevel=3,
         )
-    backend_platforms.settings.platforms = value.lower() if value else None
+    backend_clients.settings.platforms = value.lower() if value else None
 
 
 def _set_num_cpu_devices(value: int) -> None:
@@ -555,7 +556,7 @@ def _set_num_cpu_devices(value: int) -> None:
             "devices exist already. Set it at the start of the program, or by the "
             "environment variable JAX_NUM_CPU_DEVICES."
         )
-    backend_platforms.settings.num_cpu_devices = value if value > 0 else None
+    backend_clients.settings.num_cpu_devices = value if value > 0 else None
 
 
 def _set_async_dispatch(value: bool) -> None:
@@ -565,7 +566,7 @@ def _set_async_dispatch(value: bool) -> None:
             "the CPU's client exists already. Set it at the start of the program, or "
             "by the environment variable JAX_CPU_ENABLE_ASYNC_DISPATCH."
         )
-    options = backend_platforms.settings.client_options.setdefault("cpu", {})
+    options = backend_clients.settings.client_options.setdefault("cpu", {})
     options["asynchronous"] = value
 
 

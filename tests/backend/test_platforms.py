@@ -158,8 +158,8 @@ def test_number_of_cpu_devices() -> None:
     assert run(program, devices=5).split() == ["5"]
     assert run(program, JAX_NUM_CPU_DEVICES="3").split() == ["3"]
     by_setting = """
-    from minijax.backend import platforms, processes
-    platforms.settings.num_cpu_devices = 4
+    from minijax.backend import clients, processes
+    clients.settings.num_cpu_devices = 4
     print(processes.device_count())
     """
     assert run(by_setting, JAX_NUM_CPU_DEVICES="3").split() == ["4"]

@@ -78,8 +78,8 @@ def test_environment_variables_of_refused_flags(prefix):
 def test_environment_variables_of_the_platform():
     code = (
         "import minijax\n"
-        "from minijax.backend import platforms\n"
-        "s = platforms.settings\n"
+        "from minijax.backend import clients\n"
+        "s = clients.settings\n"
         "print(s.platforms, s.num_cpu_devices, s.client_options['cpu'])\n"
         "print(minijax.device_count())"
     )

@@ -22,13 +22,8 @@ import numpy as np
 
 from minijax.backend import more_hlo
 from minijax.backend.door import DeviceList, HloSharding, _hlo
-from minijax.backend.platforms import (
-    Index,
-    Shape,
-    Sharding,
-    SingleDeviceSharding,
-    replicated,
-)
+from minijax.backend.platforms import Sharding, SingleDeviceSharding, replicated
+from minijax.backend.sharding_methods import Index, Shape
 from minijax.backend.transfers import ShardingOfSeveral, check_memory_kind
 from minijax.support.devices.mesh import (
     AbstractDevice,
