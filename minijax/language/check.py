@@ -21,8 +21,6 @@ from minijax.language.core import (
     Var,
     get_aval,
     jaxprs_in_params,
-    print_eqn,
-    print_jaxpr,
     type_of_application,
     typecompat,
 )
@@ -69,7 +67,7 @@ def check_closed_jaxpr(closed: ClosedJaxpr) -> None:
 
 def _bind(var: Var, bound: set[Var], jaxpr: Jaxpr, what: str) -> None:
     if var in bound:
-        raise JaxprTypeError(f"{what} is bound twice in\n{print_jaxpr(jaxpr)}")
+        raise JaxprTypeError(f"{what} is bound twice in\n{jaxpr}")
     bound.add(var)
 
 
@@ -79,10 +77,9 @@ def _check_use(atom: Atom, bound: set[Var], jaxpr: Jaxpr, eqn: JaxprEqn | None) 
             raise JaxprTypeError(f"the literal {atom} does not have type {atom.aval}")
         return
     if atom not in bound:
-        place = f"in the equation {print_eqn(eqn)}" if eqn else "among the outputs"
+        place = f"in the equation {eqn}" if eqn else "among the outputs"
         raise JaxprTypeError(
-            f"an unbound variable of type {atom.aval} is used {place} of\n"
-            f"{print_jaxpr(jaxpr)}"
+            f"an unbound variable of type {atom.aval} is used {place} of\n{jaxpr}"
         )
 
 
@@ -92,27 +89,25 @@ def _check_eqn(eqn: JaxprEqn, jaxpr: Jaxpr) -> None:
         out, effects = type_of_application(eqn.primitive, in_avals, eqn.params)
     except (TypeError, ValueError) as error:
         raise JaxprTypeError(
-            f"the types of the equation {print_eqn(eqn)} are wrong: {error}\nin\n"
-            f"{print_jaxpr(jaxpr)}"
+            f"the types of the equation {eqn} are wrong: {error}\nin\n{jaxpr}"
         ) from error
     expected = list(out) if eqn.primitive.multiple_results else [out]
     actual = [var.aval for var in eqn.outvars]
     if len(expected) != len(actual):
         raise JaxprTypeError(
-            f"the equation {print_eqn(eqn)} has {len(actual)} outputs, its primitive "
+            f"the equation {eqn} has {len(actual)} outputs, its primitive "
             f"gives {len(expected)}"
         )
     for index, (wanted, found) in enumerate(zip(expected, actual)):
         if not typecompat(wanted, found):
             raise JaxprTypeError(
-                f"output {index} of the equation {print_eqn(eqn)} has type {found}, "
+                f"output {index} of the equation {eqn} has type {found}, "
                 f"but {eqn.primitive} gives {wanted}"
             )
     effects = with_inputs(effects, eqn.invars)
     if not set(effects) <= set(eqn.effects):
         raise JaxprTypeError(
-            f"the equation {print_eqn(eqn)} has effects {set(effects)} that it does "
-            "not declare"
+            f"the equation {eqn} has effects {set(effects)} that it does not declare"
         )
     if eqn.primitive.name == "jit":
         _check_call(eqn, eqn.params["jaxpr"].jaxpr)

@@ -115,15 +115,12 @@ class JaxprEqn:
         """The same equation with some fields changed: `eqn.replace(params={})`."""
         return dataclasses.replace(self, **changes)
 
-    def __repr__(self) -> str:
-        return print_eqn(self)
-
 
 class Jaxpr:
     """A program: `{ lambda constvars; invars. let eqns in outvars }`.
 
     Plain data. Every variable is bound once, before its use; `check.check_jaxpr` holds
-    a program to that and to the type of every equation.
+    a program to that and to the type of every equation. `pretty.py` prints it.
     """
 
     FIELDS = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
@@ -157,11 +154,6 @@ class Jaxpr:
         fields = {name: getattr(self, name) for name in Jaxpr.FIELDS}
         return Jaxpr(**fields | changes)
 
-    def __str__(self) -> str:
-        return print_jaxpr(self)
-
-    __repr__ = __str__
-
 
 class ClosedJaxpr:
     """A jaxpr together with the values of its constvars.
@@ -192,25 +184,6 @@ class ClosedJaxpr:
             self.jaxpr if jaxpr is None else jaxpr,
             self.consts if consts is None else consts,
         )
-
-    def __str__(self) -> str:
-        return print_jaxpr(self.jaxpr)
-
-    __repr__ = __str__
-
-
-def print_jaxpr(jaxpr: Jaxpr) -> str:
-    """JAX's text of a program; `pretty.py` is imported when first used."""
-    from minijax.language import pretty
-
-    return pretty.jaxpr_text(jaxpr)
-
-
-def print_eqn(eqn: JaxprEqn) -> str:
-    """JAX's text of one equation."""
-    from minijax.language import pretty
-
-    return pretty.eqn_text(eqn)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:

@@ -320,3 +320,9 @@ def borrows_names(rule: Callable) -> Callable:
     """Decorator of a `pretty` rule: the inner program takes over outer names."""
     rule.borrows_names = True  # type: ignore[attr-defined]
     return rule
+
+
+# Programs and equations print themselves as JAX prints them.
+Jaxpr.__repr__ = jaxpr_text  # type: ignore
+ClosedJaxpr.__repr__ = lambda self: jaxpr_text(self.jaxpr)  # type: ignore
+JaxprEqn.__repr__ = eqn_text  # type: ignore

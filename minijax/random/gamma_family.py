@@ -16,6 +16,7 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
+from minijax.numpy.softmax_family import softmax
 from minijax.random.arguments import (
     StaticShape,
     any_dtype,
@@ -129,8 +130,6 @@ def dirichlet(
         ValueError: `dtype` is not a float dtype, `alpha` is a number, or the shapes do
             not fit.
     """
-    from minijax.nn.functions import softmax  # nn's initializers draw random numbers
-
     if not np.ndim(alpha) >= 1:
         raise ValueError(
             f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}"

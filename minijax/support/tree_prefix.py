@@ -12,11 +12,11 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minijax.support.tree_util import flatten_one_level, flatten_one_level_with_keys
 from minijax.support.trees import (
     IsLeaf,
     KeyPath,
     PyTreeDef,
+    default_registry,
     keystr,
     tree_structure,
     treedef_is_strict_leaf,
@@ -30,7 +30,9 @@ def _is_leaf(tree: Any, is_leaf: IsLeaf) -> bool:
 
 
 def _keys(tree: Any) -> tuple[Any, ...]:
-    return tuple(key for key, _ in flatten_one_level_with_keys(tree)[0])
+    return tuple(
+        key for key, _ in default_registry.flatten_one_level_with_keys(tree)[0]
+    )
 
 
 def _key_text(key: Any) -> str:
@@ -85,8 +87,8 @@ def _prefix_errors(
             f"but the full tree has one of type\n    {_escaped(type(full))}.",
         )
         return
-    prefix_items, prefix_meta = flatten_one_level(prefix)
-    full_items, full_meta = flatten_one_level(full)
+    prefix_items, prefix_meta = default_registry.flatten_one_level(prefix)
+    full_items, full_meta = default_registry.flatten_one_level(full)
     prefix_items, full_items = tuple(prefix_items), tuple(full_items)
     prefix_keys, full_keys = _keys(prefix), _keys(full)
     if len(prefix_items) != len(full_items):
@@ -169,8 +171,8 @@ def _equality_errors(
     if kind is not type(tree2):
         yield path, _type_text(tree1), _type_text(tree2), "their Python types differ"
         return
-    items1, meta1 = flatten_one_level(tree1)
-    items2, meta2 = flatten_one_level(tree2)
+    items1, meta1 = default_registry.flatten_one_level(tree1)
+    items2, meta2 = default_registry.flatten_one_level(tree2)
     items1, items2 = tuple(items1), tuple(items2)
     keys1, keys2 = _keys(tree1), _keys(tree2)
     if len(items1) != len(items2):

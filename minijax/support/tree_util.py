@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from minijax.backend.door import pytree
+from minijax.support.tree_prefix import prefix_errors
 from minijax.support.trees import (
     DictKey,
     IsLeaf,
@@ -57,8 +58,6 @@ def _flatten_up_to(
     try:
         return treedef.flatten_up_to(other)
     except Exception as error:
-        from minijax.support.tree_prefix import prefix_errors
-
         explanations = prefix_errors(tree, other, is_leaf)
         if not explanations:
             raise

@@ -104,6 +104,18 @@ def bind_check(error: Error, *, debug: bool = False) -> None:
     check_p.bind(*leaves, err_tree=tree, debug=debug)
 
 
+def _throw(self: Error) -> None:
+    """Raise `JaxRuntimeError` if there was an error.
+
+    Like `check_error`, it can be functionalized by `checkify` again.
+    """
+    bind_check(self)
+
+
+_throw.__name__ = "throw"
+Error.throw = _throw  # type: ignore[method-assign]
+
+
 # ----------------------------------------------------------------------------------
 # What users call
 # ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -237,14 +237,9 @@ class Error:
         payload = tree_map(at, self._payload[kind])
         return tree_unflatten(self._metadata[code], payload)
 
-    def throw(self) -> None:
-        """Raise `JaxRuntimeError` if there was an error.
-
-        Like `check_error`, it can be functionalized by `checkify` again.
-        """
-        from minijax.experimental.checkify.checking import bind_check
-
-        bind_check(self)
+    if TYPE_CHECKING:
+        # `checking.py` sets it.
+        def throw(self) -> None: ...
 
     def __str__(self) -> str:
         return f"Error({self.get()})"

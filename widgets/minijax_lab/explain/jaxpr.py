@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from minijax.language import print_options
 from minijax.language.core import (
     ClosedJaxpr,
     DropVar,
@@ -218,7 +219,7 @@ class Recorder:
     def printed_lines(self) -> Iterator[Line]:
         """Yields the printed lines, cut where the printer says a variable stands."""
         spans: list[list[tuple[int, int, Any]]] = []
-        text = self.jaxpr.pretty_print(use_color=False, source_map=spans)
+        text = print_options.pretty_print(self.jaxpr, use_color=False, source_map=spans)
         for number, line in enumerate(text.split("\n")):
             marks = sorted(
                 spans[number] if number < len(spans) else [], key=lambda mark: mark[0]
