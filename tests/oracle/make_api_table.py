@@ -45,6 +45,7 @@ MODULES = (
     "jax.interpreters.batching",
     "jax.interpreters.mlir",
     "jax.interpreters.partial_eval",
+    "jax.ops",
 )
 
 # Defaults that are private objects have no text of their own to compare.

@@ -219,3 +219,36 @@ def test_sum_match():
         return mapped(jax.numpy.asarray(SQUARE))
 
     assert_same(program, minijax, jax)
+
+
+# Split axis, axis of joining, tiled, and the names in the order of the exchange.
+OVER_SEVERAL = [
+    (0, 0, True, ("i", "j")),
+    (1, 0, True, ("j", "i")),
+    (0, 1, False, ("i", "j")),
+    (1, 0, False, ("j", "i")),
+    (0, 1, True, ("k", "i", "j")),
+    (1, 0, False, ("j", "k", "i")),
+    (1, 1, True, ("i", "k")),
+]
+
+
+@pytest.mark.parametrize(("split", "join", "tiled", "names"), OVER_SEVERAL)
+def test_all_to_all_over_several_axes(split, join, tiled, names):
+    sizes = {"i": 2, "j": 3, "k": 1}
+    pieces = int(np.prod([sizes[name] for name in names]))
+    side = 6 if tiled else pieces
+    x = np.arange(6 * side * side, dtype=np.float32).reshape(2, 3, 1, side, side)
+
+    def program(jax):
+        def function(y):
+            return jax.lax.all_to_all(y, names, split, join, tiled=tiled)
+
+        for name in ("k", "j", "i"):
+            function = jax.vmap(function, axis_name=name)
+        return function
+
+    with plain_numpy_scalars():
+        theirs = str(jax.make_jaxpr(program(jax))(x))
+        assert str(minijax.make_jaxpr(program(minijax))(x)) == theirs
+    np.testing.assert_array_equal(program(minijax)(x), program(jax)(x))

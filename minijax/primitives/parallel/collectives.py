@@ -9,6 +9,7 @@ In JAX: `lax/parallel.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -281,11 +282,19 @@ def axis_size(axis_name: Axes) -> int:
 # ----------------------------------------------------------------------------------
 
 
-def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primitive:
+def _exchange(
+    name: str,
+    type_rule: Callable,
+    batch_mapped: Callable,
+    batch_one_of: Callable | None = None,
+    keeps_axes: bool = False,
+) -> Primitive:
     """A primitive that moves data along `axis_name`.
 
     `batch_mapped(x, dim, axis_data, **params)` is what becomes of it once the axis has
-    a position: (out, out dim).
+    a position: (out, out dim). `batch_one_of(x, dim, axis_data, names, **params)` is
+    the same for one of several axes; None where that is not supported. With
+    `keeps_axes` the axes of the output are those of the operand, in their order.
     """
     primitive = register(Primitive(name))
     primitive.cache_types = False
@@ -304,14 +313,18 @@ def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primiti
         if axis_data.name not in names:
             if dim is not_mapped:
                 return primitive.bind(x, axis_name=axis_name, **params), not_mapped
-            x = moveaxis(x, dim, 0)
-            return primitive.bind(x, axis_name=axis_name, **_shifted(params)), 0
-        if len(names) > 1:
+            if not keeps_axes:
+                x, dim = moveaxis(x, dim, 0), 0
+            shifted = _shifted(params, dim)
+            return primitive.bind(x, axis_name=axis_name, **shifted), dim
+        if len(names) > 1 and batch_one_of is None:
             raise NotImplementedError(f"{name} over several axes under vmap")
         if params.get("axis_index_groups") is not None:
             raise NotImplementedError(
                 f"{name} with axis_index_groups is not supported over a vmapped axis"
             )
+        if batch_one_of is not None and len(names) > 1:
+            return batch_one_of(x, dim, axis_data, names, **params)
         return batch_mapped(x, dim, axis_data, **params)
 
     @primitive.def_lowering
@@ -323,11 +336,11 @@ def _exchange(name: str, type_rule: Callable, batch_mapped: Callable) -> Primiti
     return primitive
 
 
-def _shifted(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters for an operand with a new first axis."""
+def _shifted(params: dict[str, Any], dim: int) -> dict[str, Any]:
+    """Parameters for an operand with a new axis at `dim`."""
     positions = ["all_gather_dimension", "scatter_dimension"]
     positions += ["split_axis", "concat_axis"]
-    return {k: v + 1 if k in positions else v for k, v in params.items()}
+    return {k: v + (dim <= v) if k in positions else v for k, v in params.items()}
 
 
 def _ppermute_batch(x, dim: int | None, axis_data: AxisData, *, perm: tuple) -> tuple:
@@ -354,7 +367,9 @@ def _ppermute_batch(x, dim: int | None, axis_data: AxisData, *, perm: tuple) -> 
     return out, 0
 
 
-ppermute_p = _exchange("ppermute", lambda x, size, perm: x, _ppermute_batch)
+ppermute_p = _exchange(
+    "ppermute", lambda x, size, perm: x, _ppermute_batch, keeps_axes=True
+)
 def_linear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [
@@ -561,6 +576,38 @@ def _all_to_all_batch(x, dim: int | None, axis_data: AxisData, **params) -> tupl
     return _joined(shaping.transpose(x, tuple(order)), axis), dim
 
 
+def _all_to_all_batch_one_of(
+    x, dim: int | None, axis_data: AxisData, names: tuple, **params
+) -> tuple:
+    """One of several axes gets a position; the others keep their names.
+
+    The exchange over all of them is an exchange over the axes before this one, over
+    this one, and over those after it. Three leading axes collect what each of the
+    three brings, and are joined with `concat_axis` at the end.
+    """
+    size = axis_data.size
+    if dim is not_mapped:
+        x, dim = broadcast_axis(x, size, 0), 0
+    position = names.index(axis_data.name)
+    before, after = names[:position], names[position + 1 :]
+    x = shaping.expand_dims(moveaxis(x, dim, 0), (0, 2))
+    split_axis = params.pop("split_axis") + 3
+    concat_axis = params.pop("concat_axis") + 3
+    exchange = functools.partial(all_to_all_p.bind, **params)
+    if before:
+        x = exchange(x, axis_name=before, split_axis=split_axis, concat_axis=0)
+    # Splitting makes the new batch axis; the rest of the split axis comes after it.
+    x = _split(x, split_axis, size)
+    batch = split_axis
+    concat_axis += split_axis <= concat_axis
+    if after:
+        x = exchange(x, axis_name=after, split_axis=split_axis + 1, concat_axis=2)
+    x = _joined(_joined(x, 0), 0)
+    # Two of the leading axes are gone. The third stands before `concat_axis` next.
+    x = _joined(moveaxis(x, 0, concat_axis - 3), concat_axis - 3)
+    return x, batch - 3
+
+
 def _split(x: Any, axis: int, size: int) -> Any:
     """One axis as two, the first of them of a given size."""
     shape = get_aval(x).shape
@@ -575,7 +622,13 @@ def _joined(x: Any, axis: int) -> Any:
     return shaping.reshape(x, (*shape[:axis], joined, *shape[axis + 2 :]))
 
 
-all_to_all_p = _exchange("all_to_all", _all_to_all_type, _all_to_all_batch)
+all_to_all_p = _exchange(
+    "all_to_all",
+    _all_to_all_type,
+    _all_to_all_batch,
+    _all_to_all_batch_one_of,
+    keeps_axes=True,
+)
 def_linear(
     all_to_all_p,
     lambda ct, x, split_axis, concat_axis, **params: [
