@@ -58,6 +58,7 @@ from minijax.backend import executables, hlo, platforms, transfers
 from minijax.language.avals import ShapedArray
 from minijax.support import errors
 from minijax.support.effects import Effect, ordered_effects
+from minijax.support.more_errors import add_callback_cause
 
 # ----------------------------------------------------------------------------------
 # Inside a program
@@ -148,7 +149,7 @@ class RuntimeTokens(threading.local):
                 token.block_until_ready()
             except errors.JaxRuntimeError as error:
                 self.clear()
-                errors.add_callback_cause(error)
+                add_callback_cause(error)
                 raise
 
     def clear(self) -> None:
@@ -167,7 +168,7 @@ class RuntimeTokens(threading.local):
             except errors.JaxRuntimeError as error:
                 failure = failure or error
         if failure is not None:
-            errors.add_callback_cause(failure)
+            add_callback_cause(failure)
             raise failure
 
 
@@ -215,7 +216,7 @@ def launcher(
         except errors.JaxRuntimeError as error:
             # A failed program returns failed tokens: the next one begins anew.
             runtime_tokens.clear()
-            errors.add_callback_cause(error)
+            add_callback_cause(error)
             raise
         runtime_tokens.launches[device] = token
         runtime_tokens.current.update(zip(kinds, results))

@@ -78,23 +78,19 @@ class Array(Operators, metaclass=_ArrayMeta):
         """How the array is laid out over devices."""
         return self._buffer._sharding
 
+    # `language/array_places.py` replaces these two: it has a better error for an array
+    # that was deleted, and the cause of one that a callback failed to make.
     def block_until_ready(self) -> Array:
         """Wait until the values are there; returns the array itself."""
-        self._check_alive()
-        try:
-            self._buffer.block_until_ready()
-        except errors.JaxRuntimeError as error:
-            errors.add_callback_cause(error)
-            raise
+        self._buffer.block_until_ready()
         return self
+
+    def _read(self) -> np.ndarray:
+        return platforms.to_numpy(self._buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donating the array."""
         return self._buffer.is_deleted()
-
-    def _check_alive(self) -> None:
-        if self._buffer.is_deleted():
-            raise deleted_error(self)
 
     # Its values.
 
@@ -109,12 +105,7 @@ class Array(Operators, metaclass=_ArrayMeta):
                 "Use minijax.random.key_data(arr) if you wish to extract the "
                 "underlying integer array."
             )
-        self._check_alive()
-        try:
-            host = platforms.to_numpy(self._buffer)
-        except errors.JaxRuntimeError as error:
-            errors.add_callback_cause(error)
-            raise
+        host = self._read()
         if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
             host = np.zeros(self.aval.shape, dtypes.float0)
         # A view of the buffer is not kept: while there is one, XLA does not reuse the
@@ -178,21 +169,6 @@ class Array(Operators, metaclass=_ArrayMeta):
         if isinstance(self.dtype, dtypes.ExtendedDType):
             return repr(self)
         return str(self._value)
-
-
-def deleted_error(array: Array) -> RuntimeError:
-    """The error for using an array whose memory is gone."""
-    type_text = array.aval.str_short()
-    return errors.with_facts(
-        RuntimeError(
-            f"Array has been deleted with shape={type_text}. It was donated to a "
-            "jitted function (donate_argnums, donate_argnames), which reused its "
-            "memory, or `.delete()` was called. Use the function's result instead, or "
-            "do not donate the argument."
-        ),
-        rule="a donated array is gone after the call",
-        instead="x = f(x)",
-    )
 
 
 # ----------------------------------------------------------------------------------

@@ -11,9 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from minijax.backend import transfers
+import numpy as np
+
+from minijax.backend import platforms, transfers
 from minijax.language.array import Array, first_device, wrap_as
 from minijax.language.core import ShapedArray
+from minijax.support import errors
+from minijax.support.more_errors import add_callback_cause
 
 F = TypeVar("F", bound=Callable)
 
@@ -103,6 +107,51 @@ def delete(self: Array) -> None:
 def on_device_size_in_bytes(self: Array) -> int:
     """Bytes the array takes on its device."""
     return self._buffer.on_device_size_in_bytes()
+
+
+@on_array
+def _check_alive(self: Array) -> None:
+    if self._buffer.is_deleted():
+        raise deleted_error(self)
+
+
+@on_array
+def _read(self: Array) -> np.ndarray:
+    try:
+        return platforms.to_numpy(self._buffer)
+    except RuntimeError as error:
+        if self._buffer.is_deleted():
+            raise deleted_error(self) from None
+        if isinstance(error, errors.JaxRuntimeError):
+            add_callback_cause(error)
+        raise
+
+
+@on_array
+def block_until_ready(self: Array) -> Array:
+    """Wait until the values are there; returns the array itself."""
+    self._check_alive()
+    try:
+        self._buffer.block_until_ready()
+    except errors.JaxRuntimeError as error:
+        add_callback_cause(error)
+        raise
+    return self
+
+
+def deleted_error(array: Array) -> RuntimeError:
+    """The error for using an array whose memory is gone."""
+    type_text = array.aval.str_short()
+    return errors.with_facts(
+        RuntimeError(
+            f"Array has been deleted with shape={type_text}. It was donated to a "
+            "jitted function (donate_argnums, donate_argnames), which reused its "
+            "memory, or `.delete()` was called. Use the function's result instead, or "
+            "do not donate the argument."
+        ),
+        rule="a donated array is gone after the call",
+        instead="x = f(x)",
+    )
 
 
 class Shard:

@@ -41,7 +41,7 @@ from minijax.numpy.arguments import index_tuple
 from minijax.numpy.index_update import IndexUpdateHelper
 from minijax.numpy.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
 from minijax.numpy.reduction_options import OF_VARIANCE, Options, takes
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 # --------------------------------------------------------------------------
 # Methods whose signature differs from the function's
@@ -127,8 +127,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "view")
     if self.dtype == dtype:
         return self
-    bits_in = dtypes.itemsize_bits(self.dtype)
-    bits_out = dtypes.itemsize_bits(dtype)
+    bits_in = element_types.itemsize_bits(self.dtype)
+    bits_out = element_types.itemsize_bits(dtype)
     if self.ndim == 0:
         if bits_in != bits_out:
             raise ValueError(

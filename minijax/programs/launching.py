@@ -14,11 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile import dispatch, placing, tokens
-from minijax.language.array import Array, deleted_error, wrap_as
+from minijax.language.array import Array, wrap_as
+from minijax.language.array_places import deleted_error
 from minijax.language.check import check_jaxpr
 from minijax.language.core import ShapedArray
 from minijax.programs.debugging import finiteness, key_reuse
-from minijax.support import source_info
+from minijax.support.more_source_info import user_stacklevel
 from minijax.support.thread_state import state
 
 
@@ -90,5 +91,5 @@ def _warn_of_constants(lowered: Any) -> None:
             "compiled program keeps in memory. Pass them as arguments. The flag "
             "jax_captured_constants_warn_bytes is the number of bytes from which this "
             "warning comes; -1 means never.",
-            stacklevel=source_info.user_stacklevel(),
+            stacklevel=user_stacklevel(),
         )

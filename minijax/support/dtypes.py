@@ -18,13 +18,12 @@ In JAX: `jax/_src/dtypes.py`.
 from __future__ import annotations
 
 import functools
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from minijax.support.source_info import user_stacklevel
 from minijax.support.thread_state import state
 
 DType = Any
@@ -57,17 +56,14 @@ canonical_of[float0] = float0
 _parents: dict[type, tuple[type, ...]] = {}
 # For their dtypes: the Python type that a weakly typed one promotes as.
 _python_types: dict[np.dtype, type] = {}
-# The dtypes that never promote implicitly, and what they are called in messages.
+# The dtypes that never promote implicitly, and what messages say of them.
 never_promoting: dict[np.dtype, str] = {}
 # Floating point dtypes whose largest value is a number.
 without_infinity: set[np.dtype] = set()
 
 
-def add_element_type(scalar: type, family: str = "") -> np.dtype:
-    """Let arrays have a floating point or integer type of ml_dtypes.
-
-    A type with a `family`, such as "8-bit floats", never promotes implicitly.
-    """
+def add_element_type(scalar: type) -> np.dtype:
+    """Let arrays have a floating point or integer type of ml_dtypes."""
     dtype = np.dtype(scalar)
     is_integer = "int" in dtype.name
     above: tuple[type, ...] = (np.floating, np.inexact)
@@ -77,8 +73,6 @@ def add_element_type(scalar: type, family: str = "") -> np.dtype:
     canonical_of[dtype] = dtype
     _parents[scalar] = (scalar, *above, np.number, np.generic)
     _python_types[dtype] = int if is_integer else float
-    if family:
-        never_promoting[dtype] = family
     return dtype
 
 
@@ -157,23 +151,6 @@ def _issubdtype(a: Any, b: Any) -> bool:
 def supports_inf(dtype: DTypeLike) -> bool:
     """Whether the type has an infinity."""
     return np.dtype(dtype) not in without_infinity and issubdtype(dtype, np.inexact)
-
-
-def itemsize_bits(dtype: DTypeLike) -> int:
-    """The bits of one element; a bool takes 8, an int4 takes 4.
-
-    Raises ValueError for None and for types that are not numbers.
-    """
-    if dtype is None:
-        raise ValueError("itemsize_bits: dtype must be given, got None.")
-    if dtype == bool_dtype:
-        return 8
-    for kind, limits in ((np.integer, iinfo), (np.floating, finfo)):
-        if issubdtype(dtype, kind):
-            return limits(dtype).bits
-    if issubdtype(dtype, np.complexfloating):
-        return 8 * np.dtype(dtype).itemsize
-    raise ValueError(f"itemsize_bits: {dtype} is not the dtype of numbers.")
 
 
 @functools.cache
@@ -268,29 +245,17 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
     return _canonical(state.enable_x64, allow_extended_dtype, dtype)
 
 
+# What happens to a 64-bit dtype outside of 64-bit mode when the user asked for it, by
+# the value of `explicit_x64_dtypes`: filled by `element_types`, which warns or refuses.
+cut_to_32_bits: dict[str, Callable[[np.dtype, str], np.dtype]] = {}
+
+
 def _canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
-    """The dtype for one that the user asked for, with a warning when it is cut."""
-    if state.enable_x64:
+    """The dtype for one that the user asked for in the function named `fun_name`."""
+    if state.enable_x64 or canonical_of[dtype] == dtype:
         return dtype
-    narrow = canonical_of[dtype]
-    if narrow == dtype or state.explicit_x64_dtypes == "allow":
-        return dtype
-    where = f" in {fun_name}" if fun_name else ""
-    if state.explicit_x64_dtypes == "error":
-        raise ValueError(
-            f"Explicitly requested dtype {dtype}{where} is not available, since "
-            "64-bit types are off. Set the flag jax_enable_x64, or "
-            "jax_explicit_x64_dtypes to 'allow'."
-        )
-    warnings.warn(
-        f"Explicitly requested dtype {dtype}{where} is not available and will be "
-        f"truncated to dtype {narrow.name}. Write "
-        "`config.update('jax_enable_x64', True)` at the start of the program, or set "
-        "the environment variable JAX_ENABLE_X64, to keep 64 bits.",
-        UserWarning,
-        stacklevel=user_stacklevel(),
-    )
-    return narrow
+    cut = cut_to_32_bits.get(state.explicit_x64_dtypes)
+    return canonical_of[dtype] if cut is None else cut(dtype, fun_name)
 
 
 def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
@@ -380,7 +345,7 @@ class TypePromotionError(ValueError):
     """The types have no common type, or strict promotion forbids finding it."""
 
 
-def _lattice(strict: bool, enable_x64: bool) -> dict[Any, tuple]:
+def _lattice(enable_x64: bool) -> dict[Any, tuple]:
     """The types right above each type, as drawn at the top of this file."""
     numbers = [dtype for dtype in canonical_of if dtype not in (float0, bool_dtype)]
     ints, floats, complexes = (
@@ -388,11 +353,6 @@ def _lattice(strict: bool, enable_x64: bool) -> dict[Any, tuple]:
         for kind in (np.integer, np.floating, np.complexfloating)
     )
     above: dict[Any, tuple] = {node: () for node in (bool_dtype, *numbers)}
-    if strict:
-        above[int] = (float, *ints)
-        above[float] = (complex, *floats)
-        above[complex] = complexes
-        return above
     u8, u16, u32, u64 = map(np.dtype, ("u1", "u2", "u4", "u8"))
     i8, i16, i32, i64 = map(np.dtype, ("i1", "i2", "i4", "i8"))
     bf16, f16, f32, f64 = map(np.dtype, (bfloat16, "f2", "f4", "f8"))
@@ -409,10 +369,16 @@ def _lattice(strict: bool, enable_x64: bool) -> dict[Any, tuple]:
     return above
 
 
+# By the value of `numpy_dtype_promotion`: the types right above each type, given
+# `enable_x64`; and what to say, of these types, when there is no common type.
+lattices: dict[str, Callable[[bool], dict[Any, tuple]]] = {"standard": _lattice}
+no_promotion: dict[str, Callable[[tuple], str]] = {}
+
+
 @functools.cache
-def _upper_bounds(strict: bool, enable_x64: bool) -> dict[Any, frozenset]:
+def _upper_bounds(promotion: str, enable_x64: bool) -> dict[Any, frozenset]:
     """Every type that is at or above a type, for each type."""
-    above = _lattice(strict, enable_x64)
+    above = lattices[promotion](enable_x64)
     bounds: dict[Any, frozenset] = {}
 
     def closure(node: Any) -> frozenset:
@@ -429,8 +395,7 @@ def _upper_bounds(strict: bool, enable_x64: bool) -> dict[Any, frozenset]:
 @functools.lru_cache(maxsize=8192)
 def least_upper_bound(promotion: str, enable_x64: bool, *nodes: Any) -> Any:
     """The lowest type at or above all nodes; TypePromotionError if there is none."""
-    strict = promotion == "strict"
-    bounds = _upper_bounds(strict, strict or enable_x64)
+    bounds = _upper_bounds(promotion, enable_x64)
     for node in nodes:
         if node not in bounds:
             raise ValueError(f"The dtype {node} takes no part in type promotion.")
@@ -438,26 +403,11 @@ def least_upper_bound(promotion: str, enable_x64: bool, *nodes: Any) -> Any:
     lowest = [node for node in common if common <= bounds[node]]
     if len(lowest) == 1:
         return lowest[0]
-    raise TypePromotionError(_no_promotion(strict, nodes))
-
-
-def _no_promotion(strict: bool, nodes: tuple[Any, ...]) -> str:
-    shown = ", ".join(sorted(str(np.dtype(node).name) for node in nodes))
-    message = f"The dtypes {shown} have no implicit promotion to a common dtype"
-    if strict:
-        return (
-            f"{message} while jax_numpy_dtype_promotion is 'strict'. Cast one operand, "
-            "for example with x.astype('float32'), or use "
-            "`with numpy_dtype_promotion('standard'):`."
-        )
-    for dtype, family in never_promoting.items():
-        if any(node == dtype for node in nodes if isinstance(node, np.dtype)):
-            example = "int32" if _python_types[dtype] is int else "float32"
-            return (
-                f"{message}, because {family} never promote implicitly. Cast one "
-                f"operand, for example with x.astype('{example}')."
-            )
-    return f"{message}. Cast one operand to the dtype that you want."
+    shown = ", ".join(sorted(np.dtype(node).name for node in nodes))
+    how = no_promotion.get(promotion, lambda nodes: ". Cast one operand.")(nodes)
+    raise TypePromotionError(
+        f"The dtypes {shown} have no implicit promotion to a common dtype{how}"
+    )
 
 
 def is_weak_node(x: Any) -> bool:

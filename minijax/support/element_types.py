@@ -8,6 +8,7 @@ In JAX: `jax/_src/dtypes.py`.
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -19,18 +20,25 @@ from minijax.support.dtypes import (
     add_element_type,
     bool_dtype,
     canonical_of,
+    cut_to_32_bits,
     default_float_dtype,
     default_int_dtype,
     dtype,
     extended,
+    finfo,
     float0,
+    iinfo,
     is_weak_node,
     issubdtype,
     lattice_result_type,
+    lattices,
     least_upper_bound,
+    never_promoting,
+    no_promotion,
     scalar_defaults,
     without_infinity,
 )
+from minijax.support.more_source_info import user_stacklevel
 from minijax.support.thread_state import state
 
 can_cast = np.can_cast
@@ -66,9 +74,10 @@ uint1 = getattr(ml_dtypes, "uint1", None)
 
 
 def _add(family: str, *scalars: Any) -> tuple[np.dtype, ...]:
-    return tuple(
-        add_element_type(scalar, family) for scalar in scalars if scalar is not None
-    )
+    """Let arrays have these types, which never promote implicitly."""
+    found = tuple(add_element_type(scalar) for scalar in scalars if scalar is not None)
+    never_promoting.update(dict.fromkeys(found, family))
+    return found
 
 
 float8_dtypes = _add(
@@ -202,6 +211,23 @@ def is_weakly_typed_scalar(x: Any) -> bool:
     return bool(getattr(aval, "weak_type", False)) and np.ndim(x) == 0
 
 
+def itemsize_bits(dtype: DTypeLike) -> int:
+    """The bits of one element; a bool takes 8, an int4 takes 4.
+
+    Raises ValueError for None and for types that are not numbers.
+    """
+    if dtype is None:
+        raise ValueError("itemsize_bits: dtype must be given, got None.")
+    if dtype == bool_dtype:
+        return 8
+    for kind, limits in ((np.integer, iinfo), (np.floating, finfo)):
+        if issubdtype(dtype, kind):
+            return limits(dtype).bits
+    if issubdtype(dtype, np.complexfloating):
+        return 8 * np.dtype(dtype).itemsize
+    raise ValueError(f"itemsize_bits: {dtype} is not the dtype of numbers.")
+
+
 # ---- defaults and promotion ---------------------------------------------------------
 
 
@@ -327,3 +353,71 @@ def to_complex_dtype(dtype: DTypeLike) -> np.dtype:
     """complex128 for 64-bit numbers, else complex64."""
     wide = (_float64, np.dtype(np.complex128))
     return np.dtype(np.complex128 if to_inexact_dtype(dtype) in wide else np.complex64)
+
+
+# ---- 64-bit types and promotion, as the flags say ------------------------------------
+
+
+def _warn_and_cut(dtype: np.dtype, fun_name: str) -> np.dtype:
+    narrow = canonical_of[dtype]
+    where = f" in {fun_name}" if fun_name else ""
+    warnings.warn(
+        f"Explicitly requested dtype {dtype}{where} is not available and will be "
+        f"truncated to dtype {narrow.name}. Write "
+        "`config.update('jax_enable_x64', True)` at the start of the program, or set "
+        "the environment variable JAX_ENABLE_X64, to keep 64 bits.",
+        UserWarning,
+        stacklevel=user_stacklevel(),
+    )
+    return narrow
+
+
+def _refuse_to_cut(dtype: np.dtype, fun_name: str) -> np.dtype:
+    where = f" in {fun_name}" if fun_name else ""
+    raise ValueError(
+        f"Explicitly requested dtype {dtype}{where} is not available, since "
+        "64-bit types are off. Set the flag jax_enable_x64, or "
+        "jax_explicit_x64_dtypes to 'allow'."
+    )
+
+
+cut_to_32_bits["warn"] = _warn_and_cut
+cut_to_32_bits["error"] = _refuse_to_cut
+cut_to_32_bits["allow"] = lambda dtype, fun_name: dtype
+
+
+def _strict_lattice(enable_x64: bool) -> dict[Any, tuple]:
+    """The types right above each type where only Python scalars promote."""
+    above: dict[Any, tuple] = {dtype: () for dtype in canonical_of if dtype != float0}
+    ints, floats, complexes = (
+        tuple(dtype for dtype in above if issubdtype(dtype, kind))
+        for kind in (np.integer, np.floating, np.complexfloating)
+    )
+    above[int] = (float, *ints)
+    above[float] = (complex, *floats)
+    above[complex] = complexes
+    return above
+
+
+def _cast_to_the_same(nodes: tuple) -> str:
+    return (
+        " while jax_numpy_dtype_promotion is 'strict'. Cast one operand, "
+        "for example with x.astype('float32'), or use "
+        "`with numpy_dtype_promotion('standard'):`."
+    )
+
+
+def _cast_one(nodes: tuple) -> str:
+    for small, family in never_promoting.items():
+        if any(node == small for node in nodes if isinstance(node, np.dtype)):
+            example = "int32" if issubdtype(small, np.integer) else "float32"
+            return (
+                f", because {family} never promote implicitly. Cast one "
+                f"operand, for example with x.astype('{example}')."
+            )
+    return ". Cast one operand to the dtype that you want."
+
+
+lattices["strict"] = _strict_lattice
+no_promotion["strict"] = _cast_to_the_same
+no_promotion["standard"] = _cast_one

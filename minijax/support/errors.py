@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -23,7 +22,6 @@ from minijax.support.events import Hook
 from minijax.support.source_info import (
     Frame,
     format_line,
-    is_user_filename,
     source_text,
     summarize,
     user_frame_now,
@@ -65,38 +63,6 @@ def with_facts(error: AnyException, **facts: Any) -> AnyException:
             error.args = (error.args[0] + place, *error.args[1:])
     error.facts = known | facts  # type: ignore[attr-defined]
     return error
-
-
-# What callbacks raised last: in XLA's threads, where nobody can catch it.
-_raised_in_callbacks: deque[BaseException] = deque(maxlen=16)
-
-
-def remember_callback_error(error: BaseException) -> None:
-    """Keep what a callback raised until XLA's error about it comes to the user."""
-    _raised_in_callbacks.append(error)
-
-
-def add_callback_cause(error: BaseException) -> None:
-    """Give XLA's error about a callback what that raised as its cause.
-
-    XLA knows only the text of an exception of Python. Found again by it, the exception
-    itself tells its own traceback, down to the user's line.
-    """
-    text = str(error)
-    for raised in reversed(_raised_in_callbacks):
-        if "callback" in text and type(raised).__name__ in text and str(raised) in text:
-            _raised_in_callbacks.remove(raised)
-            start_at_users_frame(raised)
-            error.__cause__ = raised
-            return
-
-
-def start_at_users_frame(error: BaseException) -> None:
-    """Leave the library's own frames out at the start of an exception's traceback."""
-    rest = error.__traceback__
-    while rest is not None and not is_user_filename(rest.tb_frame.f_code.co_filename):
-        rest = rest.tb_next
-    error.__traceback__ = rest
 
 
 def type_error(message: str, **facts: Any) -> TypeError:

@@ -1,13 +1,15 @@
-"""The exceptions of indexing, random keys and symbolic shapes, with JAX's names.
+"""The exceptions of indexing, random keys and symbolic shapes; errors in callbacks.
 
 In JAX: `jax/_src/errors.py`.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 from minijax.support.errors import JAXTypeError, _TeachingError, traced_message
+from minijax.support.source_info import is_user_filename
 
 
 class JAXIndexError(_TeachingError, IndexError):
@@ -43,3 +45,37 @@ class InconclusiveDimensionOperation(Exception):
 def facts_of(error: BaseException) -> dict[str, Any]:
     """The facts attached to an exception; empty for a foreign one."""
     return dict(getattr(error, "facts", {}))
+
+
+# ---- callbacks ---------------------------------------------------------------------
+
+# What callbacks raised last: in XLA's threads, where nobody can catch it.
+_raised_in_callbacks: deque[BaseException] = deque(maxlen=16)
+
+
+def remember_callback_error(error: BaseException) -> None:
+    """Keep what a callback raised until XLA's error about it comes to the user."""
+    _raised_in_callbacks.append(error)
+
+
+def add_callback_cause(error: BaseException) -> None:
+    """Give XLA's error about a callback what that raised as its cause.
+
+    XLA knows only the text of an exception of Python. Found again by it, the exception
+    itself tells its own traceback, down to the user's line.
+    """
+    text = str(error)
+    for raised in reversed(_raised_in_callbacks):
+        if "callback" in text and type(raised).__name__ in text and str(raised) in text:
+            _raised_in_callbacks.remove(raised)
+            start_at_users_frame(raised)
+            error.__cause__ = raised
+            return
+
+
+def start_at_users_frame(error: BaseException) -> None:
+    """Leave the library's own frames out at the start of an exception's traceback."""
+    rest = error.__traceback__
+    while rest is not None and not is_user_filename(rest.tb_frame.f_code.co_filename):
+        rest = rest.tb_next
+    error.__traceback__ = rest

@@ -5,20 +5,47 @@ In JAX: `jax/_src/source_info_util.py`, and `jax/_src/api.py`, `named_scope`.
 
 from __future__ import annotations
 
+import functools
 import linecache
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
 
 from minijax.support.source_info import (
     Frame,
     NameStack,
     NameStackContext,
     SourceInfo,
+    _excluded,
+    _user_frame_of_traceback,
     extend_name_stack,
+    is_user_filename,
 )
 
 
 def new_source_info() -> SourceInfo:
     """A SourceInfo that knows nothing."""
     return SourceInfo(None, NameStack())
+
+
+def register_exclusion(path: str) -> None:
+    """Never show frames of files whose path starts with `path` as the user's."""
+    _excluded.append(path)
+    is_user_filename.cache_clear()
+    _user_frame_of_traceback.cache_clear()
+
+
+def user_stacklevel() -> int:
+    """The `stacklevel` with which the caller's warning points at the user's line."""
+    frame: types.FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None:
+        if is_user_filename(frame.f_code.co_filename):
+            return level
+        level += 1
+        frame = frame.f_back
+    return 1
 
 
 def expression_text(frame: Frame) -> str:
@@ -40,3 +67,17 @@ def named_scope(name: str) -> NameStackContext:
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {name!r}.")
     return extend_name_stack(name)
+
+
+def _decorate(
+    self: NameStackContext, function: Callable[..., Any]
+) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with NameStackContext(self.change):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+NameStackContext.__call__ = _decorate  # type: ignore[method-assign]

@@ -115,13 +115,6 @@ _SITE = tuple(
 _excluded: list[str] = [_HERE]
 
 
-def register_exclusion(path: str) -> None:
-    """Never show frames of files whose path starts with `path` as the user's."""
-    _excluded.append(path)
-    is_user_filename.cache_clear()
-    _user_frame_of_traceback.cache_clear()
-
-
 @functools.cache
 def is_user_filename(file_name: str) -> bool:
     """Whether a file holds the user's code: not this package, not Python's library.
@@ -165,27 +158,14 @@ def _user_frame_of_traceback(traceback: Any) -> Frame | None:
     return next(user_frames(traceback), None)
 
 
-def _user_frame_above(levels: int) -> tuple[int, types.FrameType | None]:
-    """The user's innermost frame on the Python stack, and how far up it is."""
-    frame: types.FrameType | None = sys._getframe(levels)
-    level = 0
-    while frame is not None:
-        if is_user_filename(frame.f_code.co_filename):
-            return level, frame
-        level += 1
-        frame = frame.f_back
-    return 0, None
-
-
 def user_frame_now() -> Frame | None:
     """The user's innermost frame on the Python stack, for messages of errors."""
-    _, frame = _user_frame_above(2)
-    return None if frame is None else _frame_at(frame.f_code, frame.f_lasti)
-
-
-def user_stacklevel() -> int:
-    """The `stacklevel` with which the caller's warning points at the user's line."""
-    return _user_frame_above(2)[0] + 1
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_filename(frame.f_code.co_filename):
+            return _frame_at(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
 
 
 # ---- as text ------------------------------------------------------------------------
@@ -227,7 +207,10 @@ def format_line(source: Any) -> str:
 
 
 class NameStackContext:
-    """Set the name stack in this thread within a block, or within each call."""
+    """Set the name stack in this thread within a block.
+
+    `more_source_info` makes it a decorator too.
+    """
 
     __slots__ = ("change", "saved")
 
@@ -242,14 +225,6 @@ class NameStackContext:
 
     def __exit__(self, *exception: Any) -> None:
         state.name_stack = self.saved.pop()
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with NameStackContext(self.change):
-                return function(*args, **kwargs)
-
-        return wrapped
 
 
 def extend_name_stack(name: str) -> NameStackContext:

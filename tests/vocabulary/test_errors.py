@@ -135,7 +135,7 @@ def test_own_and_library_frames_are_hidden():
 def test_exclusions_can_be_added():
     path = "/some/library/"
     assert source_info.is_user_filename(path + "a.py")
-    source_info.register_exclusion(path)
+    more_source_info.register_exclusion(path)
     try:
         assert not source_info.is_user_filename(path + "a.py")
         assert source_info.is_user_filename(path + "a_test.py")

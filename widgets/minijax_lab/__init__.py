@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from minijax.support import source_info, traceback_filtering
+from minijax.support import more_source_info, traceback_filtering
 from minijax_lab.grading import check, hint, predict, solution
 
 __all__ = ["check", "hint", "predict", "solution"]
@@ -19,5 +19,5 @@ def _interpreter(made: type, **options: Any) -> None:
 check.interpreter = _interpreter  # type: ignore[attr-defined]
 
 # Frames of the course are not the user's code.
-source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
+more_source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
 traceback_filtering.register_exclusion(os.path.dirname(__file__) + os.sep)

@@ -21,7 +21,7 @@ from minijax.primitives.linear.dot import (
     lower_product,
     precision_config,
 )
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 
 def _rank_of_dtype(dtype) -> tuple:
@@ -30,7 +30,7 @@ def _rank_of_dtype(dtype) -> tuple:
     part = np.empty(0, dtype).real.dtype if is_complex else dtype
     is_float = dtypes.issubdtype(part, np.floating)
     limits = dtypes.finfo(part) if is_float else None
-    bits = 1 if part == np.dtype(bool) else dtypes.itemsize_bits(part)
+    bits = 1 if part == np.dtype(bool) else element_types.itemsize_bits(part)
     return (
         is_complex,
         limits.maxexp if limits else -1,
@@ -57,7 +57,7 @@ def dot_general_dtype(
     if (
         not is_algorithm(precision)
         and not dtypes.issubdtype(dtype, np.floating)
-        and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)
+        and element_types.itemsize_bits(preferred) < element_types.itemsize_bits(dtype)
     ):
         raise TypeError(
             "`preferred_element_type` must not be narrower than the original type, got "

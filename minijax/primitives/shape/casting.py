@@ -17,7 +17,7 @@ from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
 from minijax.language.core import ShapedArray, get_aval
 from minijax.primitives.shape.shaping import convert_element_type_to
-from minijax.support import dtypes
+from minijax.support import dtypes, element_types
 
 
 def asarray(x: Any) -> Any:
@@ -44,8 +44,8 @@ def asarray(x: Any) -> Any:
 
 
 def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> tuple[int, ...]:
-    old_bits = dtypes.itemsize_bits(x.dtype)
-    new_bits = dtypes.itemsize_bits(new_dtype)
+    old_bits = element_types.itemsize_bits(x.dtype)
+    new_bits = element_types.itemsize_bits(new_dtype)
     if old_bits == new_bits:
         return x.shape
     if old_bits > new_bits:
@@ -92,7 +92,9 @@ rules.def_zero_jvp(bitcast_convert_type_p)
 def _bitcast_batch(axis_data: Any, args: Any, dims: Any, *, new_dtype: Any) -> Any:
     (x,), (dim,) = args, dims
     aval = get_aval(x)
-    wider = dtypes.itemsize_bits(new_dtype) > dtypes.itemsize_bits(aval.dtype)
+    wider = element_types.itemsize_bits(new_dtype) > element_types.itemsize_bits(
+        aval.dtype
+    )
     if wider and dim == aval.ndim - 1:  # the last axis goes: it must be the operand's
         x, dim = rules.moveaxis(x, dim, 0), 0
     return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), dim

@@ -39,8 +39,8 @@ row-major, and raises RuntimeError with both types in it where they differ.
 
 **What an exception becomes.** XLA knows only its text: the launch, or whoever first
 reads a result, raises `JaxRuntimeError`. The exception itself is kept
-(`errors.remember_callback_error`) and becomes its `__cause__`, so that the traceback
-goes down to the user's line.
+(`more_errors.remember_callback_error`) and becomes its `__cause__`, so that the
+traceback goes down to the user's line.
 
 Outside of all programs the function is called at once, in the same way and with the
 same errors, and nothing is compiled.
@@ -85,7 +85,7 @@ from minijax.language.more_avals import AbstractRef
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
-from minijax.support import dtypes, errors, source_info
+from minijax.support import dtypes, errors, more_errors, source_info
 from minijax.support.effects import Effect
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import override, state
@@ -153,7 +153,7 @@ class HostFunction:
         try:
             results = self.run(operands[len(leading) :])
         except BaseException as error:
-            errors.remember_callback_error(error)
+            more_errors.remember_callback_error(error)
             raise
         return (*leading, *results)
 
@@ -353,7 +353,7 @@ def call_now(
     try:
         results = host.run(operands)
     except Exception as error:
-        errors.start_at_users_frame(error)
+        more_errors.start_at_users_frame(error)
         text = "".join(traceback.format_exception_only(error)).strip()
         raise errors.JaxRuntimeError(
             f"INTERNAL: {purpose}: error calling callback: {text}"
