@@ -304,9 +304,11 @@ def apply_primitive(
     """
     avals = []
     buffers = []
-    usual = state.default_device is None  # only Arrays, on the first device
+    # Usual: all are Arrays on the first device, or numbers.
+    usual = state.default_device is None
     for arg in args:
-        if type(arg) is Array:
+        kind = type(arg)
+        if kind is Array:
             avals.append(arg.aval)
             buffers.append(arg._buffer)
             if arg._placed is not None:
@@ -314,8 +316,12 @@ def apply_primitive(
         elif isinstance(arg, Tracer):
             raise core.escaped_tracer_error(arg)
         else:
-            avals.append(get_aval(arg))
-            usual = False
+            aval = get_aval(arg)
+            avals.append(aval)
+            if usual and kind in _number_types:
+                buffers.append(host_buffer(arg, aval, first_device()))
+            else:
+                usual = False
     key: tuple = (tuple(avals), tuple(params.items()), state.trace_key)
     device, committed = None, False
     if not usual:

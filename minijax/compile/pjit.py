@@ -26,15 +26,14 @@ from typing import Any
 from minijax.compile import dispatch, mlir
 from minijax.language import core, pretty
 from minijax.language.array import Array, first_device
-from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Tracer, eval_trace
+from minijax.language.core import ClosedJaxpr, JaxprEqn, Tracer, eval_trace
 from minijax.language.rules import Accumulator, Zero
 from minijax.support import errors, events, source_info
-from minijax.support.effects import of_equation, positional, with_inputs
+from minijax.support.effects import of_equation, positional
 from minijax.support.thread_state import state
 from minijax.support.trees import tree_unflatten
 from minijax.transforms import ad, api_util, batching, partial_eval
 from minijax.transforms.api_util import Bound, CallSignature, JitOptions
-from minijax.transforms.partial_eval import DynamicJaxprTracer
 
 
 class _Unspecified:
@@ -412,51 +411,6 @@ def _settings(params: dict[str, Any]) -> tuple:
     """How a program is compiled, as the parameters of its equation say."""
     names = ("name", "donated_invars", "keep_unused", "compiler_options_kvs")
     return tuple(params[name] for name in names)
-
-
-def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    """An inlined function leaves no equation of its own behind."""
-    if params["inline"]:
-        return _copy_into(trace, params["jaxpr"], args)
-    return NotImplemented
-
-
-jit_p.staging = jit_staging
-
-
-def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Copy the equations of a program into one that is being written.
-
-    They get the line of the caller: inlined functions are the library's own.
-
-    In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
-    """
-    jaxpr = closed.jaxpr
-    env: dict[core.Var, core.Atom] = {}
-    for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
-        env[var] = trace.to_atom(value)
-    source = source_info.current()
-    for eqn in jaxpr.eqns:
-        invars = [v if type(v) is Literal else env[v] for v in eqn.invars]
-        staging = eqn.primitive.staging
-        if staging is not None and len(invars) == 1 and type(invars[0]) is Literal:
-            # With a literal as its argument there may be nothing to write.
-            literal = DynamicJaxprTracer(trace, invars[0].aval, invars[0])
-            staged = staging(trace, [literal], eqn.params)
-            if staged is not NotImplemented:
-                env[eqn.outvars[0]] = staged.atom
-                continue
-        outvars = [core.Var(v.aval) for v in eqn.outvars]
-        env.update(zip(eqn.outvars, outvars))
-        effects = eqn.effects
-        if effects:
-            effects = with_inputs(positional(effects, eqn.invars), invars)
-        copy = JaxprEqn(invars, outvars, eqn.primitive, eqn.params, effects, source)
-        trace.eqns.append(copy)
-        if events.subscribers:
-            events.emit("bind", trace=trace, eqn=copy)
-    out = [v if type(v) is Literal else env[v] for v in jaxpr.outvars]
-    return [DynamicJaxprTracer(trace, atom.aval, atom) for atom in out]
 
 
 @jit_p.def_jvp_rule

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.compile import dispatch
-from minijax.compile.pjit import jit_p, jit_staging, with_program
+from minijax.compile.inlining import jit_staging
+from minijax.compile.pjit import jit_p, with_program
 from minijax.language.core import Atom, ClosedJaxpr, Jaxpr, get_aval
 from minijax.language.more_avals import AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref

@@ -72,9 +72,10 @@ from minijax.primitives.index.dynamic_slicing import (
 )
 from minijax.primitives.elementwise.arithmetic import (
     add, add_p, cos, cos_p, div, div_p, exp, exp_p, integer_pow, integer_pow_p, log,
-    log_p, logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, pow,
-    pow_p, sin, sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p, tanh, tanh_p,
+    log_p, logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, sin,
+    sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p, tanh, tanh_p,
 )
+from minijax.primitives.elementwise.powers import pow, pow_p
 from minijax.primitives.elementwise.elementary import (
     cbrt, cbrt_p, exp2, exp2_p, expm1, expm1_p, log1p, log1p_p, reciprocal, rsqrt,
     rsqrt_p, tan, tan_p,

@@ -124,9 +124,10 @@ def apply_operator(name: str, *operands) -> Any:
     """
     if name == "matmul":
         return _matmul(*operands)
+    if name not in _OPERATIONS:
+        raise NotImplementedError(f"`{name}` needs minijax.numpy, which attaches it")
     if len(operands) == 2:
-        inexact = name in ("true_divide", "power")
-        return _OPERATIONS[name](*promoted(*operands, inexact=inexact))
+        operands = tuple(promoted(*operands, inexact=name == "true_divide"))
     return _OPERATIONS[name](*operands)
 
 
@@ -236,7 +237,7 @@ _TABLE: tuple[tuple, ...] = (
     ("ge", ">=", "greater_equal", arithmetic.ge_p.bind, _ordered, ()),
 )
 _OPERATIONS: dict[str, Callable] = {row[2]: row[3] for row in _TABLE}
-_OPERATIONS |= {"power": arithmetic.pow, "negative": arithmetic.neg}
+_OPERATIONS["negative"] = arithmetic.neg
 
 
 def install(methods: dict[str, Callable]) -> None:

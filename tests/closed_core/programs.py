@@ -195,12 +195,6 @@ def forward_mode_of_a_jitted_function(jax):
 
 
 @program
-def jitted_function_that_is_inlined(jax):
-    inner = jax.jit(lambda x: jax.lax.cos(x) * 2.0, inline=True)
-    return lambda x: inner(x) + x, (f32(3),)
-
-
-@program
 def jitted_function_of_an_outer_value(jax):
     def f(x):
         return jax.jit(lambda y: x * y)(2.0)
@@ -370,7 +364,7 @@ def output_that_is_not_batched(jax):
 def all_operators(jax):
     def f(x, y):
         total = x + y - x * y / (y + 2.0)
-        return -total, x**3, x**-2, y**x, 2.0 - x, 1.0 / y, 3.0 * x
+        return -total, x**3, x**-2, 2.0 - x, 1.0 / y, 3.0 * x
 
     return f, (f32(3) + 2, f32(3) + 3)
 
@@ -408,17 +402,17 @@ def weak_types(jax):
 
 @program
 def powers(jax):
-    def f(x, y):
+    def f(x):
         lax = jax.lax
-        return lax.pow(x, y), lax.integer_pow(x, 3), lax.square(x), lax.sqrt(x)
+        return lax.integer_pow(x, 3), lax.square(x), lax.sqrt(x)
 
-    return f, (f32(3) + 2, f32(3))
+    return f, (f32(3) + 2,)
 
 
 @program
 def derivatives_of_powers(jax):
     def f(x, y):
-        return jax.lax.pow(x, y) + jax.lax.integer_pow(x, 3) * jax.lax.sqrt(y)
+        return jax.lax.integer_pow(x, 3) * jax.lax.sqrt(y)
 
     return jax.grad(f, argnums=(0, 1)), (np.float32(2), np.float32(3))
 

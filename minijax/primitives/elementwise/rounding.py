@@ -26,7 +26,7 @@ from minijax.language.rules import (
 )
 from minijax.language.rules import constant_like as _scalar
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import complex_numbers
+from minijax.primitives.elementwise import complex_numbers, powers
 from minijax.primitives.shape import shaping
 from minijax.support import dtypes
 
@@ -60,9 +60,7 @@ def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
         )
     # d|z| = Re(conj(z) dz) / |z|
     turned = complex_numbers.conj(x)
-    size = elementwise.replace_zero(
-        shaping.convert_element_type(out, get_aval(x).dtype)
-    )
+    size = powers.replace_zero(shaping.convert_element_type(out, get_aval(x).dtype))
     return complex_numbers.real(elementwise.mul(t, elementwise.div(turned, size)))
 
 

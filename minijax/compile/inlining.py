@@ -1,0 +1,60 @@
+"""`jit(f, inline=True)`: the equations of `f` stand in the caller's program.
+
+By itself `pjit.py` leaves an equation of `jit_p` behind. `refs.py` gives `jit_p` the
+rule of this file, which copies the equations of an inlined function instead.
+
+In JAX: `jax/_src/pjit.py`, `pjit_staging_rule`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.language import core
+from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal
+from minijax.support import events, source_info
+from minijax.support.effects import positional, with_inputs
+from minijax.transforms.partial_eval import DynamicJaxprTracer
+
+
+def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    """An inlined function leaves no equation of its own behind."""
+    if params["inline"]:
+        return _copy_into(trace, params["jaxpr"], args)
+    return NotImplemented
+
+
+def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Copy the equations of a program into one that is being written.
+
+    They get the line of the caller: inlined functions are the library's own.
+
+    In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
+    """
+    jaxpr = closed.jaxpr
+    env: dict[core.Var, core.Atom] = {}
+    for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
+        env[var] = trace.to_atom(value)
+    source = source_info.current()
+    for eqn in jaxpr.eqns:
+        invars = [v if type(v) is Literal else env[v] for v in eqn.invars]
+        staging = eqn.primitive.staging
+        if staging is not None and len(invars) == 1 and type(invars[0]) is Literal:
+            # With a literal as its argument there may be nothing to write.
+            literal = DynamicJaxprTracer(trace, invars[0].aval, invars[0])
+            staged = staging(trace, [literal], eqn.params)
+            if staged is not NotImplemented:
+                env[eqn.outvars[0]] = staged.atom
+                continue
+        outvars = [core.Var(v.aval) for v in eqn.outvars]
+        env.update(zip(eqn.outvars, outvars))
+        effects = eqn.effects
+        if effects:
+            effects = with_inputs(positional(effects, eqn.invars), invars)
+        copy = JaxprEqn(invars, outvars, eqn.primitive, eqn.params, effects, source)
+        trace.eqns.append(copy)
+        if events.subscribers:
+            events.emit("bind", trace=trace, eqn=copy)
+    out = [v if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    return [DynamicJaxprTracer(trace, atom.aval, atom) for atom in out]
