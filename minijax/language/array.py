@@ -1,11 +1,10 @@
 """Array: an immutable array on a device.
 
 A thin shell around jaxlib's array: the buffer on the device and its type (`aval`).
-Here are its values, how it is printed and how one is made from a NumPy array. Further
-methods are put on the class by files above: where the array is
-(`language/array_places.py`), Python's and other libraries' protocols
-(`language/array_interchange.py`), operators and NumPy's methods
-(`primitives/operators.py` and `numpy/array_methods.py`).
+Here are its values, and how one is made from a NumPy array. Further methods are put on
+the class by files above: where the array is (`language/array_places.py`), its text,
+Python's and other libraries' protocols (`language/array_interchange.py`), operators and
+NumPy's methods (`primitives/operators.py` and `numpy/array_methods.py`).
 
 In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
 """
@@ -139,36 +138,6 @@ class Array(Operators, metaclass=_ArrayMeta):
         if not self.shape:
             raise TypeError("len() of unsized object")
         return self.shape[0]
-
-    def __repr__(self) -> str:
-        if self.is_deleted():
-            return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
-        if isinstance(self.dtype, dtypes.ExtendedDType):
-            bits = platforms.to_numpy(self._buffer)
-            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"
-        extra = ", weak_type=True" if self.weak_type else ""
-        ending = f"dtype={self.dtype.name}{extra})"
-        if self.size == 0:
-            shape = f"shape={self.shape}, " if self.shape != (0,) else ""
-            return f"Array([], {shape}{ending}"
-        prefix = "Array("
-        text = np.array2string(
-            self._value,
-            prefix=prefix,
-            suffix=",",
-            separator=", ",
-            threshold=np.get_printoptions()["threshold"],
-        )
-        last = text[text.rfind("\n") + 1 :]
-        line = np.get_printoptions()["linewidth"]
-        start = len(prefix) if "\n" not in text else 0
-        gap = " " if start + len(last) + len(ending) + 2 <= line else "\n" + " " * 6
-        return f"{prefix}{text},{gap}{ending}"
-
-    def __str__(self) -> str:
-        if isinstance(self.dtype, dtypes.ExtendedDType):
-            return repr(self)
-        return str(self._value)
 
 
 # ----------------------------------------------------------------------------------

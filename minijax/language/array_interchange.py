@@ -33,6 +33,40 @@ def nbytes(self: Array) -> int:
 
 
 @on_array
+def __repr__(self: Array) -> str:
+    if self.is_deleted():
+        return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
+    if isinstance(self.dtype, dtypes.ExtendedDType):
+        bits = platforms.to_numpy(self._buffer)
+        return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"
+    extra = ", weak_type=True" if self.weak_type else ""
+    ending = f"dtype={self.dtype.name}{extra})"
+    if self.size == 0:
+        shape = f"shape={self.shape}, " if self.shape != (0,) else ""
+        return f"Array([], {shape}{ending}"
+    prefix = "Array("
+    text = np.array2string(
+        self._value,
+        prefix=prefix,
+        suffix=",",
+        separator=", ",
+        threshold=np.get_printoptions()["threshold"],
+    )
+    last = text[text.rfind("\n") + 1 :]
+    line = np.get_printoptions()["linewidth"]
+    start = len(prefix) if "\n" not in text else 0
+    gap = " " if start + len(last) + len(ending) + 2 <= line else "\n" + " " * 6
+    return f"{prefix}{text},{gap}{ending}"
+
+
+@on_array
+def __str__(self: Array) -> str:
+    if isinstance(self.dtype, dtypes.ExtendedDType):
+        return repr(self)
+    return str(self._value)
+
+
+@on_array
 def __complex__(self: Array) -> complex:
     return self._scalar().astype(complex).item()
 

@@ -17,7 +17,15 @@ from typing import Any
 
 from minijax.backend import clients as backend_clients
 from minijax.backend import platforms as backend_platforms
-from minijax.support.thread_state import State, declare, install, override, state
+from minijax.support.thread_state import (
+    State,
+    TraceKey,
+    declare,
+    install,
+    override,
+    state,
+    trace_names,
+)
 
 _UNSET: Any = object()
 _flags: dict[str, Flag] = {}
@@ -590,3 +598,34 @@ def disable_jit(disable: bool = True) -> override:
 def checking_leaks() -> override:
     """Context manager: raise when a tracer is still alive after its trace ended."""
     return check_tracer_leaks(True)
+
+
+# ---- what keys and overrides of `thread_state` can do besides -----------------------
+
+
+def _differing(self: TraceKey, other: TraceKey) -> tuple[str, ...]:
+    """The names of the settings whose values differ between two keys."""
+    return tuple(
+        name
+        for name, mine, theirs in zip(trace_names(), self.values, other.values)
+        if mine != theirs
+    )
+
+
+def _shown(self: TraceKey) -> str:
+    shown = (f"{name}={v!r}" for name, v in zip(trace_names(), self.values))
+    return f"TraceKey({', '.join(shown)})"
+
+
+def _decorate(self: override, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with override(self.name, self.value):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+TraceKey.differing = _differing  # type: ignore[attr-defined]
+TraceKey.__repr__ = _shown  # type: ignore[method-assign, assignment]
+override.__call__ = _decorate  # type: ignore[method-assign]

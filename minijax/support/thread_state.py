@@ -18,10 +18,9 @@ In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -29,7 +28,7 @@ class TraceKey:
     """The values of all trace-relevant settings, in the order of `trace_names()`.
 
     It hashes and compares by identity, which makes it the cheapest possible part of a
-    cache key. Compare `key.values` to see in which field two keys differ.
+    cache key. `config` gives it `differing`, which tells in which fields two differ.
     """
 
     __slots__ = ("__weakref__", "successors", "values")
@@ -51,18 +50,6 @@ class TraceKey:
                 self.successors.clear()
             self.successors[(position, value)] = key
         return key
-
-    def differing(self, other: TraceKey) -> tuple[str, ...]:
-        """The names of the settings whose values differ between two keys."""
-        return tuple(
-            name
-            for name, mine, theirs in zip(_positions, self.values, other.values)
-            if mine != theirs
-        )
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={v!r}" for name, v in zip(_positions, self.values))
-        return f"TraceKey({', '.join(shown)})"
 
 
 class State(threading.local):
@@ -193,7 +180,7 @@ class override:
     """Set one slot of `state` in this thread, within a `with` block.
 
     The block may nest, end by an exception, and be entered again; the same object
-    may be used by several threads. As a decorator it wraps every call.
+    may be used by several threads. `config` makes it a decorator too.
     """
 
     __slots__ = ("name", "saved", "value")
@@ -251,14 +238,6 @@ class override:
     def _was_last(local: dict[str, Any]) -> bool:
         """Whether this thread overrides no trace-relevant slot any more."""
         return _positions.keys().isdisjoint(local)
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with override(self.name, self.value):
-                return function(*args, **kwargs)
-
-        return wrapped
 
 
 _renew_keys()
