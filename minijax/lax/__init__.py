@@ -130,11 +130,13 @@ from minijax.primitives.index.scattering import (
     scatter_sub_p,
 )
 from minijax.primitives.elementwise.arithmetic import select, select_n, select_n_p
+from minijax.primitives.elementwise import choosing  # the rest of select_n
 from minijax.primitives.elementwise.clamping import clamp, clamp_p
 from minijax.primitives.shape.rearranging import collapse, rev, rev_p, tile, tile_p
 from minijax.primitives.shape.shaping import (
-    reshape, reshape_p, squeeze, squeeze_p, transpose, transpose_p,
+    reshape, reshape_p, transpose, transpose_p,
 )
+from minijax.primitives.shape.squeezing import squeeze, squeeze_p
 from minijax.primitives.shape.slicing import index_in_dim, slice, slice_in_dim, slice_p
 from minijax.primitives.reduce.sorting import sort, sort_key_val, sort_p, top_k, top_k_p
 from minijax.primitives.elementwise.special import (

@@ -21,7 +21,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import rules
-from minijax.language.core import Primitive, ShapedArray, get_aval, physical_aval
+from minijax.language.core import Primitive, ShapedArray, get_aval
 from minijax.language.rules import (
     Zero,
     anything,
@@ -219,21 +219,16 @@ def _balanced_equal(x, out, y) -> Any:
     return div(alone, share)
 
 
+# Operations that StableHLO has for real numbers only, by name, written out for complex
+# ones: `(dtype, x, y) -> value`. `complex_numbers.py` enters them.
+combine_complex: dict[str, Callable] = {}
+
+
 def combine_values(operation: str, dtype, x, y) -> Any:
-    """One operation of StableHLO; extrema of complex numbers go by real, then imag."""
-    stablehlo = hlo.stablehlo
-    is_extremum = operation in ("maximum", "minimum")
-    if not is_extremum or not dtypes.issubdtype(dtype, np.complexfloating):
-        return getattr(stablehlo, operation)(x, y)
-    part = np.empty(0, dtype).real.dtype
-    direction = "GT" if operation == "maximum" else "LT"
-    real_x, real_y = stablehlo.real(x), stablehlo.real(y)
-    first = stablehlo.select(
-        compare(real_x, real_y, "EQ", part),
-        compare(stablehlo.imag(x), stablehlo.imag(y), direction, part),
-        compare(real_x, real_y, direction, part),
-    )
-    return stablehlo.select(first, x, y)
+    """One operation of StableHLO on elements of `dtype`."""
+    if dtypes.issubdtype(dtype, np.complexfloating) and operation in combine_complex:
+        return combine_complex[operation](dtype, x, y)
+    return getattr(hlo.stablehlo, operation)(x, y)
 
 
 def _extremum(name: str, meaning: Callable, operation: str) -> Primitive:
@@ -419,22 +414,19 @@ def _select_jvp(primals, tangents) -> Any:
     return out, select_n(which, *dense)
 
 
+# The transpose and the lowering are for a `which` of booleans and two cases;
+# `choosing.py` extends them to integers, and to typed random keys.
+
+
 @select_n_p.def_transpose
-def _select_transpose(ct, which, *cases) -> list:
+def select_transpose(ct, which, *cases) -> list:
     if type(ct) is Zero:
         return [None] * (1 + len(cases))
     zeros = filled_like(ct, 0)
     linear = [is_linear(case) for case in cases]
-    aval = get_aval(which)
-    if aval.dtype == np.bool_:
-        no = select(which, zeros, ct) if linear[0] else None
-        yes = select(which, ct, zeros) if linear[1:] == [True] else None
-        return [None, no, yes][: 1 + len(cases)]
-    chosen = [
-        select(eq(which, scalar_like(aval, i)), ct, zeros) if flag else None
-        for i, flag in enumerate(linear)
-    ]
-    return [None, *chosen]
+    no = select(which, zeros, ct) if linear[0] else None
+    yes = select(which, ct, zeros) if linear[1:] == [True] else None
+    return [None, no, yes][: 1 + len(cases)]
 
 
 @select_n_p.def_batch
@@ -465,31 +457,10 @@ def _select_batch(axis_data, args, dims) -> Any:
 
 
 @select_n_p.def_lowering
-def _select_lowering(ctx, which, *cases) -> Any:
-    which_aval = ctx.avals_in[0]
-    physical = physical_aval(ctx.avals_out[0])
-    if len(cases) == 1:
-        return cases[0]
-    if physical.ndim != ctx.avals_out[0].ndim:  # typed keys: bits behind each entry
-        shape = physical.shape
-        dims = range(which_aval.ndim)
-        which = ctx.broadcast_in_dim(which, which_aval, shape, dims)
-        which_aval = which_aval.update(shape=shape)
-    if which_aval.dtype == np.bool_:
-        return hlo.stablehlo.select(which, cases[1], cases[0])
-
-    def choose(offset: int, some) -> Any:
-        """Halve the cases: a tree of comparisons."""
-        if len(some) == 1:
-            return some[0]
-        middle = len(some) // 2
-        bound = ctx.full_like(offset + middle, which_aval)
-        below = compare(which, bound, "LT", which_aval.dtype)
-        lower = choose(offset, some[:middle])
-        upper = choose(offset + middle, some[middle:])
-        return hlo.stablehlo.select(below, lower, upper)
-
-    return choose(0, cases)
+def select_lowering(ctx, which, *cases) -> Any:
+    if ctx.avals_in[0].dtype != np.bool_ or len(cases) != 2:
+        raise NotImplementedError("select_n by integers needs elementwise/choosing.py")
+    return hlo.stablehlo.select(which, cases[1], cases[0])
 
 
 def select_n(which, *cases) -> Any:

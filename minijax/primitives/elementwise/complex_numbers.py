@@ -9,10 +9,12 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from minijax.backend import hlo
 from minijax.language.core import get_aval
 from minijax.language.rules import (
     complexes,
@@ -23,7 +25,9 @@ from minijax.language.rules import (
     unary,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.primitives.elementwise.arithmetic import combine_complex
 from minijax.primitives.shape import broadcasting
+from minijax.primitives.shape.shaping import compare
 from minijax.support import dtypes
 
 
@@ -107,3 +111,29 @@ def complex(x: Any, y: Any) -> Any:
 def conj(x: Any) -> Any:
     """The complex conjugate; real x become complex."""
     return conj_p.bind(x, input_dtype=get_aval(x).dtype)
+
+
+# ----------------------------------------------------------------------------------
+# Extrema
+# ----------------------------------------------------------------------------------
+
+
+def _complex_extremum(direction: str) -> Callable:
+    """The one whose real part lies further in a direction; of equals, by imag."""
+
+    def combine(dtype: Any, x: Any, y: Any) -> Any:
+        part = _real_dtype(dtype)
+        stablehlo = hlo.stablehlo
+        real_x, real_y = stablehlo.real(x), stablehlo.real(y)
+        first = stablehlo.select(
+            compare(real_x, real_y, "EQ", part),
+            compare(stablehlo.imag(x), stablehlo.imag(y), direction, part),
+            compare(real_x, real_y, direction, part),
+        )
+        return stablehlo.select(first, x, y)
+
+    return combine
+
+
+combine_complex["maximum"] = _complex_extremum("GT")
+combine_complex["minimum"] = _complex_extremum("LT")

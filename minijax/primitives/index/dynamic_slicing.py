@@ -45,6 +45,7 @@ from minijax.primitives.index.index_vectors import (
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import broadcasting, joining, shaping, slicing
+from minijax.primitives.shape.squeezing import squeeze
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -335,7 +336,7 @@ def dynamic_index_in_dim(
     result = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
-    return result if keepdims else shaping.squeeze(result, (axis,))
+    return result if keepdims else squeeze(result, (axis,))
 
 
 # ----------------------------------------------------------------------------------

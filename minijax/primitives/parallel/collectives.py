@@ -31,6 +31,7 @@ from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import gathering
 from minijax.primitives.reduce import reductions, sums
 from minijax.primitives.shape import broadcasting, shaping, slicing
+from minijax.primitives.shape.squeezing import squeeze
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
 from minijax.support.tree_util import tree_map
@@ -683,7 +684,7 @@ def all_to_all(
             tiled=tiled,
         )
         if not tiled and split != concat:
-            out = shaping.squeeze(out, (split,))
+            out = squeeze(out, (split,))
         return out
 
     return tree_map(leaf, x)

@@ -38,9 +38,9 @@ from minijax.primitives.shape.shaping import (
     convert_element_type,
     expand_dims,
     reshape,
-    squeeze,
 )
 from minijax.primitives.shape.slicing import slice_in_dim
+from minijax.primitives.shape.squeezing import squeeze
 from minijax.support.thread_state import state
 
 UINT32 = np.dtype(np.uint32)

@@ -34,6 +34,7 @@ from minijax.primitives.reduce.sums import (
     zero,
 )
 from minijax.primitives.shape import broadcasting, padding, shaping, slicing
+from minijax.primitives.shape.squeezing import squeeze
 from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ def jvp_as_tree(
             values = combine(*left, *right)
         if length == 0:
             return [broadcasting.full(kept_shape, unit) for unit in units]
-        return [shaping.squeeze(value, (0,)) for value in values]
+        return [squeeze(value, (0,)) for value in values]
 
     flat = [flatten(x) for x in primals]
     return forward_mode.run(tree, flat, [flatten(t) for t in tangents])

@@ -21,6 +21,7 @@ from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.shape import broadcasting, shaping, slicing
+from minijax.primitives.shape.squeezing import squeeze
 
 
 def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
@@ -112,7 +113,7 @@ def _read_computed(x: Any, indexer: NDIndexer) -> Any:
     if computed is not None:
         starts, sizes, squeezed = computed
         block = dynamic_slicing.dynamic_slice(x, starts, sizes)
-        return shaping.squeeze(block, squeezed)
+        return squeeze(block, squeezed)
     _, x, indexer = _integers_in_front(x, indexer)
     return shaping.stage(x)[_index_arrays(indexer)]
 

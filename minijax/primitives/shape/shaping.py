@@ -1,4 +1,4 @@
-"""Dtype and shape: convert_element_type, broadcast_in_dim, reshape, transpose, squeeze.
+"""Dtype and shape: convert_element_type, broadcast_in_dim, reshape, transpose.
 
 None of these primitives computes much; XLA mostly makes them part of what reads the
 result. All are linear, and their transposes are of the same kind: converting back,
@@ -586,53 +586,3 @@ def transpose(operand, permutation: Sequence[int] | np.ndarray) -> Any:
     if in_order and isinstance(operand, Array):
         return operand
     return transpose_p.bind(operand, permutation=permutation)
-
-
-# ----------------------------------------------------------------------------------
-# squeeze
-# ----------------------------------------------------------------------------------
-
-
-def _squeeze_shape(x, *, dimensions):
-    if len(set(dimensions)) != len(dimensions):
-        raise ValueError(f"dimensions are not unique: {dimensions}")
-    if not all(0 <= axis < x.ndim for axis in dimensions):
-        raise ValueError(f"dimensions outside range [0, ndim): {dimensions}")
-    if any(x.shape[axis] != 1 for axis in dimensions):
-        raise ValueError(
-            "cannot select an axis to squeeze out which has size not equal to one, got "
-            f"shape={x.shape} and dimensions={dimensions}"
-        )
-    return tuple(size for axis, size in enumerate(x.shape) if axis not in dimensions)
-
-
-# A reshape that says which axes go: of shape (1, 1), it is clear which one stays.
-squeeze_p = standard_primitive(
-    "squeeze",
-    _squeeze_shape,
-    _same_dtype,
-    meaning=lambda x, dimensions: np.squeeze(x, dimensions),
-)
-def_linear(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
-
-
-@squeeze_p.def_batch
-def _squeeze_batch(axis_data, args, dims, *, dimensions):
-    x = moveaxis(args[0], dims[0], 0)
-    return squeeze(x, tuple(1 + axis for axis in dimensions)), 0
-
-
-squeeze_p.def_lowering(lambda ctx, x, **_: hlo.stablehlo.reshape(ctx.result_type(), x))
-
-
-def squeeze(array, dimensions: Sequence[int]) -> Any:
-    """`array` without some of its axes of size 1.
-
-    Raises:
-      ValueError: when an axis does not exist, is named twice, or is longer than 1.
-    """
-    rank = get_aval(array).ndim
-    dimensions = tuple(sorted(canonicalize_axis(axis, rank) for axis in dimensions))
-    if not dimensions and isinstance(array, Array):
-        return array
-    return squeeze_p.bind(array, dimensions=dimensions)

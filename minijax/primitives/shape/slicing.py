@@ -25,7 +25,8 @@ from minijax.language.core import (
 )
 from minijax.language.rules import NullAccumulator, scalar_like
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
-from minijax.primitives.shape import padding, shaping
+from minijax.primitives.shape import padding
+from minijax.primitives.shape.squeezing import squeeze
 from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
@@ -234,4 +235,4 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
             f"index {index} is out of bounds for axis {axis} with size {size}"
         )
     result = slice_in_dim(operand, wrapped, wrapped + 1, 1, axis)
-    return result if keepdims else shaping.squeeze(result, (axis,))
+    return result if keepdims else squeeze(result, (axis,))

@@ -59,6 +59,7 @@ from minijax.language.rules import match_axis
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import broadcasting, joining, shaping, slicing
+from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     batched_leading,
@@ -251,7 +252,7 @@ def _row(x: Any, i: Any) -> Any:
     sizes = (1, *get_aval(x).shape[1:])
     start = [i] + [np.int32(0)] * (len(sizes) - 1)
     row = dynamic_slicing.dynamic_slice(x, _like(start, i), sizes)
-    return shaping.squeeze(row, (0,))
+    return squeeze(row, (0,))
 
 
 def _with_row(x: Any, row: Any, i: Any) -> Any:

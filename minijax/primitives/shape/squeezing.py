@@ -1,0 +1,62 @@
+"""squeeze: axes of size 1 go.
+
+In JAX: `lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo
+from minijax.language.array import Array
+from minijax.language.core import get_aval
+from minijax.language.rules import def_linear, moveaxis, standard_primitive
+from minijax.primitives.shape.shaping import canonicalize_axis, expand_dims
+
+
+def _squeeze_shape(x, *, dimensions):
+    if len(set(dimensions)) != len(dimensions):
+        raise ValueError(f"dimensions are not unique: {dimensions}")
+    if not all(0 <= axis < x.ndim for axis in dimensions):
+        raise ValueError(f"dimensions outside range [0, ndim): {dimensions}")
+    if any(x.shape[axis] != 1 for axis in dimensions):
+        raise ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one, got "
+            f"shape={x.shape} and dimensions={dimensions}"
+        )
+    return tuple(size for axis, size in enumerate(x.shape) if axis not in dimensions)
+
+
+# A reshape that says which axes go: of shape (1, 1), it is clear which one stays.
+squeeze_p = standard_primitive(
+    "squeeze",
+    _squeeze_shape,
+    lambda x, **_: x.dtype,
+    meaning=lambda x, dimensions: np.squeeze(x, dimensions),
+)
+def_linear(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
+
+
+@squeeze_p.def_batch
+def _squeeze_batch(axis_data, args, dims, *, dimensions):
+    x = moveaxis(args[0], dims[0], 0)
+    return squeeze(x, tuple(1 + axis for axis in dimensions)), 0
+
+
+squeeze_p.def_lowering(lambda ctx, x, **_: hlo.stablehlo.reshape(ctx.result_type(), x))
+
+
+def squeeze(array, dimensions: Sequence[int]) -> Any:
+    """`array` without some of its axes of size 1.
+
+    Raises:
+      ValueError: when an axis does not exist, is named twice, or is longer than 1.
+    """
+    rank = get_aval(array).ndim
+    dimensions = tuple(sorted(canonicalize_axis(axis, rank) for axis in dimensions))
+    if not dimensions and isinstance(array, Array):
+        return array
+    return squeeze_p.bind(array, dimensions=dimensions)
