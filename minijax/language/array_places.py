@@ -75,6 +75,18 @@ def addressable_shards(self: Array) -> list[Shard]:
     ]
 
 
+@property_of_array
+def global_shards(self: Array) -> list[Shard]:
+    """The parts on all devices; those of this process are all there are."""
+    return self.addressable_shards
+
+
+@on_array
+def addressable_data(self: Array, index: int) -> Array:
+    """The values of the part `index` on this process's devices."""
+    return self.addressable_shards[index].data
+
+
 @on_array
 def copy_to_host_async(self: Array) -> None:
     """Begin copying the values to the host, so that reading them waits less."""

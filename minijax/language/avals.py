@@ -311,10 +311,10 @@ def shaped_abstractify(value: Any) -> AbstractValue:
     return rule(value)
 
 
-def valid_jaxtype(value: Any) -> bool:
-    """Whether `value` may be an argument of a primitive."""
+def valid_jaxtype(x: Any) -> bool:
+    """Whether `x` may be an argument of a primitive."""
     try:
-        get_aval(value)
+        get_aval(x)
     except (TypeError, OverflowError):
         return False
     return True

@@ -27,18 +27,18 @@ def is_concrete(value: Any) -> bool:
     return to_concrete_value(value) is not None
 
 
-def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> Any:
-    """`force(value)` (or `value`), or an error that says why it must be known now."""
+def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> Any:
+    """`force(val)` (or `val`), or an error that says why it must be known now."""
     force = force or (lambda known: known)
-    if not isinstance(value, Tracer):
-        return force(value)
-    concrete = value.to_concrete_value()
+    if not isinstance(val, Tracer):
+        return force(val)
+    concrete = val.to_concrete_value()
     if concrete is None:
         if force is bool:
-            raise errors.TracerBoolConversionError(value)
+            raise errors.TracerBoolConversionError(val)
         if force is operator.index:
-            raise errors.TracerIntegerConversionError(value)
-        raise errors.ConcretizationTypeError(value, context)
+            raise errors.TracerIntegerConversionError(val)
+        raise errors.ConcretizationTypeError(val, context)
     return force(concrete)
 
 

@@ -155,9 +155,9 @@ def accumulator_for(aval: AbstractValue) -> Accumulator:
     return kind(aval.to_ct_aval())
 
 
-def is_linear(arg: Any) -> bool:
+def is_linear(x: Any) -> bool:
     """Whether a transpose rule's argument is an accumulator (JAX: undefined primal)."""
-    return isinstance(arg, Accumulator)
+    return isinstance(x, Accumulator)
 
 
 @dataclass(frozen=True)

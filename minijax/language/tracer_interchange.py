@@ -25,6 +25,33 @@ def on_tracer(method: Callable) -> Callable:
     return method
 
 
+def _refusing(name: str, is_method: bool) -> Any:
+    """What lies on devices has no answer for a value that only stands for an array."""
+
+    def refuse(self: Tracer, *args: Any) -> Any:
+        called = f"`{name}()`" if is_method else f"`{name}`"
+        raise errors.ConcretizationTypeError(
+            self,
+            f"{called} asks where the values of an array are, and a traced value has "
+            "none yet. Ask outside of the traced function.",
+        )
+
+    refuse.__name__ = name
+    return refuse if is_method else property(refuse)
+
+
+for _name in (
+    "addressable_shards", "committed", "global_shards", "is_fully_addressable",
+    "is_fully_replicated",
+):  # fmt: skip
+    setattr(Tracer, _name, _refusing(_name, is_method=False))
+for _name in (
+    "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes",
+    "unsafe_buffer_pointer",
+):  # fmt: skip
+    setattr(Tracer, _name, _refusing(_name, is_method=True))
+
+
 @on_tracer
 def __complex__(self: Tracer) -> complex:
     return complex(self._concrete_scalar("complex", "astype(complex)"))

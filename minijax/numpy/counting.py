@@ -27,7 +27,12 @@ from minijax.numpy import (
     sorting,
     ufuncs,
 )
-from minijax.numpy.arguments import concrete_or_error, default_index_dtype, static_index
+from minijax.numpy.arguments import (
+    concrete_or_error,
+    default_index_dtype,
+    refuse_out_sharding,
+    static_index,
+)
 from minijax.numpy.arraylike import (
     check_arraylike,
     ensure_arraylike,
@@ -286,7 +291,12 @@ def mask_indices(
 
 
 def bincount(
-    x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """How often each of 0, 1, 2, ... occurs in `x`, or the sum of its `weights`.
 
@@ -294,6 +304,7 @@ def bincount(
     under `jit`; otherwise as many as needed, at least `minlength`. Raises TypeError for
     numbers that are no integers and ValueError for more than one axis.
     """
+    refuse_out_sharding("bincount", out_sharding)
     array = ensure_arraylike("bincount", x)
     if array.dtype == np.bool_:
         array = lax.convert_element_type(array, np.dtype("int32"))

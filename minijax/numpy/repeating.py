@@ -25,6 +25,7 @@ from minijax.numpy import (
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
+    refuse_out_sharding,
     static_index,
 )
 from minijax.numpy.arraylike import (
@@ -52,6 +53,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """Each element along `axis` as often as `repeats` says, one after the other.
 
@@ -59,6 +61,7 @@ def repeat(
     when `repeats` is traced; the result is then cut, or filled with its last element.
     Raises ConcretizationTypeError without it.
     """
+    refuse_out_sharding("repeat", out_sharding)
     if isinstance(repeats, (int, np.integer)):
         check_arraylike("repeat", a)
     else:

@@ -5,7 +5,7 @@
 
 A function is *there* when its parameters have JAX's names, order, kinds and defaults,
 *partly* when they differ; a class is *partly* there when it lacks public attributes.
-Why a name is absent is said once, by pattern, in absent.toml.
+Why a name is absent, or only partly there, is said once, by pattern, in absent.toml.
 """
 
 import argparse
@@ -62,9 +62,14 @@ class Row:
     note: str
 
 
-def load_reasons(path: pathlib.Path = REASONS) -> list[tuple[str, str]]:
-    """Pairs of a name's pattern and the reason why it is absent, in order."""
-    groups = tomllib.loads(path.read_text())["group"]
+def load_reasons(
+    path: pathlib.Path = REASONS, kind: str = "group"
+) -> list[tuple[str, str]]:
+    """Pairs of a name's pattern and the reason why it is absent, in order.
+
+    With `kind="partly"`, why a name is there only in part.
+    """
+    groups = tomllib.loads(path.read_text())[kind]
     return [(pattern, group["why"]) for group in groups for pattern in group["names"]]
 
 
@@ -114,18 +119,18 @@ def import_module(name: str) -> types.ModuleType | None:
 
 def build_rows() -> list[Row]:
     """A row for each public name of each module."""
-    reasons = load_reasons()
+    reasons, partial = load_reasons(), load_reasons(kind="partly")
     rows = []
     names_of = public_names()
     for module_name in MODULES:
         theirs = importlib.import_module(module_name)
         ours = import_module("mini" + module_name)
         for name in names_of[module_name]:
-            rows.append(_row(module_name, name, ours, theirs, reasons))
+            rows.append(_row(module_name, name, ours, theirs, reasons, partial))
     return rows
 
 
-def _row(module_name, name, ours, theirs, reasons) -> Row:
+def _row(module_name, name, ours, theirs, reasons, partial) -> Row:
     their_object = getattr(theirs, name)
     missing = not hasattr(ours, name)
     our_object = getattr(ours, name, None)
@@ -137,7 +142,10 @@ def _row(module_name, name, ours, theirs, reasons) -> Row:
         why = reason_for(f"{module_name}.{name}", reasons)
         return Row(module_name, name, "not", why or "no reason given")
     note = compare(our_object, their_object)
-    return Row(module_name, name, "partly" if note else "there", note)
+    if not note:
+        return Row(module_name, name, "there", "")
+    why = reason_for(f"{module_name}.{name}", partial) or "no reason given"
+    return Row(module_name, name, "partly", f"{note}. {why}")
 
 
 def compare(ours: Any, theirs: Any) -> str:
@@ -272,7 +280,7 @@ def main() -> int:
     counts = {s: sum(row.status == s for row in rows) for s in _STATUSES}
     print(", ".join(f"{count} {status}" for status, count in counts.items()))
     for row in rows:
-        if row.note == "no reason given":
+        if row.note.endswith("no reason given"):
             print(f"absent.toml gives no reason for {row.module}.{row.name}")
     if options.check:
         return 0 if TABLE.exists() and TABLE.read_text() == text else 1

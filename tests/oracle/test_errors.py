@@ -216,3 +216,41 @@ def test_exception_class_of_longer_programs(program):
     assert theirs.error is not None
     message = difference(ours, theirs)
     assert message is None, message
+
+
+PLACES = [
+    "addressable_data", "addressable_shards", "committed", "delete", "devices",
+    "global_shards", "is_deleted", "is_fully_addressable", "is_fully_replicated",
+    "on_device_size_in_bytes", "unsafe_buffer_pointer",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_traced_value_is_nowhere(name):
+    for module in (jax, minijax):
+
+        def function(x, module=module):
+            with pytest.raises(module.errors.ConcretizationTypeError, match=name):
+                answer = getattr(x, name)
+                answer(*[0] * (name == "addressable_data"))
+            return x
+
+        module.make_jaxpr(function)(1.0)
+        module.jvp(function, (1.0,), (1.0,))
+
+
+@pytest.mark.parametrize("name", ["bincount", "repeat"])
+def test_out_sharding_is_refused(name):
+    arguments = {"bincount": ([1, 2],), "repeat": ([1, 2], 2)}[name]
+    x = [minijax.numpy.asarray(arguments[0]), *arguments[1:]]
+    function = getattr(minijax.numpy, name)
+    function(*x, out_sharding=None)
+    with pytest.raises(NotImplementedError, match="device_put"):
+        function(*x, out_sharding=x[0].sharding)
+
+
+def test_the_parts_of_an_array():
+    for module in (jax, minijax):
+        x = module.numpy.arange(3)
+        assert x.addressable_data(0).tolist() == [0, 1, 2]
+        assert [part.data.tolist() for part in x.global_shards] == [[0, 1, 2]]

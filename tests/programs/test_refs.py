@@ -748,3 +748,11 @@ def test_a_ref_prints_what_was_written():
 
     ours, theirs = (run(lib) for lib in LIBRARIES)
     assert ours == theirs
+
+
+def test_attributes_of_the_content():
+    ref = minijax.new_ref(jnp.ones(3))
+    assert isinstance(ref.committed, bool)
+    assert isinstance(ref.unsafe_buffer_pointer(), int)
+    with pytest.raises(NotImplementedError, match="addupdate"):
+        ref.at  # noqa: B018

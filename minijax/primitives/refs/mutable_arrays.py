@@ -97,6 +97,17 @@ class Ref(metaclass=_RefMeta):
     ndim = property(lambda self: self.aval.ndim)
     size = property(lambda self: self.aval.size)
     sharding = property(lambda self: self._array.sharding)
+    committed = property(lambda self: self._array.committed)
+
+    @property
+    def at(self) -> Any:
+        raise NotImplementedError(
+            "A Ref has no `at`: write `ref[index] = x`, or `ref.addupdate(x, index)`."
+        )
+
+    def unsafe_buffer_pointer(self) -> int:
+        """The address of the content's memory on its device, until the next write."""
+        return self._array.unsafe_buffer_pointer()
 
     def __len__(self) -> int:
         if not self.shape:
