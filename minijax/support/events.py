@@ -7,9 +7,9 @@ costs a global load:
     if events.subscribers:
         events.emit("bind", primitive=primitive, ...)
 
-A subscriber is called as `callback(name, data)` with a fresh dict, in the thread and
-at the moment of the event. The names and fields below are stable; subscribers must
-ignore names and fields that they do not know.
+A subscriber (`event_watching.subscribe`) is called as `callback(name, data)` with a
+fresh dict, in the thread and at the moment of the event. The names and fields below are
+stable; subscribers must ignore names and fields that they do not know.
 
 - `trace.begin`: a function starts to be traced. Data: trace, debug_info
 - `bind`: a trace has recorded an equation. Data: trace, eqn
@@ -32,10 +32,8 @@ In JAX: `jax.monitoring`, which knows durations only.
 
 from __future__ import annotations
 
-import contextlib
-import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -77,7 +75,6 @@ Subscriber = Callable[[str, dict[str, Any]], None]
 
 # Hot paths test the truth of this very list: it is changed in place, never replaced.
 subscribers: list[Subscriber] = []
-_lock = threading.Lock()
 _warned: set[int] = set()
 
 
@@ -97,25 +94,3 @@ def emit(name: str, /, **data: Any) -> None:
                     RuntimeWarning,
                     stacklevel=2,
                 )
-
-
-@contextlib.contextmanager
-def subscribe(callback: Subscriber) -> Iterator[Subscriber]:
-    """Context manager: `callback(name, data)` hears every event of every thread.
-
-    The same callback may be subscribed several times and then hears each event as
-    often; leaving a block removes one subscription.
-    """
-    with _lock:
-        subscribers.append(callback)
-    try:
-        yield callback
-    finally:
-        with _lock:
-            # By identity: callbacks may define an equality of their own.
-            for position, subscriber in enumerate(subscribers):
-                if subscriber is callback:
-                    del subscribers[position]
-                    break
-            if not any(subscriber is callback for subscriber in subscribers):
-                _warned.discard(id(callback))

@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 from minijax.support import events
+from minijax.support.event_watching import subscribe
 
 
 def test_without_subscribers_the_list_is_empty_and_emit_is_harmless():
@@ -22,7 +23,10 @@ def test_subscribers_hear_names_and_their_own_copy_of_the_data():
     def careless(name, data):
         data.clear()
 
-    with events.subscribe(careless), events.subscribe(lambda *e: heard.append(e)):
+    with (
+        subscribe(careless),
+        subscribe(lambda *e: heard.append(e)),
+    ):
         events.emit("jit.miss", name="f", reason="shape")
         events.emit("jit.hit", name="f")
     events.emit("jit.hit", name="g")
@@ -49,8 +53,8 @@ class Equal:
 
 def test_removal_is_by_identity():
     first, second = Equal(), Equal()
-    with events.subscribe(first):
-        with events.subscribe(second):
+    with subscribe(first):
+        with subscribe(second):
             events.emit("bind")
         events.emit("bind")
         assert events.subscribers[0] is first
@@ -60,7 +64,7 @@ def test_removal_is_by_identity():
 
 def test_subscribed_twice_hears_twice():
     listener = Equal()
-    with events.subscribe(listener), events.subscribe(listener):
+    with subscribe(listener), subscribe(listener):
         events.emit("bind")
     assert listener.heard == 2
     assert not events.subscribers
@@ -73,19 +77,22 @@ def test_a_failing_subscriber_warns_once_and_stays():
         heard.append(name)
         raise KeyError("oops")
 
-    with events.subscribe(failing), events.subscribe(lambda n, d: heard.append("b")):
+    with (
+        subscribe(failing),
+        subscribe(lambda n, d: heard.append("b")),
+    ):
         with pytest.warns(RuntimeWarning, match="KeyError"):
             events.emit("lower")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             events.emit("compile")
     assert heard == ["lower", "b", "compile", "b"]
-    with events.subscribe(failing), pytest.warns(RuntimeWarning):
+    with subscribe(failing), pytest.warns(RuntimeWarning):
         events.emit("lower")
 
 
 def test_leaving_by_an_exception_unsubscribes():
-    with pytest.raises(ZeroDivisionError), events.subscribe(print):
+    with pytest.raises(ZeroDivisionError), subscribe(print):
         raise ZeroDivisionError
     assert not events.subscribers
 
@@ -95,10 +102,10 @@ def test_threads():
 
     def worker():
         for _ in range(200):
-            with events.subscribe(lambda n, d: None):
+            with subscribe(lambda n, d: None):
                 events.emit("bind", thread=threading.get_ident())
 
-    with events.subscribe(lambda n, d: heard.append(d["thread"])):
+    with subscribe(lambda n, d: heard.append(d["thread"])):
         threads = [threading.Thread(target=worker) for _ in range(4)]
         for thread in threads:
             thread.start()

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minijax.support import events, source_info
+from minijax.support import event_watching, events, source_info
 from minijax.support.config import config
 from minijax.support.thread_state import override, state
 from minijax.support.tree_prefix import equality_errors_pytreedef
@@ -195,7 +195,7 @@ class _Reporting:
         """`config.update`: listen from now on, or no more."""
         self.always.close()
         if value:
-            self.always.enter_context(events.subscribe(self.listener))
+            self.always.enter_context(event_watching.subscribe(self.listener))
 
     @contextlib.contextmanager
     def __call__(self, new_val: bool = True) -> Iterator[None]:
@@ -205,7 +205,7 @@ class _Reporting:
         """
         listening = self.listener in events.subscribers
         subscribed = (
-            events.subscribe(self.listener)
+            event_watching.subscribe(self.listener)
             if new_val and not listening
             else contextlib.nullcontext()
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.pjit import JitFunction
-from minijax.support import events
+from minijax.support import event_watching
 from minijax.support.trees import tree_unflatten
 from minijax.transforms.api_util import Bound
 from minijax_lab.explain.recording import (
@@ -118,7 +118,7 @@ class CacheWatch:
             if watch is not None:
                 watch.listen(name, data)
 
-        subscribed = events.subscribe(listen)
+        subscribed = event_watching.subscribe(listen)
         subscribed.__enter__()
         end = subscribed.__exit__
         self.subscription = weakref.finalize(self, end, None, None, None)

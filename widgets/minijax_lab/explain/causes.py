@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from minijax.support import events, source_info
+from minijax.support import event_watching, source_info
 from minijax.transforms import ad, batching
 from minijax_lab.explain.recording import PARTS
 from minijax_lab.explain.source import short_path
@@ -66,7 +66,7 @@ _MOST = 200_000
 @contextlib.contextmanager
 def recording() -> Iterator[None]:
     """Context manager: equations that are written inside keep their causes."""
-    with events.subscribe(_listen):
+    with event_watching.subscribe(_listen):
         yield
     _known.frame = None  # frames keep what their functions held
 

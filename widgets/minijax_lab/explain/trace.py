@@ -26,7 +26,7 @@ from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.pjit import JitFunction
 from minijax.language.array import Array
 from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
-from minijax.support import events, source_info
+from minijax.support import event_watching, events, source_info
 from minijax.support.trees import tree_leaves
 from minijax.transforms.partial_eval import DynamicJaxprTracer
 from minijax_lab.explain import lines
@@ -211,7 +211,7 @@ class _Watch:
     def watching(self) -> Iterator[None]:
         """Listens to what is printed and to the trace's equations."""
         with contextlib.redirect_stdout(_Printed(self)):
-            with events.subscribe(self.listener()):
+            with event_watching.subscribe(self.listener()):
                 yield
 
     # ---- Python --------------------------------------------------------------------
