@@ -288,10 +288,6 @@ def min(x, y) -> Any:
 # Comparison
 # ----------------------------------------------------------------------------------
 
-# How extended dtypes, such as random keys, are compared, by direction:
-# `(ctx, x, y) -> value`. The file of such a dtype enters its own.
-compare_extended: dict[str, Callable] = {}
-
 
 def comparison(
     name: str, accepted: set, meaning: Callable, direction: str, float_kind="FLOAT"
@@ -299,11 +295,8 @@ def comparison(
     """A primitive that compares; its result is boolean and has no derivative."""
 
     def lower(ctx, x, y):
-        dtype = ctx.avals_in[0].dtype
         x, y = ctx.broadcast((x, y))
-        if isinstance(dtype, dtypes.ExtendedDType):
-            return compare_extended[direction](ctx, x, y)
-        return compare(x, y, direction, dtype, float_kind)
+        return compare(x, y, direction, ctx.avals_in[0].dtype, float_kind)
 
     kinds = [accepted, accepted]
     primitive = nary(name, kinds, meaning, lower, lambda x, y: np.dtype(bool))
@@ -311,7 +304,8 @@ def comparison(
     return primitive
 
 
-# Random keys are equal or not, and have no order.
+# Random keys are equal or not, and have no order; `random/random_bits.py` extends the
+# lowering to them.
 eq_p = comparison("eq", anything | {dtypes.extended}, np.equal, "EQ")
 ne_p = comparison("ne", anything | {dtypes.extended}, np.not_equal, "NE")
 ge_p = comparison("ge", ordered, np.greater_equal, "GE")

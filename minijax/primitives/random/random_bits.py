@@ -24,7 +24,7 @@ from minijax.language.rules import (
     def_zero_jvp,
     elementwise_batch,
 )
-from minijax.primitives.elementwise.arithmetic import compare_extended
+from minijax.primitives.elementwise.arithmetic import eq_p, ne_p
 from minijax.primitives.random import rbg, threefry
 from minijax.primitives.random.threefry import UINT32, UINT_DTYPES, Shape
 from minijax.primitives.reduce import reductions
@@ -344,23 +344,27 @@ def _full_of_keys(shape: Shape, fill_value: Any, dtype: Any) -> Any:
     return random_wrap(words, impl=dtype.impl)
 
 
-def _key_comparison(direction: str, combine: Callable) -> Callable:
+def _compare_keys(primitive: Primitive, direction: str, combine: Callable) -> None:
     """Keys are equal if all their words are, and differ if any word does."""
+    of_numbers = primitive.lowerings[None]
 
     def lower(ctx: Any, x: Any, y: Any) -> Any:
         (out,), dtype = ctx.avals_out, ctx.avals_in[0].dtype
+        if not isinstance(dtype, dtypes.ExtendedDType):
+            return of_numbers(ctx, x, y)
+        x, y = ctx.broadcast((x, y))
         words = compare(x, y, direction, dtype.physical_dtype)
         axes = tuple(range(out.ndim, out.ndim + len(dtype.physical_shape)))
         physical = ShapedArray((*out.shape, *dtype.physical_shape), np.dtype(bool))
         inner = ctx.replace(avals_in=[physical])
         return inner.lower_fun(lambda flags: combine(flags, axes), words)
 
-    return lower
+    primitive.def_lowering(lower)
 
 
 broadcasting.full_of_extended[element_types.PRNGKeyDType] = _full_of_keys
-compare_extended["EQ"] = _key_comparison("EQ", reductions.reduce_and)
-compare_extended["NE"] = _key_comparison("NE", reductions.reduce_or)
+_compare_keys(eq_p, "EQ", reductions.reduce_and)
+_compare_keys(ne_p, "NE", reductions.reduce_or)
 
 
 # -- drawing ------------------------------------------------------------------------
