@@ -77,6 +77,10 @@ class Array(Operators, metaclass=_ArrayMeta):
         """How the array is laid out over devices."""
         return self._buffer._sharding
 
+    def __repr__(self) -> str:
+        # Laid out as NumPy does; `array_interchange.py` lays it out as JAX does.
+        return f"Array({np.asarray(self)}, dtype={self.dtype})"
+
     # `language/array_places.py` replaces these two: it has a better error for an array
     # that was deleted, and the cause of one that a callback failed to make.
     def block_until_ready(self) -> Array:
