@@ -4,7 +4,7 @@ Everything that minijax takes from jaxlib comes through this file or one of its
 neighbours in `minijax/backend/`. No other room writes `import jaxlib`, so that a new
 release of jaxlib means a change in this room only.
 
-Importing this file starts no client and loads no MLIR dialect, neither scipy nor jax.
+Importing this file starts no client, and loads no MLIR dialect, no scipy and no jax.
 It works in a process that has already imported `jax`, and `jax` may be imported later.
 
 In JAX: `jax/_src/lib/__init__.py`.

@@ -1,11 +1,11 @@
-"""Platforms, their devices, and the way of a value between host and device.
+"""Platforms, their devices, and copies of values between host and device.
 
-Clients are made when first asked for: here the CPU's, with one device. `clients` above
-this file knows several platforms and what the user asked for.
+A client (jaxlib's connection to a platform) is made when it is first needed. This file
+makes only the CPU's, with one device; `clients` adds the others and the user's choice.
 
-How jaxlib is told on which devices an array lives is here too: `Sharding`, the base of
-all shardings, and the one for a single device. What users ask of a sharding is in
-`backend/sharding_methods.py`.
+`Sharding`, the base class of shardings, tells jaxlib on which devices an array is. Here
+are that class and the sharding for a single device. The methods that users call on a
+sharding are in `backend/sharding_methods.py`.
 
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/sharding.py`, and the device half of
 `jax/_src/api.py`'s `device_put`.

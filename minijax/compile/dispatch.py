@@ -1,7 +1,7 @@
 """Dispatch: programs are compiled once, then launched; eager operations are programs.
 
 The life of an eager operation, `x + y` outside of all transformations: `EvalTrace`
-hands the primitive to `apply_primitive`, which looks for a `Program` under the types
+passes the primitive to `apply_primitive`, which looks for a `Program` under the types
 of the arguments and the parameters. If there is none, it traces a program of one
 equation (`eager_program`), lowers it (`mlir.py`), has XLA compile it (`compiled`), and
 keeps it. Then the `Program` is launched on the arguments' buffers, and its results are
@@ -43,8 +43,9 @@ _new = object.__new__
 def place(
     values: Sequence[Any], avals: Sequence[Any], device: Any = None
 ) -> tuple[Any, bool, list[Any]]:
-    """(the device to run on, whether a value insists on it, the buffers of the values).
+    """(the device to run on, whether it is committed, the buffers of the values).
 
+    It is committed if one of the values was put there explicitly, by `device_put`.
     `device` is given when it is chosen already. By default everything is on the default
     device; `placing.py` attaches the rule for arrays that were put on another device or
     in another memory.
@@ -68,7 +69,7 @@ _number_buffers: dict[tuple, Any] = {}
 def host_buffer(value: Any, aval: Any, device: Any) -> Any:
     """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
 
-    The buffers of Python numbers are kept: programs meet the same few again and again.
+    The buffers of Python numbers are kept: the same few numbers occur again and again.
     """
     kind = type(value)
     if kind not in _number_types:
@@ -89,7 +90,7 @@ def host_buffer(value: Any, aval: Any, device: Any) -> Any:
 
 
 def buffer_aval(aval: Any) -> Any:
-    """The type of the buffer of an array: of a typed key, that of its bits."""
+    """The type of an array's buffer; a random key has the type of its bits."""
     physical = core.physical_aval(aval)
     if isinstance(physical, core.ShapedArray) and dtypes.is_float0(physical.dtype):
         return core.ShapedArray(physical.shape, np.dtype(bool))
@@ -146,8 +147,9 @@ class Program:
         self.out_avals = lowered.out_avals
         self.device = device
         sharding = platforms.single_device_sharding(device)
-        happens_to_be = None if device == first_device() else device
-        self.placed: Any = sharding if committed else happens_to_be
+        # `Array._placed` of the results; `array.wrap_as` says what it means.
+        uncommitted = None if device == first_device() else device
+        self.placed: Any = sharding if committed else uncommitted
         avals = [buffer_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, sharding, committed)
         const_avals = [get_aval(const) for const in lowered.constants]

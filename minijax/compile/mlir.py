@@ -45,7 +45,7 @@ type_makers: dict[type[core.AbstractValue], Callable[[core.AbstractValue], Any]]
 
 
 def tensor_type(aval: core.AbstractValue) -> Any:
-    """The StableHLO type of values of a type (of a typed key: of its bits)."""
+    """The StableHLO type of values of a type; a random key has the type of its bits."""
     if type(aval) in type_makers:
         return type_makers[type(aval)](aval)
     physical = core.physical_aval(aval)
@@ -58,9 +58,10 @@ def tensor_type(aval: core.AbstractValue) -> Any:
 class ModuleContext:
     """What the equations of one module share: its functions, its platform.
 
-    The methods say how functions are written and called. A program with ordered
-    side effects takes tokens before its arguments and returns them before its results.
-    Here there are none; `signature.py` has the context that passes them along.
+    The methods say how functions are written and called. A program with ordered side
+    effects takes tokens (values that stand for their order) before its arguments and
+    returns them before its results. This class has no tokens; `signature.py` has a
+    subclass that passes them along.
 
     In JAX: `interpreters/mlir.py`, `ModuleContext`.
     """
@@ -76,13 +77,13 @@ class ModuleContext:
         self.source: Any = None  # of the equation being lowered
 
     def leading_types(self, closed: ClosedJaxpr) -> list[Any]:
-        """The types of arguments and results that a function has before its own."""
+        """The types of a function's extra leading arguments and results: tokens."""
         return []
 
     def write_body(
         self, closed: ClosedJaxpr, arguments: Sequence[Any], write: Callable
     ) -> list[Any]:
-        """The results of a function whose equations `write(arguments)` writes."""
+        """Write a function's equations, with `write(arguments)`; return its results."""
         return write(arguments)
 
     def call(self, function: Any, closed: ClosedJaxpr, operands: Sequence) -> list[Any]:
@@ -92,7 +93,7 @@ class ModuleContext:
         return list(call.results)
 
     def annotate(self, main: Any, donated: Sequence[bool], jaxpr: Jaxpr) -> None:
-        """Say more about the arguments and results of `main`, such as donation."""
+        """Add attributes to the arguments and results of `main`, such as donation."""
 
 
 @Hook
@@ -106,6 +107,8 @@ class LoweringRuleContext:
     """What a lowering rule may ask for.
 
     `avals_in` and `avals_out` are the types of the equation's operands and results.
+    `constants` has the StableHLO values of large constants, which are arguments of the
+    function, by the `id` of the constant.
 
     In JAX: `interpreters/mlir.py`, `LoweringRuleContext`.
     """
@@ -368,7 +371,7 @@ def _write_function(
 ) -> Any:
     """A function of the module: large constants, then arguments in, results out.
 
-    `names` are the paths of the arguments, for `main`, which alone is public.
+    `names` are the paths of the arguments, given for `main` only, which is public.
     """
     leading = module_context.leading_types(closed)
     of_consts = [tensor_type(_aval_of(const)) for const in consts]
@@ -414,10 +417,10 @@ def sanitize_name(name: str) -> str:
 
 @dataclass
 class Lowered:
-    """A lowered program: the module in its context, and how to call what it becomes.
+    """A lowered program: the module, its context, and how to call the executable.
 
-    `constants` are the values of the first arguments; `kept` are the positions of the
-    program's inputs that are arguments (unused inputs are left out).
+    `constants` are the values of the first arguments of `main`; `kept` are the
+    positions of the inputs that are its other arguments (unused ones are left out).
     """
 
     context: Any
@@ -448,7 +451,7 @@ def lower_to_module(
     """Lower a whole program to a module whose `main` XLA compiles.
 
     `donated` says which inputs give their memory to the results: each is aliased with
-    a result of its shape and dtype where there is one.
+    a result of the same shape and dtype if there is one.
 
     In JAX: `interpreters/mlir.py`, `lower_jaxpr_to_module`.
     """

@@ -1,4 +1,4 @@
-"""jit: trace once for each kind of arguments, compile once, then only launch.
+"""jit: trace and compile once for each kind of arguments, then only launch.
 
 The life of a call, `jit(f)(x)`:
 
@@ -7,9 +7,11 @@ The life of a call, `jit(f)(x)`:
    a hit the executable is launched at once.
 2. On a miss, `f` is traced to a jaxpr (`trace_function`), unless it was traced for
    arguments of this kind already, and the jaxpr is compiled (`dispatch.compiled`).
-3. Inside another transformation nothing is compiled. The equation `jit_p` is bound with
-   the jaxpr, and is transformed as a whole, jaxpr to jaxpr, by the rules at the end of
-   this file. What reaches the outside is compiled and run.
+3. Inside another transformation nothing is compiled. The primitive `jit_p` is bound
+   with the jaxpr as a parameter, and the rules at the end of this file transform the
+   jaxpr as a whole. A `jit_p` that reaches `EvalTrace` is compiled and run.
+
+Two calls have arguments of the same kind if their keys are equal.
 
 In JAX: `jax/_src/pjit.py`.
 """
@@ -37,7 +39,7 @@ from minijax.transforms.api_util import Bound, CallSignature, JitOptions
 
 
 class _Unspecified:
-    """The sharding of an argument about which nothing was said."""
+    """Stands for a sharding that was not given."""
 
     def __repr__(self) -> str:
         return "UnspecifiedValue"
@@ -61,7 +63,7 @@ class Traced:
 
 
 class _Call:
-    """What a call that was seen before needs: the executable and the result's tree."""
+    """What a repeated call needs: the compiled program and the result's tree."""
 
     __slots__ = ("program", "unflatten", "donated")
 
@@ -73,7 +75,7 @@ class _Call:
 
 
 class _Caches:
-    """The caches of one function under one set of options; they die with it."""
+    """The caches of one function under one set of options; freed with the function."""
 
     __slots__ = ("calls", "traced", "lock", "__weakref__")
 
@@ -101,7 +103,7 @@ all_caches: weakref.WeakSet = weakref.WeakSet()
 
 
 def _caches_for(fun: Callable, options: JitOptions) -> _Caches:
-    """The caches of a function: `jit(f)` twice shares them."""
+    """The caches of a function: every `jit(f)` of it with equal options shares them."""
     with _caches_lock:
         try:
             by_options = _caches_of_functions.setdefault(fun, {})
@@ -123,7 +125,8 @@ def jit(
 ) -> JitFunction:
     """`fun`, compiled by XLA.
 
-    `jit_api.py` tells users about all options; the others are those of `JitOptions`.
+    `options` are the other fields of `JitOptions`. Users call the `jit` of
+    `jit_api.py`, which documents all options.
     """
     api_util.check_callable(fun, "jit")
     nums = api_util.argnums_tuple(static_argnums, "static_argnums")
@@ -206,7 +209,7 @@ class JitFunction:
             raise
 
     def _bind(self, bound: Bound, key: tuple) -> Any:
-        """Hand the call to the current transformation, as one equation."""
+        """Bind the call as one `jit_p`, for the current transformation."""
         traced = self._traced(bound, key)
         outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
         return tree_unflatten(traced.out_tree, outputs)
@@ -214,7 +217,7 @@ class JitFunction:
     def _compile(
         self, bound: Bound, key: tuple, call_key: tuple, device: Any, committed: bool
     ) -> _Call:
-        """The program for calls with this key, which was not there yet."""
+        """Trace and compile the program for calls with this key, and keep it."""
         caches = self._caches
         with caches.lock:
             call = caches.calls.get(call_key)
@@ -289,8 +292,9 @@ def is_tracer(value: Any) -> bool:
 def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
     """Mark the donated arrays whose memory XLA took, so that later calls refuse them.
 
-    A call does not look at the buffers of arrays that are where arrays usually are.
-    XLA would refuse them too, but with a line in its log.
+    The short way through a call does not check whether buffers were deleted. Setting
+    `_placed` sends later calls the long way, which does. (XLA would refuse such buffers
+    too, but with a line in its log.)
     """
     for position in donated:
         leaf = leaves[position]
@@ -374,7 +378,7 @@ def with_program(
 
 
 def _params_for(closed: ClosedJaxpr, donated: tuple | None) -> dict[str, Any]:
-    """The program, and what is said of each of its inputs and outputs."""
+    """The parameters that change with the program: one entry per input or output."""
     num_in, num_out = len(closed.jaxpr.invars), len(closed.jaxpr.outvars)
     return {
         "jaxpr": closed,
@@ -459,12 +463,12 @@ def bind_forwarding(
 ) -> tuple[list[Any], list[Any]]:
     """Bind a jit whose last outputs are residuals: (its outputs, the residuals).
 
-    The jit does not return what the caller has: outputs that are inputs, and residuals
-    that are outputs as well.
+    The jit does not return a value twice, nor one that the caller has already: outputs
+    that are inputs, and residuals that are inputs or outputs, are left out.
     """
     jaxpr = closed.jaxpr
     num_outputs = len(jaxpr.outvars) - num_residuals
-    # What the caller has.
+    # The values of variables that the caller has already.
     values: dict[core.Atom, Any] = dict(zip(jaxpr.invars, args))
     computed = [v not in values for v in jaxpr.outvars[:num_outputs]]
     outputs = {v for v, flag in zip(jaxpr.outvars, computed) if flag}
@@ -481,7 +485,7 @@ def bind_forwarding(
 
 @jit_p.def_transpose
 def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
-    """Bind the jit of the transposed program and add its answers up."""
+    """Bind a jit of the transposed program; add its results to the accumulators."""
     transposed, answered = ad.transpose_jaxpr(params["jaxpr"], args, cts)
     values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
@@ -522,7 +526,7 @@ jit_p.dce = _jit_dce
 @pretty.borrows_names
 @pretty.printed_first("name")
 def _jit_pretty(params: dict[str, Any]) -> dict[str, Any]:
-    """Print the name and the program; the rest only where it says something."""
+    """Print the name and the program; other parameters only if they are not default."""
     shown = {"name": params["name"], "jaxpr": params["jaxpr"]}
     if any(params["donated_invars"]):
         shown["donated_invars"] = params["donated_invars"]

@@ -2,12 +2,13 @@
 
 `ShapedArray` is the type of arrays. Beside shape and dtype it says whether the dtype is
 weak (the value came from a Python number, so that `x + 1.0` keeps the dtype of `x`),
-and three things that are only of interest when a program runs on several devices or
-memories: how the array is cut over a mesh of devices (`sharding`), over which axes of
-that mesh its values differ (`vma`, varying mesh axes), and in which memory it lies
-(`memory_space`). In a program for one device they are None, empty and None.
+and three things that matter only when a program uses several devices or memories: how
+the array is split over a mesh of devices (`sharding`), over which axes of that mesh its
+values differ (`vma`, varying mesh axes), and in which memory it is stored
+(`memory_space`). In a program for one device they are None, empty and None, and a first
+reading may skip them.
 
-Types are interned, so comparing two of them is comparing addresses. `get_aval` gives
+Types are interned, so comparing two of them is comparing addresses. `get_aval` returns
 the type of any value that may be an argument of a primitive.
 
 In JAX: `core.py`, `AbstractValue` and `ShapedArray`.
@@ -59,7 +60,7 @@ def canonicalize_dim(size: Any) -> int:
         return operator.index(size)
     except TypeError:
         pass
-    if hasattr(size, "_error_repr"):  # a tracer
+    if hasattr(size, "_error_repr"):  # a tracer (`core.Tracer`)
         raise errors.type_error(
             "Shapes must be 1D sequences of concrete values of integer type, got a "
             f"dimension that is a {size._error_repr()}.{size.birth()}\n"
@@ -77,8 +78,8 @@ def canonicalize_dim(size: Any) -> int:
 def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python ints.
 
-    Raises TypeError unless `shape` is a sequence of whole numbers. A tracer is not one:
-    shapes must be known while tracing.
+    Raises TypeError unless `shape` is a sequence of whole numbers. A tracer does not
+    count as a number: shapes must be known while tracing.
     """
     if type(shape) is tuple and all(type(size) is int for size in shape):
         return shape
@@ -105,10 +106,10 @@ class ShapedArray(AbstractValue):
     """The type of an array: shape, dtype, and what else a program must agree on.
 
     Interned: two equal types are one object, so `is` compares them and their hash is
-    their address. `weak_type` marks values that came from Python scalars and give way
-    when dtypes are promoted. `sharding` is None when the array lives on no mesh; `vma`
-    is the set of mesh axes over which it may vary inside `shard_map`; `memory_space` is
-    None for the memory that a device computes in.
+    their address. `weak_type` marks values that came from Python scalars; when dtypes
+    are promoted, they take the dtype of the other operand. `sharding` is None when the
+    array is not on a mesh; `vma` is the set of mesh axes over which it may vary inside
+    `shard_map`; `memory_space` is None for the memory that a device computes in.
 
     In JAX: `core.py`, `ShapedArray`.
     """
@@ -182,7 +183,7 @@ class ShapedArray(AbstractValue):
         return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
-        """Same shape; float0 for integers and booleans, which have no tangents."""
+        """The type itself; with dtype float0, "no tangent", for integers and bools."""
         if self._tangent is None:
             if dtypes.is_float0(self.dtype) or not dtypes.has_tangents(self.dtype):
                 tangent = self.update(dtype=dtypes.float0, weak_type=False)
@@ -338,7 +339,7 @@ def unmapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractV
 
 
 def physical_aval(aval: AbstractValue) -> AbstractValue:
-    """The type of the bits: `key<fry>[3]` is stored as `u32[3,2]`."""
+    """The type of the stored bits: a random key `key<fry>[3]` is `u32[3,2]`."""
     if isinstance(aval, ShapedArray) and isinstance(aval.dtype, dtypes.ExtendedDType):
         dtype = aval.dtype
         return ShapedArray((*aval.shape, *dtype.physical_shape), dtype.physical_dtype)

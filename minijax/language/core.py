@@ -16,8 +16,8 @@ flow through the user's Python meanwhile are `Tracer`s, which know their type (`
 and the trace they belong to.
 
 This file has four parts: programs (`Jaxpr`), primitives, traces with their tracers, and
-the cache of what is made from programs. A program is plain data; only `eval_jaxpr` runs
-one, equation by equation.
+a cache for results that are derived from a program. A program is plain data;
+`eval_jaxpr` runs it, equation by equation.
 
 In JAX: `jax/_src/core.py`.
 """
@@ -70,7 +70,7 @@ class Var:
 
 
 class DropVar(Var):
-    """The place of an output that nobody reads; printed `_`."""
+    """Stands for an output that is never used; printed `_`."""
 
     __slots__ = ()
 
@@ -101,7 +101,9 @@ ParamDict = dict[str, Any]
 class JaxprEqn:
     """One equation: `outvars = primitive[params] invars`.
 
-    `source_info` holds the user's line and the name stack (`jvp`, `vmap`, scopes).
+    `effects` says what the equation does besides computing its outputs, such as writing
+    to a mutable array; it is usually empty. `source_info` holds the user's line and the
+    name stack (`jvp`, `vmap`, scopes).
     """
 
     invars: list[Atom]
@@ -119,8 +121,8 @@ class JaxprEqn:
 class Jaxpr:
     """A program: `{ lambda constvars; invars. let eqns in outvars }`.
 
-    Plain data. Every variable is bound once, before its use; `check.check_jaxpr` holds
-    a program to that and to the type of every equation. `pretty.py` prints it.
+    Plain data. Every variable is bound once, before its use; `check.check_jaxpr` checks
+    this and the types of every equation. `pretty.py` prints the program.
     """
 
     FIELDS = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
@@ -158,7 +160,7 @@ class Jaxpr:
 class ClosedJaxpr:
     """A jaxpr together with the values of its constvars.
 
-    Compared and hashed by identity: caches of transformed programs rest on it.
+    Compared and hashed by identity: the caches of transformed programs rely on it.
     """
 
     __slots__ = ("jaxpr", "consts", "__weakref__")
@@ -199,8 +201,8 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run a program by binding its equations one after another in the current trace.
 
-    This is the whole interpreter: under `EvalTrace` it computes, under any other trace
-    it transforms. Each equation keeps the user's line it came from.
+    Under `EvalTrace` it computes; under any other trace it transforms the program as
+    that trace transforms a function. Each equation keeps the user's line it came from.
 
     In JAX: `core.py`, `eval_jaxpr`.
     """
@@ -219,7 +221,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
-    """A Python function of flat arguments, after `args`, that runs the program."""
+    """A function that runs the program on `args` followed by its own arguments."""
 
     def run(*rest: Any) -> list[Any]:
         return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args, *rest)
@@ -249,7 +251,7 @@ class Primitive:
         self.name = name
         if multiple_results:
             self.multiple_results = True
-        self.meaning: Callable | None = None  # NumPy reference, held against XLA
+        self.meaning: Callable | None = None  # NumPy reference; tests compare XLA
         self.type_rule: Any = None  # (*avals, **params) -> (out, effects)
         self.impl: Callable | None = None  # eager evaluation, if not by compiling
         self.jvp: Callable | None = None  # (primals, tangents, **params)
@@ -257,7 +259,8 @@ class Primitive:
         self.transpose: Callable | None = None  # (ct, *args, **params) -> cts
         self.batch: Callable | None = None  # (axis_data, args, dims, **params)
         self.lowerings: dict[str | None, Callable] = {}  # by platform; None: any
-        # For primitives that carry a program or touch refs; `rules.py` says how called.
+        # For primitives that carry a program or use refs (mutable arrays); `rules.py`
+        # says how they are called.
         self.linearize: Callable | None = None
         self.partial_eval: Callable | None = None
         self.dce: Callable | None = None
@@ -265,7 +268,7 @@ class Primitive:
         self.partial_eval_custom: Callable | None = None
         self.discharge: Callable | None = None
         self.pretty: Any = None  # (params) -> params to print
-        self.makes_ref = False  # the result is a ref, which has a tangent in any case
+        self.makes_ref = False  # the result is a ref; its tangent is never `Zero`
         self.cache_types = True  # the type depends on avals and params alone
         self.reasons: dict[str, str] = {}
         self.types: dict[Any, Any] = {}  # cache of type_rule
@@ -282,11 +285,11 @@ class Primitive:
         return state.trace.process_primitive(self, args, params)
 
     def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Apply the primitive again, as an equation of a jaxpr has it.
+        """Apply the primitive to the inputs and parameters of an equation.
 
-        Interpreters of jaxprs call this one. It is `bind`, except for the few
-        primitives that were bound with Python functions and keep jaxprs in their
-        equations: they override it and make functions of the jaxprs.
+        Interpreters of jaxprs call this instead of `bind`. They differ only for a few
+        primitives, such as that of `custom_jvp`: its `bind` takes Python functions, but
+        an equation holds jaxprs, which its `rebind` turns into functions.
         """
         return state.trace.process_primitive(self, args, params)
 
@@ -312,15 +315,15 @@ class Primitive:
     def def_jvp(self, *terms: Callable | None) -> None:
         """One term per argument: `(tangent, *primals, **params) -> tangent of output`.
 
-        None where the output does not depend on the argument differentiably. The
-        tangent of the output is the sum of the terms of nonzero tangents.
+        None for an argument in which the output is not differentiable. The tangent of
+        the output is the sum of the terms of those arguments whose tangent is nonzero.
         """
         self.jvp_terms = terms
 
     def def_jvp_rule(self, rule: Callable) -> Callable:
         """The whole rule: `(primals, tangents, **params) -> (primals out, tangents)`.
 
-        Tangents may be `Zero`; outputs may be too.
+        Tangents may be `Zero` (`rules.py`), those of outputs too.
         """
         self.jvp = rule
         return rule
@@ -328,15 +331,19 @@ class Primitive:
     def def_transpose(self, rule: Callable) -> Callable:
         """`(ct, *args, **params) -> [cotangent or None for each argument]`.
 
-        Arguments in which the operation is linear come as accumulators (with `.aval`),
-        the others as values. A rule that writes to the accumulators itself returns
-        None.
+        `ct` is the cotangent of the output. Arguments in which the operation is linear
+        are passed as accumulators (`rules.Accumulator`, with `.aval`), the others as
+        values. A rule that writes to the accumulators itself returns None.
         """
         self.transpose = rule
         return rule
 
     def def_batch(self, rule: Callable) -> Callable:
-        """`(axis_data, args, dims, **params) -> (out, out_dim)`, lists if several."""
+        """`(axis_data, args, dims, **params) -> (out, out_dim)`, lists if several.
+
+        `axis_data` is the batch axis (`rules.AxisData`); `dims` has its place in each
+        argument, None for an argument without it.
+        """
         self.batch = rule
         return rule
 
@@ -428,13 +435,14 @@ def type_of_application(
 class Trace:
     """What the current transformation does with each primitive.
 
-    There is one current trace, `state.trace`; an interpreter holds its parent and puts
-    it back while it works. No stack, no levels.
+    There is one current trace, `state.trace`. The trace of a transformation keeps its
+    parent, the trace that was current when the transformation began, and makes it the
+    current one again while it processes a primitive. There is no stack and no levels.
 
     In JAX: `core.py`, `Trace`.
     """
 
-    # A tracer that is used after its trace ended has leaked.
+    # False after the trace has ended: a tracer that is used then has leaked.
     alive = True
     # Calls of functions with the user's own derivative rules. Every trace has these
     # methods; `programs/custom/calls_in_traces.py` defines them.
@@ -454,7 +462,8 @@ class Trace:
 def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
     """Compute a primitive now.
 
-    By default with NumPy, by the primitive's `meaning`. `compile/dispatch.py` attaches
+    A hook (`support/events.py`): a function that a file above may replace. This default
+    computes with NumPy, by the primitive's `meaning`. `compile/dispatch.py` attaches
     the real way: compile a program of one equation and run it on a device.
     """
     if primitive.meaning is None:
@@ -480,7 +489,7 @@ class EvalTrace(Trace):
 
 
 def chosen(trace_class: type) -> type:
-    """The class that does the work of `trace_class`: itself, or its replacement."""
+    """`trace_class` itself, or the class that `minijax.replace` put in its place."""
     for name, replacement in state.replaced:
         if name == trace_class.__name__:
             return replacement
@@ -512,7 +521,7 @@ class TraceTag:
     """Tells the tracers of one transformation from those of another.
 
     A transformation may make several traces (one for a function, one for its custom
-    derivative rule); they share a tag, and so know each other's tracers.
+    derivative rule). They share a tag, by which each knows the tracers of the others.
     """
 
     __slots__ = ()
@@ -521,10 +530,10 @@ class TraceTag:
 class Tracer:
     """Stands for a value that is not known yet, or that carries more than itself.
 
-    It has a type, `aval`, and belongs to a trace. Operators and array methods are
-    installed by files above, as for `Array`. What needs the value itself, such as
-    `if x:`, raises an error that says where the tracer was born and what to write
-    instead.
+    It has a type, `aval`, and belongs to a trace. Files above this one install the
+    operators and array methods, here and on `Array`. Code that needs the value itself,
+    such as `if x:`, raises an error that says where the tracer was made and what to
+    write instead.
 
     In JAX: `core.py`, `Tracer`.
     """
@@ -556,11 +565,11 @@ class Tracer:
         return self
 
     def to_concrete_value(self) -> Any | None:
-        """The concrete value, if there is one: inside `jvp`, outside of jit."""
+        """The concrete value, or None; tracers of a `jvp` outside `jit` have one."""
         return None
 
     def birth(self) -> str:
-        """Where this tracer came from, as the second part of error messages."""
+        """Where this tracer was made: a text that error messages end with."""
         return ""
 
     _origin_msg = birth  # as JAX names it
@@ -574,7 +583,8 @@ class Tracer:
     def __repr__(self) -> str:
         return self._short_repr()
 
-    # A program that is being written down has no values yet.
+    # Conversions to Python values. They need a concrete value, which a tracer of a
+    # program that is being written down does not have.
 
     def __bool__(self) -> bool:
         errors.check_bool_conversion(self.aval.size)
@@ -633,15 +643,15 @@ def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:
 
 
 # ----------------------------------------------------------------------------------
-# Caches of programs
+# A cache keyed by programs
 # ----------------------------------------------------------------------------------
 
 
 def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
-    """Cache what is made from a program (or function), the first argument.
+    """Cache a function whose first argument is a program (or a Python function).
 
-    The first argument is held weakly and compared by identity, the others are compared
-    by value. `state.trace_key` stands for all settings that tracing depends on (x64
-    mode, the mesh, ...), and is part of the key.
+    The first argument is held weakly and compared by identity; the others are compared
+    by value. `state.trace_key`, which stands for all settings that tracing depends on
+    (x64 mode, the mesh, ...), is part of the key.
     """
     return door.weakref_lru_cache(lambda: state.trace_key, function, maxsize)

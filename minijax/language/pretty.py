@@ -1,9 +1,9 @@
 """Printing programs as JAX prints them.
 
-Variables get the names a, b, c, ... in the order in which they are printed. A program
-inside an equation borrows the names of the variables outside that it stands for, where
-they are free. Programs that are used twice, or have more than ten equations, are
-printed first, in a `let`, under the name of their function.
+Variables get the names a, b, c, ... in the order in which they are printed. An input or
+output of a program inside an equation is named like the outer variable it corresponds
+to, if that name is free. Programs that are used twice, or have more than ten equations,
+are printed first, in a `let`, under the name of their function.
 
 `language/print_options.py` prints with colours, source lines and the like.
 

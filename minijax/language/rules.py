@@ -3,8 +3,9 @@
 A primitive is one block: its meaning, its type, its derivative, its transpose, what it
 does with a batch axis, how it becomes StableHLO. Rules are attributes of the
 `Primitive`. The interpreters, in `transforms/` and `compile/`, read them, and rules
-never import an interpreter. What a rule needs from the interpreter that calls it is an
-argument: a context (`ctx`) or the `axis_data`.
+never import an interpreter: an interpreter passes what a rule needs of it as an
+argument, a context (`ctx`) or the `axis_data`. In the table, `ct` is a cotangent, and
+refs are mutable arrays.
 
 ======================  ==============================================================
 attribute               called as
@@ -86,16 +87,16 @@ class Accumulator:
     `aval` is the type of the cotangent.
 
     Here the sum is a value. A subclass may add in place, into memory that outlives the
-    backward pass (a ref). The two class attributes and `transposed_input` are all that
-    the backward pass asks about such a class.
+    backward pass (a ref). The backward pass knows such a class only by the two class
+    attributes, `transposed_input_aval` and `transposed_input`.
 
     In JAX: `interpreters/ad.py`, `ValAccum` (and the older `UndefinedPrimal`).
     """
 
     __slots__ = ("aval", "value")
 
-    # Whether cotangents are added in place, into memory that is given to a transposed
-    # program as an input.
+    # Whether cotangents are added in place, into memory that a transposed program takes
+    # as an input.
     in_place = False
     # Whether the linear variable is itself mutable memory. Its equations must be
     # transposed even when the cotangents of their outputs are zero.
@@ -136,7 +137,7 @@ class Accumulator:
 
 
 class NullAccumulator(Accumulator):
-    """An accumulator whose sum nobody wants."""
+    """An accumulator for a cotangent that is not needed: it drops what is added."""
 
     __slots__ = ()
 
@@ -144,8 +145,8 @@ class NullAccumulator(Accumulator):
         pass
 
 
-# Types whose linear variables need an accumulator of their own; the others get
-# `Accumulator`. Filled where such a type has its primitives.
+# The accumulator class for variables of each kind of type; `Accumulator` for kinds that
+# are not here. A file that defines such a type makes the entry.
 accumulator_of_class: dict[type[AbstractValue], type[Accumulator]] = {}
 
 
@@ -180,8 +181,8 @@ class _NoAxisName:
 no_axis_name = _NoAxisName()
 
 # ----------------------------------------------------------------------------------
-# Four primitives that interpreters and rules of others need; their blocks are on the
-# floor above.
+# Four primitives that the interpreters and the rules of other primitives use. Their
+# rules are set in files of `primitives/`, one floor up.
 # ----------------------------------------------------------------------------------
 
 add_any_p = register(Primitive("add_any"))  # elementwise/arithmetic.py
@@ -211,16 +212,17 @@ def zeros_of(aval: AbstractValue) -> Any:
 
 
 def _broadcast(x: Any, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> Any:
-    """`x`, whose dimensions become the dimensions `dims` of an array of that shape."""
+    """`x` repeated to `shape`; axis `i` of `x` becomes axis `dims[i]` of the result."""
     return broadcast_in_dim_p.bind(
         x, shape=shape, broadcast_dimensions=dims, sharding=None
     )
 
 
 def _as_array(scalar: Any, aval: ShapedArray) -> Any:
-    """A plain scalar as users want to meet it, with the methods of an array.
+    """A scalar as a value with the methods of an array, since users may get to see it.
 
-    Tangents live in the outermost program: an Array when computing, else its tracer.
+    The parents of the current trace lead to the outermost one. If it computes, the
+    result is an Array; if it writes a program, a tracer of that program.
     """
     trace = state.trace
     while hasattr(trace, "parent"):
@@ -284,7 +286,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
 
 
 def match_axis(size: int, x: Any, dim: int | None, wanted: int | None) -> Any:
-    """`x` with its batch axis at `wanted`, moved there or made by repeating `x`."""
+    """`x` with its batch axis at `wanted`: moved there, or added by repeating `x`."""
     if dim == wanted:
         return x
     if wanted is None:
@@ -534,8 +536,9 @@ def elementwise_batch(primitive: Primitive) -> Callable:
 def broadcasting_batch(primitive: Primitive) -> Callable:
     """Batch rule of elementwise primitives of several operands.
 
-    Operands that agree on shape and axis go through as they are, scalars beside them;
-    else each operand gets its axis first, of size 1 where it is not mapped.
+    If all operands have one shape and one batch axis (unbatched scalars aside), they
+    are passed on unchanged. Otherwise the batch axis of each operand is moved to the
+    front; an operand without one gets an axis of size 1 there.
 
     In JAX: `batching.py`, `broadcast_batcher`.
     """
@@ -592,12 +595,12 @@ def reduction_batch(primitive: Primitive) -> Callable:
 
 
 # ----------------------------------------------------------------------------------
-# One-line helpers for derivatives
+# Common forms of derivatives
 # ----------------------------------------------------------------------------------
 
 
 def def_zero_jvp(primitive: Primitive) -> None:
-    """The output depends differentiably on no argument: its tangent is zero."""
+    """Declare that the tangent of the output is always zero, as for a comparison."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         out = primitive.bind(*primals, **params)
@@ -614,7 +617,7 @@ def _zero_tangents_of(primitive: Primitive, out: Any) -> Any:
 
 
 def def_jvp_with_output(primitive: Primitive, *terms: Callable | None) -> None:
-    """Like `Primitive.def_jvp`, the terms getting the output: `(t, out, *primals)`.
+    """Like `Primitive.def_jvp`, but each term gets the output: `(t, out, *primals)`.
 
     In JAX: `ad.defjvp2`.
     """

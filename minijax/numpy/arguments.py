@@ -67,7 +67,7 @@ def canonicalize_axis(axis: int, rank: int) -> int:
 def index_tuple(value: Any) -> tuple[int, ...]:
     """An integer or a sequence of integers as a tuple of Python integers.
 
-    Raises ConcretizationTypeError for a tracer and TypeError for what is no integer.
+    Raises ConcretizationTypeError for a tracer and TypeError for a non-integer.
     """
     value = concrete_or_error(None, value, "Axes, shapes and shifts must be static.")
     try:

@@ -55,7 +55,7 @@ def array(
     The dtype is what the elements promote to, unless given; 64-bit types become
     32-bit ones unless `jax_enable_x64` is set. Python numbers give weakly typed
     scalars. Elements may be traced. `ndmin` adds leading axes of size one. ValueError
-    for `None` among the elements, TypeError for what is no number.
+    for `None` among the elements, TypeError for a non-number.
     """
     if args:
         copy, order, ndmin = _late_arguments(args, (copy, order, ndmin))

@@ -47,7 +47,7 @@ class Item(NamedTuple):
 
 
 def _kind_of(entry: Any) -> Kind:
-    """Classify one entry; raises TypeError or IndexError for what is no index."""
+    """Classify one entry; raises TypeError or IndexError if it is not an index."""
     if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
         return Kind.INTEGER
     if isinstance(entry, slice):

@@ -2,8 +2,8 @@
 
 Most operators in real programs join two arrays of the very same type, or an array and
 a Python number, and need no promotion at all. Those reach the primitive at once;
-everything else goes the long way, `apply_operator`, which gives the operands one dtype
-and one rank. `numpy/operators.py` attaches the functions of `jax.numpy` there and adds
+everything else goes to `apply_operator`, which first gives the operands one dtype and
+one rank. `numpy/operators.py` attaches the functions of `jax.numpy` there and adds
 the operators that need more primitives, such as `x // y` and `x[i]`.
 
 In JAX: `numpy/array_methods.py`.

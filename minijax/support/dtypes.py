@@ -1,8 +1,8 @@
-"""Element types: which there are, how they promote, and what 64-bit mode does.
+"""Element types: which exist, how they promote, and what 64-bit mode does.
 
 Promotion follows JAX's lattice, not NumPy's table. Python scalars are weakly typed:
-they bend to the type of the array beside them. In the lattice they are three nodes of
-their own, `int*`, `float*` and `complex*`:
+beside an array they take its type where they can. In the lattice they are three nodes,
+`int*`, `float*` and `complex*`:
 
     bool -> int* -> {u1 u2 u4 u8 -> u16 -> u32 -> u64, i1 i2 i4 i8 -> ... -> i64}
          -> float* -> {8-, 6- and 4-bit floats, bf16 and f16 -> f32 -> f64}
@@ -239,7 +239,7 @@ def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
     """The dtype that values get: 64-bit types become 32-bit ones outside x64 mode.
 
-    Raises TypeError for what is no dtype, ValueError for an extended dtype unless it
+    Raises TypeError if it is not a dtype, ValueError for an extended dtype unless it
     is allowed.
     """
     return _canonical(state.enable_x64, allow_extended_dtype, dtype)

@@ -1,7 +1,7 @@
-"""Effects: what an equation does beside computing its results.
+"""Effects: what an equation does besides computing its results.
 
 An equation's effects keep it from being removed as dead code, and decide where it may
-stand: each set below lists the types of effects that one part of the system accepts.
+occur: each set below lists the types of effects that one part of the system accepts.
 The core has no effect of its own: the rooms that define one (refs, callbacks, named
 axes) add its type to the sets that apply.
 
@@ -114,12 +114,12 @@ custom_derivatives_allowed_effects = EffectTypeSet()
 remat_allowed_effects = EffectTypeSet()
 # Happen in the known part of a partial evaluation as well.
 partial_eval_kept_effects = EffectTypeSet()
-# Do not keep an equation alive whose results nobody needs.
+# Do not keep an equation whose results are unused from being removed.
 dceable_effects = EffectTypeSet()
 
 
 def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:
-    """The effects of a program: those of its equations, but on refs of its own.
+    """The effects of a program: those of its equations, except on refs that it makes.
 
     `inputs` are the constvars and invars of the program.
     """
@@ -140,5 +140,5 @@ def of_equation(jaxpr: Any, invars: Sequence[Any]) -> frozenset:
 
 
 def keeps_equation(effects: Iterable[Effect]) -> bool:
-    """Whether an equation with these effects is no dead code, whatever its results."""
+    """Whether an equation with these effects stays even if its results are unused."""
     return any(not dceable_effects.contains(effect) for effect in effects)

@@ -4,7 +4,7 @@ And what messages say about the function that a program was traced from: `DebugI
 
 Every equation keeps a `SourceInfo`. Taking one must be cheap, since it happens for
 every traced operation: `current` stores jaxlib's compact traceback, and files, lines
-and columns are worked out only when somebody asks.
+and columns are worked out only when they are needed.
 
 In JAX: `jax/_src/source_info_util.py`.
 """

@@ -1,7 +1,7 @@
 """What holds in this thread right now: the slots of `state`, and the trace key.
 
-`state` answers every "what holds right now?" question of the core: which trace
-records (`state.trace`), which axis names are bound (`state.axis_env`), which mesh is
+`state` answers every "what holds right now?" question of the core: which trace is
+current (`state.trace`), which axis names are bound (`state.axis_env`), which mesh is
 current (`state.mesh`), and what each flag says (`state.enable_x64`). A read is one
 attribute load. Class attributes of `State` are the defaults of the whole process; an
 attribute of the instance is the override of one thread.

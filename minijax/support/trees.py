@@ -3,7 +3,7 @@
 Tuples, lists, dicts, None (which has no leaves) and named tuples are nodes; other
 classes become nodes by registration. Everything else is a leaf. The work is done by
 jaxlib's C++ registry; the registry here is this package's own, so that a class
-registered here is not registered with JAX, nor the other way.
+registered here is not registered with JAX, and vice versa.
 
 This file has what the core needs. The rest of `minijax.tree_util` is in `tree_util`.
 In JAX: `jax/_src/tree_util.py`.

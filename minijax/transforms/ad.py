@@ -73,7 +73,7 @@ from minijax.transforms.partial_eval import (
 # ----------------------------------------------------------------------------------
 
 
-only_zeros = frozenset([Zero]).issuperset  # whether all of some types are `Zero`
+only_zeros = frozenset([Zero]).issuperset  # of types: whether each is `Zero`
 
 
 class JVPTracer(Tracer):
@@ -149,8 +149,9 @@ class JVPTrace(Trace):
         self.parent = parent
         self.tag = tag
         self.alive = True
-        # Rules run in `split`; linear equations, which take only tangents, are recorded
-        # in `tangent_trace`. In forward mode both are the parent.
+        # The trace that a forward rule runs in, and the trace in which operations on
+        # tangents alone are bound. In forward mode both are the parent.
+        # `LinearizeTrace` sets its own. Custom rules use them under either trace.
         self.split: Trace = parent
         self.tangent_trace: Trace = parent
 
@@ -160,7 +161,7 @@ class JVPTrace(Trace):
         return value, zero_tangent_of(value)
 
     def primal_of(self, value: Any) -> Any:
-        """A value without its tangent; an aux value may be of any class."""
+        """A value without its tangent. Called for aux values, of any class, too."""
         own = isinstance(value, self.tracer_class) and _tag(value) is self.tag
         return value.primal if own else value
 
@@ -206,8 +207,8 @@ def jvp(
 ) -> tuple[list, list]:
     """Push tangents forward through a flat function: (outputs, their tangents).
 
-    Tangents may be `Zero`, before and after. A tangent of dtype float0 is zero. Values
-    that `fun` leaves in the list `aux` lose their tangents.
+    Tangents may be `Zero`, those of the outputs too. A tangent of dtype float0 is zero.
+    `fun` may put values in the list `aux`; afterwards they are without tangents.
     """
     trace = chosen(JVPTrace)(state.trace, TraceTag())
     args = [trace.tracer(p, zero_if_float0(t)) for p, t in zip(primals, tangents)]
@@ -235,8 +236,8 @@ def jvp_jaxpr(
     """The program of values and tangents.
 
     Inputs: the primals, then the tangents of those inputs whose `nonzeros` flag is set.
-    Outputs: the primals, then the nonzero tangents, and those whose flag in `wanted` is
-    set; the second result says which. With one nonzero tangent,
+    Outputs: the primals, then the tangents that are nonzero or flagged in `wanted`; the
+    second result says which these are. With one nonzero tangent,
 
         { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
 
@@ -361,7 +362,7 @@ def linearize(
 
         { lambda a:f32[]; b:f32[]. let c:f32[] = mul b a; d:f32[] = mul c 2.0 in (d,) }
 
-    Values that `fun` leaves in the list `aux` lose their tangents.
+    `fun` may put values in the list `aux`; afterwards they are without tangents.
     """
     tangent_trace = DynamicJaxprTrace(debug_info, dead_code=True)
     trace = chosen(LinearizeTrace)(state.trace, tangent_trace)
@@ -409,9 +410,9 @@ def linearize_jaxpr(
     Returns `(primal, new, nonzeros_out, forwarded, linear)`. `primal` has the outputs
     of `closed` followed by `new` residuals. `linear` takes all residuals and then the
     tangents. `forwarded` has an entry for each residual: its position among
-    `[*closed.consts, *inputs]`, or None for a new one; `forwardable` says which of the
-    inputs may be found so. Tangents of outputs flagged in `wanted` are there even when
-    they are zero. For instance
+    `[*closed.consts, *inputs]`, or None for a new one. `forwardable` says which inputs
+    may be forwarded (None: all). Tangents of outputs flagged in `wanted` are returned
+    even when they are zero. For instance
 
         { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b a in (c,) }
 
@@ -464,8 +465,9 @@ def backward_pass(
 ) -> None:
     """Walk a linear program from its end to its start, transposing each equation.
 
-    Linear arguments come as accumulators and receive their cotangents; the others come
-    as values. Equations that depend on no linear argument are computed on the way.
+    `args` has an accumulator for each linear argument, which receives its cotangent,
+    and a value for each of the others. Equations that do not depend on a linear
+    argument are computed first, in order.
 
     In JAX: `interpreters/ad.py`, `backward_pass3`.
     """
@@ -503,7 +505,7 @@ def backward_pass(
 def transpose_eqn(
     primitive: Primitive, cts: Sequence[Any], inputs: Sequence[Any], params: dict
 ) -> None:
-    """Apply one transpose rule and add its answers to the accumulators."""
+    """Apply one transpose rule and add what it returns to the accumulators."""
     if primitive.transpose is None:
         what = "Transpose rule (for reverse-mode differentiation)"
         raise primitive.missing("transpose", what)
@@ -535,11 +537,11 @@ def transposed_inputs(args: Sequence[Any]) -> list[Any]:
 def transpose_jaxpr(
     closed: ClosedJaxpr, args: Sequence[Any], cts: Sequence[Any]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    """The transposed program of one that is linear where `args` are accumulators.
+    """Transpose a program that is linear in the inputs whose `args` are accumulators.
 
-    It takes `transposed_inputs(args)` followed by those of the outputs' cotangents
-    `cts` that are not zero; the second result says which of the linear inputs have an
-    answer. Transposed in `t`,
+    The transposed program takes `transposed_inputs(args)`, then the nonzero ones among
+    `cts`, the cotangents of the outputs. It returns the nonzero cotangents of the
+    linear inputs; the second result says which these are. Transposed in `t`,
 
         { lambda ; a:f32[] t:f32[]. let b:f32[] = mul t a in (b,) }
 
@@ -593,7 +595,8 @@ def vjp(
 ) -> None:
     """Pull cotangents of the outputs of `linearize` back to its inputs.
 
-    They add up in the accumulators, one for each input.
+    `jaxpr`, `residuals` and `nonzeros` come from `linearize`. The cotangents add up in
+    the accumulators, one for each input.
     """
     kept = [ct for ct, nonzero in zip(cotangents, nonzeros, strict=True) if nonzero]
     with source_info.transform_name_stack("transpose"):

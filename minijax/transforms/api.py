@@ -1,4 +1,4 @@
-"""The transformations as users call them: functions of trees, and plain messages.
+"""The transformations as users call them: on pytrees, and with clear error messages.
 
 Each flattens the arguments, calls one interpreter, and puts the results back into
 trees. `grad` is `vjp` with the cotangent 1, and `make_jaxpr` is what `jit` does before

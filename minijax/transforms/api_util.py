@@ -389,7 +389,7 @@ def flatten_function(
 
 
 def check_outputs(outputs: Sequence[Any], tree: Any, name: str, purpose: str) -> None:
-    """TypeError, naming the component, when a function returned what is no array."""
+    """TypeError, naming the component, when a function returned a non-array."""
     for position, output in enumerate(outputs):
         if isinstance(output, Tracer) or core.valid_jaxtype(output):
             continue

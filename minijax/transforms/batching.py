@@ -97,7 +97,7 @@ class BatchTrace(Trace):
             name = self.axis_data.name
             uses_axis = name is not no_axis_name and name in axis_names_in.run(params)
             unmapped = dims.count(not_mapped) == len(dims) and not uses_axis
-            # A write happens once for each example, whatever it writes.
+            # A few rules, such as that of writing to a ref, are called in any case.
             if unmapped and not getattr(primitive.batch, "even_unmapped", False):
                 return self.parent.process_primitive(primitive, values, params)
             if primitive.batch is None:
@@ -127,8 +127,8 @@ def axis_names_in(params: dict[str, Any]) -> Sequence[Hashable]:
 def axis_scope(axis_data: AxisData) -> AbstractContextManager:
     """The context in which a function runs on a batch.
 
-    By default an axis cannot have a name. `transforms/batch_names.py` attaches the
-    scope of names, in which collectives find them.
+    By default an axis cannot have a name. `transforms/batch_names.py` attaches a
+    context in which collectives, such as `psum`, find the axis by its name.
     """
     if axis_data.name is not no_axis_name:
         raise errors.value_error(
@@ -145,9 +145,9 @@ def batch(
     in_dims: Sequence[int | None],
     out_dims: Callable[[int], Sequence[int | None]] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Run a flat function on a batch: (batched outputs, where each one's axis is).
+    """Run a flat function on a batch: (batched outputs, the batch axis of each).
 
-    With `out_dims(number of outputs)` the axes are moved there.
+    If given, `out_dims(number of outputs)` says where the batch axes are moved to.
     """
     tag = TraceTag()
     dims: list[int | None] = []
@@ -169,7 +169,7 @@ def batch_flat(
     out_dims: list[int | None],
     tag: TraceTag,
 ) -> Callable[..., list[Any]]:
-    """`fun` on batched values; it leaves its output axes in `out_dims`."""
+    """`fun` as a function of batched values; it fills `out_dims` when it is called."""
 
     def run(*values: Any) -> list[Any]:
         trace = chosen(BatchTrace)(state.trace, tag, axis_data)
@@ -197,9 +197,10 @@ def batch_jaxpr(
     in_dims: Sequence[int | None],
     instantiate: Sequence[bool] | None = None,
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
-    """The program for a batch: (batched program, where each output's axis is).
+    """The program for a batch: (batched program, the batch axis of each output).
 
-    Outputs flagged in `instantiate` get their axis first whether they need one or not.
+    Outputs flagged in `instantiate` have their batch axis first, even when they do not
+    depend on a batched input.
     """
     flags = None if instantiate is None else tuple(instantiate)
     return _batch_jaxpr(closed, axis_data, tuple(in_dims), flags)

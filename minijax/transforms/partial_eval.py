@@ -5,9 +5,10 @@ current trace becomes an equation. Calling `lambda x: sin(x) * 2.0` under it wri
 
     { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0 in (c,) }
 
-`JaxprTrace` stands in front of two traces. A primitive whose arguments are all known
-goes to one of them, which may compute it; the others go to the second, which writes
-them down. Linearization (`ad.py`) is its main user.
+`JaxprTrace` chooses between two traces. A primitive whose arguments are all known goes
+to the first, which may compute it; any other goes to the second, which writes it down.
+(The names are JAX's: of the two classes, `DynamicJaxprTrace` is the one that writes.)
+Linearization (`ad.py`) is the main user of `JaxprTrace`.
 
 In JAX: `interpreters/partial_eval.py`.
 """
@@ -75,8 +76,8 @@ class DynamicJaxprTracer(Tracer):
 class DynamicJaxprTrace(Trace):
     """Writes one equation for each primitive that is bound.
 
-    With `dead_code=True` the equations that no output needs are dropped at the end. JAX
-    does so for linear programs; `make_jaxpr` keeps them.
+    With `dead_code=True`, dead code is removed at the end: equations that no output
+    needs. JAX does so for linear programs; `make_jaxpr` keeps such equations.
 
     In JAX: `interpreters/partial_eval.py`, `DynamicJaxprTrace`.
     """
@@ -163,7 +164,7 @@ class DynamicJaxprTrace(Trace):
 
 
 class Constants:
-    """Values that a program uses and did not compute, each with the atom it has there.
+    """Values that a program uses but does not compute, each with its atom there.
 
     Scalars of Python and NumPy are literals. Other values are constants of the program:
     arrays that the function closes over, tracers of outer transformations.
@@ -309,8 +310,8 @@ class JaxprTrace(Trace):
             state.trace = current
 
 
-# Residuals that the caller has already, as arguments or constants, are not returned to
-# it again: they are forwarded.
+# A residual that the caller has already, as an argument or a constant, is not returned
+# to it: it is *forwarded*, which means that the caller is told where it has the value.
 
 
 def allowed_sources(
@@ -318,8 +319,8 @@ def allowed_sources(
 ) -> list[Any]:
     """The values that residuals may be forwarded from.
 
-    None stands for an argument that is not `allowed`, such as the carry of a loop, of
-    which only the last value is there afterwards.
+    None stands for an argument that is not `allowed`, such as the carry of a loop: only
+    its last value is available after the loop.
     """
     if allowed is not None:
         args = [arg if flag else None for arg, flag in zip(args, allowed, strict=True)]
@@ -380,9 +381,9 @@ def dce_jaxpr(
 ) -> tuple[Jaxpr, list[bool]]:
     """Dead-code elimination: (the smaller program, which inputs it still has).
 
-    Inputs that only dead equations read go as well, unless `instantiate` says (for all,
-    or one by one) to keep them. A primitive that carries a program has a rule
-    (`Primitive.dce`) that makes it smaller inside.
+    Inputs that only dead equations read are removed too, unless `instantiate` (one flag
+    for all, or one for each) says to keep them. A primitive that carries a program has
+    a rule, `Primitive.dce`, that removes dead code inside.
 
     In JAX: `partial_eval.py`, `dce_jaxpr`.
     """

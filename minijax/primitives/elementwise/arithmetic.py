@@ -62,7 +62,7 @@ def one_like(x) -> Any:
 
 
 def unbroadcast(aval: ShapedArray, ct) -> Any:
-    """The cotangent of an operand that was repeated: summed over where it was.
+    """The cotangent of an operand that was repeated: `ct` summed over the copies.
 
     Elementwise primitives repeat scalars and dimensions of size 1, and the transpose of
     repeating is adding.
@@ -121,9 +121,9 @@ def _add_transpose(ct, x, y) -> list:
     return [unbroadcast(arg.aval, ct) if is_linear(arg) else None for arg in (x, y)]
 
 
-# The sum of cotangents that meet in one variable. It is `add`, but for that its
-# arguments always have one shape, that its type is that of the first one, and that it
-# is printed under its own name.
+# Sums the cotangents of one variable. It differs from `add` in three ways: its
+# arguments always have the same shape, its result has the type of the first one, and it
+# is printed as `add_any`.
 add_any_p = rules.add_any_p
 add_any_p.meaning = np.add
 add_any_p.def_abstract_eval(lambda x, y: x)
@@ -131,7 +131,7 @@ add_any_p.def_impl(lambda x, y: add_p.bind(x, y))
 
 
 def _add_any_batch(axis_data, args, dims) -> Any:
-    # Unlike `add`, it repeats nothing: both operands get the whole axis, in one place.
+    # Unlike `add`, it repeats nothing: both operands need the batch axis, at one place.
     dim = dims[0] if dims[1] is rules.not_mapped else dims[1]
     x, y = (rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims))
     return add_any_p.bind(x, y), dim
@@ -219,8 +219,8 @@ def _balanced_equal(x, out, y) -> Any:
     return div(alone, share)
 
 
-# Operations that StableHLO has for real numbers only, by name, written out for complex
-# ones: `(dtype, x, y) -> value`. `complex_numbers.py` enters them.
+# How operations that StableHLO has for real numbers only are computed for complex ones,
+# by name: `(dtype, x, y) -> value`. `complex_numbers.py` fills the table.
 combine_complex: dict[str, Callable] = {}
 
 
@@ -304,8 +304,8 @@ def comparison(
     return primitive
 
 
-# Random keys are equal or not, and have no order; `random/random_bits.py` extends the
-# lowering to them.
+# Random keys can be equal but have no order; `primitives/random/random_bits.py` extends
+# the lowering to them.
 eq_p = comparison("eq", anything | {dtypes.extended}, np.equal, "EQ")
 ne_p = comparison("ne", anything | {dtypes.extended}, np.not_equal, "NE")
 ge_p = comparison("ge", ordered, np.greater_equal, "GE")
@@ -408,7 +408,7 @@ def _select_jvp(primals, tangents) -> Any:
     return out, select_n(which, *dense)
 
 
-# The transpose and the lowering are for a `which` of booleans and two cases;
+# The transpose and the lowering below take a boolean `which` and two cases;
 # `choosing.py` extends them to integers, and to typed random keys.
 
 
@@ -634,7 +634,7 @@ def integer_pow(x, y: int) -> Any:
 
 
 # ----------------------------------------------------------------------------------
-# Sine, cosine, tangent, and their hyperbolic cousin
+# Sine, cosine, hyperbolic tangent
 # ----------------------------------------------------------------------------------
 
 sin_p = accurate("sin", inexact, np.sin, "sine")

@@ -1,8 +1,8 @@
 """Sums of products: `dot_general`, from which every matrix product is made.
 
 `dimension_numbers = ((lhs contract, rhs contract), (lhs batch, rhs batch))` names the
-axes that are multiplied and summed away, and the axes that run along in both operands.
-The result has the batch axes first, then what is left of `lhs`, then of `rhs`.
+axes that are multiplied and summed away, and the batch axes, which both operands have.
+The result has the batch axes first, then the other axes of `lhs`, then those of `rhs`.
 
 Operands have one dtype here; `mixed_products.py` adds products of two dtypes, with
 precisions and algorithms.

@@ -1,7 +1,7 @@
-"""Sums and maxima: one value for each line of entries along some axes.
+"""Reductions over some axes: sums and maxima.
 
-A reduction starts from the neutral element of its operation, so that an empty line
-gives that element. The others of the family are in `reductions.py`.
+A reduction starts from the neutral element of its operation, which is therefore the
+result over an axis of size 0. The other reductions are in `reductions.py`.
 
 In JAX: `lax/lax.py`.
 """

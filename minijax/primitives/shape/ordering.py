@@ -59,7 +59,7 @@ stop_gradient_p.without("transpose", "its tangent is always zero")
 
 @stop_gradient_p.def_impl
 def _stop_gradient_now(x: Any) -> Any:
-    aval = get_aval(x)  # raises TypeError for what is no array
+    aval = get_aval(x)  # raises TypeError unless it is an array
     numpy = isinstance(x, (np.ndarray, np.generic))
     return x.astype(aval.dtype) if numpy and x.dtype != aval.dtype else x
 

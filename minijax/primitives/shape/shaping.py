@@ -1,8 +1,8 @@
 """Dtype and shape: convert_element_type, broadcast_in_dim, reshape, transpose.
 
-None of these primitives computes much; XLA mostly makes them part of what reads the
-result. All are linear, and their transposes are of the same kind: converting back,
-reshaping back, permuting back, and for repeating, adding up the copies.
+These primitives compute little; XLA mostly fuses them into the operations that read the
+result. All are linear, and their transposes are similar: convert back, reshape back,
+permute back; the transpose of repeating adds up the copies.
 
 In a program that is being written down, a conversion or a repetition that changes
 nothing leaves no equation, and a converted scalar constant is another constant.

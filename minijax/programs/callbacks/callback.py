@@ -253,7 +253,7 @@ def on_host(operand: np.ndarray, aval: ShapedArray) -> Array:
 def as_result(value: Any) -> np.ndarray:
     """What a callback returned, as an array of the dtype that arrays get here.
 
-    TypeError for what is no array of numbers.
+    TypeError for anything but an array of numbers.
     """
     array = np.asarray(value)
     if array.dtype.kind in "OSUMm":
