@@ -208,4 +208,4 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """`fun`, with a name for its operations in compiled programs and profiles."""
     label = api_util.fun_name(fun) if name is None else name
-    return more_source_info.named_scope(label)(fun)
+    return more_source_info.named_scope(label)(fun)  # type: ignore[operator]

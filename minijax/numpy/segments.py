@@ -66,7 +66,7 @@ def _segment_reduce(
     )
     if num_segments < 0:
         raise ValueError("num_segments must be non-negative.")
-    options = {
+    options: dict[str, Any] = {
         "indices_are_sorted": indices_are_sorted,
         "unique_indices": unique_indices,
         "mode": lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,

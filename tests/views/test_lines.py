@@ -180,7 +180,12 @@ def test_a_comprehension_is_a_part_of_its_statement():
 
         y = [inner(v) for v in (x, x)]
         z = sum(jnp.sin(v) for v in y)
-        w = {name: jnp.cos(v) for name, v in zip("ab", y)}
+        # fmt: off
+        w = {
+            name: jnp.cos(v)
+            for name, v in zip("ab", y)
+        }
+        # fmt: on
         return z + w["a"]
 
     found = runs(f, X)
