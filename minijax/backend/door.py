@@ -86,7 +86,7 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
     Args:
       aval: anything with `shape`, `dtype` and `weak_type`; kept by the arrays made.
       sharding: a sharding of `minijax.sharding`.
-      committed: whether the arrays made insist on their devices.
+      committed: whether the arrays made are committed to their devices.
     """
     if jaxlib_version < (0, 11):
         # The skipped check would compare devices one by one at every launch.

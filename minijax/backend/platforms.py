@@ -177,7 +177,7 @@ def put(array: np.ndarray, aval: Any, device: Any, committed: bool) -> Any:
         already. jaxlib takes an array of another dtype without complaint.
       aval: an object with `shape`, `dtype` and `weak_type`; the result keeps it.
       device: where to.
-      committed: whether the result insists on the device.
+      committed: whether the result is committed to the device.
 
     Returns:
       A jaxlib array.
@@ -235,7 +235,7 @@ def to_numpy(buffer: Any) -> np.ndarray:
     method that puts the parts together.
 
     Raises:
-      RuntimeError: if the array was deleted or given away, or if other processes hold
+      RuntimeError: if the array was deleted or donated, or if other processes hold
         parts of it.
     """
     if buffer.is_deleted():

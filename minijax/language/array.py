@@ -56,7 +56,7 @@ class Array(Operators, metaclass=_ArrayMeta):
 
     aval: Any
     _buffer: Any  # jaxlib's array
-    _placed: Any  # where the array insists to be; see `wrap_as`
+    _placed: Any  # where a committed array is, else None; see `wrap_as`
     _host: Any  # the values in NumPy, when they have been read
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -109,10 +109,10 @@ class Array(Operators, metaclass=_ArrayMeta):
                 "underlying integer array."
             )
         host = self._read()
-        if dtypes.is_float0(self.aval.dtype):  # on devices its places are bools
+        if dtypes.is_float0(self.aval.dtype):  # on devices its entries are bools
             host = np.zeros(self.aval.shape, dtypes.float0)
         # A view of the buffer is not kept: while there is one, XLA does not reuse the
-        # memory of an argument that is given away.
+        # memory of a donated argument.
         if host.flags.owndata or self._buffer.platform() != "cpu":
             self._host = host
         return host
@@ -154,8 +154,8 @@ _new = object.__new__
 def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
     """An Array around a jaxlib array. `placed` is None for the usual, uncommitted one.
 
-    `placed` is the sharding on which a committed array insists, or a device other than
-    the default one on which an uncommitted array happens to be.
+    `placed` is the sharding of a committed array, or the device of an uncommitted array
+    that is on another device than the default one.
     """
     array = _new(Array)
     array.aval = aval

@@ -31,9 +31,9 @@ from minijax.support.errors import JaxprTypeError
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Raise JaxprTypeError, with the equation and the program, if `jaxpr` is wrong.
 
-    Holds: variables are bound once and before use; literals have the types they say;
-    each equation's types are those of its primitive's type rule, its effects included;
-    programs in parameters hold all that too.
+    Checks: variables are bound once and before use; literals have the types they state;
+    each equation has the types and effects that its primitive's type rule gives. The
+    same is checked for programs in parameters.
     """
     bound: set[Var] = set()
     for var in (*jaxpr.constvars, *jaxpr.invars):

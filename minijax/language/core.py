@@ -233,6 +233,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[An
 # Primitives
 # ----------------------------------------------------------------------------------
 
+no_effects = effects.no_effects
 
 class Primitive:
     """An operation that every interpreter knows: its name and all its rules.
@@ -366,8 +367,6 @@ class Primitive:
         """(type or types of the output, effects), cached."""
         return type_of_application(self, avals, params)
 
-
-no_effects = effects.no_effects
 
 # All primitives by name, for pickling and for the tests that walk them.
 all_primitives: dict[str, Primitive] = {}

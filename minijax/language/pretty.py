@@ -98,7 +98,7 @@ def shared_jaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
 
 
 def unused_vars(jaxpr: Jaxpr) -> Iterator[Var]:
-    """The variables that nothing reads, printed `_`; those of inner programs are named,
+    """The variables that are not used, printed `_`; those of inner programs are named,
     unless they borrow the `_` of the variable outside."""
     read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     for eqn in reversed(jaxpr.eqns):
@@ -165,7 +165,7 @@ class Printer:
         return pp.text(text)
 
     def type_after(self, atom: Atom) -> Any:
-        """The type behind a variable that is bound: `:f32[3]`."""
+        """The type after a variable that is bound: `:f32[3]`."""
         return pp.text(":" + atom.aval.str_short(short_dtypes=True))
 
     def variable(self, var: Var) -> Any:
@@ -180,11 +180,11 @@ class Printer:
         return None, None
 
     def ending(self, jaxpr: Jaxpr) -> Any:
-        """What stands behind the outputs."""
+        """What is printed after the outputs."""
         return pp.nil()
 
     def grouped(self, document: Any, programs: Sequence[Jaxpr]) -> Any:
-        """A document on one line if it fits; `programs` stand in it."""
+        """A document on one line if it fits; `programs` are inside it."""
         return pp.group(document)
 
     def rule_of(self, eqn: JaxprEqn) -> Any:
@@ -254,7 +254,7 @@ class Printer:
         return pp.concat([left, pp.text(" = ", annotation=at_equals), *right])
 
     def program(self, program: Jaxpr | ClosedJaxpr):
-        """A nested program: its name if it stands in `let`, or the whole of it."""
+        """A nested program: its name if it is in a `let`, else the whole of it."""
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
         name = self.shared.get(jaxpr)
         return self._whole(jaxpr) if name is None else pp.text(name)

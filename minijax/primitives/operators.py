@@ -118,7 +118,7 @@ def _matmul(x, y) -> Any:
 
 @Hook
 def apply_operator(name: str, *operands) -> Any:
-    """The operator that means the function `name` of `jax.numpy`, the long way.
+    """The operator for the function `name` of `jax.numpy`, with any operands.
 
     By default the operands are promoted, and the primitive of that meaning is bound.
     """

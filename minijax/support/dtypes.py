@@ -52,7 +52,7 @@ canonical_of: dict[np.dtype, np.dtype] = {
     for dtype in map(np.dtype, "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
 }
 canonical_of[float0] = float0
-# For scalar types that stand outside of NumPy's tree: the types above them.
+# For scalar types that are not in NumPy's tree: the types above them.
 _parents: dict[type, tuple[type, ...]] = {}
 # For their dtypes: the Python type that a weakly typed one promotes as.
 _python_types: dict[np.dtype, type] = {}
@@ -117,7 +117,7 @@ def _is_subclass(value: Any, parent: type) -> bool:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the type `a` lies below `b`, as `np.issubdtype`, for all types here.
+    """Whether the type `a` is below `b`, as `np.issubdtype`, for all types here.
 
     bfloat16 and the small floats count as `np.floating`, small integers as
     `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.

@@ -60,8 +60,8 @@ def with_inputs(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
 def positional(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
     """The effects of a program, seen by an equation that carries it.
 
-    Effects on the program's inputs become effects on their positions. What it does to
-    refs of its own, which are none of `inputs`, is not seen.
+    Effects on the program's inputs become effects on their positions. Effects on refs
+    that the program makes itself, which are not among `inputs`, are left out.
     """
     position = {var: index for index, var in enumerate(inputs)}
     seen = []
@@ -106,13 +106,13 @@ ordered_effects = EffectTypeSet()
 shardable_ordered_effects = EffectTypeSet()
 # May be lowered to StableHLO.
 lowerable_effects = EffectTypeSet()
-# May stand in a body of scan, while_loop or cond.
+# May occur in a body of scan, while_loop or cond.
 control_flow_allowed_effects = EffectTypeSet()
-# May stand in a function with custom derivative rules.
+# May occur in a function with custom derivative rules.
 custom_derivatives_allowed_effects = EffectTypeSet()
-# May stand in a checkpointed function, which runs twice.
+# May occur in a checkpointed function, which runs twice.
 remat_allowed_effects = EffectTypeSet()
-# Happen in the known part of a partial evaluation as well.
+# Happen in the known part of a partial evaluation, too.
 partial_eval_kept_effects = EffectTypeSet()
 # Do not keep an equation whose results are unused from being removed.
 dceable_effects = EffectTypeSet()

@@ -43,8 +43,8 @@ class NameStack:
     """The scopes and transformations around an operation, outermost first.
 
     Its text, such as `jit(f)/vmap(layer1)`, becomes part of lowered locations. An entry
-    is a name, and whether it is a transformation (`jvp`, `vmap`, ...) of what stands
-    inside of it; else `named_scope`, or a function that was jitted, gave the name.
+    is a name and a flag: whether it is a transformation (`jvp`, `vmap`, ...) of what is
+    inside. Other names come from `named_scope` or from a jitted function.
     """
 
     stack: tuple[tuple[str, bool], ...] = ()

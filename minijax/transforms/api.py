@@ -125,7 +125,7 @@ class Derivative:
     out_tree: Any
 
     def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
-        """Tangents of the arguments to the tangent of the value."""
+        """Map tangents of the arguments to the tangent of the value."""
         answers = iter(eval_jaxpr(self.jaxpr, residuals, *tree_leaves(tangents)))
         outputs = [
             next(answers) if nonzero else zeros_of(aval.to_tangent_aval())
@@ -134,7 +134,7 @@ class Derivative:
         return tree_unflatten(self.out_tree, outputs)
 
     def pull(self, residuals: Sequence[Any], cotangent: Any) -> Any:
-        """A cotangent of the value to cotangents of the arguments."""
+        """Map a cotangent of the value to cotangents of the arguments."""
         sums = [accumulator_for(aval) for aval in self.in_avals]
         ad.vjp(self.jaxpr, residuals, self.nonzeros, sums, tree_leaves(cotangent))
         return tree_unflatten(self.in_tree, [instantiate(x.freeze()) for x in sums])

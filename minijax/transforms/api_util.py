@@ -51,7 +51,7 @@ def fun_place(fun: Callable) -> str:
 
 
 def check_callable(fun: Any, transformation: str) -> None:
-    """TypeError unless `fun` can be called and is no generator function."""
+    """TypeError unless `fun` is callable and not a generator function."""
     if not callable(fun):
         raise errors.type_error(
             f"Expected a callable value, got {fun!r}. {transformation} "
@@ -309,7 +309,7 @@ class CallSignature:
         return DebugInfo(traced_for, self.name, fun_place(self.fun), names)
 
     def bad_leaf(self, bound: Bound, position: int, error: Exception) -> Exception:
-        """The error for an argument that is no array."""
+        """The error for an argument that is not an array."""
         name = self.leaf_names(bound)[position]
         leaf = bound.leaves[position]
         kind = f"{type(leaf).__module__}.{type(leaf).__qualname__}"

@@ -97,7 +97,7 @@ class BatchTrace(Trace):
             name = self.axis_data.name
             uses_axis = name is not no_axis_name and name in axis_names_in.run(params)
             unmapped = dims.count(not_mapped) == len(dims) and not uses_axis
-            # A few rules, such as that of writing to a ref, are called in any case.
+            # A few rules, such as that of writing to a ref, are called even then.
             if unmapped and not getattr(primitive.batch, "even_unmapped", False):
                 return self.parent.process_primitive(primitive, values, params)
             if primitive.batch is None:

@@ -38,7 +38,7 @@ DotDimensionNumbers = tuple[
 def dot_general_meaning(
     lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers, **params
 ) -> np.ndarray:
-    """The product in NumPy, computed in 64 bits where it is not of integers."""
+    """The product in NumPy; computed in 64 bits unless it is of integers."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     # Each axis of `lhs` is a letter; axes of `rhs` take those of their partners.
     letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
@@ -66,7 +66,7 @@ def remaining(rank: int, *removed: Sequence[int]) -> list[int]:
 
 
 def _fault_in_axes(side: str, aval: ShapedArray, contract, batch) -> str | None:
-    """What `dot_general` requires of the axes of one operand and does not find."""
+    """The requirement of `dot_general` that the axes of one operand violate."""
     if not all(0 <= axis < aval.ndim for axis in (*contract, *batch)):
         return (
             f"{side} dimension numbers to be nonnegative and less than the number of "
@@ -83,7 +83,7 @@ def _fault_in_axes(side: str, aval: ShapedArray, contract, batch) -> str | None:
 def dot_general_shape(
     lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers, rhs_group=(), **params
 ) -> Shape:
-    """Batch axes, then what is left of lhs, then of rhs (but `rhs_group`)."""
+    """Batch axes, then the other axes of lhs, then those of rhs (but `rhs_group`)."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     fault = _fault_in_axes("lhs", lhs, lhs_contract, lhs_batch)
     fault = fault or _fault_in_axes("rhs", rhs, rhs_contract, rhs_batch)

@@ -31,7 +31,7 @@ from minijax.support import dtypes
 
 
 def lowest(dtype) -> np.ndarray:
-    """The value that no value of a dtype lies below: where a maximum starts."""
+    """The lowest value of a dtype: where a maximum starts."""
     return extreme(dtype, "min", -np.inf)
 
 
@@ -115,7 +115,7 @@ def reduction(
 
 
 def in_numpy(ufunc, neutral: Callable) -> Callable:
-    """What a reduction with a ufunc of NumPy means."""
+    """The meaning of a reduction that a ufunc of NumPy computes."""
 
     def meaning(x, *, axes):
         out = ufunc.reduce(x, axis=axes, initial=neutral(x.dtype)[()])

@@ -187,7 +187,7 @@ convert_element_type_p.staging = _convert_staging
 
 @convert_element_type_p.def_impl
 def _convert_now(x, **params):
-    """Scalars that need only be put on the device do not need a program."""
+    """A number that has the dtype already is only copied, without a program."""
     new_dtype = params["new_dtype"]
     if not isinstance(x, Array) and get_aval(x).dtype == new_dtype:
         return from_numpy(np.asarray(x, new_dtype), params["weak_type"])
@@ -335,7 +335,7 @@ broadcast_in_dim_p.type_rule = rules.standard_type_rule(
 
 
 def _broadcast_pretty(params):
-    """The result's type says the shape; of the rest only what is not trivial."""
+    """Print only parameters that are not trivial; the result's type has the shape."""
     dims = params["broadcast_dimensions"]
     return {"broadcast_dimensions": dims} if dims else {}
 
@@ -503,7 +503,7 @@ def _reshape_lowering(ctx, x, *, new_sizes, dimensions, sharding):
 
 
 def _with_trailing(aval: ShapedArray, permutation: Sequence[int]) -> Any:
-    """A permutation as an attribute; the bits of an extended dtype stay behind."""
+    """A permutation as an attribute; the axes of an extended dtype's bits stay last."""
     trailing = range(aval.ndim, physical_aval(aval).ndim)
     return hlo.int_array([*permutation, *trailing])
 
