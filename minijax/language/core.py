@@ -235,6 +235,7 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[An
 
 no_effects = effects.no_effects
 
+
 class Primitive:
     """An operation that every interpreter knows: its name and all its rules.
 

@@ -324,7 +324,7 @@ def standard_type_rule(
     """A type rule put together from one small rule for each field of the type.
 
     Each is called with the types of the operands and the parameters. By default the
-    result is weakly typed if all operands are, and lies on no mesh.
+    result is weakly typed if all operands are, and is not on a mesh.
     """
 
     def rule(*avals: ShapedArray, **params: Any) -> tuple[ShapedArray, frozenset]:
