@@ -1,7 +1,7 @@
 """`jit(f, inline=True)`: the equations of `f` stand in the caller's program.
 
-By itself `pjit.py` leaves an equation of `jit_p` behind. `refs.py` gives `jit_p` the
-rule of this file, which copies the equations of an inlined function instead.
+By itself `pjit.py` refuses `inline=True`. `refs.py` gives `jit_p` the rule of this
+file, which copies the equations of an inlined function into the caller's program.
 
 In JAX: `jax/_src/pjit.py`, `pjit_staging_rule`.
 """

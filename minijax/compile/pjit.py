@@ -417,6 +417,18 @@ def _settings(params: dict[str, Any]) -> tuple:
     return tuple(params[name] for name in names)
 
 
+def _refuse_inline(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    """`inlining.py` replaces this rule by one that inlines."""
+    if params["inline"]:
+        raise NotImplementedError(
+            "jit(inline=True) needs compile/inlining.py; leave inline out."
+        )
+    return NotImplemented
+
+
+jit_p.staging = _refuse_inline
+
+
 @jit_p.def_jvp_rule
 def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
     closed = params["jaxpr"]
