@@ -308,6 +308,11 @@ def full(
     Without `dtype`, the result has the dtype (and weak type) of `fill_value`.
     """
     check_arraylike("full", fill_value)
+    wide = type(fill_value) is int and not -(2**31) <= fill_value < 2**31
+    if dtype is not None and wide:
+        # Such a number has no dtype of its own; JAX wraps it to the one asked for.
+        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
+        fill_value = np.asarray(fill_value).astype(dtype)[()]
     return _filled("full", shape, fill_value, dtype, device, out_sharding)
 
 

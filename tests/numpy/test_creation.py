@@ -273,3 +273,18 @@ def test_scalar_types(name):
     assert ours(1).dtype == theirs(1).dtype
     assert ours(1).shape == ()
     assert minijax.numpy.zeros(2, ours).dtype == np.dtype(theirs)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [(2**32 - 1, "uint32"), (2**32, "uint32"), (2**31, "int32"), (2**40, "float32")],
+)
+def test_full_of_a_number_beyond_int32(value, dtype):
+    import jax.numpy
+
+    import minijax.numpy
+
+    libraries = (minijax.numpy, jax.numpy)
+    ours, theirs = (library.full((2,), value, dtype=dtype) for library in libraries)
+    assert ours.dtype == theirs.dtype
+    assert np.array_equal(np.asarray(ours), np.asarray(theirs))
