@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import jax
-import numpy as np
 import pytest
 from jax._src.ad_checkpoint import saved_residuals as jax_residuals
 
 import minijax
-from minijax import numpy as jnp
 from minijax_lab.explain.memory import record_memory
 
 from .test_residuals import FUNCTIONS, library
@@ -94,7 +92,7 @@ def test_peak_is_that_of_jax(make, args):
     "make, args", FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
 )
 def test_kept_bytes_are_those_of_jax(make, args):
-    """JAX's list is with respect to all arguments, and counts the arguments it keeps."""
+    """JAX's list is for all arguments and counts those that are kept."""
     everything = tuple(range(len(args)))
     gradient = minijax.grad(make(library(minijax)), argnums=everything)
     (account,) = record_memory(gradient, args, {}, compiled=False).accounts
