@@ -102,18 +102,12 @@ def _closed(program: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
 def call_discharge(primitive: Primitive, key: str) -> None:
     """The discharge rule of a primitive that calls its parameter `key`."""
 
-    def rule(
-        discharged: Sequence[bool],
-        in_avals: Any,
-        out_avals: Sequence[Any],
-        *args: Any,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
+    def rule(discharged: Any, *args: Any, **params: Any) -> tuple[list, list]:
         program = params[key]
         pure = discharge.discharge_state(_closed(program), discharged)
         params[key] = pure if isinstance(program, ClosedJaxpr) else pure.jaxpr
         results = primitive.bind(*args, **params)
-        return discharge.split_contents(results, len(out_avals), discharged)
+        return discharge.split_contents(results, discharged)
 
     primitive.discharge = rule
 

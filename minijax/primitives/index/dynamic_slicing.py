@@ -30,7 +30,6 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     NullAccumulator,
-    Zero,
     instantiate,
     is_linear,
     scalar_like,
@@ -181,20 +180,15 @@ dynamic_slice_p.type_rule = rules.standard_type_rule(
 
 @dynamic_slice_p.def_jvp_rule
 def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Any) -> Any:
-    x, *starts = primals
-    tangent = tangents[0]
-    if type(tangent) is not Zero:
-        tangent = dynamic_slice_p.bind(tangent, *starts, slice_sizes=slice_sizes)
-    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
-    if type(tangent) is Zero:
-        return out, rules.zero_tangent_of(out)
-    return out, tangent
+    _, *starts = primals
+    tangent = dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
+    return dynamic_slice_p.bind(*primals, slice_sizes=slice_sizes), tangent
 
 
 @dynamic_slice_p.def_transpose
 def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) -> list:
     """Write the cotangent into zeros, where its entries were read."""
-    if type(ct) is Zero or isinstance(x, NullAccumulator):
+    if isinstance(x, NullAccumulator):
         return [None] * (1 + len(starts))
     if isinstance(x, RefAccumulator):
         x.accum_at(tuple(map(ds, starts, slice_sizes)), ct)
@@ -386,21 +380,13 @@ dynamic_update_slice_p = rules.standard_primitive(
 @dynamic_update_slice_p.def_jvp_rule
 def _update_jvp(primals: Any, tangents: Any) -> Any:
     out = dynamic_update_slice_p.bind(*primals)
-    operand_tangent, update_tangent = tangents[:2]
-    if type(operand_tangent) is Zero and type(update_tangent) is Zero:
-        return out, rules.zero_tangent_of(out)
-    operand_tangent = instantiate(operand_tangent)
-    update_tangent = instantiate(update_tangent)
-    tangent = dynamic_update_slice_p.bind(operand_tangent, update_tangent, *primals[2:])
-    return out, tangent
+    dots = [instantiate(t) for t in tangents[:2]]
+    return out, dynamic_update_slice_p.bind(*dots, *primals[2:])
 
 
 @dynamic_update_slice_p.def_transpose
 def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
     """The block goes to the update; what is around it, to the operand."""
-    none = [None] * len(starts)
-    if type(ct) is Zero:
-        return [None, None, *none]
     shape = update.shape if is_linear(update) else get_aval(update).shape
     zeros = broadcasting.full_like(ct, 0, shape=shape)
     x_ct = update_ct = None
@@ -408,7 +394,7 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
         x_ct = dynamic_update_slice_p.bind(ct, zeros, *starts)
     if is_linear(update):
         update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
-    return [x_ct, update_ct, *none]
+    return [x_ct, update_ct, *[None] * len(starts)]
 
 
 @dynamic_update_slice_p.def_batch

@@ -30,7 +30,7 @@ from minijax.language.core import (
     get_aval,
     physical_aval,
 )
-from minijax.language.rules import Zero, is_linear, moveaxis, not_mapped
+from minijax.language.rules import is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
@@ -173,7 +173,7 @@ gather_p.def_jvp(_gather_jvp, None)
 @gather_p.def_transpose
 def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> list:
     """Add each cotangent up where its entry was read."""
-    if type(ct) is Zero or not is_linear(operand):
+    if not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
     zeros = broadcasting.full(operand.shape, 0, get_aval(ct).dtype)

@@ -106,10 +106,8 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
     def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
         (x,), (dim,) = args, dims
         axes, axis_index_groups = params["axes"], params["axis_index_groups"]
+        moved = tuple(_moved(axis, axis_data.name, dim) for axis in axes)
         if axis_data.name not in axes:
-            moved = tuple(
-                axis + (axis >= dim) if isinstance(axis, int) else axis for axis in axes
-            )
             out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
             removed = sum(isinstance(axis, int) and axis < dim for axis in moved)
             return out, dim - removed
@@ -124,14 +122,6 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
             if rest:
                 x = primitive.bind(x, axes=rest, axis_index_groups=None)
             return x, not_mapped
-        moved = tuple(
-            dim
-            if axis == axis_data.name
-            else axis + (axis >= dim)
-            if isinstance(axis, int)
-            else axis
-            for axis in axes
-        )
         return primitive.bind(x, axes=moved, axis_index_groups=None), not_mapped
 
     @primitive.def_lowering
@@ -144,6 +134,13 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
         return ctx.lower_fun(lambda y: positional(y, axes), x)
 
     return primitive
+
+
+def _moved(axis: Hashable, name: Hashable, dim: int | None) -> Hashable:
+    """An axis of an operand with a batch axis, called `name`, at `dim`."""
+    if axis == name:
+        return dim
+    return axis + (axis >= dim) if isinstance(axis, int) and dim is not None else axis
 
 
 psum_p = _all_reduce("psum", np.sum, lambda x, axes: sums.reduce_sum(x, axes))
@@ -226,10 +223,12 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
     names = _names(axis_name)
     _check_bound(names)
-    checked = _groups(groups)
-    return tree_map(
-        lambda value: primitive.bind(value, axes=names, axis_index_groups=checked), x
-    )
+    return _of_each(primitive, x, axes=names, axis_index_groups=_groups(groups))
+
+
+def _of_each(primitive: Primitive, x: Any, **params: Any) -> Any:
+    """A tree of arrays, with the primitive applied to each."""
+    return tree_map(lambda value: primitive.bind(value, **params), x)
 
 
 # ----------------------------------------------------------------------------------
@@ -389,9 +388,7 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
     for what, ends in zip(("sources", "destinations"), zip(*pairs) if pairs else ()):
         if len(set(ends)) != len(ends):
             raise ValueError(f"ppermute {what} must be unique, got {perm}")
-    return tree_map(
-        lambda value: ppermute_p.bind(value, axis_name=_names(axis_name), perm=pairs), x
-    )
+    return _of_each(ppermute_p, x, axis_name=_names(axis_name), perm=pairs)
 
 
 def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
@@ -429,9 +426,7 @@ def_linear(pbroadcast_p, _pbroadcast_transpose)
 
 def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
     """The value of the index `source` of a named axis, for each array of a tree."""
-    return tree_map(
-        lambda value: pbroadcast_p.bind(value, axis_name=axis_name, source=source), x
-    )
+    return _of_each(pbroadcast_p, x, axis_name=axis_name, source=source)
 
 
 def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
@@ -544,8 +539,7 @@ def psum_scatter(
     with `tiled`, a multiple of it).
     """
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
-    along["scatter_dimension"] = scatter_dimension
-    return tree_map(lambda value: reduce_scatter_p.bind(value, **along), x)
+    return _of_each(reduce_scatter_p, x, scatter_dimension=scatter_dimension, **along)
 
 
 def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tiled, **_):

@@ -31,9 +31,7 @@ def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
     """
 
     def set_rule(rule: Callable) -> Callable:
-        def discharge(
-            discharged, in_avals, out_avals, *args, **params
-        ) -> tuple[list[Any], Any]:
+        def discharge(discharged, *args, **params) -> tuple[list[Any], Any]:
             content, out = rule(*args, **params)
             return [content, *[None] * (len(args) - 1)], out
 

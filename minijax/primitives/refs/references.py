@@ -23,7 +23,7 @@ from minijax.language import rules
 from minijax.language.core import JaxprEqn, ShapedArray, get_aval
 from minijax.language.more_avals import AbstractRef
 from minijax.language.print_options import prints_equation
-from minijax.language.rules import Zero, instantiate, is_linear, zero_tangent_of
+from minijax.language.rules import Zero, instantiate, is_linear
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
@@ -153,8 +153,6 @@ def _get_type(ref: Any, *leaves: Any, tree: Any) -> tuple:
 def _get_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
     ref, *leaves = primals
     out = get_p.bind(ref, *leaves, tree=tree)
-    if type(tangents[0]) is Zero:
-        return out, zero_tangent_of(out)
     return out, get_p.bind(tangents[0], *leaves, tree=tree)
 
 
@@ -222,8 +220,6 @@ def _swap_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
     ref, value, *leaves = primals
     ref_tangent, value_tangent, *_ = tangents
     out = swap_p.bind(ref, value, *leaves, tree=tree)
-    if type(ref_tangent) is Zero and type(value_tangent) is Zero:
-        return out, zero_tangent_of(out)
     _check_ref_has_tangent("a set/swap", ref, ref_tangent)
     value_tangent = instantiate(value_tangent)
     return out, swap_p.bind(ref_tangent, value_tangent, *leaves, tree=tree)

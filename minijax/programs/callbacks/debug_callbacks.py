@@ -383,13 +383,7 @@ def _add_rules(primitive: Primitive) -> None:
             return eqn, None, [], [], []
         return eqn, eqn, [], [], []
 
-    def discharge(
-        discharged: Sequence[bool],
-        in_avals: Any,
-        out_avals: Any,
-        *args: Any,
-        **params: Any,
-    ) -> tuple[list, list]:
+    def discharge(discharged: Any, *args: Any, **params: Any) -> tuple[list, list]:
         return [None] * len(args), primitive.bind(*args, **params)
 
     primitive.partial_eval_custom = partial_eval_custom

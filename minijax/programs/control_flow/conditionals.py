@@ -67,7 +67,6 @@ from minijax.programs.control_flow.bodies import (
     check_distinct_refs,
     check_effects,
     forwarded,
-    outputs_reordered,
     returning_constants,
     run_now,
     same_types,
@@ -273,10 +272,7 @@ def _bind(
     """Bind the equation without outputs that every branch only passes through."""
     check_distinct_refs(name, leaves, consts)
     inputs = [*consts, *leaves]
-    sources = [
-        places[0] if len(set(places)) == 1 else None
-        for places in zip(*(forwarded(closed) for closed in programs))
-    ]
+    sources = _passed_on(programs)
     keep = [source is None for source in sources]
     programs = [partial_eval.prune_outputs(closed, keep) for closed in programs]
     check_effects(name, *programs)
@@ -287,6 +283,14 @@ def _bind(
         for source in sources
     ]
     return tree_unflatten(bodies[0].out_tree, outputs)
+
+
+def _passed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each output, the input that it is in every program, or None."""
+    return [
+        places[0] if len(set(places)) == 1 else None
+        for places in zip(*map(forwarded, programs))
+    ]
 
 
 def _alike(programs: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
@@ -666,26 +670,17 @@ cond_p.partial_eval_custom = _cond_partial_eval_custom
 
 
 def _cond_discharge(
-    discharged: Sequence[bool],
-    in_avals: Any,
-    out_avals: Any,
-    index: Any,
-    *args: Any,
-    branches: tuple,
-    **params: Any,
-) -> tuple[list[Any], list[Any]]:
+    discharged: Any, index: Any, *args: Any, branches: tuple, **params: Any
+) -> tuple[list, list]:
     """The content of a ref that no branch changes bypasses the equation."""
     pure = [discharge.discharge_state(c, discharged[1:]) for c in branches]
-    count = len(out_avals)
-    places: list[int | None] = [None] * count
-    for positions in list(zip(*(forwarded(closed) for closed in pure)))[count:]:
-        same = len(set(positions)) == 1
-        places.append(positions[0] if same else None)
-    kept = tuple(i for i, place in enumerate(places) if place is None)
-    smaller = tuple(outputs_reordered(closed, kept) for closed in pure)
+    count = len(branches[0].out_avals)
+    places = [*[None] * count, *_passed_on(pure)[count:]]
+    keep = [place is None for place in places]
+    smaller = tuple(partial_eval.prune_outputs(closed, keep) for closed in pure)
     answers = iter(cond_p.bind(index, *args, branches=smaller, **params))
     results = [next(answers) if place is None else args[place] for place in places]
-    return discharge.split_contents(results, count, discharged)
+    return discharge.split_contents(results, discharged)
 
 
 cond_p.discharge = _cond_discharge

@@ -98,9 +98,7 @@ def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:
     return fixpoint(nonzeros, lambda flags: (ad.jvp_jaxpr(pure, flags)[1], None))[0]
 
 
-def _run_state_discharge(
-    discharged: Any, in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _run_state_discharge(discharged: Any, *args: Any, **params: Any) -> tuple:
     contents = run_state_p.bind(*args, **params)
     return [c if flag else None for c, flag in zip(contents, discharged)], contents
 

@@ -323,9 +323,7 @@ def _close(jaxpr: Any, like: ClosedJaxpr) -> ClosedJaxpr:
 scan_p.dce = _scan_dce
 
 
-def _scan_discharge(
-    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _scan_discharge(discharged: Any, *args: Any, **params: Any) -> tuple[list, list]:
     """Contents of refs go into the carry; a ref of rows is read and written row by row.
 
     The carry then begins with a counter, the index of the row.

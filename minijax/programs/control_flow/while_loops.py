@@ -587,9 +587,7 @@ def _while_partial_eval_custom(
 while_p.partial_eval_custom = _while_partial_eval_custom
 
 
-def _while_discharge(
-    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _while_discharge(discharged: Any, *args: Any, **params: Any) -> tuple[list, list]:
     """Refs of the constants become part of the carry, those of the body first.
 
     A condition that writes runs again in the body, so that what it writes stays.

@@ -167,15 +167,8 @@ def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
     return eqn
 
 
-def _discharge(
-    discharged: Sequence[bool],
-    in_avals: Any,
-    out_avals: Sequence[Any],
-    *args: Any,
-    call_jaxpr: ClosedJaxpr,
-    **_: Any,
-) -> tuple[list[Any], list[Any]]:
+def _discharge(discharged: Any, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> tuple:
     """Only what the call computes: all derivatives were taken before."""
     pure = discharge.discharge_state(call_jaxpr, discharged)
     results = eval_jaxpr(pure.jaxpr, pure.consts, *args)
-    return discharge.split_contents(results, len(out_avals), discharged)
+    return discharge.split_contents(results, discharged)
