@@ -46,7 +46,7 @@ from minijax.programs.control_flow.while_loops import (
     while_p,
 )
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
-from minijax.programs.custom.custom_calls import RunJaxpr
+from minijax.programs.custom.custom_calls import RunJaxpr, named_like
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
 from minijax.support import errors
 from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
@@ -236,6 +236,7 @@ def _custom_jvp_rule(
     passed = _Passed(error, checked)
     skipped = passed.num_in + num_consts
 
+    @named_like(jvp_jaxpr_fun)
     def jvp(*values: Any) -> list[Any]:
         half = len(values) // 2
         primals, tangents = values[:half], values[half:]
@@ -245,7 +246,6 @@ def _custom_jvp_rule(
         zeros = [SymbolicZero(aval.to_tangent_aval()) for aval in _avals(errors)]
         return [*errors, *outs[:middle], *zeros, *outs[middle:]]
 
-    jvp.__name__ = getattr(jvp_jaxpr_fun, "__name__", "jvp")
     run = RunJaxpr(checked.closed)
     return checked.result(
         primitive.bind_call(run, jvp, [*passed.leaves, *args], **params)
@@ -269,18 +269,18 @@ def _custom_vjp_rule(
     skipped = passed.num_in + num_consts
     num_errors = len(passed.out(passed.leaves))
 
+    @named_like(fwd_jaxpr_thunk)
     def fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
         outs, residuals = fwd_jaxpr_thunk(primals[skipped:], perturbed[skipped:])
         return [*passed.out(primals[: passed.num_in]), *outs], residuals
 
+    @named_like(bwd)
     def backward(
         residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Sequence[Any]
     ) -> list[Any]:
         zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[:skipped]]
         return [*zeros, *bwd(residuals, cotangents[num_errors:], in_avals[skipped:])]
 
-    fwd.__name__ = getattr(fwd_jaxpr_thunk, "__name__", "fwd")
-    backward.__name__ = getattr(bwd, "__name__", "bwd")
     run = RunJaxpr(checked.closed)
     return checked.result(
         primitive.bind_call(run, fwd, backward, [*passed.leaves, *args], **params)

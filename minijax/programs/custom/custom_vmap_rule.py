@@ -13,7 +13,6 @@ In JAX: `jax/_src/custom_batching.py`.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,17 +23,17 @@ from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
 from minijax.programs.control_flow.bodies import trace_with_consts
 from minijax.programs.custom.custom_forward import (
+    CustomFunction,
     positional_arguments,
-    setter_of_wrapped,
 )
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, batching
-from minijax.transforms.api_util import check_callable, fun_name
+from minijax.transforms.api_util import fun_name
 from minijax.transforms.differentiation import jvp
 
 
-class custom_vmap:
+class custom_vmap(CustomFunction):
     """A function with a user's rule for `vmap`.
 
         @custom_vmap
@@ -51,14 +50,11 @@ class custom_vmap:
     In JAX: `jax.custom_batching.custom_vmap`.
     """
 
-    def __init__(self, fun: Callable):
-        check_callable(fun, "custom_vmap")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.vmap_rule: Callable | None = None
+    vmap_rule: Callable | None = None
+    not_inherited = ("vmap_rule",)
 
-    def __getattr__(self, name: str) -> Any:
-        return setter_of_wrapped(self, name)
+    def __init__(self, fun: Callable):
+        super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable) -> Callable:
         """Set the rule `(axis_size, in_batched, *args) -> (results, out_batched)`."""
