@@ -415,12 +415,15 @@ class Facts:
         linearized: Linearized,
         input_names: Sequence[str],
         sources: Sources,
-        kept: Sequence[Atom] | None = None,
+        letters: Iterator[str] | None = None,
     ) -> None:
         self.linearized = linearized
         self.sources = sources
         self.names: dict[Var, str] = {}
-        letters = (name for name in letter_names() if name not in set(input_names))
+        if letters is None:
+            taken = set(input_names)
+            letters = (name for name in letter_names() if name not in taken)
+        self.letters = letters
         for var, name in zip(linearized.inputs, input_names):
             self.names[var] = name
         for var in linearized.constants:
