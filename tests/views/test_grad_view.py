@@ -1,4 +1,4 @@
-"""`see.grad`: its numbers held against the jaxprs of both libraries, and its picture."""
+"""`see.grad`: its numbers held against jaxprs of both libraries, and its picture."""
 
 from __future__ import annotations
 
