@@ -40,6 +40,7 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.language.more_avals import AbstractRef
+from minijax.language.rules import Flags
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect, RefEffect
@@ -91,10 +92,7 @@ def _discharge_state(
 
 
 def eval_discharged(
-    jaxpr: Jaxpr,
-    consts: Sequence[Any],
-    should_discharge: Sequence[bool],
-    args: Sequence[Any],
+    jaxpr: Jaxpr, consts: Sequence[Any], should_discharge: Flags, args: Sequence[Any]
 ) -> list[Any]:
     """Run a program, its refs replaced by their contents: results, last contents.
 

@@ -275,9 +275,7 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
     that the caller has, as inputs or as results, are not returned again.
     """
 
-    def rule(
-        saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-    ) -> tuple:
+    def rule(saveable, unknown, inst, eqn) -> tuple:
         known, staged, unknown_out, inst_out, from_input, from_output = _split_closed(
             eqn.params[key], tuple(unknown), tuple(inst), saveable
         )
@@ -348,18 +346,14 @@ def _split_closed(
 # ----------------------------------------------------------------------------------
 
 
-def _new_ref_rule(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _new_ref_rule(saveable, unknown, inst, eqn) -> tuple:
     residuals = where_not(inst, eqn.invars)
     if unknown[0]:
         return None, eqn, [True], [True], residuals
     return eqn, eqn, [False], [True], residuals
 
 
-def _ref_rule(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _ref_rule(saveable, unknown, inst, eqn) -> tuple:
     residuals = where_not(inst[1:], eqn.invars[1:])
     outputs = len(eqn.outvars)
     if unknown[0]:

@@ -349,7 +349,7 @@ def lt(x, y) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _select_shape(which: ShapedArray, *cases: ShapedArray) -> tuple[int, ...]:
+def _select_shape(which: ShapedArray, *cases: ShapedArray) -> Shape:
     if not cases:
         raise TypeError("select must have at least one case")
     first = cases[0].shape

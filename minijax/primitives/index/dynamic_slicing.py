@@ -30,6 +30,7 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     NullAccumulator,
+    Shape,
     instantiate,
     is_linear,
     scalar_like,
@@ -138,9 +139,7 @@ def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _dynamic_slice_shape(
-    x: ShapedArray, *starts: ShapedArray, slice_sizes: Any
-) -> tuple[int, ...]:
+def _dynamic_slice_shape(x: ShapedArray, *starts: ShapedArray, slice_sizes) -> Shape:
     if len(slice_sizes) != x.ndim or len(starts) != x.ndim:
         raise TypeError(
             "dynamic_slice takes one start and one slice size for each axis, got "
@@ -161,7 +160,7 @@ def _dynamic_slice_shape(
     return tuple(slice_sizes)
 
 
-def _dynamic_slice_dtype(x: ShapedArray, *starts: ShapedArray, slice_sizes: Any) -> Any:
+def _dynamic_slice_dtype(x: ShapedArray, *starts: ShapedArray, slice_sizes) -> Any:
     _check_starts("dynamic_slice", starts)
     return x.dtype
 
@@ -179,14 +178,14 @@ dynamic_slice_p.type_rule = rules.standard_type_rule(
 
 
 @dynamic_slice_p.def_jvp_rule
-def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Any) -> Any:
+def _dynamic_slice_jvp(primals, tangents, *, slice_sizes) -> Any:
     _, *starts = primals
     tangent = dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
     return dynamic_slice_p.bind(*primals, slice_sizes=slice_sizes), tangent
 
 
 @dynamic_slice_p.def_transpose
-def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) -> list:
+def _dynamic_slice_transpose(ct, x, *starts, slice_sizes) -> list:
     """Write the cotangent into zeros, where its entries were read."""
     if isinstance(x, NullAccumulator):
         return [None] * (1 + len(starts))
@@ -242,7 +241,7 @@ def _physical_starts(ctx: Any, aval: ShapedArray, first: int, starts: Any) -> li
 
 
 @dynamic_slice_p.def_lowering
-def _dynamic_slice_lowering(ctx: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
+def _dynamic_slice_lowering(ctx, x, *starts, slice_sizes) -> Any:
     aval = ctx.avals_in[0]
     if physical_aval(aval).ndim == 0:
         return x
@@ -338,9 +337,7 @@ def dynamic_index_in_dim(
 # ----------------------------------------------------------------------------------
 
 
-def _update_shape(
-    x: ShapedArray, update: ShapedArray, *starts: ShapedArray
-) -> tuple[int, ...]:
+def _update_shape(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Shape:
     if x.ndim != update.ndim:
         raise TypeError(
             "dynamic_update_slice update must have the same rank as operand, got "
@@ -366,7 +363,7 @@ def _update_dtype(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> 
     return x.dtype
 
 
-def _update_meaning(x: Any, update: Any, *starts: Any) -> Any:
+def _update_meaning(x, update, *starts) -> Any:
     out = x.copy()
     out[_clamped(starts, x.shape, update.shape)] = update
     return out
@@ -378,14 +375,14 @@ dynamic_update_slice_p = rules.standard_primitive(
 
 
 @dynamic_update_slice_p.def_jvp_rule
-def _update_jvp(primals: Any, tangents: Any) -> Any:
+def _update_jvp(primals, tangents) -> Any:
     out = dynamic_update_slice_p.bind(*primals)
     dots = [instantiate(t) for t in tangents[:2]]
     return out, dynamic_update_slice_p.bind(*dots, *primals[2:])
 
 
 @dynamic_update_slice_p.def_transpose
-def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
+def _update_transpose(ct, x, update, *starts) -> list:
     """The block goes to the update; what is around it, to the operand."""
     shape = update.shape if is_linear(update) else get_aval(update).shape
     zeros = broadcasting.full_like(ct, 0, shape=shape)
@@ -398,7 +395,7 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
 
 
 @dynamic_update_slice_p.def_batch
-def _update_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _update_batch(axis_data, args, dims) -> Any:
     (x, update, *starts), (dim, update_dim, *start_dims) = args, dims
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
@@ -409,7 +406,7 @@ def _update_batch(axis_data: Any, args: Any, dims: Any) -> Any:
 
 
 @dynamic_update_slice_p.def_lowering
-def _update_lowering(ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
+def _update_lowering(ctx, x, update, *starts) -> Any:
     aval = ctx.avals_in[0]
     if physical_aval(aval).ndim == 0:
         return update

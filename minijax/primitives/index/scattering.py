@@ -69,7 +69,7 @@ def _dense(tangents: Any) -> list[Any]:
 
 
 def _def_linear_scatter(primitive: Primitive) -> None:
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp(primals, tangents, **params) -> Any:
         out = primitive.bind(*primals, **params)
         operand_dot, updates_dot = _dense(tangents)
         return out, primitive.bind(operand_dot, primals[1], updates_dot, **params)
@@ -140,7 +140,7 @@ def _scatter_mul_transpose(ct, operand, indices, updates, **params) -> list:
 # ----------------------------------------------------------------------------------
 
 
-def _def_extremal_jvp(primitive: Primitive) -> None:
+def _def_extremal_jvp(primitive) -> None:
     """The tangent of an extremum is that of its winner; equal ones share it equally."""
 
     def jvp(primals, tangents, *, dimension_numbers, **params) -> Any:
@@ -359,7 +359,7 @@ def _lower_by_parts(primitive: Primitive, function: Callable) -> None:
             of(complex_numbers.real), of(complex_numbers.imag)
         )
 
-    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+    def lower(ctx, *operands, **params) -> Any:
         if ctx.avals_in[0].dtype != np.complex128:
             return whole(ctx, *operands, **params)
         return ctx.lower_fun(apart, *operands, **params)

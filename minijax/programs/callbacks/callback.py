@@ -82,6 +82,7 @@ from minijax.language.core import (
     unmapped_aval,
 )
 from minijax.language.more_avals import AbstractRef
+from minijax.language.rules import Dims
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
@@ -201,7 +202,7 @@ class HostFunction:
         return f"{name} ({place})" if place else name
 
 
-def _host_type(aval: Any) -> ShapedArray:
+def _host_type(aval) -> ShapedArray:
     """The type of an operand on the Python side: of typed keys their bits."""
     physical = buffer_aval(aval)
     return ShapedArray(physical.shape, physical.dtype)
@@ -374,32 +375,30 @@ def _callback_primitive(
     primitive.without("meaning", "it means what the user's function does")
 
     @primitive.def_effectful_abstract_eval
-    def callback_type(*avals: Any, result_avals: Sequence[Any], **params: Any) -> tuple:
+    def callback_type(*avals, result_avals: Sequence[Any], **params) -> tuple:
         effect = effect_of(**params)
         effects = no_effects if effect is None else frozenset({effect})
         return list(result_avals), effects
 
     @primitive.def_impl
-    def callback_now(
-        *args: Any, callback: Callable, result_avals: Any, **params: Any
-    ) -> list[Array]:
+    def callback_now(*args, callback: Callable, result_avals, **params) -> list[Array]:
         return call_now(callback, args, result_avals, effect_of(**params), name)
 
     @primitive.def_jvp_rule
-    def callback_jvp(primals: Any, tangents: Any, **_: Any) -> Any:
+    def callback_jvp(primals, tangents, **_) -> Any:
         raise errors.value_error(no_jvp)
 
     @primitive.def_transpose
-    def callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
+    def callback_transpose(cts, *args, **_) -> Any:
         raise errors.value_error(no_transpose)
 
     @primitive.def_lowering
-    def callback_lowering(
-        ctx: Any, *operands: Any, callback: Callable, **params: Any
-    ) -> list[Any]:
+    def callback_lowering(ctx, *operands, callback: Callable, **params) -> list[Any]:
         effect = effect_of(**params)
-        options = {"purpose": name, "has_side_effect": effect is not None}
-        return emit_python_callback(ctx, callback, effect, operands, **options)
+        acts = effect is not None
+        return emit_python_callback(
+            ctx, callback, effect, operands, purpose=name, has_side_effect=acts
+        )
 
     return primitive
 
@@ -435,9 +434,7 @@ pure_callback_p = _callback_primitive(
 
 
 @pure_callback_p.def_batch
-def _pure_callback_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple:
+def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
     """Call once for each example, or once for all: `vmap_method` says which."""
     size, vmap_method = axis_data.size, params["vmap_method"]
     fronted = _fronted(args, dims)
@@ -528,7 +525,7 @@ def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
     return tuple(avals), tree
 
 
-def _result_type(leaf: Any) -> ShapedArray:
+def _result_type(leaf) -> ShapedArray:
     for attribute in ("dtype", "shape"):
         if not hasattr(leaf, attribute):
             raise AttributeError(
@@ -547,10 +544,7 @@ def _result_type(leaf: Any) -> ShapedArray:
 
 
 def for_each_example(
-    one: Callable[..., list[Any]],
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    unroll: bool = False,
+    one: Callable[..., list[Any]], args: Sequence[Any], dims: Dims, unroll: bool = False
 ) -> list[Any]:
     """Apply a function to one example of a batch after the other, in a loop.
 
@@ -581,9 +575,7 @@ io_callback_p = _callback_primitive(
 
 
 @io_callback_p.def_batch
-def _io_callback_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple:
+def _io_callback_batch(axis_data, args, dims, **params) -> tuple:
     """Call once for each example; of these calls no order is promised."""
     if params["ordered"]:
         raise errors.value_error(

@@ -31,14 +31,14 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax.compile.placing import device_put
 from minijax.language import rules
-from minijax.language.core import JaxprEqn, Primitive, register, shaped_abstractify
+from minijax.language.core import Primitive, register, shaped_abstractify
 from minijax.primitives.shape import slicing
 from minijax.programs.callbacks.callback import emit_python_callback
 from minijax.support import source_info
@@ -90,7 +90,7 @@ for _effect in (DebugEffect, OrderedDebugEffect):
 # ----------------------------------------------------------------------------------
 
 
-def _effect(ordered: bool) -> Effect:
+def effect_of(ordered: bool) -> Effect:
     return ordered_debug_effect if ordered else debug_effect
 
 
@@ -101,29 +101,31 @@ def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
     primitive.without("meaning", "it has no results")
 
     @primitive.def_effectful_abstract_eval
-    def debug_type(*avals: Any, **params: Any) -> tuple:
+    def debug_type(*avals, **params) -> tuple:
         return [], frozenset({call_of(**params)[1]})
 
     @primitive.def_impl
-    def debug_now(*args: Any, **params: Any) -> list:
+    def debug_now(*args, **params) -> list:
         call_of(**params)[0](*(device_put(arg) for arg in args))
         return []
 
     @primitive.def_lowering
-    def debug_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
-        options = {"purpose": purpose, "has_side_effect": True}
-        return emit_python_callback(ctx, *call_of(**params), operands, **options)
+    def debug_lowering(ctx, *operands, **params) -> list[Any]:
+        function, effect = call_of(**params)
+        return emit_python_callback(
+            ctx, function, effect, operands, purpose=purpose, has_side_effect=True
+        )
 
     @primitive.def_jvp_rule
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
+    def jvp(primals, tangents, **params) -> tuple:
         return primitive.bind(*primals, **params), []
 
     @primitive.def_transpose
-    def transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list:
+    def transpose(cts, *args, **params) -> list:
         return [None] * len(args)
 
     @primitive.def_batch
-    def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         for index in range(axis_data.size):
             primitive.bind(
                 *(
@@ -136,9 +138,7 @@ def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
             )
         return [], []
 
-    def partial_eval_custom(
-        saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-    ) -> tuple:
+    def partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         """Shown wherever the values are at hand, and nothing is saved for it alone."""
         if any(unknown):
             residuals = [v for v, there in zip(eqn.invars, inst) if not there]
@@ -148,7 +148,7 @@ def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
             return eqn, None, [], [], []
         return eqn, eqn, [], [], []
 
-    def discharge(discharged: Any, *args: Any, **params: Any) -> tuple[list, list]:
+    def discharge(discharged, *args, **params) -> tuple[list, list]:
         return [None] * len(args), primitive.bind(*args, **params)
 
     primitive.partial_eval_custom = partial_eval_custom
@@ -197,7 +197,7 @@ def debug_callback(
         debug_callback_p.bind(
             *dynamic,
             callback=_flat_callback(callback, in_tree, static),
-            effect=_effect(ordered),
+            effect=effect_of(ordered),
             partitioned=partitioned,
         )
 
@@ -281,7 +281,7 @@ def _printer(
         record.msg = message
         logger.handle(record)
 
-    return _flat_callback(show, in_tree, dict(static_args)), _effect(ordered)
+    return _flat_callback(show, in_tree, dict(static_args)), effect_of(ordered)
 
 
 debug_print_p = _debug_primitive("debug_print", "debug.print", _printer)

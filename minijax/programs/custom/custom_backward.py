@@ -442,12 +442,12 @@ custom_lin_p.cache_types = False
 
 
 @custom_lin_p.def_effectful_abstract_eval
-def _custom_lin_type(*avals: Any, out_avals: Any, **_: Any) -> tuple:
+def _custom_lin_type(*avals, out_avals, **_) -> tuple:
     return list(out_avals), no_effects
 
 
 @custom_lin_p.def_impl
-def _custom_lin_impl(*args: Any, **_: Any) -> None:
+def _custom_lin_impl(*args, **_) -> None:
     raise _no_forward_mode()
 
 
@@ -460,12 +460,12 @@ def _no_forward_mode() -> TypeError:
 
 
 @custom_lin_p.def_lowering
-def _custom_lin_lowering(ctx: Any, *operands: Any, **_: Any) -> None:
+def _custom_lin_lowering(ctx, *operands, **_) -> None:
     raise _no_forward_mode()
 
 
 @custom_lin_p.def_transpose
-def _custom_lin_transpose(cts: Sequence[Any], *args: Any, num_res: int, **params: Any):
+def _custom_lin_transpose(cts, *args, num_res: int, **params):
     residuals, inputs = args[:num_res], args[num_res:]
     answers = params["bwd"](residuals, cts, params["in_avals"])
     kept = [a for a, zero in zip(answers, params["in_zeros"]) if not zero]
@@ -488,6 +488,6 @@ custom_lin_p.without("jvp", "it is linear and only ever transposed")
 
 
 @custom_lin_p.def_batch
-def _custom_lin_batch(axis_data: Any, args: Any, dims: Any, **_: Any) -> None:
+def _custom_lin_batch(axis_data, args, dims, **_) -> None:
     """vmap batches the rules of the call; only forward mode comes here (jacfwd)."""
     raise _no_forward_mode()

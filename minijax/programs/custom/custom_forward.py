@@ -54,6 +54,7 @@ class CustomFunction:
 
     # Rules of a wrapped function with custom rules, which `update_wrapper` copies.
     not_inherited: tuple[str, ...] = ()
+    __call__: Callable[..., Any]
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class custom_jvp(CustomFunction):
                 "Can't use ``defjvps`` with ``nondiff_argnums``: use defjvp."
             )
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+        def jvp(primals, tangents) -> tuple:
             if len(jvps) != len(primals):
                 raise ValueError(
                     f"defjvps got {len(jvps)} rules for {len(primals)} arguments of "
@@ -332,7 +333,7 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
         (jvp,) = rules
 
         @named_like(jvp)
-        def own_jvp(*values: Any) -> list[Any]:
+        def own_jvp(*values) -> list[Any]:
             half = len(values) // 2
             return jvp(*values[count:half], *values[half + count :])
 
@@ -376,7 +377,7 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
             return match_axis(size, out, dim, wanted)
 
         @named_like(jvp)
-        def batched_jvp(*values: Any) -> list[Any]:
+        def batched_jvp(*values) -> list[Any]:
             half = len(values) // 2
             pairs = [of_one(t, dim) for t, dim in zip(values[half:], in_dims)]
             all_dims = [*in_dims, *(dim for _, dim in pairs)]

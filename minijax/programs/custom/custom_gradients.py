@@ -10,7 +10,7 @@ In JAX: `jax/_src/custom_derivatives.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -238,12 +238,7 @@ def linear_call(
 
 @linear_call_p.def_jvp_rule
 def _linear_call_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    num_callee_consts: int,
-    num_res: int,
-    **params: Any,
+    primals, tangents, *, num_callee_consts: int, num_res: int, **params
 ) -> tuple[list, list]:
     count = num_callee_consts + num_res
     if any(type(t) is not Zero for t in tangents[:count]):
@@ -259,8 +254,8 @@ def _linear_call_jvp(
 
 @linear_call_p.def_transpose
 def _linear_call_transpose(
-    cts: Sequence[Any],
-    *args: Any,
+    cts,
+    *args,
     callee: ClosedJaxpr,
     transpose_thunk: Callable,
     num_callee_consts: int,
