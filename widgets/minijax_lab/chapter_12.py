@@ -103,7 +103,9 @@ def grade_first_nan(first_nan: Callable[..., Any]) -> str | None:
         if found != right:
             from minijax import make_jaxpr
 
-            return f"It says {found!r}, not {right!r}, of\n{make_jaxpr(function)(*args)}"
+            return (
+                f"It says {found!r}, not {right!r}, of\n{make_jaxpr(function)(*args)}"
+            )
     return None
 
 
