@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import jax
+import numpy as np
 import pytest
 from jax._src.ad_checkpoint import saved_residuals as jax_residuals
 
 import minijax
+import minijax_widgets as see
 from minijax_lab.explain.memory import record_memory
 
 from .test_residuals import FUNCTIONS, library
@@ -102,3 +104,72 @@ def test_kept_bytes_are_those_of_jax(make, args):
         if "from the argument" not in source and "literal" not in source
     ]
     assert account.kept == sum(aval.size * aval.dtype.itemsize for aval in theirs)
+
+
+def layers(function):
+    def net(w, x):
+        return minijax.lax.scan(lambda h, w: (function(w, h), None), x, w)[0].sum()
+
+    return net
+
+
+def test_two_truths_with_and_without_checkpoint():
+    """In a scan, checkpoint keeps a third, and the compiler allocates less, too."""
+    step = lambda w, h: minijax.numpy.tanh(h @ w)  # noqa: E731
+    w, x = np.ones((16, 8, 8), np.float32), np.ones((4, 8), np.float32)
+    gradient = minijax.grad(layers(step))
+    checkpointed = minijax.grad(layers(minijax.checkpoint(step)))
+    view = see.memory(gradient, w, x, beside=checkpointed)
+    first, second = view.recording.accounts
+    # Each turn: the input, and tanh's result and slope; then the input alone.
+    assert (first.kept, second.kept) == (3 * 16 * 4 * 8 * 4, 16 * 4 * 8 * 4)
+    assert first.most > second.most
+    assert first.compiled["temporaries"] > second.compiled["temporaries"]
+    twin = view.text()
+    above, _, below = twin.partition("-- differs between machines --")
+    assert "autodiff asks to keep 6.0 KiB, beside 2.0 KiB" in above
+    assert "allocates" in below and "and, beside," in below
+    assert all(len(line) <= 100 for line in twin.splitlines())
+
+
+def test_the_picture_has_every_array_of_the_peak():
+    view = see.memory(minijax.grad(lambda x: (x * x * x).sum()), np.ones(100, "f"))
+    account = view.recording.accounts[0]
+    frame = view.frame()
+    assert frame.telling == account.peak
+    scene = frame.panes[0].scene
+    keys = {key for mark in scene.marks for key in mark.keys}
+    assert {f"v{value.id}" for value in account.alive(account.peak)} <= keys
+    on = set(frame.steps[account.peak].on)
+    assert on == {f"p{account.peak}"} | {
+        f"v{value.id}" for value in account.alive(account.peak)
+    }
+    assert view.to_svg().startswith("<svg") and "<img" in view.static_html()
+
+
+def test_a_program_of_real_jax():
+    """It carries no account of autodiff, and cannot be compiled here: both are said."""
+    closed = jax.make_jaxpr(jax.grad(lambda x: (x * x).sum()))(np.ones(4, "f"))
+    view = see.memory(closed)
+    (account,) = view.recording.accounts
+    assert account.most == peak(closed.jaxpr)
+    assert account.kept is None and account.compiled is None
+    assert "not recorded" in view.static_html()
+
+
+def test_a_function_that_makes_nothing():
+    view = see.memory(lambda x: x, np.ones(3, "f"))
+    assert "no equations" in view.text()
+    assert "what comes in" in view.static_html() or "what came in" in view.static_html()
+
+
+def test_ten_thousand_equations_are_drawn_within_the_limit():
+    def long(x):
+        for _ in range(5000):
+            x = minijax.lax.sin(x) * x
+        return x
+
+    closed = minijax.make_jaxpr(long)(np.ones(4, "f"))
+    view = see.memory(closed)
+    assert len(view.recording.accounts[0].points) == 10_000
+    assert len(view.frame().panes[0].scene.marks) <= 2000

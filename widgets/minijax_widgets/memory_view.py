@@ -23,6 +23,8 @@ MOST_BARS = 300
 MOST_LINES = 14
 ROWS = 60
 LEAST_BAR = 4.0
+# An array is drawn if it is at least this part of the peak.
+SMALLEST = 200
 
 
 def memory(function: Any, *args: Any, beside: Any = None, **kwargs: Any) -> MemoryView:
@@ -135,7 +137,7 @@ class MemoryView(View):
                     "",
                     [],
                     kind="scene",
-                    scene=self.scene(760),
+                    scene=self.scene(920),
                     narrow=self.scene(360),
                 ),
                 self.table(drawn),
@@ -149,7 +151,8 @@ class MemoryView(View):
     def drawn(self) -> set[int]:
         """Returns the ids of the arrays that are drawn as bars: the largest ones."""
         made = [v for v in self.first.values if v.born >= 0 and v.bytes]
-        largest = sorted(made, key=lambda v: (-v.bytes, v.id))[:MOST_BARS]
+        seen = [v for v in made if v.bytes * SMALLEST >= self.first.most]
+        largest = sorted(seen or made, key=lambda v: (-v.bytes, v.id))[:MOST_BARS]
         return {value.id for value in largest}
 
     def detail(self, number: int, alive: list[Value]) -> str:
@@ -178,8 +181,8 @@ class MemoryView(View):
         right = 64
         across = (width - left - right) / len(points)
         most = max(account.most for account in record.accounts) or 1
-        tall = 150
-        top = 30
+        tall = 160
+        top = 44
         base = top + tall
         lines = self.lines()
         rows = sum(len(lanes) for _, lanes in lines)
@@ -198,13 +201,6 @@ class MemoryView(View):
         scene.text(
             left, 14, "bytes alive while each equation runs", role="constant", size=12
         )
-        curve = stepped(self.first, left, across, base, scale)
-        scene.area(curve, role="value", base=base)
-        if len(record.accounts) > 1 and record.accounts[1].points:
-            other = record.accounts[1]
-            step = (width - left - right) / len(other.points)
-            curve = stepped(other, left, step, base, scale)
-            scene.area(curve, key="beside", role="residual", dash=True, text="beside")
         for numbers in shares(len(points), MOST_BARS):
             number = max(numbers, key=lambda n: points[n].live)
             high = points[number].live * scale
@@ -218,6 +214,20 @@ class MemoryView(View):
                 go=number,
                 label=self.detail(number, self.first.alive(number)),
                 tell=self.detail(number, self.first.alive(number)),
+            )
+        scene.area(stepped(self.first, left, across, base, scale), role="value")
+        if len(record.accounts) > 1 and record.accounts[1].points:
+            other = record.accounts[1]
+            step = (width - left - right) / len(other.points)
+            curve = stepped(other, left, step, base, scale)
+            scene.area(curve, key="beside", role="constant", dash=True)
+            scene.text(
+                left + (other.peak + 0.5) * step,
+                base - other.most * scale - 6,
+                f"beside {size_in_words(other.most)}",
+                role="constant",
+                size=12,
+                anchor="middle",
             )
         peak = points[self.first.peak].live
         y = base - peak * scale
@@ -239,9 +249,22 @@ class MemoryView(View):
             role="constant",
             size=12,
         )
+        legend = [("residual", "kept for the backward pass")]
+        if any(value.backward for value in self.first.values):
+            legend.append(("cotangent", "made in the backward pass"))
+        if all(not value.kept for value in self.first.values):
+            legend = legend[1:]
+        end = width - right
+        for role, words in reversed(legend if width > 500 else []):
+            placed = scene.text(
+                end, base + 16, words, role=role, size=12, anchor="end", weight=600
+            )
+            end = placed.x - 16
         y = base + 34
         for (span, lanes), tall_lanes in zip(lines, heights, strict=True):
-            code = cut(record.line_of(span) or "(no line of yours)", 28)
+            code = cut(record.line_of(span) or "(no line of yours)", 27)
+            if lanes[0][0].backward:
+                code = f"{code.partition('  ')[0]}  backward"
             if label:
                 scene.text(left, y + 11, code, mono=True, size=11)
                 y += label
@@ -250,7 +273,8 @@ class MemoryView(View):
             for lane, high in zip(lanes, tall_lanes, strict=True):
                 for value in lane:
                     start, end = x_of(value.born), x_of(value.dies + 1)
-                    role = "residual" if value.kept else "value"
+                    role = "cotangent" if value.backward else "value"
+                    role = "residual" if value.kept else role
                     own = max(LEAST_BAR, value.bytes * scale)
                     scene.box(
                         start,
@@ -259,6 +283,7 @@ class MemoryView(View):
                         own,
                         key=f"v{value.id}",
                         role=role,
+                        text=size_in_words(value.bytes) if own > 17 else "",
                         lid=value.kept and own > 8,
                         go=value.born,
                         tell=told_of(value),
@@ -276,9 +301,8 @@ class MemoryView(View):
         groups: dict[Any, tuple[Span | None, list[Value]]] = {}
         for value in self.first.values:
             if value.id in drawn:
-                groups.setdefault(line_key(value.span), (value.span, []))[1].append(
-                    value
-                )
+                key = (line_key(value.span), value.backward)
+                groups.setdefault(key, (value.span, []))[1].append(value)
         largest = sorted(groups.values(), key=lambda g: -sum(v.bytes for v in g[1]))
         kept = largest[:MOST_LINES]
         kept.sort(key=lambda group: group[1][0].born)

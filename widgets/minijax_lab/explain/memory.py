@@ -32,7 +32,6 @@ from minijax_lab.explain.recording import (
     Recording,
     Sources,
     Span,
-    count_in_words,
     signature,
     span_text,
 )
@@ -56,6 +55,7 @@ class Value:
     dies: int
     span: Span | None = None
     kept: bool = False  # by autodiff, for the backward pass
+    backward: bool = False  # made by a transposed equation
 
 
 @dataclass
@@ -147,16 +147,16 @@ PROGRAMS = (ClosedJaxpr, Jaxpr)
 def headline(accounts: list[Account]) -> str:
     """One sentence: the peak, and what autodiff asks to keep."""
     first = accounts[0]
+    name = first.name.partition("(")[0]
     if not first.points:
-        return f"memory of {first.name}: no equations, so nothing is made"
-    many = count_in_words(len(first.points), "equation")
-    told = f"memory of {first.name}: {many}, peak {size_in_words(first.most)}"
+        return f"memory of {name}: no equations, so nothing is made"
+    told = f"memory of {name}: peak {size_in_words(first.most)}"
     if len(accounts) > 1:
-        told += f", {size_in_words(accounts[1].most)} beside"
+        told += f", beside {size_in_words(accounts[1].most)}"
     if first.kept is not None:
         told += f"; autodiff asks to keep {size_in_words(first.kept)}"
         if len(accounts) > 1 and accounts[1].kept is not None:
-            told += f", {size_in_words(accounts[1].kept)} beside"
+            told += f", beside {size_in_words(accounts[1].kept)}"
     return told
 
 
@@ -323,6 +323,7 @@ class Counter:
                 born=born,
                 dies=born,
                 span=self.sources.of_operation(eqn.source_info) if eqn else None,
+                backward=eqn is not None and is_transposed(eqn),
             )
         )
         return number
@@ -357,6 +358,11 @@ class Counter:
                 )
             )
         return points
+
+
+def is_transposed(eqn: JaxprEqn) -> bool:
+    """Whether an equation belongs to a backward pass, by its scopes."""
+    return "transpose(" in str(eqn.source_info.name_stack)
 
 
 def is_call(program: InnerProgram, eqn: JaxprEqn) -> bool:
