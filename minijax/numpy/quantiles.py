@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.compile import placing
 from minijax.language.array import Array
-from minijax.numpy.arguments import canonicalize_axes, canonicalize_axis
+from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where
-from minijax.numpy.creation import placed
 from minijax.numpy.promotion import (
     constant_like,
     ensure_arraylike,
@@ -51,7 +51,9 @@ def percentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     a, q = ensure_arraylike("percentile", a, q)
     (q,) = promote_dtypes_inexact(q)
     result = quantile(a, q / 100, **options.only(OF_QUANTILE))
-    return placed(result, options.out_sharding)
+    if options.out_sharding is not None:
+        return placing.device_put(result, options.out_sharding)
+    return result
 
 
 @compiled(OF_QUANTILE, "a q")
@@ -134,7 +136,8 @@ def _numbers_and_weights(
         return a, _one_axis(weights, axis)[0]
     if axis is None:
         raise ValueError("Weights shape must match 'a' shape when axis is None.")
-    axes = canonicalize_axes(axis, a.ndim)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(canonicalize_axis(each, a.ndim) for each in axes)
     wanted = tuple(a.shape[each] for each in axes)
     if weights.shape != wanted:
         raise ValueError(
@@ -145,7 +148,9 @@ def _numbers_and_weights(
 
 
 def _shape_with_ones(a: Array, axis: Any) -> tuple[int, ...]:
-    axes = canonicalize_axes(axis, a.ndim)
+    axes = range(a.ndim) if axis is None else axis
+    axes = axes if isinstance(axes, (tuple, range)) else (axes,)
+    axes = [canonicalize_axis(each, a.ndim) for each in axes]
     return tuple(1 if i in axes else size for i, size in enumerate(a.shape))
 
 
@@ -155,7 +160,9 @@ def _one_axis(a: Array, axis: Any) -> tuple[Array, int]:
         return lax.reshape(a, (a.size,)), 0
     if not isinstance(axis, tuple):
         return a, canonicalize_axis(axis, a.ndim)
-    axes = canonicalize_axes(axis, a.ndim)
+    axes = tuple(canonicalize_axis(each, a.ndim) for each in axis)
+    if len(set(axes)) != len(axes):
+        raise ValueError("repeated axis")
     kept = [i for i in range(a.ndim) if i not in axes]
     shape = tuple(a.shape[i] for i in kept)
     merged = math.prod(a.shape[i] for i in axes)

@@ -24,7 +24,7 @@ from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import (
     Shape,
     StaticShape,
-    broadcast_shape,
+    check_shape,
     optional_shape,
     sampler_dtype,
     scalar_like,
@@ -199,7 +199,10 @@ def binomial(
 def _binomial(
     key: Array, count: Array, prob: Array, shape: StaticShape | None, dtype: np.dtype
 ) -> Array:
-    shape = broadcast_shape("binomial", shape, count, prob)
+    if shape is None:
+        shape = jnp.broadcast_shapes(np.shape(count), np.shape(prob))
+    else:
+        check_shape("binomial", shape, np.shape(count), np.shape(prob))
     (prob,) = promote_dtypes_inexact(prob)
     count = lax.convert_element_type(count, prob.dtype)
     count = jnp.broadcast_to(count, shape)

@@ -1,4 +1,20 @@
 """tiny: a toy JAX over NumPy, which the course builds, one piece a chapter.
 
 It computes with NumPy and compiles nothing. It is here to be understood, not used.
+A program is a list of equations; `evaluate(program, table)` goes through them, and each
+chapter adds a table that says what an equation means:
+
+| chapter | module | table |
+|---|---|---|
+| 01 | at | |
+| 02 | trace | MEANING, SHAPES |
+| 03 | cache | |
+| 04 | tree | REGISTRY |
+| 05 | threefry | |
+| 06 | operations, tangents | TANGENTS |
+| 07 | linearize, transposes | TRANSPOSES |
+| 08 | batching | BATCHING |
+| 09 | nesting | |
+| 10 | loops, loop_rules | |
+| 11 | custom | |
 """

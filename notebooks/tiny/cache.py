@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from tiny.trace import trace
+from tiny.trace import Tracer, trace
+from tiny.tree import flatten
 
 
-def type_of(value):
+def seen_of(value):
     """What tracing can see of an argument: not its numbers."""
+    if isinstance(value, Tracer):
+        return value.type
     array = np.asarray(value)
     weak = isinstance(value, (int, float, complex))
     return array.shape, array.dtype.name, weak
@@ -24,7 +27,11 @@ class Jitted:
     def key(self, args):
         parts = []
         for position, arg in enumerate(args):
-            parts.append(arg if position in self.static else type_of(arg))
+            if position in self.static:
+                parts.append((type(arg), arg))
+            else:
+                leaves, structure = flatten(arg)
+                parts.append((str(structure), *map(seen_of, leaves)))
         return tuple(parts)
 
     def __call__(self, *args):

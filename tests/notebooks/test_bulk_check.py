@@ -126,7 +126,7 @@ def test_a_learners_own_tiny_comes_first(tmp_path, capsys):
     reports = bulk_check.check_folder(tmp_path, bulk_check.Limits(), progress=str)
     assert [report.learner for report in reports] == ["my", "other"]
     assert reports[0].exercises["00.1"].state == "passed"
-    # The course's `tiny` has no maximum: traced with it, the answer is a KeyError.
+    # Chapter 02's `tiny` has no maximum: traced with it, the answer is a KeyError.
     assert "KeyError" in reports[1].exercises["02.3"].reason
     (alone,) = bulk_check.check_folder(
         tmp_path / "my", bulk_check.Limits(), progress=str

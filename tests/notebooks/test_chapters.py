@@ -38,7 +38,8 @@ def test_predictions_are_not_given_away(path):
     for cell in cells(path):
         for node in ast.walk(ast.parse(source(cell))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if node.func.id in ("predict", "check"):
+                of_tiny = ast.unparse(node).startswith("check('tiny'")
+                if node.func.id in ("predict", "check") and not of_tiny:
                     assert len(node.args) < 2 or ast.unparse(node.args[1]) == "..."
 
 
@@ -101,6 +102,13 @@ def test_the_notebook_builds_the_tiny_that_ships(piece, path):
     assert [ast.dump(node) for node in built] == [ast.dump(node) for node in rest]
 
 
-def test_every_module_of_tiny_is_built_by_a_chapter():
-    shipped = {f"tiny/{path.name}" for path in (NOTEBOOKS / "tiny").glob("[a-z]*.py")}
-    assert shipped == {piece for piece, _ in pieces_of_tiny()}
+def test_every_module_of_tiny_is_built_by_its_chapter():
+    """A module may ship before its chapter; a chapter that is there builds its own."""
+    shipped = {path.stem for path in (NOTEBOOKS / "tiny").glob("[a-z]*.py")}
+    text = ast.get_docstring(ast.parse((NOTEBOOKS / "tiny/__init__.py").read_text()))
+    rows = re.findall(r"^\| (\d\d) \| ([a-z_, ]+) \|", str(text), re.MULTILINE)
+    chapter_of = {name: row[0] for row in rows for name in row[1].split(", ")}
+    assert shipped == set(chapter_of)
+    there = {path.name[:2] for path in CHAPTERS}
+    due = {name for name, chapter in chapter_of.items() if chapter in there}
+    assert due == {piece[5:-3] for piece, _ in pieces_of_tiny()}

@@ -5,9 +5,8 @@ from typing import Any
 
 from minijax.support import more_source_info, traceback_filtering
 from minijax_lab.grading import check, hint, predict, solution
-from minijax_lab.sabotage import sabotage
 
-__all__ = ["check", "hint", "predict", "sabotage", "solution"]
+__all__ = ["check", "hint", "predict", "solution"]
 
 
 def _interpreter(made: type, **options: Any) -> None:

@@ -120,7 +120,8 @@ def text_of(answer: Any) -> str:
 def check(name: str, *made: Any) -> None:
     """Grades what the learner made for the exercise `name`, and prints the outcome.
 
-    `check("tiny")` scores the learner's own `tiny` against JAX instead.
+    `check("tiny")` scores the learner's own `tiny` against JAX instead, and
+    `check("tiny", "06")` the programs of one chapter.
 
     Exceptions of the learner's code are reported, not raised, so that a notebook with
     unsolved exercises runs from top to bottom.
@@ -128,7 +129,7 @@ def check(name: str, *made: Any) -> None:
     if name == "tiny":
         from minijax_lab.tiny_score import score
 
-        score()
+        score(*made)
         return
     module = chapter(name)
     exercise = None if module is None else module.EXERCISES.get(name)

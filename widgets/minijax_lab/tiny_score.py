@@ -1,99 +1,281 @@
-"""`check("tiny")`: the learner's own JAX, scored.
+"""`check("tiny")`: the learner's own JAX, scored against JAX, chapter by chapter.
 
-Each program is traced by the learner's `tiny` and by minijax, whose numbers and printed
-programs are held to JAX's by its tests. Two things are counted: the programs whose
-numbers agree, and those that wrote the same equations.
+JAX's answers stand in `tiny_answers.json`, recorded from JAX itself. Two things are
+counted: the programs that give JAX's numbers, and, where tiny can, those that tracing
+writes as JAX does.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import minijax
 from minijax_lab.grading import TookTooLong, time_limit
+from minijax_lab.tiny_programs import PROGRAMS, Tiny, TinyProgram, plain
 
 SECONDS = 20
-X = np.array([0.5, 1.5, 2.0], np.float32)
+ANSWERS = Path(__file__).with_name("tiny_answers.json")
+TITLES = {
+    "01": "arrays",
+    "02": "tracing",
+    "03": "the cache",
+    "04": "trees",
+    "05": "random bits",
+    "06": "forward mode",
+    "07": "reverse mode",
+    "08": "vmap",
+    "09": "composing",
+    "10": "control flow",
+    "11": "custom rules",
+}
 
-# Text, and the function; the operators are all that `tiny` and minijax share.
-PROGRAMS: list[tuple[str, Callable[[Any], Any]]] = [
-    ("x + x", lambda x: x + x),
-    ("x * 2.0", lambda x: x * 2.0),
-    ("x / 4.0", lambda x: x / 4.0),
-    ("1.0 / x", lambda x: 1.0 / x),
-    ("x * x + x", lambda x: x * x + x),
-    ("(x + 1.0) * (x + 2.0)", lambda x: (x + 1.0) * (x + 2.0)),
-    ("x * x * x", lambda x: x * x * x),
-    ("x / (x + 1.0)", lambda x: x / (x + 1.0)),
-    ("2.0 * x", lambda x: 2.0 * x),
-    ("1.0 + x", lambda x: 1.0 + x),
-    ("x - 1.0", lambda x: x - 1.0),
-    ("1.0 - x", lambda x: 1.0 - x),
-    ("-x", lambda x: -x),
-    ("x ** 2", lambda x: x**2),
-]
-
-
-# When the learner's file was last changed, as of the last score.
+# When the learner's files were last changed, as of the last score.
 seen: dict[str, int] = {}
 
 
-def as_saved() -> Any:
-    """Returns the module `tiny.trace`, read again if its file was changed."""
-    tiny = importlib.import_module("tiny.trace")
-    changed = os.stat(str(tiny.__file__)).st_mtime_ns
-    if seen.setdefault(str(tiny.__file__), changed) != changed:
-        seen[str(tiny.__file__)] = changed
-        importlib.reload(tiny)
-    return tiny
+@dataclass
+class ChapterScore:
+    """What a chapter's programs gave: how many were right, and which failed."""
+
+    chapter: str
+    count: int = 0
+    right: int = 0
+    texts: int = 0
+    same_texts: int = 0
+    failed: list[str] = field(default_factory=list)
 
 
-def score() -> None:
-    """Prints how many programs the `tiny` on Python's path gets right."""
+def read_again() -> None:
+    """Forgets the modules of `tiny` if one of their files was changed since."""
+    tiny = importlib.import_module("tiny")
+    folder = Path(str(tiny.__file__)).parent
+    changed = {str(p): p.stat().st_mtime_ns for p in sorted(folder.glob("*.py"))}
+    if any(seen.get(path, time) != time for path, time in changed.items()):
+        forget()
+    seen.update(changed)
+
+
+def forget() -> None:
+    """Takes `tiny` out of what is imported, so that its files are read anew."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tiny"]:
+        del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def score(*chapters: str) -> None:
+    """Prints how many programs the `tiny` on Python's path gets right, by chapter."""
+    unknown = [name for name in chapters if name not in TITLES]
+    if unknown:
+        print(f"tiny: there is no chapter {unknown[0]!r} in it; name one as '06'.")
+        return
     try:
-        tiny = as_saved()
-    except ImportError:
-        print("tiny: there is no tiny/trace.py beside this notebook.")
+        read_again()
+        names = vars(Tiny())
+    except ModuleNotFoundError as error:
+        print(f"tiny: there is no {error.name} beside this notebook.")
         return
     except Exception as error:
-        print(f"tiny: tiny/trace.py raised {type(error).__name__}: {error}")
+        print(f"tiny: importing it raised {type(error).__name__}: {error}")
         return
-    values = equations = 0
-    missing: list[str] = []
+    del names
     try:
         with time_limit(SECONDS):
-            for text, function in PROGRAMS:
-                right, same = compared(tiny, function)
-                values += right
-                equations += same
-                if not right:
-                    missing.append(text)
+            scores = [score_chapter(name) for name in chapters or TITLES]
     except TookTooLong:
         print(f"tiny: stopped after {SECONDS} seconds.")
         return
-    count = len(PROGRAMS)
-    print(
-        f"tiny: {values} of {count} programs give JAX's numbers, "
-        f"{equations} of {count} write JAX's equations."
+    for line in lines_of(scores):
+        print(line)
+
+
+def lines_of(scores: list[ChapterScore]) -> Iterator[str]:
+    """Yields the score as text: a line for each chapter, a line for all."""
+    count = sum(one.count for one in scores)
+    right = sum(one.right for one in scores)
+    texts, same = (
+        sum(one.texts for one in scores),
+        sum(one.same_texts for one in scores),
     )
-    if missing:
-        print(f"  next: {missing[0]}")
+    yield (
+        f"tiny: {right} of {count} programs give JAX's numbers, "
+        f"{same} of {texts} are written as JAX writes them."
+    )
+    for one in scores:
+        words = f"  {one.chapter} {TITLES[one.chapter]:13} {one.right:2} of {one.count}"
+        if one.texts:
+            words += f", {one.same_texts} of {one.texts} as JAX writes them"
+        yield words
+        if one.failed:
+            more = len(one.failed) - 3
+            names = "; ".join(one.failed[:3])
+            yield f"     failed: {names}" + (f"; {more} more" if more > 0 else "")
 
 
-def compared(tiny: Any, function: Callable[[Any], Any]) -> tuple[bool, bool]:
-    """Whether a program's numbers agree, and whether its equations are the same."""
-    closed = minijax.make_jaxpr(function)(X)
+def score_chapter(chapter: str) -> ChapterScore:
+    """Runs a chapter's programs in the learner's `tiny`."""
+    one = ChapterScore(chapter)
+    for line, holds in OWN_CHECKS.get(chapter, {}).items():
+        one.count += 1
+        try:
+            holds()
+            one.right += 1
+        except TookTooLong:
+            raise
+        except Exception as error:
+            one.failed.append(f"{line} ({said(error)})")
+    if chapter in PROGRAMS:
+        answers = json.loads(ANSWERS.read_text(encoding="utf-8"))[chapter]
+        for program in PROGRAMS[chapter]:
+            score_program(program, answers[program.line], one)
+    return one
+
+
+def said(error: Exception) -> str:
+    """Returns an exception in a few words."""
+    first_line = str(error).strip().partition("\n")[0][:80]
+    kind = type(error).__name__
+    return first_line if isinstance(error, AssertionError) else f"{kind}: {first_line}"
+
+
+def score_program(program: TinyProgram, answer: Any, one: ChapterScore) -> None:
+    """Adds one program's outcome to a chapter's score."""
+    one.count += 1
+    one.texts += program.text
     try:
-        program = tiny.trace(function, X)
-        right = bool(np.allclose(program(X), function(X)))
+        tiny = Tiny()
+        compare(tiny, program.function(tiny, *program.args), answer["values"])
+        traced = tiny.trace(lambda *args: program.function(tiny, *args), *program.args)
+        compare(tiny, traced(*program.args), answer["values"])
+        one.right += 1
     except TookTooLong:
         raise
-    except Exception:
-        return False, False
-    names = [str(primitive) for _, primitive, _ in program.equations]
-    return right, right and names == [eqn.primitive.name for eqn in closed.eqns]
+    except Exception as error:
+        one.failed.append(f"{program.line} ({said(error)})")
+        return
+    if program.text:
+        same = plain(str(traced)) == answer["text"]
+        one.same_texts += same
+        if not same:
+            one.failed.append(f"{program.line} (right, but written otherwise)")
+
+
+def compare(tiny: Any, found: Any, values: list[Any]) -> None:
+    """Raises unless the leaves of a result are JAX's numbers."""
+    leaves, _ = tiny.flatten(found)
+    assert len(leaves) == len(values), f"{len(leaves)} results, not {len(values)}"
+    for leaf, value in zip(leaves, values):
+        right = np.asarray(value, np.float32)
+        shape = np.shape(leaf)
+        assert shape == right.shape, f"its shape is {shape}, not {right.shape}"
+        close = np.allclose(np.asarray(leaf, float), right, rtol=1e-4, atol=1e-5)
+        assert close, "other numbers"
+
+
+def module(name: str) -> Any:
+    """Returns a module of the learner's `tiny`."""
+    return importlib.import_module(f"tiny.{name}")
+
+
+def array_stays() -> None:
+    x = np.zeros(3)
+    found = module("at").At(x)[np.array([0, 0])].add(1.0)
+    assert found.tolist() == [2.0, 0.0, 0.0], "an index that comes twice counts twice"
+    assert not x.any(), "the array itself changed"
+
+
+def hits_of(calls: list[tuple[Any, ...]], static: tuple[int, ...] = ()) -> list[bool]:
+    """For each call whether the learner's cache had its program."""
+    jitted = module("cache").Jitted(lambda x, *rest: x, static)
+    found = []
+    for args in calls:
+        before = jitted.hits
+        jitted(*args)
+        found.append(jitted.hits > before)
+    return found
+
+
+def shapes_and_types_count() -> None:
+    x = np.ones(3, np.float32)
+    calls = [(x,), (x + 1,), (np.ones(4, np.float32),), (x.astype(np.int32),), (x,)]
+    found = hits_of(calls)
+    assert found == [False, True, False, False, True], f"hits: {found}"
+
+
+def trees_count() -> None:
+    x = np.ones(3, np.float32)
+    found = hits_of([({"a": x},), ({"b": x},), ([x],), ({"a": x + 1},)])
+    assert found == [False, False, False, True], f"hits: {found}"
+
+
+def statics_count() -> None:
+    found = hits_of([(2.0, 1), (2.0, True), (2.0, 1.0), (3.0, 1)], (1,))
+    assert found == [False, False, False, True], f"hits: {found}"
+
+
+def trees_come_back() -> None:
+    tree = module("tree")
+    value = {"b": [1, (2, None)], "a": 3}
+    leaves, structure = tree.flatten(value)
+    assert leaves == [3, 1, 2], f"leaves {leaves}, not [3, 1, 2]"
+    assert tree.unflatten(structure, leaves) == value, "it does not come back whole"
+
+
+def bits_are_jax() -> None:
+    threefry = module("threefry")
+    found = threefry.bits(threefry.make_key(7), 4).tolist()
+    right = json.loads(ANSWERS.read_text(encoding="utf-8"))["bits"]
+    assert found == right, f"bits {found[0]}, ..., not {right[0]}, ..."
+
+
+def keys_are_jax() -> None:
+    threefry = module("threefry")
+    found = threefry.split(threefry.make_key(7)).tolist()
+    right = json.loads(ANSWERS.read_text(encoding="utf-8"))["split"]
+    assert found == right, "other keys"
+
+
+def uniform_is_jax() -> None:
+    threefry = module("threefry")
+    found = threefry.uniform(threefry.make_key(7), 4)
+    right = json.loads(ANSWERS.read_text(encoding="utf-8"))["uniform"]
+    assert np.array_equal(found, np.asarray(right, np.float32)), "other numbers"
+
+
+def bool_says_why() -> None:
+    tiny = module("trace")
+    try:
+        tiny.trace(lambda x: x * 2.0 if x else x * 3.0, np.float32(0.0))
+    except TypeError:
+        return
+    raise AssertionError("an `if` on a tracer was not refused")
+
+
+def root_has_a_slope() -> None:
+    nesting, transposes = module("nesting"), module("transposes")
+
+    def square_root(a: Any) -> Any:
+        return nesting.root(lambda a, x: x * x - a, a, np.float32(1.0))
+
+    found = transposes.grad(square_root)(np.float32(4.0))
+    assert abs(float(found) - 0.25) < 1e-5, f"the slope of the root of 4 is {found}"
+
+
+OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
+    "01": {"x.at[i].add": array_stays},
+    "02": {"if x:": bool_says_why},
+    "03": {
+        "shapes and types": shapes_and_types_count,
+        "trees": trees_count,
+        "static values": statics_count,
+    },
+    "04": {"flatten and unflatten": trees_come_back},
+    "05": {"bits": bits_are_jax, "split": keys_are_jax, "uniform": uniform_is_jax},
+    "09": {"slope of a root": root_has_a_slope},
+}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from minijax.experimental.checkify.error_values import (
@@ -80,7 +79,6 @@ def checkify_jaxpr(
     return error, [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
-@dataclass(slots=True, eq=False)
 class CheckedProgram:
     """A program with its checks: it takes the leaves of an error before its inputs.
 
@@ -88,9 +86,12 @@ class CheckedProgram:
     the tree of (error, outputs), `kinds` the errors that it knows.
     """
 
-    closed: ClosedJaxpr
-    out_tree: Any
-    kinds: list[ErrorEffect]
+    __slots__ = ("closed", "out_tree", "kinds")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, kinds: list[ErrorEffect]):
+        self.closed = closed
+        self.out_tree = out_tree
+        self.kinds = kinds
 
     def result(self, flat: Sequence[Any]) -> tuple[Error, list[Any]]:
         """(error, outputs) of the results of the program."""

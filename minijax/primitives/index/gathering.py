@@ -30,7 +30,7 @@ from minijax.language.core import (
     get_aval,
     physical_aval,
 )
-from minijax.language.rules import Shape, is_linear, moveaxis, not_mapped
+from minijax.language.rules import Zero, is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
@@ -54,7 +54,9 @@ from minijax.support import dtypes
 # ----------------------------------------------------------------------------------
 
 
-def _gather_shape(operand, indices, *, dimension_numbers, slice_sizes, **_) -> Shape:
+def _gather_shape(
+    operand, indices, *, dimension_numbers, slice_sizes, **_
+) -> tuple[int, ...]:
     numbers = dimension_numbers
     collapsed = numbers.collapsed_slice_dims
     batching = numbers.operand_batching_dims
@@ -101,8 +103,8 @@ def _gather_shape(operand, indices, *, dimension_numbers, slice_sizes, **_) -> S
 
 
 def _result_shape(
-    indices_shape: Sequence[int], numbers: GatherDimensionNumbers, slice_sizes
-) -> Shape:
+    indices_shape: Sequence[int], numbers: GatherDimensionNumbers, slice_sizes: Any
+) -> tuple[int, ...]:
     left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     shape = list(indices_shape[:-1])
     kept = [size for axis, size in enumerate(slice_sizes) if axis not in left_out]
@@ -111,7 +113,7 @@ def _result_shape(
     return tuple(shape)
 
 
-def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_) -> Any:
+def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_: Any) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
             "indices must have an integer type, got "
@@ -160,7 +162,7 @@ gather_p = rules.standard_primitive(
 # ----------------------------------------------------------------------------------
 
 
-def _gather_jvp(t, operand, indices, **params) -> Any:
+def _gather_jvp(t: Any, operand: Any, indices: Any, **params: Any) -> Any:
     # What is read out of bounds is a constant, so its tangent is 0.
     return gather(t, indices, **{**params, "fill_value": 0})
 
@@ -171,7 +173,7 @@ gather_p.def_jvp(_gather_jvp, None)
 @gather_p.def_transpose
 def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> list:
     """Add each cotangent up where its entry was read."""
-    if not is_linear(operand):
+    if type(ct) is Zero or not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
     zeros = broadcasting.full(operand.shape, 0, get_aval(ct).dtype)
@@ -225,15 +227,15 @@ def _gather_batch(axis_data, args, dims, *, dimension_numbers, slice_sizes, **pa
 
 @gather_p.def_lowering
 def _gather_lowering(
-    ctx,
-    operand,
-    indices,
+    ctx: Any,
+    operand: Any,
+    indices: Any,
     *,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes,
+    slice_sizes: Any,
     mode: GatherScatterMode,
-    fill_value,
-    **promises,
+    fill_value: Any,
+    **promises: Any,
 ) -> Any:
     operand_aval, indices_aval = ctx.avals_in
     (out_aval,) = ctx.avals_out

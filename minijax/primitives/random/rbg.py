@@ -88,7 +88,7 @@ def rng_bit_generator(
 
 
 def _generator_type(
-    key: ShapedArray, *, shape: Shape, dtype, algorithm, out_sharding
+    key: ShapedArray, *, shape: Shape, dtype: Any, algorithm: Any, out_sharding: Any
 ) -> list[ShapedArray]:
     if (key.shape, key.dtype) not in (((4,), UINT32), ((2,), UINT_DTYPES[64])):
         raise TypeError(
@@ -98,7 +98,9 @@ def _generator_type(
     return [key, ShapedArray(shape, dtype, sharding=out_sharding)]
 
 
-def _generator_batch(axis_data, args, dims, **params) -> tuple[list, list]:
+def _generator_batch(
+    axis_data: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
+) -> tuple[list[Any], list[int]]:
     keys = moveaxis(args[0], dims[0], 0)
     params["shape"] = (axis_data.size, *params["shape"])
     first = index_in_dim(keys, 0, 0, keepdims=False)
@@ -108,7 +110,7 @@ def _generator_batch(axis_data, args, dims, **params) -> tuple[list, list]:
 
 
 def _generator_lowering(
-    ctx, key, *, shape: Shape, dtype, algorithm, out_sharding
+    ctx: Any, key: Any, *, shape: Shape, dtype: Any, algorithm: Any, out_sharding: Any
 ) -> list[Any]:
     # The operation wants two 64-bit words, and programs without 64-bit types have four
     # of 32 bits.
@@ -165,7 +167,7 @@ def _rng_uniform_type(a: ShapedArray, b: ShapedArray, *, shape: Shape) -> Shaped
     return ShapedArray(shape, a.dtype, a.weak_type and b.weak_type)
 
 
-def _rng_uniform_lowering(ctx, a, b, *, shape: Shape) -> Any:
+def _rng_uniform_lowering(ctx: Any, a: Any, b: Any, *, shape: Shape) -> Any:
     size = hlo.constant(np.array(shape, np.int64))
     kind = hlo.stablehlo.RngDistributionAttr.get("UNIFORM")
     return hlo.stablehlo.rng(a, b, size, kind)

@@ -29,7 +29,6 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     AxisData,
-    Shape,
     Zero,
     batch_at_front,
     no_axis_name,
@@ -54,7 +53,10 @@ def halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _reduce_types(
-    *avals: ShapedArray, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
+    *avals: ShapedArray,
+    computation: Callable,
+    jaxpr: ClosedJaxpr,
+    dimensions: tuple[int, ...],
 ) -> list[ShapedArray]:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
@@ -88,7 +90,10 @@ def _reduce_types(
 
 
 def _reduce_meaning(
-    *arrays: np.ndarray, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
+    *arrays: np.ndarray,
+    computation: Callable,
+    jaxpr: ClosedJaxpr,
+    dimensions: tuple[int, ...],
 ) -> list[np.ndarray]:
     operands, starts = halves(arrays)
     combine = jaxpr_as_fun(jaxpr)
@@ -135,7 +140,12 @@ def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 @reduce_p.def_jvp_rule
 def _reduce_jvp(
-    primals, tangents, *, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
+    primals: Any,
+    tangents: Any,
+    *,
+    computation: Callable,
+    jaxpr: ClosedJaxpr,
+    dimensions: tuple[int, ...],
 ) -> Any:
     operands, starts = halves(primals)
     operand_tangents, start_tangents = halves(tangents)
@@ -155,13 +165,13 @@ reduce_p.without("transpose", "its jvp is written with operations on two entries
 
 @reduce_p.def_batch
 def _reduce_batch(
-    axis_data,
-    args,
-    dims,
+    axis_data: AxisData,
+    args: Any,
+    dims: Any,
     *,
     computation: Callable,
     jaxpr: ClosedJaxpr,
-    dimensions: Shape,
+    dimensions: tuple[int, ...],
 ) -> Any:
     operands, starts = halves(args)
     operand_dims, start_dims = halves(dims)
@@ -194,7 +204,11 @@ def _reduce_batch(
 
 @reduce_p.def_lowering
 def _reduce_lowering(
-    ctx, *values, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
+    ctx: Any,
+    *values: Any,
+    computation: Callable,
+    jaxpr: ClosedJaxpr,
+    dimensions: tuple[int, ...],
 ) -> list[Any]:
     operands, starts = halves(values)
     reduce = hlo.stablehlo.ReduceOp(

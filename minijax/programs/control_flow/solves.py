@@ -25,6 +25,7 @@ from minijax.language.core import (
     register,
 )
 from minijax.language.rules import (
+    AxisData,
     Zero,
     add_tangents,
     instantiate,
@@ -138,7 +139,7 @@ _custom_root = custom_jvp(_custom_root_fun, nondiff_argnums=(0, 1))
 
 
 @_custom_root.defjvp
-def _root_jvp(const_lengths, jaxprs, primals, tangents) -> tuple:
+def _root_jvp(const_lengths: Any, jaxprs: Any, primals: Any, tangents: Any) -> tuple:
     """u' = -(∂F/∂u)⁻¹ (∂F/∂m) m', by the user's linear solve."""
     *groups, _ = split_list(primals, *const_lengths)
     params = _RootTuple(*groups)
@@ -272,7 +273,7 @@ def _groups(items: Sequence[Any], const_lengths: Any) -> tuple[Any, list[Any]]:
 
 
 @linear_solve_p.def_effectful_abstract_eval
-def _linear_solve_type(*avals, const_lengths, jaxprs) -> tuple:
+def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
     solve = jaxprs.solve
     num_aux = len(solve.out_avals) - len(jaxprs.matvec.out_avals)
     out_avals = list(avals[sum(const_lengths) :])
@@ -282,13 +283,15 @@ def _linear_solve_type(*avals, const_lengths, jaxprs) -> tuple:
 
 
 @linear_solve_p.def_impl
-def _linear_solve_impl(*args, const_lengths, jaxprs) -> list[Any]:
+def _linear_solve_impl(*args: Any, const_lengths: Any, jaxprs: Any) -> list[Any]:
     consts, b = _groups(args, const_lengths)
     return run_eagerly(jaxprs.solve, *consts.solve, *b)
 
 
 @linear_solve_p.def_jvp_rule
-def _linear_solve_jvp(primals, tangents, **params) -> tuple[list, list]:
+def _linear_solve_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+) -> tuple[list, list]:
     """x' = A⁻¹ (b' - A' x)."""
     x = linear_solve_p.bind(*primals, **params)
     consts, _ = _groups(primals, params["const_lengths"])
@@ -313,7 +316,9 @@ def _negated(tangent: Any) -> Any:
 
 
 @linear_solve_p.def_transpose
-def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
+def _linear_solve_transpose(
+    cts: Sequence[Any], *args: Any, const_lengths: Any, jaxprs: Any
+) -> list[Any]:
     if jaxprs.transpose_solve is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of "
@@ -339,8 +344,13 @@ def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
 
 @linear_solve_p.def_batch
 def _linear_solve_batch(
-    axis_data, args, dims, *, const_lengths, jaxprs
-) -> tuple[list, list]:
+    axis_data: AxisData,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    const_lengths: Any,
+    jaxprs: Any,
+) -> tuple[list[Any], list[int | None]]:
     """All four programs get the axis; which parts of x and b have one is a fixpoint."""
     of, b_mapped = _groups([dim is not None for dim in dims], const_lengths)
     num_x = len(jaxprs.solve.out_avals)
@@ -380,5 +390,5 @@ def _linear_solve_batch(
 
 
 @linear_solve_p.def_lowering
-def _linear_solve_lowering(ctx, *operands, **params) -> list[Any]:
+def _linear_solve_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
     return ctx.lower_fun(_linear_solve_impl, *operands, **params)

@@ -10,8 +10,7 @@ In JAX: `jax/_src/custom_derivatives.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.language.core import (
@@ -31,7 +30,7 @@ from minijax.programs.calls import def_call
 from minijax.programs.control_flow.bodies import trace_at_types, trace_with_consts
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes
-from minijax.support.tree_util import register_dataclass, tree_map
+from minijax.support.tree_util import register_pytree_node_class, tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, api_util, partial_eval
 from minijax.transforms.api_util import check_callable
@@ -55,17 +54,23 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-@dataclass
+@register_pytree_node_class
 class _Residuals:
     """The program that pulls a cotangent back; its constants are what is saved."""
 
-    jaxpr: Jaxpr
-    in_tree: Any
-    out_tree: Any
-    consts: Any
+    def __init__(self, jaxpr: Jaxpr, in_tree: Any, out_tree: Any, consts: Any):
+        self.jaxpr = jaxpr
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.consts = consts
 
+    def tree_flatten(self) -> tuple:
+        return self.consts, (self.jaxpr, self.in_tree, self.out_tree)
 
-register_dataclass(_Residuals, ["consts"], ["jaxpr", "in_tree", "out_tree"])
+    @classmethod
+    def tree_unflatten(cls, static: tuple, consts: Any) -> _Residuals:
+        jaxpr, in_tree, out_tree = static
+        return cls(jaxpr, in_tree, out_tree, consts)
 
 
 def custom_gradient(fun: Callable) -> Callable:
@@ -238,7 +243,12 @@ def linear_call(
 
 @linear_call_p.def_jvp_rule
 def _linear_call_jvp(
-    primals, tangents, *, num_callee_consts: int, num_res: int, **params
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    num_callee_consts: int,
+    num_res: int,
+    **params: Any,
 ) -> tuple[list, list]:
     count = num_callee_consts + num_res
     if any(type(t) is not Zero for t in tangents[:count]):
@@ -254,8 +264,8 @@ def _linear_call_jvp(
 
 @linear_call_p.def_transpose
 def _linear_call_transpose(
-    cts,
-    *args,
+    cts: Sequence[Any],
+    *args: Any,
     callee: ClosedJaxpr,
     transpose_thunk: Callable,
     num_callee_consts: int,

@@ -1,0 +1,44 @@
+"""Writes what JAX answers to the programs by which `tiny` is scored.
+
+Run: python tests/notebooks/record_tiny_answers.py
+"""
+
+import json
+
+import jax
+import numpy as np
+
+from minijax_lab.tiny_programs import PROGRAMS, Real, plain
+from minijax_lab.tiny_score import ANSWERS
+
+
+def answers():
+    real = Real(jax)
+    found = {}
+    for chapter, programs in PROGRAMS.items():
+        found[chapter] = {}
+        for program in programs:
+
+            def run(*args, function=program.function):
+                return function(real, *args)
+
+            values = jax.tree.leaves(jax.jit(run)(*program.args))
+            answer = {"values": [rounded(value) for value in values]}
+            if program.text:
+                answer["text"] = plain(real.text(run, *program.args))
+            found[chapter][program.line] = answer
+    key = jax.random.key(7)
+    found["bits"] = jax.random.bits(key, (4,)).tolist()
+    found["split"] = jax.random.key_data(jax.random.split(key)).tolist()
+    found["uniform"] = jax.random.uniform(key, (4,)).tolist()
+    return found
+
+
+def rounded(value):
+    """Seven digits: more differ between machines."""
+    return np.vectorize(lambda x: float(f"{x:.7g}"))(np.asarray(value, float)).tolist()
+
+
+if __name__ == "__main__":
+    text = json.dumps(answers(), separators=(",", ":")).replace('},"', '},\n"')
+    ANSWERS.write_text(text + "\n")

@@ -1,0 +1,407 @@
+"""The programs by which the learner's `tiny` is scored, chapter by chapter.
+
+Each is written once, over a namespace of functions: `Tiny` gives the learner's own, and
+`Real` gives those of a module that is JAX or has its names.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SMALL = np.array([0.5, 1.5, 2.0], np.float32)
+OTHER = np.array([1.0, -0.5, 0.25], np.float32)
+MATRIX = np.array([[0.1, 0.2, -0.3], [0.4, -0.5, 0.6]], np.float32)
+WIDE = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
+NUMBER = np.float32(0.7)
+DEFAULT = (SMALL,)
+
+
+class Tiny:
+    """The functions of the learner's `tiny`, by the names that the programs use."""
+
+    def __init__(self) -> None:
+        for name in (
+            "tree",
+            "threefry",
+            "trace",
+            "operations",
+            "tangents",
+            "linearize",
+            "transposes",
+        ):
+            self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
+        for name in ("batching", "nesting", "loops", "loop_rules", "custom"):
+            self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"there is no {name} in tiny")
+
+    def gt(self, x: Any, y: Any) -> Any:
+        return self.__dict__["bind"]("gt", x, y)
+
+
+class Real:
+    """The same names, by a module that is JAX, or one that has its names."""
+
+    def __init__(self, jax: Any) -> None:
+        numpy = importlib.import_module(f"{jax.__name__}.numpy")
+        self.jax, lax = jax, importlib.import_module(f"{jax.__name__}.lax")
+        for name in ("sin", "cos", "exp", "log", "tanh", "sqrt"):
+            setattr(self, name, getattr(lax, name))
+        self.sum, self.max, self.where = numpy.sum, numpy.max, numpy.where
+        self.maximum, self.dot, self.gt = lax.max, numpy.dot, lax.gt
+        self.reshape = lambda x, *shape: numpy.reshape(x, shape)
+        self.transpose = numpy.transpose
+        self.jvp, self.grad, self.vmap = jax.jvp, jax.grad, jax.vmap
+        self.value_and_grad, self.remat = jax.value_and_grad, jax.checkpoint
+        self.jacfwd, self.jacrev = jax.jacfwd, jax.jacrev
+        self.cond, self.scan = lax.cond, lax.scan
+        self.stop_gradient = lax.stop_gradient
+
+    def hvp(self, function: Callable[..., Any], x: Any, v: Any) -> Any:
+        """Returns the Hessian times a vector, forward over reverse."""
+        return self.jax.jvp(self.jax.grad(function), (x,), (v,))[1]
+
+    def custom_vjp(self, function: Any, forward: Any, back: Any) -> Any:
+        """Returns the function with a way back of its own."""
+        made = self.jax.custom_vjp(function)
+        made.defvjp(forward, back)
+        return made
+
+    def text(self, function: Callable[..., Any], *args: Any) -> str:
+        """Returns what tracing writes."""
+        return str(self.jax.make_jaxpr(function)(*args))
+
+
+@dataclass(frozen=True)
+class TinyProgram:
+    """A line to show, the function of a namespace and arguments, and the arguments.
+
+    `text` says whether what tracing writes is held to JAX's, letter for letter.
+    """
+
+    line: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = DEFAULT
+    text: bool = True
+
+
+P = TinyProgram
+
+
+def network(m: Any, params: Any, x: Any) -> Any:
+    """Two layers, as in chapter 00."""
+    hidden = m.tanh(m.dot(x, params["a"]) + params["b"])
+    return m.sum(hidden * hidden)
+
+
+def halves(m: Any, x: Any) -> Any:
+    """A loop whose carry is multiplied by what comes from outside."""
+    start = x * 0.5
+
+    def step(carry: Any, row: Any) -> Any:
+        carry = m.sin(carry) * x + row
+        return carry, carry * row
+
+    return m.scan(step, start, WIDE)
+
+
+def softplus(m: Any) -> Any:
+    """log(1 + exp(x)), with a derivative that does not overflow."""
+    return m.custom_vjp(
+        lambda x: m.log(1.0 + m.exp(x)),
+        lambda x: (m.log(1.0 + m.exp(x)), x),
+        lambda x, c: (c / (1.0 + m.exp(-x)),),
+    )
+
+
+def branch(m: Any, x: Any, y: Any) -> Any:
+    """A branch that uses a tracer from outside."""
+    return m.cond(m.gt(x, 0.5), lambda x: m.sin(x) * y, lambda x: x + 1.0, x)
+
+
+TREE = {"a": WIDE.T[:, :2] + 0.5, "b": np.array([0.3, -0.2], np.float32)}
+
+PROGRAMS: dict[str, list[TinyProgram]] = {
+    "02": [
+        P("x + x", lambda m, x: x + x),
+        P("x * 2.0", lambda m, x: x * 2.0),
+        P("x / 4.0", lambda m, x: x / 4.0),
+        P("1.0 / x", lambda m, x: 1.0 / x),
+        P("x * x + x", lambda m, x: x * x + x),
+        P("(x + 1.0) * (x + 2.0)", lambda m, x: (x + 1.0) * (x + 2.0)),
+        P("x * x * x", lambda m, x: x * x * x),
+        P("x / (x + 1.0)", lambda m, x: x / (x + 1.0)),
+        P("2.0 * x", lambda m, x: 2.0 * x),
+        P("1.0 + x", lambda m, x: 1.0 + x),
+        P("x - 1.0", lambda m, x: x - 1.0),
+        P("1.0 - x", lambda m, x: 1.0 - x),
+        P("-x", lambda m, x: -x),
+        P("x ** 2", lambda m, x: x**2),
+        P("x * row", lambda m, x: x * OTHER),
+        P("two results", lambda m, x, y: (x * y, x - y), (SMALL, OTHER)),
+    ],
+    "04": [
+        P("a dict in", lambda m, p: p["a"] * p["b"], ({"a": SMALL, "b": OTHER},)),
+        P("a dict out", lambda m, x: {"b": x, "a": (x * x, None)}),
+        P(
+            "lists of tuples",
+            lambda m, p: [(x * y, y) for x, y in p],
+            ([(SMALL, OTHER)],),
+        ),
+    ],
+    "06": [
+        P(
+            "jvp of sin(x) * x",
+            lambda m, x, t: m.jvp(lambda x: m.sin(x) * x, (x,), (t,)),
+        ),
+        P(
+            "jvp of exp(x) / x",
+            lambda m, x, t: m.jvp(lambda x: m.exp(x) / x, (x,), (t,)),
+        ),
+        P("jvp of tanh", lambda m, x, t: m.jvp(m.tanh, (x,), (t,))),
+        P("jvp of log", lambda m, x, t: m.jvp(m.log, (x,), (t,))),
+        P("jvp of cos", lambda m, x, t: m.jvp(m.cos, (x,), (t,))),
+        P("jvp of x ** 3", lambda m, x, t: m.jvp(lambda x: x**3, (x,), (t,))),
+        P(
+            "jvp of sum(x * x)",
+            lambda m, x, t: m.jvp(lambda x: m.sum(x * x), (x,), (t,)),
+        ),
+        P(
+            "jvp of a dot",
+            lambda m, x, t: m.jvp(lambda x: m.dot(MATRIX, x), (x,), (t,)),
+        ),
+        P(
+            "jvp at a tie of max",
+            lambda m, x, t: m.jvp(lambda x: m.maximum(x, OTHER + 1.0), (x,), (t,)),
+            text=False,
+        ),
+        P(
+            "jvp of jvp",
+            lambda m, x, t: m.jvp(lambda y: m.jvp(m.sin, (y,), (t,))[1], (x,), (t,)),
+        ),
+    ],
+    "07": [
+        P(
+            "grad of sum(sin(x) * x)",
+            lambda m, x: m.grad(lambda x: m.sum(m.sin(x) * x))(x),
+            text=False,
+        ),
+        P("grad of x ** 3", lambda m, x: m.grad(lambda x: x**3)(x), (NUMBER,)),
+        P("grad of sin", lambda m, x: m.grad(m.sin)(x), (NUMBER,)),
+        P(
+            "grad of tanh(x) * x",
+            lambda m, x: m.grad(lambda x: m.tanh(x) * x)(x),
+            (NUMBER,),
+        ),
+        P(
+            "grad of x / (x + 1.0)",
+            lambda m, x: m.grad(lambda x: x / (x + 1.0))(x),
+            (NUMBER,),
+        ),
+        P(
+            "grad of a log-softmax",
+            lambda m, x: m.grad(lambda x: m.log(m.sum(m.exp(x - m.max(x)))) - x[1])(x),
+            text=False,
+        ),
+        P(
+            "grad of a network",
+            lambda m, p, x: m.grad(lambda p: network(m, p, x))(p),
+            (TREE, WIDE),
+            text=False,
+        ),
+        P(
+            "grad of a spread row",
+            lambda m, x: m.grad(lambda x: m.sum(x * WIDE))(x),
+            text=False,
+        ),
+        P(
+            "grad of where",
+            lambda m, x: m.grad(lambda x: m.sum(m.where(x > 1.0, x * x, -x)))(x),
+            text=False,
+        ),
+    ],
+    "08": [
+        P("vmap of x * x", lambda m, x: m.vmap(lambda x: x * x)(x), (WIDE,)),
+        P(
+            "vmap of sum(x * 2.0)",
+            lambda m, x: m.vmap(lambda x: m.sum(x * 2.0))(x),
+            (WIDE,),
+        ),
+        P(
+            "vmap of W @ x",
+            lambda m, w, x: m.vmap(lambda w, x: m.dot(w, x), (None, 0))(w, x),
+            (MATRIX, WIDE),
+        ),
+        P(
+            "vmap of row + x",
+            lambda m, x, y: m.vmap(lambda x, y: x + y, (None, 0))(x, y),
+            (SMALL, WIDE),
+            text=False,
+        ),
+        P(
+            "vmap along axis 1",
+            lambda m, x: m.vmap(m.sin, 1, 1)(x),
+            (WIDE,),
+            text=False,
+        ),
+        P(
+            "vmap of vmap",
+            lambda m, x, y: m.vmap(lambda a: m.vmap(lambda b: m.sum(a * b))(y))(x),
+            (WIDE, WIDE + 1),
+            text=False,
+        ),
+        P(
+            "vmap of a softmax",
+            lambda m, x: m.vmap(lambda x: m.exp(x - m.max(x)) / m.sum(m.exp(x)))(x),
+            (WIDE,),
+            text=False,
+        ),
+        P(
+            "vmap of grad",
+            lambda m, p, x: m.vmap(m.grad(lambda p, x: network(m, p, x)), (None, 0))(
+                p, x
+            ),
+            (TREE, WIDE),
+            text=False,
+        ),
+    ],
+    "09": [
+        P(
+            "hvp",
+            lambda m, x, v: m.hvp(lambda x: m.sum(m.sin(x) * x), x, v),
+            text=False,
+        ),
+        P(
+            "jacfwd",
+            lambda m, x: m.jacfwd(lambda x: m.dot(MATRIX, m.sin(x)))(x),
+            text=False,
+        ),
+        P(
+            "jacrev",
+            lambda m, x: m.jacrev(lambda x: m.dot(MATRIX, m.sin(x)))(x),
+            text=False,
+        ),
+        P(
+            "hessian",
+            lambda m, x: m.jacfwd(m.grad(lambda x: m.sum(x * x * m.exp(x))))(x),
+            text=False,
+        ),
+        P(
+            "grad of grad",
+            lambda m, x: m.grad(m.grad(lambda x: m.sin(x) * x))(x),
+            (NUMBER,),
+            text=False,
+        ),
+        P(
+            "grad of vmap",
+            lambda m, x: m.grad(lambda x: m.sum(m.vmap(lambda r: m.sin(r) * x)(WIDE)))(
+                x
+            ),
+            text=False,
+        ),
+    ],
+    "10": [
+        P("cond", lambda m, x, y: branch(m, x, y), (NUMBER, 2.0), text=False),
+        P(
+            "grad of cond",
+            lambda m, x, y: m.grad(lambda x, y: branch(m, x, y))(x, y),
+            (NUMBER, NUMBER + 1),
+            text=False,
+        ),
+        P(
+            "vmap of cond",
+            lambda m, x, y: m.vmap(lambda x, y: branch(m, x, y), (0, None))(x, y),
+            (OTHER, NUMBER),
+            text=False,
+        ),
+        P("scan", halves, text=False),
+        P(
+            "jvp of scan",
+            lambda m, x, t: m.jvp(lambda x: halves(m, x), (x,), (t,)),
+            text=False,
+        ),
+        P(
+            "grad of scan",
+            lambda m, x: m.grad(lambda x: m.sum(halves(m, x)[1]))(x),
+            text=False,
+        ),
+        P(
+            "vmap of scan",
+            lambda m, x: m.vmap(lambda x: halves(m, x))(x),
+            (WIDE,),
+            text=False,
+        ),
+        P(
+            "hvp of scan",
+            lambda m, x, v: m.hvp(lambda x: m.sum(halves(m, x)[1]), x, v),
+            text=False,
+        ),
+    ],
+    "11": [
+        P("custom_vjp", lambda m, x: softplus(m)(x), text=False),
+        P(
+            "grad of custom_vjp",
+            lambda m, x: m.grad(lambda x: m.sum(softplus(m)(x * x)))(x),
+            text=False,
+        ),
+        P(
+            "vmap of grad of custom_vjp",
+            lambda m, x: m.vmap(m.grad(lambda x: m.sum(softplus(m)(x))))(x),
+            (WIDE,),
+            text=False,
+        ),
+        P(
+            "grad of vmap of custom_vjp",
+            lambda m, x: m.grad(lambda x: m.sum(m.vmap(softplus(m))(x)))(x),
+            (WIDE,),
+            text=False,
+        ),
+        P(
+            "grad of remat",
+            lambda m, x: m.grad(m.remat(lambda x: m.sum(m.sin(x) * m.exp(x))))(x),
+            text=False,
+        ),
+        P(
+            "grad of remat in a scan",
+            lambda m, x: m.grad(lambda x: m.sum(m.remat(lambda x: halves(m, x)[0])(x)))(
+                x
+            ),
+            text=False,
+        ),
+        P(
+            "vmap of grad of remat",
+            lambda m, x: m.vmap(m.grad(m.remat(lambda x: m.sum(m.sin(x) * x))))(x),
+            (WIDE,),
+            text=False,
+        ),
+    ],
+}
+for name in ("06", "09", "10"):
+    PROGRAMS[name] = [
+        P(p.line, p.function, (SMALL, OTHER), p.text)
+        if p.args is DEFAULT and p.function.__code__.co_argcount == 3
+        else p
+        for p in PROGRAMS[name]
+    ]
+
+
+# What JAX's text holds beyond tiny's: parameters of things that tiny does not have.
+NOT_IN_TINY = (
+    " out_sharding=None",
+    " sharding=None",
+    " preferred_element_type=float32",
+)
+
+
+def plain(text: str) -> str:
+    """Returns a jaxpr's text on one line, without the parameters that tiny lacks."""
+    line = " ".join(text.split()).replace("[ ", "[").replace(" ]", "]").replace(";", "")
+    for words in NOT_IN_TINY:
+        line = line.replace(words, "")
+    return line.replace("np.int64(", "").replace("),)]", ",)]")
