@@ -27,6 +27,7 @@ from minijax.compile import mlir
 from minijax.language import core
 from minijax.language.array import Array, default_device, first_device
 from minijax.language.core import ClosedJaxpr, Primitive, Tracer, get_aval
+from minijax.language.rules import Params
 from minijax.support import dtypes, events
 from minijax.support.events import Hook
 from minijax.support.thread_state import state
@@ -297,9 +298,7 @@ def run_closed(
 # ----------------------------------------------------------------------------------
 
 
-def apply_primitive(
-    primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-) -> Any:
+def apply_primitive(primitive: Primitive, args: Sequence[Any], params: Params) -> Any:
     """Compute one operation now, by a compiled program of one equation.
 
     In JAX: `dispatch.py`, `apply_primitive`.

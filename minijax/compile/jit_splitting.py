@@ -5,7 +5,6 @@ In JAX: `jax/_src/pjit.py`, `_pjit_partial_eval` and `pjit_partial_eval_custom`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from minijax.compile.pjit import bind_forwarding, jit_p, with_program
@@ -13,7 +12,7 @@ from minijax.language.core import set_current_trace
 from minijax.transforms import partial_eval, rematerialize, splitting
 
 
-def _jit_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+def _jit_partial_eval(trace, args, params) -> list[Any]:
     """Split a jit into a known and an unknown one, with residuals between."""
     unknown = tuple(trace.is_unknown(arg) for arg in args)
     closed = params["jaxpr"]

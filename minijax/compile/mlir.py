@@ -30,6 +30,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import core
 from minijax.language.core import ClosedJaxpr, Jaxpr, Literal, ShapedArray
+from minijax.language.rules import Shape
 from minijax.support import dtypes, effects, events, source_info
 from minijax.support.events import Hook
 from minijax.transforms.partial_eval import dce_closed_jaxpr, trace_to_jaxpr
@@ -145,9 +146,7 @@ class LoweringRuleContext:
             for operand, aval in zip(operands, self.avals_in)
         ]
 
-    def broadcast_to(
-        self, operand: Any, aval: core.AbstractValue, shape: tuple[int, ...]
-    ) -> Any:
+    def broadcast_to(self, operand: Any, aval: core.AbstractValue, shape: Shape) -> Any:
         """One operand of type `aval` repeated to `shape`, as elementwise rules want."""
         assert isinstance(aval, ShapedArray)
         if aval.shape == shape:
@@ -160,11 +159,7 @@ class LoweringRuleContext:
         return self.broadcast_in_dim(operand, aval, shape, kept)
 
     def broadcast_in_dim(
-        self,
-        operand: Any,
-        aval: ShapedArray,
-        shape: tuple[int, ...],
-        dims: Sequence[int],
+        self, operand: Any, aval: ShapedArray, shape: Shape, dims: Sequence[int]
     ) -> Any:
         """`operand` with its axis `i` at position `dims[i]` of `shape`."""
         result = aval.update(shape=shape, sharding=None)

@@ -399,7 +399,7 @@ jit_p.cache_types = False
 
 
 @jit_p.def_effectful_abstract_eval
-def _jit_type(*avals: Any, jaxpr: ClosedJaxpr, **_: Any) -> tuple:
+def _jit_type(*avals, jaxpr: ClosedJaxpr, **_) -> tuple:
     effects = jaxpr.effects
     if effects:
         effects = positional(effects, jaxpr.jaxpr.invars)
@@ -407,7 +407,7 @@ def _jit_type(*avals: Any, jaxpr: ClosedJaxpr, **_: Any) -> tuple:
 
 
 @jit_p.def_impl
-def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
+def _jit_impl(*args, jaxpr: ClosedJaxpr, **params) -> list[Array]:
     return dispatch.run_closed(jaxpr, args, *_settings(params))
 
 
@@ -430,7 +430,7 @@ jit_p.staging = _refuse_inline
 
 
 @jit_p.def_jvp_rule
-def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
+def _jit_jvp(primals, tangents, **params) -> tuple:
     closed = params["jaxpr"]
     nonzeros = [type(t) is not Zero for t in tangents]
     jvp_closed, nonzeros_out = ad.jvp_jaxpr(closed, nonzeros)
@@ -444,7 +444,7 @@ def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     ]
 
 
-def _jit_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) -> tuple:
+def _jit_linearize(nonzeros, *primals, **params) -> tuple:
     """Two jits: the primal one, which also returns residuals, and the linear one.
 
     Outputs that are inputs, and residuals that are outputs, are not returned twice.
@@ -496,7 +496,7 @@ def bind_forwarding(
 
 
 @jit_p.def_transpose
-def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
+def _jit_transpose(cts, *args, **params) -> None:
     """Bind a jit of the transposed program; add its results to the accumulators."""
     transposed, answered = ad.transpose_jaxpr(params["jaxpr"], args, cts)
     values = ad.transposed_inputs(args)
@@ -509,13 +509,13 @@ def _jit_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
 
 
 @jit_p.def_batch
-def _jit_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+def _jit_batch(axis_data, args, dims, **params) -> tuple:
     batched, out_dims = batching.batch_jaxpr(params["jaxpr"], axis_data, dims)
     donated = params["donated_invars"]
     return jit_p.bind(*args, **with_program(params, batched, donated)), out_dims
 
 
-def _jit_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn | None:
+def _jit_dce(used, eqn) -> JaxprEqn | None:
     closed, used_inputs = partial_eval.dce_closed_jaxpr(eqn.params["jaxpr"], used)
     donated = eqn.params["donated_invars"]
     params = with_program(
@@ -554,6 +554,6 @@ jit_p.pretty = _jit_pretty
 
 @jit_p.def_lowering
 def _jit_lowering(
-    ctx: mlir.LoweringRuleContext, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
+    ctx: mlir.LoweringRuleContext, *operands, jaxpr: ClosedJaxpr, **params
 ) -> list[Any]:
     return ctx.call(jaxpr, params["name"], *operands)

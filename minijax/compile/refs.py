@@ -88,7 +88,7 @@ def compiled(
 # ----------------------------------------------------------------------------------
 
 
-def _staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
+def _staging(trace, args, params) -> Any:
     """Refs that the program closes over become its last arguments."""
     opened, refs = discharge.hoist_refs(params["jaxpr"])
     if refs and not params["inline"]:
@@ -99,12 +99,10 @@ def _staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
 jit_p.staging = _staging
 
 
-def _jit_discharge(
-    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _jit_discharge(discharged, *args, **params) -> tuple[list, list]:
     closed = discharge.discharge_state(params["jaxpr"], discharged)
     results = jit_p.bind(*args, **with_program(params, closed))
-    return discharge.split_contents(results, len(out_avals), discharged)
+    return discharge.split_contents(results, discharged)
 
 
 jit_p.discharge = _jit_discharge

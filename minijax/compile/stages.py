@@ -325,12 +325,12 @@ def _trace(self: JitFunction, *args: Any, **kwargs: Any) -> Traced:
     return Traced(traced, bound, self._options)
 
 
-def _lower(self: JitFunction, *args: Any, **kwargs: Any) -> Lowered:
+def _lower(self: JitFunction, *args, **kwargs) -> Lowered:
     """The function lowered to StableHLO for these arguments."""
     return self.trace(*args, **kwargs).lower()
 
 
-def _eval_shape(self: JitFunction, *args: Any, **kwargs: Any) -> Any:
+def _eval_shape(self: JitFunction, *args, **kwargs) -> Any:
     """The result's tree of `ShapeDtypeStruct`s, without computing."""
     return self.trace(*args, **kwargs).out_info
 

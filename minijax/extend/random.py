@@ -65,7 +65,7 @@ def define_prng_impl(
     return PRNGSpec(impl)
 
 
-def _over_batch(one: Callable, ranks: tuple[int, ...]) -> Callable:
+def _over_batch(one: Callable, ranks: Shape) -> Callable:
     """`one`, which takes arguments of these ranks, for arrays of such arguments."""
 
     @functools.wraps(one)

@@ -32,7 +32,7 @@ def _write_plain_batcher(primitive: Primitive, rule: Callable | None) -> None:
         primitive.batch = None
         return
 
-    def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         if all(dim is rules.not_mapped for dim in dims):
             out = primitive.bind(*args, **params)
             return out, [None] * len(out) if primitive.multiple_results else None
@@ -46,7 +46,7 @@ def _read_plain_batcher(primitive: Primitive) -> Callable | None:
     if rule is None:
         return None
 
-    def batch(args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(args, dims, **params) -> tuple:
         sizes = {
             get_aval(arg).shape[dim]
             for arg, dim in zip(args, dims)
@@ -64,7 +64,7 @@ def _write_axis_batcher(primitive: Primitive, rule: Callable | None) -> None:
         primitive.batch = None
         return
 
-    def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         return rule(axis_data.size, axis_data.name, None, args, dims, **params)
 
     primitive.batch = batch
@@ -85,7 +85,7 @@ def defvectorized(prim: Primitive) -> None:
     ValueError, when batched, if two arguments have it in different places.
     """
 
-    def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         if any(dim != dims[0] for dim in dims):
             raise ValueError(
                 f"the batch rule of {prim}, made by defvectorized, takes "

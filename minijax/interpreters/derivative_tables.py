@@ -39,13 +39,13 @@ UndefinedPrimal = Accumulator
 is_undefined_primal = is_linear
 
 
-def _read_jvp(primitive: Primitive) -> Callable | None:
+def _read_jvp(primitive) -> Callable | None:
     if primitive.jvp is None and primitive.jvp_terms is not None:
         return _jvp_of_terms(primitive, primitive.jvp_terms)
     return primitive.jvp
 
 
-def _write_jvp(primitive: Primitive, rule: Callable | None) -> None:
+def _write_jvp(primitive, rule: Callable | None) -> None:
     primitive.jvp = rule
     primitive.jvp_terms = None
     primitive.linearize = None
@@ -54,7 +54,7 @@ def _write_jvp(primitive: Primitive, rule: Callable | None) -> None:
 def _jvp_of_terms(primitive: Primitive, terms: Sequence[Callable | None]) -> Callable:
     """The whole forward rule of a primitive that has one term for each argument."""
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
+    def jvp(primals, tangents, **params) -> tuple:
         out = primitive.bind(*primals, **params)
         parts = [
             term(tangent, *primals, **params)
@@ -66,13 +66,13 @@ def _jvp_of_terms(primitive: Primitive, terms: Sequence[Callable | None]) -> Cal
     return jvp
 
 
-def _read_transpose(primitive: Primitive) -> Callable | None:
+def _read_transpose(primitive) -> Callable | None:
     """The rule as one that always returns cotangents, also if it accumulates them."""
     rule = primitive.transpose
     if rule is None:
         return None
 
-    def transpose(ct: Any, *args: Any, **params: Any) -> Sequence[Any]:
+    def transpose(ct, *args, **params) -> Sequence[Any]:
         if type(ct) is Zero:
             return [None] * len(args)
         fresh = [Accumulator(x.aval) if is_linear(x) else x for x in args]

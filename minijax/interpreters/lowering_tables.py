@@ -80,7 +80,7 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
     `multiple_results` is False.
     """
 
-    def rule(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+    def rule(ctx, *operands, **params) -> list[Any]:
         return ctx.lower_fun(fun, *operands, **params)
 
     return rule

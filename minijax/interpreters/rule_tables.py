@@ -19,7 +19,6 @@ In JAX: `interpreters/ad.py`, `batching.py`, `mlir.py`, `partial_eval.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any
 
 from minijax.language.core import Primitive, all_primitives
 
@@ -75,7 +74,7 @@ def attribute_table(name: str, attribute: str) -> RuleTable:
     )
 
 
-def _write_dce(primitive: Primitive, rule: Callable | None) -> None:
+def _write_dce(primitive, rule: Callable | None) -> None:
     """JAX's rule: `(used outputs, eqn) -> (used inputs, smaller eqn or None)`."""
     if rule is None:
         primitive.dce = None
@@ -83,12 +82,12 @@ def _write_dce(primitive: Primitive, rule: Callable | None) -> None:
         primitive.dce = lambda used, eqn: rule(used, eqn)[1]
 
 
-def _read_dce(primitive: Primitive) -> Callable | None:
+def _read_dce(primitive) -> Callable | None:
     rule = primitive.dce
     if rule is None:
         return None
 
-    def dce(used: list[bool], eqn: Any) -> tuple:
+    def dce(used, eqn) -> tuple:
         smaller = rule(used, eqn)
         kept = set() if smaller is None else {id(v) for v in smaller.invars}
         return [id(v) in kept for v in eqn.invars], smaller

@@ -9,8 +9,6 @@ In JAX: `core.py`, `check_jaxpr`.
 
 from __future__ import annotations
 
-from typing import Any
-
 from minijax.language.core import (
     Atom,
     ClosedJaxpr,
@@ -128,7 +126,7 @@ def _check_call(eqn: JaxprEqn, inner: Jaxpr) -> None:
             )
 
 
-def _same_array_type(a: Any, b: Any) -> bool:
+def _same_array_type(a, b) -> bool:
     if isinstance(a, ShapedArray) and isinstance(b, ShapedArray):
         return a.shape == b.shape and a.dtype == b.dtype
     return a is b

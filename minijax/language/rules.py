@@ -53,6 +53,13 @@ from minijax.language.core import (
 from minijax.support import dtypes, errors
 from minijax.support.thread_state import state
 
+# Words of signatures. In the bodies of rules only parameters whose types are special
+# are annotated; the table above has those of the others.
+Params = dict[str, Any]  # the parameters of an equation
+Shape = tuple[int, ...]
+Dims = Sequence[int | None]  # where each value has its batch axis, if it has one
+Flags = Sequence[bool]  # what holds of each value or not, such as being nonzero
+
 # ----------------------------------------------------------------------------------
 # Vocabulary of the interpreters
 # ----------------------------------------------------------------------------------
@@ -327,7 +334,7 @@ def standard_type_rule(
     result is weakly typed if all operands are, and is not on a mesh.
     """
 
-    def rule(*avals: ShapedArray, **params: Any) -> tuple[ShapedArray, frozenset]:
+    def rule(*avals: ShapedArray, **params) -> tuple[ShapedArray, frozenset]:
         for aval in avals:
             if not isinstance(aval, ShapedArray):
                 raise TypeError(f"{name} takes arrays, got a value of type {aval}")
@@ -453,7 +460,7 @@ def unary(
     In JAX: `lax/lax.py`, `unop`.
     """
 
-    def dtype_rule(x: ShapedArray, **_: Any) -> Any:
+    def dtype_rule(x: ShapedArray, **_) -> Any:
         check_accepted(name, "", accepted, x.dtype)
         return x.dtype if result_dtype is None else result_dtype(x.dtype)
 
@@ -478,14 +485,14 @@ def nary(
     In JAX: `lax/lax.py`, `naryop`.
     """
 
-    def dtype_rule(*avals: ShapedArray, **_: Any) -> Any:
+    def dtype_rule(*avals: ShapedArray, **_) -> Any:
         for position, (aval, kinds) in enumerate(zip(avals, accepted)):
             check_accepted(name, f" at position {position}", kinds, aval.dtype)
         if same_dtypes:
             check_same_dtypes(name, avals)
         return avals[0].dtype if result_dtype is None else result_dtype(*avals)
 
-    def shape_rule(*avals: ShapedArray, **_: Any) -> tuple[int, ...]:
+    def shape_rule(*avals: ShapedArray, **_) -> tuple[int, ...]:
         return broadcast_shapes_of_operands(name, [aval.shape for aval in avals])
 
     primitive = _elementwise(name, shape_rule, dtype_rule, meaning, lower)
@@ -515,7 +522,7 @@ def first_sharding(*avals: ShapedArray, **_: Any) -> Any:
 def nary_lowering(operation: str) -> Callable:
     """A lowering rule that broadcasts the operands and applies one operation."""
 
-    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+    def lower(ctx, *operands, **params) -> Any:
         return ctx.operation(operation)(*ctx.broadcast(operands))
 
     return lower
@@ -527,7 +534,7 @@ def elementwise_batch(primitive: Primitive) -> Callable:
     In JAX: `batching.defvectorized`.
     """
 
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
+    def batch(axis_data, args, dims, **params) -> Any:
         return primitive.bind(*args, **params), dims[0]
 
     return batch
@@ -543,7 +550,7 @@ def broadcasting_batch(primitive: Primitive) -> Callable:
     In JAX: `batching.py`, `broadcast_batcher`.
     """
 
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
+    def batch(axis_data, args, dims, **params) -> Any:
         avals = [get_aval(arg) for arg in args]
         shape, dim = next(
             (aval.shape, d) for aval, d in zip(avals, dims) if d is not not_mapped
@@ -585,7 +592,7 @@ def reduction_batch(primitive: Primitive) -> Callable:
     In JAX: `batching.py`, `reducer_batcher`.
     """
 
-    def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: Any, **params: Any):
+    def batch(axis_data, args, dims, *, axes, **params):
         (operand,), (dim,) = args, dims
         moved = tuple(axis + (axis >= dim) for axis in axes)
         out_dim = dim - sum(axis < dim for axis in moved)
@@ -602,7 +609,7 @@ def reduction_batch(primitive: Primitive) -> Callable:
 def def_zero_jvp(primitive: Primitive) -> None:
     """Declare that the tangent of the output is always zero, as for a comparison."""
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp(primals, tangents, **params) -> Any:
         out = primitive.bind(*primals, **params)
         return out, _zero_tangents_of(primitive, out)
 
@@ -622,7 +629,7 @@ def def_jvp_with_output(primitive: Primitive, *terms: Callable | None) -> None:
     In JAX: `ad.defjvp2`.
     """
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp(primals, tangents, **params) -> Any:
         out = primitive.bind(*primals, **params)
         parts = [
             term(tangent, out, *primals, **params)
@@ -653,7 +660,7 @@ def def_linear(primitive: Primitive, transpose: Callable) -> None:
     In JAX: `ad.deflinear2`.
     """
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    def jvp(primals, tangents, **params) -> Any:
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             return out, _zero_tangents_of(primitive, out)
@@ -676,7 +683,7 @@ def def_bilinear(primitive: Primitive, left: Callable, right: Callable) -> None:
         lambda t, x, y, **params: primitive.bind(x, t, **params),
     )
 
-    def transpose(ct: Any, x: Any, y: Any, **params: Any) -> list:
+    def transpose(ct, x, y, **params) -> list:
         if is_linear(x) == is_linear(y):
             raise ValueError(f"{primitive} is linear in one argument at a time")
         if isinstance(x, NullAccumulator) or isinstance(y, NullAccumulator):

@@ -25,6 +25,7 @@ from minijax import numpy as jnp
 from minijax import random
 from minijax.language import core
 from minijax.language.array import Array
+from minijax.numpy.boundaries import introduce
 from minijax.support import dtypes, element_types
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -52,28 +53,6 @@ class Initializer(Protocol):
         """Returns an array of `shape` and `dtype`, drawn with `key`."""
 
 
-def zeros(
-    key: Array,
-    shape: Sequence[int],
-    dtype: DTypeLike | None = None,
-    out_sharding: Any = None,
-) -> Array:
-    """An initializer that gives zeros (for biases, say); `key` is ignored."""
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    return jnp.zeros(shape, dtype, out_sharding=out_sharding)
-
-
-def ones(
-    key: Array,
-    shape: Sequence[int],
-    dtype: DTypeLike | None = None,
-    out_sharding: Any = None,
-) -> Array:
-    """An initializer that gives ones (for scales, say); `key` is ignored."""
-    dtype = dtypes.default_float_dtype() if dtype is None else dtype
-    return jnp.ones(shape, dtype, out_sharding=out_sharding)
-
-
 def _initializer(draw: Callable[..., Array], default: DTypeLike | None) -> Initializer:
     """An initializer that gives `draw(key, shape, dtype, out_sharding)`; its dtype is
     `default` if it is not told one."""
@@ -88,6 +67,22 @@ def _initializer(draw: Callable[..., Array], default: DTypeLike | None) -> Initi
         return draw(key, shape, dtype, out_sharding)
 
     return init
+
+
+def _without_settings(draw: Callable[..., Array]) -> Callable[..., Array]:
+    return introduce(_initializer(draw, None), draw)
+
+
+@_without_settings
+def zeros(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
+    """An initializer that gives zeros (for biases, say); `key` is ignored."""
+    return jnp.zeros(shape, dtype, out_sharding=out_sharding)
+
+
+@_without_settings
+def ones(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
+    """An initializer that gives ones (for scales, say); `key` is ignored."""
+    return jnp.ones(shape, dtype, out_sharding=out_sharding)
 
 
 def _scaled(
@@ -288,9 +283,7 @@ def _scheme(
     ) -> Initializer:
         return variance_scaling(*settings(), in_axis, out_axis, batch_axis, dtype)
 
-    scheme.__name__ = scheme.__qualname__ = settings.__name__
-    scheme.__doc__ = settings.__doc__
-    return scheme
+    return introduce(scheme, settings)
 
 
 @_scheme

@@ -11,7 +11,7 @@ In JAX: `numpy/array_methods.py`.
 import functools
 import importlib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -94,22 +94,15 @@ def _var(self: Any, options: Options) -> Any:
     return moments.var(self, **options.only(_OF_METHOD))
 
 
-def _choose(self, choices: Sequence[Any], out: None = None, mode: str = "raise") -> Any:
-    return selection.choose(self, choices, out=out, mode=mode)
-
-
 def _dot(self, b, *, precision=None, preferred_element_type=None) -> Any:
     return contractions.dot(
         self, b, precision=precision, preferred_element_type=preferred_element_type
     )
 
 
-def _trace(
-    self, offset=0, axis1: int = 0, axis2: int = 1, dtype=None, out: None = None
-) -> Any:
-    return contractions.trace(
-        self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype, out=out
-    )
+def _trace(self: Any, offset=0, axis1=0, axis2=1, dtype=None, out=None) -> Any:
+    # All of them are handed on: `offset` is then an argument of the compiled function.
+    return contractions.trace(self, offset, axis1, axis2, dtype, out)
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -194,44 +187,38 @@ def _flat(self: Any) -> Any:
 # --------------------------------------------------------------------------
 # The table
 
+# Functions that serve as methods as they are, by the file that they stand in.
+_FUNCTIONS: dict[types.ModuleType, str] = {
+    counting: "nonzero",
+    creation: "copy",
+    diagonals: "diagonal",
+    moments: "mean",
+    reductions: "all any argmax argmin max min prod ptp sum",
+    repeating: "repeat",
+    running: "cumprod cumsum",
+    selection: "choose",
+    shaping: "squeeze swapaxes",
+    sorting: "argpartition argsort searchsorted sort",
+    taking: "take",
+    ufuncs_floats: "round",
+    ufuncs_more: "conj conjugate",
+}
+
 METHODS: dict[str, Callable[..., Any]] = {
+    name: getattr(file, name)
+    for file, names in _FUNCTIONS.items()
+    for name in names.split()
+} | {
     "__array_namespace__": _array_namespace,
-    "all": reductions.all,
-    "any": reductions.any,
-    "argmax": reductions.argmax,
-    "argmin": reductions.argmin,
-    "argpartition": sorting.argpartition,
-    "argsort": sorting.argsort,
     "astype": _astype,
     "byteswap": _byteswap,
-    "choose": _choose,
     "clip": _clip,
     "compress": _compress,
-    "conj": ufuncs_more.conj,
-    "conjugate": ufuncs_more.conjugate,
-    "copy": creation.copy,
-    "cumprod": running.cumprod,
-    "cumsum": running.cumsum,
-    "diagonal": diagonals.diagonal,
     "dot": _dot,
     "flatten": _flatten,
-    "max": reductions.max,
-    "mean": moments.mean,
-    "min": reductions.min,
-    "nonzero": counting.nonzero,
-    "prod": reductions.prod,
-    "ptp": reductions.ptp,
     "ravel": _flatten,
-    "repeat": repeating.repeat,
     "reshape": _reshape,
-    "round": ufuncs_floats.round,
-    "searchsorted": sorting.searchsorted,
-    "sort": sorting.sort,
-    "squeeze": shaping.squeeze,
     "std": _std,
-    "sum": reductions.sum,
-    "swapaxes": shaping.swapaxes,
-    "take": taking.take,
     "to_device": _to_device,
     "trace": _trace,
     "transpose": _transpose,

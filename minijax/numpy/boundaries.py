@@ -37,6 +37,19 @@ def _enter_in_order(trace: DynamicJaxprTrace, args: Sequence[Any]) -> None:
             trace.to_atom(arg)
 
 
+def introduce(
+    public: Callable[..., Any], body: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Gives a public function the name and the docstring of the body it was made of.
+
+    Its parameters stay its own.
+    """
+    named = ("__module__", "__name__", "__qualname__", "__doc__")
+    functools.update_wrapper(public, body, assigned=named)
+    del public.__wrapped__  # type: ignore[attr-defined]
+    return public
+
+
 def inline_jit(
     function: Callable[..., Any] | None = None,
     *,

@@ -69,8 +69,7 @@ def array(
     result = _from_data(object, dtype, copy)
     if ndmin > result.ndim:
         result = lax.expand_dims(result, range(ndmin - result.ndim))
-    place = device if device is not None else out_sharding
-    return result if place is None else placing.device_put(result, place)
+    return placed(result, device if device is not None else out_sharding)
 
 
 def _late_arguments(given: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -193,7 +192,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     result = convert_element_type_to(x, dtype, warn_on_complex_to_real_cast=False)
     if copy and result is x:
         result = array_copy(result)
-    return result if device is None else placing.device_put(result, device)
+    return placed(result, device)
 
 
 def frombuffer(
@@ -201,6 +200,11 @@ def frombuffer(
 ) -> Any:
     """An array of the bytes of `buffer`, as `numpy.frombuffer` reads them."""
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
+
+
+def placed(result: Array, place: Any) -> Array:
+    """`result` on a device, or laid out as a sharding says; None leaves it as it is."""
+    return result if place is None else placing.device_put(result, place)
 
 
 # --------------------------------------------------------------------------
@@ -239,14 +243,16 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     return tuple(result)
 
 
-def _float_unless_given(name: str, shape: Any, dtype: Any) -> Any:
+def _filled_floats(name: str, shape, value, dtype, device, out_sharding) -> Array:
+    """`_filled`, of the default float type unless `dtype` is given."""
     if isinstance(dtype, int) and isinstance(shape, int):
         raise TypeError(
             f"Cannot interpret '{dtype}' as a data type. The shape is one argument: "
             f"write jnp.{name}(({shape}, {dtype})) instead of "
             f"jnp.{name}({shape}, {dtype})."
         )
-    return float if dtype is None else dtype
+    dtype = float if dtype is None else dtype
+    return _filled(name, shape, value, dtype, device, out_sharding)
 
 
 def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
@@ -260,7 +266,7 @@ def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
     else:
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
-    return result if device is None else placing.device_put(result, device)
+    return placed(result, device)
 
 
 def _refuse_both(device: Any, out_sharding: Any) -> None:
@@ -275,24 +281,21 @@ def zeros(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of zeros, of the default float type unless `dtype` is given."""
-    dtype = _float_unless_given("zeros", shape, dtype)
-    return _filled("zeros", shape, 0, dtype, device, out_sharding)
+    return _filled_floats("zeros", shape, 0, dtype, device, out_sharding)
 
 
 def ones(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of ones, of the default float type unless `dtype` is given."""
-    dtype = _float_unless_given("ones", shape, dtype)
-    return _filled("ones", shape, 1, dtype, device, out_sharding)
+    return _filled_floats("ones", shape, 1, dtype, device, out_sharding)
 
 
 def empty(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
     """An array of zeros: XLA has no memory that is left as it was."""
-    dtype = _float_unless_given("empty", shape, dtype)
-    return _filled("empty", shape, 0, dtype, device, out_sharding)
+    return _filled_floats("empty", shape, 0, dtype, device, out_sharding)
 
 
 def full(
@@ -333,7 +336,7 @@ def _filled_like(name: str, a, value, dtype, shape, device, out_sharding) -> Arr
         dtype = element_types.result_type(a) if dtype is None else dtype
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
-    return result if device is None else placing.device_put(result, device)
+    return placed(result, device)
 
 
 def zeros_like(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.compile import placing
 from minijax.language.array import Array
 from minijax.numpy import indexing, ufuncs
+from minijax.numpy.creation import placed
 
 
 class IndexUpdateHelper:
@@ -71,7 +71,7 @@ class IndexUpdateRef:
             fill_value=fill_value,
             normalize_indices=wrap_negative_indices,
         )
-        return _placed(result, out_sharding)
+        return placed(result, out_sharding)
 
     def _update(
         self,
@@ -95,7 +95,7 @@ class IndexUpdateRef:
             mode=mode,
             normalize_indices=wrap_negative_indices,
         )
-        return _placed(result, out_sharding)
+        return placed(result, out_sharding)
 
     def set(self, values: Any, **options: Any) -> Array:
         """`x[index] = values`. Which value wins at repeated indices is undefined."""
@@ -146,9 +146,3 @@ class IndexUpdateRef:
     def max(self, values: Any, **options: Any) -> Array:
         """`x[index] = maximum(x[index], values)`."""
         return self._update(lax.scatter_max, values, **options)
-
-
-def _placed(result: Array, out_sharding: Any) -> Array:
-    if out_sharding is None:
-        return result
-    return placing.device_put(result, out_sharding)

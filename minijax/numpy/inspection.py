@@ -71,18 +71,6 @@ def result_type(*args: Any) -> Any:
 
 
 # Arrays are printed by NumPy, so NumPy's options hold for them.
-
-
-def get_printoptions() -> Any:
-    """NumPy's options of printing, which hold for arrays too."""
-    return np.get_printoptions()
-
-
-def set_printoptions(*args: Any, **kwargs: Any) -> None:
-    """Set NumPy's options of printing."""
-    np.set_printoptions(*args, **kwargs)
-
-
-def printoptions(*args: Any, **kwargs: Any) -> Any:
-    """A context manager in which NumPy's options of printing are others."""
-    return np.printoptions(*args, **kwargs)
+get_printoptions = np.get_printoptions
+set_printoptions = np.set_printoptions
+printoptions = np.printoptions

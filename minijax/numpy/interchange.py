@@ -8,9 +8,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from minijax.compile import placing
 from minijax.language.array import Array
-from minijax.numpy.creation import asarray
+from minijax.numpy.creation import asarray, placed
 from minijax.support import dtypes
 
 # Device types of the DLPack standard whose memory NumPy can read.
@@ -76,4 +75,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
                 f"{device_type}: copy it to the host first."
             )
         result = asarray(np.from_dlpack(x))
-    return result if device is None else placing.device_put(result, device)
+    return placed(result, device)

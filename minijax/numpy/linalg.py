@@ -5,10 +5,11 @@ In JAX: `numpy/linalg.py`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -24,10 +25,16 @@ from minijax.numpy import (
     ufuncs_more,
 )
 from minijax.numpy.arguments import canonicalize_axis
-from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
+from minijax.numpy.arraylike import (
+    check_arraylike,
+    ensure_arraylike,
+    ensure_arraylike_tuple,
+)
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.support import dtypes
+
+P = ParamSpec("P")
 
 # --------------------------------------------------------------------------
 # Norms
@@ -282,21 +289,16 @@ def tensordot(
     return contractions.tensordot(x1, x2, axes, **types, out_sharding=out_sharding)
 
 
-def vecdot(
-    x1: Any,
-    x2: Any,
-    /,
-    *,
-    axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Array:
-    """`jax.numpy.vecdot`."""
-    x1, x2 = ensure_arraylike("jnp.linalg.vecdot", x1, x2)
-    types = {"precision": precision, "preferred_element_type": preferred_element_type}
-    return contractions.vecdot(x1, x2, axis=axis, **types)
+def _renamed(function: Callable[P, Array]) -> Callable[P, Array]:
+    """The same function; when an argument is no array, the error says `jnp.linalg`."""
+
+    @functools.wraps(function)
+    def renamed(*args: P.args, **keywords: P.kwargs) -> Array:
+        check_arraylike(f"jnp.linalg.{function.__name__}", *args)
+        return function(*args, **keywords)
+
+    return renamed
 
 
-def matrix_transpose(x: Any, /) -> Array:
-    """`jax.numpy.matrix_transpose`."""
-    return shaping.matrix_transpose(ensure_arraylike("jnp.linalg.matrix_transpose", x))
+vecdot = _renamed(contractions.vecdot)
+matrix_transpose = _renamed(shaping.matrix_transpose)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.compile import placing
 from minijax.language.array import Array
-from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.arguments import canonicalize_axes, canonicalize_axis
 from minijax.numpy.broadcasting import _where
+from minijax.numpy.creation import placed
 from minijax.numpy.promotion import (
     constant_like,
     ensure_arraylike,
@@ -51,9 +51,7 @@ def percentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     a, q = ensure_arraylike("percentile", a, q)
     (q,) = promote_dtypes_inexact(q)
     result = quantile(a, q / 100, **options.only(OF_QUANTILE))
-    if options.out_sharding is not None:
-        return placing.device_put(result, options.out_sharding)
-    return result
+    return placed(result, options.out_sharding)
 
 
 @compiled(OF_QUANTILE, "a q")
@@ -136,8 +134,7 @@ def _numbers_and_weights(
         return a, _one_axis(weights, axis)[0]
     if axis is None:
         raise ValueError("Weights shape must match 'a' shape when axis is None.")
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    axes = tuple(canonicalize_axis(each, a.ndim) for each in axes)
+    axes = canonicalize_axes(axis, a.ndim)
     wanted = tuple(a.shape[each] for each in axes)
     if weights.shape != wanted:
         raise ValueError(
@@ -148,9 +145,7 @@ def _numbers_and_weights(
 
 
 def _shape_with_ones(a: Array, axis: Any) -> tuple[int, ...]:
-    axes = range(a.ndim) if axis is None else axis
-    axes = axes if isinstance(axes, (tuple, range)) else (axes,)
-    axes = [canonicalize_axis(each, a.ndim) for each in axes]
+    axes = canonicalize_axes(axis, a.ndim)
     return tuple(1 if i in axes else size for i, size in enumerate(a.shape))
 
 
@@ -160,9 +155,7 @@ def _one_axis(a: Array, axis: Any) -> tuple[Array, int]:
         return lax.reshape(a, (a.size,)), 0
     if not isinstance(axis, tuple):
         return a, canonicalize_axis(axis, a.ndim)
-    axes = tuple(canonicalize_axis(each, a.ndim) for each in axis)
-    if len(set(axes)) != len(axes):
-        raise ValueError("repeated axis")
+    axes = canonicalize_axes(axis, a.ndim)
     kept = [i for i in range(a.ndim) if i not in axes]
     shape = tuple(a.shape[i] for i in kept)
     merged = math.prod(a.shape[i] for i in axes)

@@ -6,7 +6,6 @@ stands in `reducing.py`.
 In JAX: `numpy/reductions.py`.
 """
 
-import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis
-from minijax.numpy.boundaries import inline_jit
+from minijax.numpy.boundaries import inline_jit, introduce
 from minijax.numpy.promotion import constant_like, dtype_of, ensure_arraylike
 from minijax.numpy.reducing import (
     AND,
@@ -137,8 +136,7 @@ def index_search(
             axis = None if axis is None else operator.index(axis)
             return compiled(a, axis, keepdims=bool(keepdims))
 
-        functools.update_wrapper(public, search)
-        del public.__wrapped__  # type: ignore[attr-defined]  # it has other parameters
+        introduce(public, search)
         search.__name__ = search.__qualname__ = "_" + name
         compiled = compile(search, static_argnames=("axis", "keepdims"))
         return public

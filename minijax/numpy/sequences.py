@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.compile import placing
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.broadcasting import broadcast_to
-from minijax.numpy.creation import arange, canonicalize_shape, constant
+from minijax.numpy.creation import arange, canonicalize_shape, constant, placed
 from minijax.numpy.promotion import ensure_arraylike, user_dtype
 from minijax.numpy.ufuncs import power, sign
 from minijax.numpy.ufuncs_more import log10
@@ -48,7 +47,7 @@ def linspace(
     """
     num, axis = _static_numbers("linspace", num, axis)
     result = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
-    return result if device is None else placing.device_put(result, device)
+    return placed(result, device)
 
 
 @jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))

@@ -183,51 +183,38 @@ def _take_by_gather(
     fill_value: Any,
 ) -> Array:
     """One gather: axes of both are batch axes; where indices have one, a slice."""
-    index_axes = [i for i, n in enumerate(indices.shape) if i == axis or n != 1]
+    rank = a.ndim
+    offset = [i for i in range(rank) if i != axis and indices.shape[i] == 1]
+    index_axes = [i for i in range(rank) if i not in offset]
+    squeezed = [i for i in index_axes if i != axis and outer_shape[i] == 1]
+    kept = [i for i in range(rank) if i not in squeezed]
+    batch = [i for i in kept if i != axis and i not in offset]
     index_shape = (*(int(result_shape[i]) for i in index_axes), 1)
     gather_indices = lax.reshape(indices, index_shape)
-    slice_sizes = []
-    offset_dims = []
-    start_index_map = []
-    operand_batch = []
-    indices_batch = []
-    squeezed = []
-    operand_axis = 0
-    index_axis = 0
-    for i in range(a.ndim):
-        if i == axis:
-            slice_sizes.append(1)
-            start_index_map.append(operand_axis)
-            operand_axis += 1
-            index_axis += 1
-        elif indices.shape[i] == 1:
-            offset_dims.append(i)
-            slice_sizes.append(outer_shape[i])
-            operand_axis += 1
-        elif outer_shape[i] == 1:
-            squeezed.append(i)
-            index_axis += 1
-        else:
-            slice_sizes.append(0 if outer_shape[i] == 0 else 1)
-            operand_batch.append(operand_axis)
-            indices_batch.append(index_axis)
-            operand_axis += 1
-            index_axis += 1
+    axis_map = (kept.index(axis),)
     dimension_numbers = lax.GatherDimensionNumbers(
-        offset_dims=tuple(offset_dims),
-        collapsed_slice_dims=tuple(start_index_map),
-        start_index_map=tuple(start_index_map),
-        operand_batching_dims=tuple(operand_batch),
-        start_indices_batching_dims=tuple(indices_batch),
+        offset_dims=tuple(offset),
+        collapsed_slice_dims=axis_map,
+        start_index_map=axis_map,
+        operand_batching_dims=tuple(map(kept.index, batch)),
+        start_indices_batching_dims=tuple(map(index_axes.index, batch)),
     )
     return lax.gather(
         lax.squeeze(a, squeezed),
         gather_indices,
         dimension_numbers,
-        tuple(slice_sizes),
+        tuple(outer_shape[i] if i in offset else min(outer_shape[i], 1) for i in kept),
         mode="fill" if mode is None else mode,
         fill_value=fill_value,
     )
+
+
+def _refuse_inplace(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(
+            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are "
+            "immutable. Pass inplace=False to instead return an updated array."
+        )
 
 
 @jit(static_argnames=("axis", "inplace", "mode"))
@@ -244,12 +231,7 @@ def put_along_axis(
 
     Pass `inplace=False`. Raises ValueError otherwise, since arrays are immutable.
     """
-    if inplace:
-        raise ValueError(
-            "jax.numpy.put_along_axis cannot modify arrays in-place, because JAX "
-            "arrays are immutable. Pass inplace=False to instead return an updated "
-            "array."
-        )
+    _refuse_inplace("put_along_axis", inplace)
     arr, indices, values = ensure_arraylike("put_along_axis", arr, indices, values)
     shape = arr.shape
     if axis is None:
@@ -280,11 +262,7 @@ def put(
     Out of bounds, indices are dropped, unless `mode` is "clip" or "wrap". Pass
     `inplace=False`; raises ValueError otherwise.
     """
-    if inplace:
-        raise ValueError(
-            "jax.numpy.put cannot modify arrays in-place, because JAX arrays are "
-            "immutable. Pass inplace=False to instead return an updated array."
-        )
+    _refuse_inplace("put", inplace)
     array, places, _ = ensure_arraylike("put", a, ind, v)
     places = ravel(places)
     values = ravel(v)
@@ -313,11 +291,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Array:
     """
     array, mask, values = ensure_arraylike("place", arr, mask, vals)
     values = ravel(values)
-    if inplace:
-        raise ValueError(
-            "jax.numpy.place cannot modify arrays in-place, because JAX arrays are "
-            "immutable. Pass inplace=False to instead return an updated array."
-        )
+    _refuse_inplace("place", inplace)
     if array.size != mask.size:
         raise ValueError("place: arr and mask must be the same size")
     if not values.size:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.language.core import Primitive, register
-from minijax.language.rules import AxisData, batch_at_front
+from minijax.language.rules import batch_at_front
 
 
 def several_results(
@@ -30,7 +30,7 @@ def front_batch(primitive: Primitive) -> Callable:
     In JAX: `batching.py`, `expand_dims_batcher`.
     """
 
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> Any:
+    def batch(axis_data, args, dims, **params) -> Any:
         args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
         out = primitive.bind(*args, **params)
         return out, [0] * len(out) if primitive.multiple_results else 0

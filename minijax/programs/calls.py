@@ -81,17 +81,17 @@ def def_call(primitive: Primitive, key: str) -> None:
     primitive.cache_types = False
 
     @primitive.def_effectful_abstract_eval
-    def call_type(*avals: Any, **params: Any) -> tuple:
+    def call_type(*avals, **params) -> tuple:
         program = params[key]
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
         return list(jaxpr.out_avals), positional(jaxpr.effects, jaxpr.invars)
 
     @primitive.def_impl
-    def call_impl(*args: Any, **params: Any) -> list[Any]:
+    def call_impl(*args, **params) -> list[Any]:
         return run_eagerly(_closed(params[key]), *args)
 
     @primitive.def_lowering
-    def call_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+    def call_lowering(ctx, *operands, **params) -> list[Any]:
         return ctx.lower_jaxpr(_closed(params[key]), *operands)
 
 
@@ -102,18 +102,12 @@ def _closed(program: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
 def call_discharge(primitive: Primitive, key: str) -> None:
     """The discharge rule of a primitive that calls its parameter `key`."""
 
-    def rule(
-        discharged: Sequence[bool],
-        in_avals: Any,
-        out_avals: Sequence[Any],
-        *args: Any,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
+    def rule(discharged, *args, **params) -> tuple[list, list]:
         program = params[key]
         pure = discharge.discharge_state(_closed(program), discharged)
         params[key] = pure if isinstance(program, ClosedJaxpr) else pure.jaxpr
         results = primitive.bind(*args, **params)
-        return discharge.split_contents(results, len(out_avals), discharged)
+        return discharge.split_contents(results, discharged)
 
     primitive.discharge = rule
 
@@ -143,7 +137,7 @@ for _rule in ("jvp", "transpose", "batch"):
     closed_call_p.without(_rule, "transformations look inside: see `rebind`")
 
 
-def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+def _dce(used, eqn) -> JaxprEqn:
     smaller, needed = partial_eval.dce_closed_jaxpr(eqn.params["call_jaxpr"], used)
     invars, outvars = where(needed, eqn.invars), where(used, eqn.outvars)
     return rewritten(eqn, invars, outvars, call_jaxpr=smaller)
@@ -153,5 +147,5 @@ closed_call_p.dce = _dce
 
 
 @closed_call_p.def_lowering
-def _lowering(ctx: Any, *operands: Any, call_jaxpr: ClosedJaxpr) -> list[Any]:
+def _lowering(ctx, *operands, call_jaxpr: ClosedJaxpr) -> list[Any]:
     return ctx.call(call_jaxpr, "closed_call", *operands)

@@ -247,7 +247,7 @@ call_discharge(remat_p, "jaxpr")
 
 
 @weakref_lru_cache
-def _dce(jaxpr: Jaxpr, used: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
+def _dce(jaxpr: Jaxpr, used) -> tuple[Jaxpr, list[bool]]:
     """`dce_jaxpr`, cached, so that equal checkpoints share one program."""
     return partial_eval.dce_jaxpr(jaxpr, used)
 
@@ -277,7 +277,7 @@ def _bind_changed(
 
 
 @remat_p.def_jvp_rule
-def _remat_jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
+def _remat_jvp(primals, tangents, **params) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents]
     forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(params["jaxpr"]), nonzeros)
     everything, given = [True] * len(primals), where(nonzeros, tangents)
@@ -285,7 +285,7 @@ def _remat_jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
     return split_tangents(outputs, nonzeros_out)
 
 
-def _remat_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+def _remat_partial_eval(trace, args, params) -> list[Any]:
     """Compute the known part now; the rest recomputes the values it needs."""
     jaxpr, policy = params["jaxpr"], params["policy"] or nothing_saveable
     bad = remat_allowed_effects.filter_not_in(jaxpr.effects)
@@ -356,9 +356,7 @@ def _insert_reduce_precision(jaxpr: Jaxpr, num_res: int) -> Jaxpr:
     return jaxpr.replace(invars=invars, eqns=eqns)
 
 
-def _remat_custom_rule(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _remat_custom_rule(saveable, unknown, inst, eqn) -> tuple:
     """A checkpoint in a checkpoint: split in two under the policy of the outer one."""
     params = eqn.params
     split = rematerialize.partial_eval_jaxpr_custom(
@@ -391,7 +389,7 @@ remat_p.partial_eval_custom = _remat_custom_rule
 
 
 @remat_p.def_transpose
-def _remat_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
+def _remat_transpose(cts, *args, **params) -> None:
     linear = tuple(isinstance(arg, Accumulator) for arg in args)
     zero_cts = tuple(type(ct) is Zero for ct in cts)
     program, answered = _transpose(close_jaxpr(params["jaxpr"]), linear, zero_cts)
@@ -445,7 +443,7 @@ def _transpose(
 
 
 @remat_p.def_batch
-def _remat_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+def _remat_batch(axis_data, args, dims, **params) -> tuple:
     closed = close_jaxpr(params["jaxpr"])
     _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
     mapped = [dim is not None for dim in out_dims]
@@ -454,7 +452,7 @@ def _remat_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
     return outputs, [0 if flag else None for flag in mapped]
 
 
-def _remat_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+def _remat_dce(used, eqn) -> JaxprEqn:
     jaxpr, needed = _dce(eqn.params["jaxpr"], tuple(used))
     prevent_cse = _for_inputs(
         eqn.params["prevent_cse"], lambda flags: where(needed, flags)
@@ -467,7 +465,7 @@ remat_p.dce = _remat_dce
 
 
 @remat_p.def_lowering
-def _remat_lowering(ctx: Any, *operands: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+def _remat_lowering(ctx, *operands, jaxpr: Jaxpr, **params) -> list[Any]:
     """The program in place; behind a barrier if XLA must not find it twice."""
     flags = params["prevent_cse"]
     if isinstance(flags, bool):

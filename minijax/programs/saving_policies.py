@@ -36,7 +36,7 @@ name_p.without("transpose", "a tangent has no name, so no linear program contain
 
 
 @name_p.def_jvp_rule
-def _name_jvp(primals: Any, tangents: Any, *, name: str) -> tuple:
+def _name_jvp(primals, tangents, *, name: str) -> tuple:
     return name_p.bind(primals[0], name=name), tangents[0]
 
 

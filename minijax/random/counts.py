@@ -24,7 +24,7 @@ from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import (
     Shape,
     StaticShape,
-    check_shape,
+    broadcast_shape,
     optional_shape,
     sampler_dtype,
     scalar_like,
@@ -199,10 +199,7 @@ def binomial(
 def _binomial(
     key: Array, count: Array, prob: Array, shape: StaticShape | None, dtype: np.dtype
 ) -> Array:
-    if shape is None:
-        shape = jnp.broadcast_shapes(np.shape(count), np.shape(prob))
-    else:
-        check_shape("binomial", shape, np.shape(count), np.shape(prob))
+    shape = broadcast_shape("binomial", shape, count, prob)
     (prob,) = promote_dtypes_inexact(prob)
     count = lax.convert_element_type(count, prob.dtype)
     count = jnp.broadcast_to(count, shape)

@@ -18,6 +18,7 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
+from minijax.numpy.creation import placed
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import (
@@ -31,7 +32,6 @@ from minijax.random.arguments import (
 )
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key
-from minijax.random.placement import placed
 from minijax.random.samplers import _uniform, uniform
 from minijax.support import dtypes
 from minijax.support.thread_state import state
@@ -88,7 +88,7 @@ def gumbel(
             f"Must provide valid mode for gumbel got: {mode}; write 'low', 'high' or "
             "'highest'."
         )
-    return placed("gumbel", _gumbel(key, shape, dtype, mode), out_sharding)
+    return placed(_gumbel(key, shape, dtype, mode), out_sharding)
 
 
 @partial(jit, static_argnums=(1, 2, 3))

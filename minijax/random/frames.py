@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
+from minijax.numpy.creation import placed
 from minijax.random.arguments import (
     Shape,
     broadcast_shape,
@@ -27,7 +28,6 @@ from minijax.random.arguments import (
     shape_as_given,
 )
 from minijax.random.keys import check_key
-from minijax.random.placement import placed
 from minijax.typing import ArrayLike, DTypeLike
 
 
@@ -65,7 +65,7 @@ def sampler(
             key, _ = check_key(name, key)
             dtype = dtype_of(name, dtype)
             drawn = program(key, canonical_shape(shape), dtype)
-            return placed(name, drawn, out_sharding)
+            return placed(drawn, out_sharding)
 
         def sample_with_parameters(*args: Any, **keywords: Any) -> Array:
             try:
@@ -81,7 +81,7 @@ def sampler(
             shape = shape_of(name, shape, *values)
             if check_casts:
                 check_safe_to_cast(name, dtype, *values)
-            return placed(name, program(key, *values, shape, dtype), out_sharding)
+            return placed(program(key, *values, shape, dtype), out_sharding)
 
         settled = len(signature.parameters) - (3 if takes_sharding else 2)
         public: Any = sample if settled == 1 else sample_with_parameters

@@ -20,6 +20,7 @@ from minijax.numpy.softmax_family import softmax
 from minijax.random.arguments import (
     StaticShape,
     any_dtype,
+    broadcast_shape,
     check_shape,
     optional_shape,
     scalar_like,
@@ -72,10 +73,7 @@ def loggamma(key: Array, a: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
 
 @partial(jit, static_argnames=("shape", "dtype", "log_space"))
 def _gamma(key: Array, a, shape: Any, dtype: np.dtype, log_space=False) -> Array:
-    if shape is None:
-        shape = np.shape(a)
-    else:
-        check_shape("gamma", shape, np.shape(a))
+    shape = broadcast_shape("gamma", shape, a)
     a = lax.convert_element_type(a, dtype)
     if np.shape(a) != shape:
         a = jnp.broadcast_to(a, shape)

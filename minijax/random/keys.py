@@ -163,6 +163,14 @@ def _make_key(name: str, seed: int | ArrayLike, impl: Any) -> Array:
     return generators.random_seed(seed, impl=generator)
 
 
+def _one_of(name: str, impl: Any, dtype: Any) -> Any:
+    if impl is not None and dtype is not None:
+        raise ValueError(
+            f"{name} was given both `impl` and `dtype`; give one of the two."
+        )
+    return impl if dtype is None else dtype
+
+
 def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """Makes a key from a number.
 
@@ -178,13 +186,7 @@ def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
         TypeError: `seed` is no integer, has axes, or is a key already.
         ValueError: both `impl` and `dtype` are given, or there is no such generator.
     """
-    if dtype is not None:
-        if impl is not None:
-            raise ValueError(
-                "key was given both `impl` and `dtype`; give one of the two."
-            )
-        impl = dtype
-    return _make_key("key", seed, impl)
+    return _make_key("key", seed, _one_of("key", impl, dtype))
 
 
 def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
@@ -279,13 +281,8 @@ def wrap_key_data(
         TypeError: the bits have another shape or dtype.
         ValueError: both `impl` and `dtype` are given.
     """
-    if dtype is not None:
-        if impl is not None:
-            raise ValueError(
-                "wrap_key_data was given both `impl` and `dtype`; give one of the two."
-            )
-        impl = dtype
-    return generators.random_wrap(key_bits_array, impl=resolve_prng_impl(impl))
+    impl = resolve_prng_impl(_one_of("wrap_key_data", impl, dtype))
+    return generators.random_wrap(key_bits_array, impl=impl)
 
 
 def clone(key: Array) -> Array:

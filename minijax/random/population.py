@@ -18,12 +18,12 @@ from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
 from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.creation import placed
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import Shape, StaticShape, canonical_shape, check_shape
 from minijax.random.distributions import gumbel
 from minijax.random.keys import check_key, split_typed
-from minijax.random.placement import placed
 from minijax.random.samplers import randint, uniform
 from minijax.support import dtypes
 from minijax.typing import ArrayLike
@@ -58,11 +58,11 @@ def permutation(
     axis = canonicalize_axis(axis, np.ndim(x) or 1)
     if np.ndim(x):
         drawn = _permutation(key, x, axis, independent)
-        return placed("permutation", drawn, out_sharding)
+        return placed(drawn, out_sharding)
     if not np.issubdtype(dtypes.dtype(x), np.integer):
         raise TypeError("x must be an integer or at least 1-dimensional")
     size = concrete_or_error(int, x, "argument x of random.permutation()")
-    return placed("permutation", _shuffle(key, jnp.arange(size), axis), out_sharding)
+    return placed(_shuffle(key, jnp.arange(size), axis), out_sharding)
 
 
 def _permutation(key: Array, x: ArrayLike, axis: int, independent: bool) -> Array:
@@ -222,7 +222,7 @@ def categorical(
         drawn = _categorical_with_replacement(key, logits, lead, shape, axis, mode)
     else:
         drawn = _categorical_without_replacement(key, logits, lead, shape, axis, mode)
-    return placed("categorical", drawn, out_sharding)
+    return placed(drawn, out_sharding)
 
 
 def _categorical_with_replacement(

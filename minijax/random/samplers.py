@@ -14,12 +14,14 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
+from minijax.numpy.creation import placed
 from minijax.numpy.promotion import check_arraylike
 from minijax.primitives.random.random_bits import UINT_DTYPES
 from minijax.primitives.random.random_bits import random_bits as _random_bits
 from minijax.random.arguments import (
     Shape,
     StaticShape,
+    broadcast_shape,
     canonical_shape,
     check_shape,
     float_dtype,
@@ -30,7 +32,6 @@ from minijax.random.arguments import (
 )
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
-from minijax.random.placement import placed
 from minijax.support import dtypes, element_types
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -93,7 +94,7 @@ def uniform(
     dtype = float_dtype("uniform", dtype)
     shape = canonical_shape(shape)
     drawn = _uniform(key, minval, maxval, shape, dtype)
-    return placed("uniform", drawn, out_sharding)
+    return placed(drawn, out_sharding)
 
 
 @partial(jit, static_argnums=(3, 4))
@@ -161,7 +162,7 @@ def randint(
         minval = jnp.asarray(minval).astype("int32").clip(low, high)
         maxval = jnp.asarray(maxval).astype("int32").clip(low, high + 1)
     drawn = _randint(key, minval, maxval, shape, sampled).astype(dtype)
-    return placed("randint", drawn, out_sharding)
+    return placed(drawn, out_sharding)
 
 
 def _clip_to(values: Array, dtype: np.dtype) -> Array:
@@ -305,15 +306,12 @@ def bernoulli(
         )
     p = lax.convert_element_type(p, dtype)
     drawn = _bernoulli(key, p, shape=shape, mode=mode)
-    return placed("bernoulli", drawn, out_sharding)
+    return placed(drawn, out_sharding)
 
 
 @partial(jit, static_argnames=("shape", "mode"))
 def _bernoulli(key: Array, p: Array, shape: StaticShape | None, mode: str) -> Array:
-    if shape is None:
-        shape = np.shape(p)
-    else:
-        check_shape("bernoulli", shape, np.shape(p))
+    shape = broadcast_shape("bernoulli", shape, p)
     dtype = dtypes.dtype(p)
     if mode == "low":
         return uniform(key, shape, dtype) < p

@@ -13,8 +13,8 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.custom_derivatives import custom_jvp
 from minijax.language.array import Array
-from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import constant_like, promote_args_inexact
+from minijax.numpy.reducing import reduced_axes
 from minijax.typing import ArrayLike
 
 
@@ -53,7 +53,7 @@ def logsumexp(
     else:
         a, b = promote_args_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -np.inf)
-    axes = _positive_axes(a.ndim, axis)
+    axes, _ = reduced_axes(a.ndim, axis)
     peak = jnp.max(a.real, axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
     # A peak of plus or minus infinity would make inf - inf below.
     peak = lax.stop_gradient(
@@ -74,16 +74,6 @@ def logsumexp(
     if b is not None and not is_complex:
         out = jnp.where(sign < 0, jnp.array(np.nan, dtype=out.dtype), out)
     return out
-
-
-def _positive_axes(ndim: int, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    given = axis if isinstance(axis, (tuple, list, np.ndarray)) else (axis,)
-    axes = tuple(canonicalize_axis(one, ndim) for one in given)
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {axis}")
-    return axes
 
 
 # -- error function and logistic ----------------------------------------------------

@@ -8,6 +8,7 @@ In JAX: `jax/_src/config.py`, `Config`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
@@ -46,26 +47,21 @@ def _to_bool(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _to_int(name: str, value: Any) -> int | None:
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            pass
-    elif value is None or isinstance(value, int):
-        return value
-    raise ValueError(f"The flag {name} takes an int, got {value!r}.")
+def _to_number(kind: type, text: str) -> Callable[[str, Any], Any]:
+    def convert(name: str, value: Any) -> Any:
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                return kind(value)
+        elif value is None or isinstance(value, (int, kind)):
+            return value
+        raise ValueError(f"The flag {name} takes {text}, got {value!r}.")
+
+    return convert
 
 
-def _to_float(name: str, value: Any) -> float | None:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    elif value is None or isinstance(value, (int, float)):
-        return value
-    raise ValueError(f"The flag {name} takes a float, got {value!r}.")
+_CONVERT: dict[type, Callable[[str, Any], Any]]
+_CONVERT = {bool: _to_bool, int: _to_number(int, "an int")}
+_CONVERT[float] = _to_number(float, "a float")
 
 
 def _to_text(name: str, value: Any) -> str | None:
@@ -201,9 +197,7 @@ def _flag(
     **limits: Any,
 ) -> Flag:
     if convert is None:
-        by_type: dict[type, Callable[[str, Any], Any]]
-        by_type = {bool: _to_bool, int: _to_int, float: _to_float}
-        convert = by_type.get(type(default), _to_text)
+        convert = _CONVERT.get(type(default), _to_text)
     flag = Flag(name, default, convert, choices, text, **limits)
     _flags[name] = flag
     declare(name, flag.default, traced=traced)

@@ -10,8 +10,7 @@ become results after those of the program:
 
 A primitive with a ref among its inputs, or refs of its own inside, has a rule:
 
-    primitive.discharge(discharged, in_avals, out_avals, *args, **params)
-        -> (new contents, outputs)
+    primitive.discharge(discharged, *args, **params) -> (new contents, outputs)
 
 `discharged[i]` says whether input `i` is a ref, which becomes an array; `args` hold the
 refs' contents in their places, and `new contents` has one entry for each input: the
@@ -41,6 +40,7 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.language.more_avals import AbstractRef
+from minijax.language.rules import Flags
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect, RefEffect
@@ -92,10 +92,7 @@ def _discharge_state(
 
 
 def eval_discharged(
-    jaxpr: Jaxpr,
-    consts: Sequence[Any],
-    should_discharge: Sequence[bool],
-    args: Sequence[Any],
+    jaxpr: Jaxpr, consts: Sequence[Any], should_discharge: Flags, args: Sequence[Any]
 ) -> list[Any]:
     """Run a program, its refs replaced by their contents: results, last contents.
 
@@ -146,13 +143,7 @@ def _eval_eqn(eqn: JaxprEqn, args: list[Any], discharged: set[Var], env: dict) -
             "a ref, or makes one inside; give it a rule `discharge`, or read the ref "
             "before and write it after."
         )
-    contents, outputs = primitive.discharge(
-        flags,
-        [v.aval for v in eqn.invars],
-        [v.aval for v in eqn.outvars],
-        *args,
-        **eqn.params,
-    )
+    contents, outputs = primitive.discharge(flags, *args, **eqn.params)
     for var, flag, content in zip(eqn.invars, flags, contents, strict=True):
         if content is None:
             continue
@@ -166,9 +157,10 @@ def _eval_eqn(eqn: JaxprEqn, args: list[Any], discharged: set[Var], env: dict) -
 
 
 def split_contents(
-    results: Sequence[Any], num_outputs: int, discharged: Sequence[bool]
+    results: Sequence[Any], discharged: Sequence[bool]
 ) -> tuple[list[Any], list[Any]]:
     """Results of a discharged program, as a rule returns them: (contents, outputs)."""
+    num_outputs = len(results) - sum(discharged)
     last = iter(results[num_outputs:])
     contents = [next(last) if flag else None for flag in discharged]
     return contents, list(results[:num_outputs])

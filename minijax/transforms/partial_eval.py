@@ -41,6 +41,7 @@ from minijax.language.core import (
     type_of_application,
     weakref_lru_cache,
 )
+from minijax.language.rules import Flags
 from minijax.support import events, source_info
 from minijax.support.effects import keeps_equation, of_program, with_inputs
 from minijax.support.thread_state import state
@@ -375,9 +376,7 @@ def _prune_outputs(closed: ClosedJaxpr, keep: tuple[bool, ...]) -> ClosedJaxpr:
 
 
 def dce_jaxpr(
-    jaxpr: Jaxpr,
-    used_outputs: Sequence[bool],
-    instantiate: bool | Sequence[bool] = False,
+    jaxpr: Jaxpr, used_outputs: Flags, instantiate: bool | Flags = False
 ) -> tuple[Jaxpr, list[bool]]:
     """Dead-code elimination: (the smaller program, which inputs it still has).
 

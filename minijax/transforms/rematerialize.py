@@ -172,15 +172,21 @@ def _partial_eval_jaxpr_custom(
     refs = unknown_refs.unknown_refs(jaxpr, unknown_in)
     known_eqns: list[JaxprEqn] = []
     staged_eqns: list[JaxprEqn] = []
+
+    def stage(eqn: JaxprEqn, inst: Sequence[bool], unknown: bool) -> None:
+        """Put an equation into the staged program; save the inputs not there yet."""
+        for atom, flag in zip(eqn.invars, inst):
+            save(atom, flag)
+        staged_eqns.append(eqn)
+        marks.update(dict.fromkeys(eqn.outvars, (unknown, True)))
+
     for eqn in jaxpr.eqns:
         unknown = [read(v)[0] for v in eqn.invars]
         inst = [read(v)[1] for v in eqn.invars]
         rule = eqn.primitive.partial_eval_custom
-        if not refs.isdisjoint(eqn.outvars):
-            for atom, flag in zip(eqn.invars, inst):
-                save(atom, flag)
-            staged_eqns.append(eqn)
-            marks.update(dict.fromkeys(eqn.outvars, (True, True)))
+        makes_unknown = not refs.isdisjoint(eqn.outvars)
+        if makes_unknown or (rule is None and any(unknown)):
+            stage(eqn, inst, True)
         elif rule is not None:
             known, staged, unknown_out, inst_out, saved = rule(
                 saveable, unknown, inst, eqn
@@ -193,11 +199,6 @@ def _partial_eval_jaxpr_custom(
                 _check_no_ref(var, eqn)
                 save(var, False)
             marks.update(zip(eqn.outvars, zip(unknown_out, inst_out, strict=True)))
-        elif any(unknown):
-            for atom, flag in zip(eqn.invars, inst):
-                save(atom, flag)
-            staged_eqns.append(eqn)
-            marks.update(dict.fromkeys(eqn.outvars, (True, True)))
         else:
             known_eqns.append(eqn)
             avals = [v.aval for v in eqn.invars]
@@ -208,14 +209,10 @@ def _partial_eval_jaxpr_custom(
                 staged_eqns.append(_move(moved, eqn.outvars, answer.src))
                 residuals.update(dict.fromkeys(moved))
                 marks.update(dict.fromkeys([*moved, *eqn.outvars], (False, True)))
-                continue
-            if _must_run_once(eqn) or _may_be_saved(answer):
+            elif _must_run_once(eqn) or _may_be_saved(answer):
                 marks.update(dict.fromkeys(eqn.outvars, (False, False)))
-                continue
-            for atom, flag in zip(eqn.invars, inst):
-                save(atom, flag)
-            staged_eqns.append(eqn)
-            marks.update(dict.fromkeys(eqn.outvars, (False, True)))
+            else:
+                stage(eqn, inst, False)
     out_marks = [read(v) for v in jaxpr.outvars]
     for atom, (_, flag), wanted in zip(jaxpr.outvars, out_marks, ensure_out_inst):
         if wanted:
@@ -278,9 +275,7 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
     that the caller has, as inputs or as results, are not returned again.
     """
 
-    def rule(
-        saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-    ) -> tuple:
+    def rule(saveable, unknown, inst, eqn) -> tuple:
         known, staged, unknown_out, inst_out, from_input, from_output = _split_closed(
             eqn.params[key], tuple(unknown), tuple(inst), saveable
         )
@@ -351,18 +346,14 @@ def _split_closed(
 # ----------------------------------------------------------------------------------
 
 
-def _new_ref_rule(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _new_ref_rule(saveable, unknown, inst, eqn) -> tuple:
     residuals = where_not(inst, eqn.invars)
     if unknown[0]:
         return None, eqn, [True], [True], residuals
     return eqn, eqn, [False], [True], residuals
 
 
-def _ref_rule(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _ref_rule(saveable, unknown, inst, eqn) -> tuple:
     residuals = where_not(inst[1:], eqn.invars[1:])
     outputs = len(eqn.outvars)
     if unknown[0]:

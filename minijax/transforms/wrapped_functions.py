@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from minijax.language.core import DebugInfo, no_debug_info, weakref_lru_cache
@@ -63,6 +64,7 @@ class EqualStore(Store):
         self._values[:] = [value]
 
 
+@dataclass(eq=False, repr=False)
 class WrappedFun:
     """A function `f` with transformations around it.
 
@@ -73,23 +75,13 @@ class WrappedFun:
       params: keyword arguments of `f`, as pairs.
     """
 
-    def __init__(
-        self,
-        f: Callable,
-        f_transformed: Callable,
-        transforms: tuple,
-        stores: tuple,
-        params: tuple,
-        in_type: Any,
-        debug_info: DebugInfo,
-    ):
-        self.f = f
-        self.f_transformed = f_transformed
-        self.transforms = transforms
-        self.stores = stores
-        self.params = params
-        self.in_type = in_type
-        self.debug_info = debug_info
+    f: Callable
+    f_transformed: Callable
+    transforms: tuple
+    stores: tuple
+    params: tuple
+    in_type: Any
+    debug_info: DebugInfo
 
     @property
     def __name__(self) -> str:
@@ -174,6 +166,13 @@ def transformation_with_aux2(
     return fun.wrap(gen, gen_static_args, store), lambda: store.val
 
 
+def _around(gen: Callable, below: Callable, args: tuple, kwargs: dict) -> Any:
+    """Run a function inside of a generator, which gets its result by `send`."""
+    steps = gen(*args, **kwargs)
+    inner_args, inner_kwargs = next(steps)
+    return steps.send(below(*inner_args, **inner_kwargs))
+
+
 @_curried
 def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Any:
     """Add a transformation written as a generator.
@@ -183,9 +182,7 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args: Any) -> Any
     """
 
     def run(below: Callable, *args: Any, **kwargs: Any) -> Any:
-        steps = gen(*args, **kwargs)
-        inner_args, inner_kwargs = next(steps)
-        return steps.send(below(*inner_args, **inner_kwargs))
+        return _around(gen, below, args, kwargs)
 
     return transformation2(run)(fun, *gen_static_args)
 
@@ -197,9 +194,7 @@ def transformation_with_aux(
     """Like `transformation`; the generator's last yield is `(result, aux)`."""
 
     def run(below: Callable, store: Store, *args: Any, **kwargs: Any) -> Any:
-        steps = gen(*args, **kwargs)
-        inner_args, inner_kwargs = next(steps)
-        result, aux = steps.send(below(*inner_args, **inner_kwargs))
+        result, aux = _around(gen, below, args, kwargs)
         store.store(aux)
         return result
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from minijax.support import more_source_info, traceback_filtering
 from minijax_lab.grading import check, hint, predict, solution
+from minijax_lab.sabotage import sabotage
 
-__all__ = ["check", "hint", "predict", "solution"]
+__all__ = ["check", "hint", "predict", "sabotage", "solution"]
 
 
 def _interpreter(made: type, **options: Any) -> None:

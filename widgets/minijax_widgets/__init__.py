@@ -14,6 +14,7 @@ from minijax_widgets.card_view import CardView, card, primitives
 from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.keys_view import KeysView, keys
+from minijax_widgets.memory_view import MemoryView, memory
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.trace_view import TraceView, trace
@@ -28,6 +29,7 @@ __all__ = [
     "DifferenceView",
     "JaxprView",
     "KeysView",
+    "MemoryView",
     "SourceView",
     "TraceView",
     "TreeView",
@@ -38,6 +40,7 @@ __all__ = [
     "jaxpr",
     "keys",
     "live",
+    "memory",
     "open",
     "primitives",
     "source",

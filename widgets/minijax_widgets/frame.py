@@ -11,10 +11,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from html import escape
+from textwrap import wrap
 from typing import Any
 
+from minijax_widgets.glyph import numeral, text_width, words
+from minijax_widgets.scene import Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
+# Around the picture in an SVG file.
+MARGIN = 16
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 60
 # Letters that turn the text after them around, or hide it, are shown as a sign: one for
@@ -105,7 +110,8 @@ class Row:
 class Pane:
     """A part of the picture.
 
-    A table, code, prose that wraps, a listing, tiles, or a graph. A listing is a text
+    `scene` is a picture of marks, `narrow` the same for pages under 560 pixels. Else: a
+    table, code, prose that wraps, a listing, tiles, or a graph. A listing is a text
     with a rail of remarks, which narrow pages leave out; "sides" are a sign and two
     programs. Cells of tiles wrap, a tile stands for the step that lights its key. A
     pane is as wide as what it holds asks for: `below` puts it under the one before it,
@@ -119,6 +125,8 @@ class Pane:
     below: bool = False
     wide: bool = False
     graph: dict[str, Any] | None = None
+    scene: Scene | None = None
+    narrow: Scene | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Returns the pane as the player takes it."""
@@ -135,6 +143,10 @@ class Pane:
             page["columns"] = self.columns
         if self.graph:
             page["graph"] = self.graph
+        if self.scene:
+            page["scene"] = self.scene.to_json()
+        if self.narrow:
+            page["narrow"] = self.narrow.to_json()
         return page
 
 
@@ -218,7 +230,9 @@ class Frame:
             f"{escape(self.headline)}</div>"
         ]
         for number, pane in enumerate(self.panes):
-            if pane.graph is None:
+            if pane.scene is not None:
+                parts.append(_static_scene(pane, self.telling, step))
+            elif pane.graph is None:
                 parts.append(_static_pane(pane, number, on, marks))
         if step and step.detail:
             parts.append(
@@ -227,6 +241,36 @@ class Frame:
                 f"{escape(step.detail)}</div>"
             )
         return "".join(parts).translate(UNSEEN)
+
+    def svg(self, dark: bool = False) -> str:
+        """Returns the scenes at the telling step as one SVG file, one under another,
+        with the headline above. Raises ValueError for a frame without any."""
+        step = self.steps[self.telling] if self.steps else None
+        panes = [(pane, pane.scene) for pane in self.panes if pane.scene is not None]
+        if not panes:
+            raise ValueError("this picture is made of text: no pane holds a scene.")
+        width = max(scene.width for _, scene in panes) + 2 * MARGIN
+        made = []
+        y = float(MARGIN)
+        letters = max(20, int((width - 2 * MARGIN) / text_width("m", 15)))
+        for part in wrap(self.headline, letters):
+            y += 16
+            made.append(words(MARGIN, y, part, size=15, weight=600).svg(dark))
+            y += 6
+        for pane, scene in panes:
+            if pane.title:
+                y += 20
+                made.append(
+                    words(MARGIN, y, pane.title, "constant", weight=600).svg(dark)
+                )
+            y += 8
+            inside = scene.parts(self.telling, step.on if step else (), dark)
+            made.append(f'<g transform="translate({MARGIN} {numeral(y)})">{inside}</g>')
+            y += scene.height
+        height = y + MARGIN
+        return svg_file(width, height, "".join(made), self.headline, dark).translate(
+            UNSEEN
+        )
 
 
 # Inline: an untrusted notebook keeps nothing else, and has a colour of its own.
@@ -237,6 +281,21 @@ CELL = (
 
 # Looks of rows that stand on a role's wash.
 LOOKS = {"add": "batch", "del": "miss"}
+
+
+def _static_title(title: str) -> str:
+    if not title:
+        return ""
+    return (
+        f'<div style="color:{PALETTE["constant"][0]};font:600 13px/20px {TEXT};'
+        f'padding:0 8px">{escape(title)}</div>'
+    )
+
+
+def _static_scene(pane: Pane, telling: int, step: FrameStep | None) -> str:
+    assert pane.scene is not None
+    image = pane.scene.image(telling, step.on if step else (), pane.title)
+    return f'{_static_title(pane.title)}<div style="margin:0 0 8px">{image}</div>'
 
 
 def _static_pane(
@@ -274,15 +333,10 @@ def _static_pane(
         rows.append(f'<tr style="border:0">{"".join(cells)}</tr>')
     hidden = len(pane.rows) - (around[1] - around[0])
     title = pane.title + (f" ({hidden:,} more rows)" if hidden else "")
-    head = (
-        f'<div style="color:{PALETTE["constant"][0]};font:600 13px/20px {TEXT};'
-        f'padding:0 8px">{escape(title)}</div>'
-        if title
-        else ""
-    )
     return (
-        f'{head}<div style="overflow-x:auto"><table style="border-collapse:collapse;'
-        f'border:0;margin:0 0 8px;font:13px/20px {CODE}"><tbody>{"".join(rows)}'
+        f'{_static_title(title)}<div style="overflow-x:auto">'
+        f'<table style="border-collapse:collapse;border:0;margin:0 0 8px;'
+        f'font:13px/20px {CODE}"><tbody>{"".join(rows)}'
         "</tbody></table></div>"
     )
 

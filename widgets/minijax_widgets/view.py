@@ -99,8 +99,11 @@ class View(ABC):
             f"{frame.static_html()}</div>{start}"
         )
 
-    def to_svg(self) -> str:
-        """Returns the view as an SVG picture; TypeError for one that is a table."""
+    def to_svg(self, dark: bool = False) -> str:
+        """Returns the view's pictures as an SVG file; TypeError for one of tables."""
+        frame = self.frame()
+        if any(pane.scene for pane in frame.panes):
+            return frame.svg(dark)
         raise TypeError(
             f"{type(self).__name__} is made of text and tables and has no SVG; use "
             "save('view.html'), or print(view.text(full=True))."

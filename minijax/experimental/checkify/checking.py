@@ -9,7 +9,6 @@ In JAX: `jax/_src/checkify.py`, `check_p`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,12 +37,12 @@ check_p.cache_types = False
 
 
 @check_p.def_effectful_abstract_eval
-def _check_type(*avals: Any, err_tree: Any, debug: bool) -> tuple:
+def _check_type(*avals, err_tree, debug: bool) -> tuple:
     return [], frozenset(tree_unflatten(err_tree, avals)._pred)
 
 
 @check_p.def_impl
-def _check_impl(*args: Any, err_tree: Any, debug: bool) -> list:
+def _check_impl(*args, err_tree, debug: bool) -> list:
     if debug:
         return []
     exception = tree_unflatten(err_tree, args).get_exception()
@@ -58,7 +57,7 @@ def _check_impl(*args: Any, err_tree: Any, debug: bool) -> list:
 
 
 @check_p.def_lowering
-def _check_lowering(ctx: Any, *operands: Any, err_tree: Any, debug: bool) -> list:
+def _check_lowering(ctx, *operands, err_tree, debug: bool) -> list:
     if debug:
         return []
     raise errors.with_facts(
@@ -74,16 +73,14 @@ def _check_lowering(ctx: Any, *operands: Any, err_tree: Any, debug: bool) -> lis
 
 
 @check_p.def_batch
-def _check_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[Any], err_tree: Any, debug: bool
-) -> tuple[list, list]:
+def _check_batch(axis_data, args, dims, err_tree, debug: bool) -> tuple[list, list]:
     stacked = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
     bind_check(tree_unflatten(err_tree, stacked), debug=debug)
     return [], []
 
 
 @check_p.def_jvp_rule
-def _check_jvp(primals: Any, tangents: Any, **params: Any) -> tuple[list, list]:
+def _check_jvp(primals, tangents, **params) -> tuple[list, list]:
     check_p.bind(*primals, **params)
     return [], []
 

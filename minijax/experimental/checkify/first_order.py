@@ -66,17 +66,13 @@ def _has_nan(x: Any) -> Any:
 
 
 @rule_for(*(all_primitives[name] for name in _MAY_GIVE_NAN))
-def _nan_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, Any]:
+def _nan_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any]:
     out = primitive.rebind(args, params)
     return check_nans(primitive, error, enabled, out), out
 
 
 @rule_for(lax.div_p)
-def _div_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, x: Any, y: Any
-) -> tuple[Error, Any]:
+def _div_rule(primitive, error, enabled, x, y) -> tuple[Error, Any]:
     if DivisionByZeroError in enabled:
         any_zero = jnp.any(jnp.equal(y, 0))
         error = assert_func(error, any_zero, DivisionByZeroError(_here()))
@@ -109,7 +105,7 @@ def _out_of_bounds(
 
 @rule_for(lax.dynamic_slice_p)
 def _dynamic_slice_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
+    primitive, error, enabled, *args, **params
 ) -> tuple[Error, Any]:
     out = primitive.bind(*args, **params)
     operand, *starts = args
@@ -119,9 +115,7 @@ def _dynamic_slice_rule(
 
 
 @rule_for(lax.dynamic_update_slice_p)
-def _dynamic_update_slice_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any
-) -> tuple[Error, Any]:
+def _dynamic_update_slice_rule(primitive, error, enabled, *args) -> tuple[Error, Any]:
     out = primitive.bind(*args)
     operand, update, *starts = args
     if OOBError not in enabled or not starts:
@@ -141,9 +135,7 @@ def _check_slice(
 
 
 @rule_for(lax.gather_p)
-def _gather_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, Any]:
+def _gather_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any]:
     operand, indices = args
     out = primitive.bind(operand, indices, **params)
     axes = np.array(params["dimension_numbers"].start_index_map)
@@ -158,9 +150,7 @@ def _gather_rule(
 
 @rule_for(lax.scatter_p, lax.scatter_add_p, lax.scatter_mul_p)
 @rule_for(lax.scatter_min_p, lax.scatter_max_p)
-def _scatter_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, Any]:
+def _scatter_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any]:
     operand, indices, updates = args
     out = primitive.bind(operand, indices, updates, **params)
     numbers = params["dimension_numbers"]
@@ -185,9 +175,7 @@ def _scatter_rule(
 
 
 @rule_for(check_p)
-def _check_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, list]:
+def _check_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list]:
     """The error of the check, of the enabled kinds, becomes a part of the value.
 
     As in JAX, one that is not enabled is dropped.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minijax.experimental.checkify.error_values import (
@@ -79,6 +80,7 @@ def checkify_jaxpr(
     return error, [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
+@dataclass(slots=True, eq=False)
 class CheckedProgram:
     """A program with its checks: it takes the leaves of an error before its inputs.
 
@@ -86,12 +88,9 @@ class CheckedProgram:
     the tree of (error, outputs), `kinds` the errors that it knows.
     """
 
-    __slots__ = ("closed", "out_tree", "kinds")
-
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, kinds: list[ErrorEffect]):
-        self.closed = closed
-        self.out_tree = out_tree
-        self.kinds = kinds
+    closed: ClosedJaxpr
+    out_tree: Any
+    kinds: list[ErrorEffect]
 
     def result(self, flat: Sequence[Any]) -> tuple[Error, list[Any]]:
         """(error, outputs) of the results of the program."""

@@ -18,7 +18,6 @@ from minijax.compile import pjit
 from minijax.experimental.checkify.error_values import Error
 from minijax.experimental.checkify.interpreter import (
     CheckedProgram,
-    Enabled,
     checked_program,
     checkify_jaxpr,
     rule_for,
@@ -26,7 +25,6 @@ from minijax.experimental.checkify.interpreter import (
 from minijax.language.core import (
     ClosedJaxpr,
     DebugInfo,
-    Primitive,
     get_aval,
     jaxpr_as_fun,
     weakref_lru_cache,
@@ -46,7 +44,7 @@ from minijax.programs.control_flow.while_loops import (
     while_p,
 )
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
-from minijax.programs.custom.custom_calls import RunJaxpr
+from minijax.programs.custom.custom_calls import RunJaxpr, named_like
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
 from minijax.support import errors
 from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
@@ -67,9 +65,7 @@ def _avals(values: Sequence[Any]) -> list[Any]:
 
 
 @rule_for(pjit.jit_p)
-def _jit_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, list[Any]]:
+def _jit_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
     leaves = tree_leaves(error)
     checked = checked_program(params["jaxpr"], enabled, error, _avals(args))
     donated = (False,) * len(leaves) + params["donated_invars"]
@@ -78,9 +74,7 @@ def _jit_rule(
 
 
 @rule_for(remat_p)
-def _remat_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, list[Any]]:
+def _remat_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
     leaves, prevent_cse = tree_leaves(error), params["prevent_cse"]
     program = close_jaxpr(params["jaxpr"])
     checked = checked_program(program, enabled, error, _avals(args))
@@ -94,7 +88,7 @@ def _remat_rule(
 
 @rule_for(closed_call_p)
 def _closed_call_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
+    primitive, error, enabled, *args, **params
 ) -> tuple[Error, list[Any]]:
     call = params["call_jaxpr"]
     return checkify_jaxpr(call.jaxpr, call.consts, enabled, error, *args)
@@ -106,9 +100,7 @@ def _closed_call_rule(
 
 
 @rule_for(cond_p)
-def _cond_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, list[Any]]:
+def _cond_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
     index, *operands = args
     avals, branches = _avals(operands), params["branches"]
     for branch in branches:
@@ -126,9 +118,7 @@ def _cond_rule(
 
 
 @rule_for(scan_p)
-def _scan_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, list[Any]]:
+def _scan_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
     loop = Scan(**params)
     operands, avals = loop.operands(args), loop.jaxpr.in_avals
     error = error.with_places(checked_program(loop.jaxpr, enabled, error, avals).kinds)
@@ -149,9 +139,7 @@ def _errors_in_carry(
 
 
 @rule_for(while_p)
-def _while_rule(
-    primitive: Primitive, error: Error, enabled: Enabled, *args: Any, **params: Any
-) -> tuple[Error, list[Any]]:
+def _while_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
     """What the condition checks is checked before the loop and at the end of steps.
 
     A condition returns a truth value and nothing else, so the body runs it once more.
@@ -223,20 +211,21 @@ class _Passed:
 
 @rule_for(custom_jvp_call_p)
 def _custom_jvp_rule(
-    primitive: Any,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
+    primitive,
+    error,
+    enabled,
+    *args,
     call_jaxpr: ClosedJaxpr,
     jvp_jaxpr_fun: Callable,
     num_consts: int,
-    **params: Any,
+    **params,
 ) -> tuple[Error, list[Any]]:
     checked = checked_program(call_jaxpr, enabled, error, _avals(args))
     passed = _Passed(error, checked)
     skipped = passed.num_in + num_consts
 
-    def jvp(*values: Any) -> list[Any]:
+    @named_like(jvp_jaxpr_fun)
+    def jvp(*values) -> list[Any]:
         half = len(values) // 2
         primals, tangents = values[:half], values[half:]
         outs = jvp_jaxpr_fun(*primals[skipped:], *tangents[skipped:])
@@ -245,7 +234,6 @@ def _custom_jvp_rule(
         zeros = [SymbolicZero(aval.to_tangent_aval()) for aval in _avals(errors)]
         return [*errors, *outs[:middle], *zeros, *outs[middle:]]
 
-    jvp.__name__ = getattr(jvp_jaxpr_fun, "__name__", "jvp")
     run = RunJaxpr(checked.closed)
     return checked.result(
         primitive.bind_call(run, jvp, [*passed.leaves, *args], **params)
@@ -254,33 +242,33 @@ def _custom_jvp_rule(
 
 @rule_for(custom_vjp_call_p)
 def _custom_vjp_rule(
-    primitive: Any,
-    error: Error,
-    enabled: Enabled,
-    *args: Any,
+    primitive,
+    error,
+    enabled,
+    *args,
     call_jaxpr: ClosedJaxpr,
     fwd_jaxpr_thunk: Callable,
     bwd: Callable,
     num_consts: int,
-    **params: Any,
+    **params,
 ) -> tuple[Error, list[Any]]:
     checked = checked_program(call_jaxpr, enabled, error, _avals(args))
     passed = _Passed(error, checked)
     skipped = passed.num_in + num_consts
     num_errors = len(passed.out(passed.leaves))
 
+    @named_like(fwd_jaxpr_thunk)
     def fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
         outs, residuals = fwd_jaxpr_thunk(primals[skipped:], perturbed[skipped:])
         return [*passed.out(primals[: passed.num_in]), *outs], residuals
 
+    @named_like(bwd)
     def backward(
         residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Sequence[Any]
     ) -> list[Any]:
         zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[:skipped]]
         return [*zeros, *bwd(residuals, cotangents[num_errors:], in_avals[skipped:])]
 
-    fwd.__name__ = getattr(fwd_jaxpr_thunk, "__name__", "fwd")
-    backward.__name__ = getattr(bwd, "__name__", "bwd")
     run = RunJaxpr(checked.closed)
     return checked.result(
         primitive.bind_call(run, fwd, backward, [*passed.leaves, *args], **params)

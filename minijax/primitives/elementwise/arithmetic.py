@@ -349,7 +349,7 @@ def lt(x, y) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _select_shape(which: ShapedArray, *cases: ShapedArray) -> tuple[int, ...]:
+def _select_shape(which: ShapedArray, *cases: ShapedArray) -> Shape:
     if not cases:
         raise TypeError("select must have at least one case")
     first = cases[0].shape
@@ -414,8 +414,6 @@ def _select_jvp(primals, tangents) -> Any:
 
 @select_n_p.def_transpose
 def select_transpose(ct, which, *cases) -> list:
-    if type(ct) is Zero:
-        return [None] * (1 + len(cases))
     zeros = filled_like(ct, 0)
     linear = [is_linear(case) for case in cases]
     no = select(which, zeros, ct) if linear[0] else None

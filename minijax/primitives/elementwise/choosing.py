@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language.core import get_aval, physical_aval
-from minijax.language.rules import Zero, is_linear, scalar_like
+from minijax.language.rules import is_linear, scalar_like
 from minijax.primitives.elementwise.arithmetic import (
     eq,
     select,
@@ -29,7 +29,7 @@ from minijax.primitives.shape.shaping import compare, filled_like
 @select_n_p.def_transpose
 def _select_transpose(ct, which, *cases) -> list:
     aval = get_aval(which)
-    if aval.dtype == np.bool_ or type(ct) is Zero:
+    if aval.dtype == np.bool_:
         return select_transpose(ct, which, *cases)
     zeros = filled_like(ct, 0)
     chosen = [

@@ -13,6 +13,7 @@ from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import (
+    Shape,
     batch_at_front,
 )
 from minijax.primitives.elementwise import arithmetic as elementwise
@@ -20,9 +21,7 @@ from minijax.primitives.elementwise import comparing
 from minijax.primitives.shape import broadcasting, shaping
 
 
-def _clamp_shape(
-    min: ShapedArray, operand: ShapedArray, max: ShapedArray
-) -> tuple[int, ...]:
+def _clamp_shape(min: ShapedArray, operand: ShapedArray, max: ShapedArray) -> Shape:
     for name, bound in (("min", min), ("max", max)):
         if bound.shape and bound.shape != operand.shape:
             raise TypeError(
@@ -76,7 +75,7 @@ clamp_p.without("transpose", "its jvp selects: no argument is linear")
 
 
 @clamp_p.def_batch
-def _clamp_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _clamp_batch(axis_data, args, dims) -> Any:
     (low, x, high), (low_dim, x_dim, high_dim) = args, dims
     low_shape, x_shape, high_shape = (get_aval(arg).shape for arg in args)
     if low_dim == x_dim == high_dim:
@@ -107,7 +106,7 @@ def _clamp_batch(axis_data: Any, args: Any, dims: Any) -> Any:
 
 
 @clamp_p.def_lowering
-def _clamp_lowering(ctx: Any, low: Any, x: Any, high: Any) -> Any:
+def _clamp_lowering(ctx, low, x, high) -> Any:
     return hlo.stablehlo.clamp(*ctx.broadcast((low, x, high)))
 
 

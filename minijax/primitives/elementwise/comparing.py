@@ -32,7 +32,7 @@ def _total_order_key(x: Any) -> Any:
 
 
 def _in_total_order(compare: Any) -> Any:
-    def meaning(x: Any, y: Any) -> Any:
+    def meaning(x, y) -> Any:
         if x.dtype.kind == "f":
             x, y = _total_order_key(x), _total_order_key(y)
         return compare(x, y)
@@ -57,10 +57,10 @@ or_p = nary("or", [bool_or_int] * 2, np.bitwise_or, "or_")
 xor_p = nary("xor", [bool_or_int] * 2, np.bitwise_xor, "xor")
 
 
-def _shift_meaning(shift: Any, unsigned: bool, overflow: Any) -> Any:
+def _shift_meaning(shift, unsigned: bool, overflow) -> Any:
     """Shifts by the width or more are defined in XLA; NumPy leaves them undefined."""
 
-    def meaning(x: Any, y: Any) -> Any:
+    def meaning(x, y) -> Any:
         bits = 8 * x.dtype.itemsize
         words = x.view(f"u{x.dtype.itemsize}") if unsigned else x
         amounts = y.astype(f"u{y.dtype.itemsize}")

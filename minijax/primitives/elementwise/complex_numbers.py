@@ -39,11 +39,11 @@ def is_complex(x: Any) -> bool:
     return dtypes.issubdtype(get_aval(x).dtype, np.complexfloating)
 
 
-def _real_dtype(dtype: Any) -> Any:
+def _real_dtype(dtype) -> Any:
     return np.empty(0, dtype).real.dtype
 
 
-def _complex_dtype(dtype: Any) -> Any:
+def _complex_dtype(dtype) -> Any:
     return np.result_type(dtype, np.complex64)
 
 

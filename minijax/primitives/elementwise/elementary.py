@@ -28,7 +28,7 @@ from minijax.primitives.elementwise.arithmetic import (
 )
 
 
-def _exp2_lowering(ctx: Any, x: Any, *, accuracy: Any) -> Any:
+def _exp2_lowering(ctx, x, *, accuracy) -> Any:
     (aval,) = ctx.avals_in
     scaled = hlo.stablehlo.multiply(ctx.full_like(np.log(2), aval), x)
     return accurate_lowering("exponential")(ctx, scaled, accuracy=accuracy)

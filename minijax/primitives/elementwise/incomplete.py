@@ -74,7 +74,7 @@ def _composed(prepare: Callable, condition: Callable, step: Callable, finish: Ca
     The operands are repeated to one shape and widened first.
     """
 
-    def lower(ctx: Any, *operands: Any) -> Any:
+    def lower(ctx, *operands) -> Any:
         (out,) = ctx.avals_out
         dtype = _wide(out.dtype)
         aval = ShapedArray(out.shape, dtype)
@@ -399,7 +399,7 @@ regularized_incomplete_beta_p = nary(
 )
 
 
-def _beta_jvp(t: Any, a: Any, b: Any, x: Any) -> Any:
+def _beta_jvp(t, a, b, x) -> Any:
     """x^(a-1) (1-x)^(b-1) / B(a, b)."""
     log_beta = sub(add(special.lgamma(a), special.lgamma(b)), special.lgamma(add(a, b)))
     one = _scalar(x, 1)

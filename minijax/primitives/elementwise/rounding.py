@@ -31,7 +31,7 @@ from minijax.primitives.shape import shaping
 from minijax.support import dtypes
 
 
-def _sign_lowering(ctx: Any, x: Any) -> Any:
+def _sign_lowering(ctx, x) -> Any:
     (aval,) = ctx.avals_in
     if dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         zero, one = ctx.full_like(0, aval), ctx.full_like(1, aval)
@@ -53,7 +53,7 @@ abs_p = unary(
 )
 
 
-def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
+def _abs_jvp(t, out, x) -> Any:
     if not complex_numbers.is_complex(x):
         return elementwise.select(
             elementwise.ge(x, _scalar(x, 0)), t, elementwise.neg(t)
@@ -80,13 +80,13 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-def _round_meaning(x: Any, rounding_method: RoundingMethod) -> Any:
+def _round_meaning(x, rounding_method: RoundingMethod) -> Any:
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.round(x)
     return np.sign(x) * np.floor(np.abs(x) + np.asarray(0.5, x.dtype))
 
 
-def _round_lowering(ctx: Any, x: Any, *, rounding_method: RoundingMethod) -> Any:
+def _round_lowering(ctx, x, *, rounding_method: RoundingMethod) -> Any:
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return hlo.stablehlo.round_nearest_even(x)
     return hlo.stablehlo.round_nearest_afz(x)

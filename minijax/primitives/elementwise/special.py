@@ -35,7 +35,7 @@ from minijax.support import dtypes
 def _by_entry(function: Any) -> Any:
     """A NumPy meaning from a function of Python floats."""
 
-    def meaning(x: Any) -> Any:
+    def meaning(x) -> Any:
         return np.vectorize(function, otypes=[float])(x.astype(float)).astype(x.dtype)
 
     return meaning
@@ -49,7 +49,7 @@ def scipy_function(name: str) -> Any:
 def scipy_meaning(name: str) -> Any:
     """The NumPy meaning of a function that SciPy has."""
 
-    def meaning(*args: Any) -> Any:
+    def meaning(*args) -> Any:
         function = scipy_function(name)
         wide = [np.asarray(arg, np.float64) for arg in args]
         return np.asarray(function(*wide)).astype(args[0].dtype)
@@ -69,7 +69,7 @@ erfc_p.def_jvp(
 )
 
 
-def _erf_inv_meaning(x: Any) -> Any:
+def _erf_inv_meaning(x) -> Any:
     from statistics import NormalDist
 
     def inverse(y: float) -> float:
@@ -216,7 +216,7 @@ def_jvp_with_output(  # I_0' = I_1, and d exp(-|x|) = -sign(x) exp(-|x|) dx
 bessel_i1e_p = unary("bessel_i1e", floats, scipy_meaning("i1e"), "chlo.bessel_i1e")
 
 
-def _bessel_i1e_jvp(t: Any, y: Any, x: Any) -> Any:
+def _bessel_i1e_jvp(t, y, x) -> Any:
     """I_1' = I_0 - I_1 / x, whose limit at 0 is 1/2 (A&S 9.6.26)."""
     tiny = float(dtypes.finfo(get_aval(x).dtype).eps)
     usual = elementwise.gt(rounding.abs(x), _scalar(x, tiny))

@@ -30,7 +30,7 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     NullAccumulator,
-    Zero,
+    Shape,
     instantiate,
     is_linear,
     scalar_like,
@@ -139,9 +139,7 @@ def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _dynamic_slice_shape(
-    x: ShapedArray, *starts: ShapedArray, slice_sizes: Any
-) -> tuple[int, ...]:
+def _dynamic_slice_shape(x: ShapedArray, *starts: ShapedArray, slice_sizes) -> Shape:
     if len(slice_sizes) != x.ndim or len(starts) != x.ndim:
         raise TypeError(
             "dynamic_slice takes one start and one slice size for each axis, got "
@@ -162,7 +160,7 @@ def _dynamic_slice_shape(
     return tuple(slice_sizes)
 
 
-def _dynamic_slice_dtype(x: ShapedArray, *starts: ShapedArray, slice_sizes: Any) -> Any:
+def _dynamic_slice_dtype(x: ShapedArray, *starts: ShapedArray, slice_sizes) -> Any:
     _check_starts("dynamic_slice", starts)
     return x.dtype
 
@@ -180,21 +178,16 @@ dynamic_slice_p.type_rule = rules.standard_type_rule(
 
 
 @dynamic_slice_p.def_jvp_rule
-def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Any) -> Any:
-    x, *starts = primals
-    tangent = tangents[0]
-    if type(tangent) is not Zero:
-        tangent = dynamic_slice_p.bind(tangent, *starts, slice_sizes=slice_sizes)
-    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
-    if type(tangent) is Zero:
-        return out, rules.zero_tangent_of(out)
-    return out, tangent
+def _dynamic_slice_jvp(primals, tangents, *, slice_sizes) -> Any:
+    _, *starts = primals
+    tangent = dynamic_slice_p.bind(tangents[0], *starts, slice_sizes=slice_sizes)
+    return dynamic_slice_p.bind(*primals, slice_sizes=slice_sizes), tangent
 
 
 @dynamic_slice_p.def_transpose
-def _dynamic_slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Any) -> list:
+def _dynamic_slice_transpose(ct, x, *starts, slice_sizes) -> list:
     """Write the cotangent into zeros, where its entries were read."""
-    if type(ct) is Zero or isinstance(x, NullAccumulator):
+    if isinstance(x, NullAccumulator):
         return [None] * (1 + len(starts))
     if isinstance(x, RefAccumulator):
         x.accum_at(tuple(map(ds, starts, slice_sizes)), ct)
@@ -248,7 +241,7 @@ def _physical_starts(ctx: Any, aval: ShapedArray, first: int, starts: Any) -> li
 
 
 @dynamic_slice_p.def_lowering
-def _dynamic_slice_lowering(ctx: Any, x: Any, *starts: Any, slice_sizes: Any) -> Any:
+def _dynamic_slice_lowering(ctx, x, *starts, slice_sizes) -> Any:
     aval = ctx.avals_in[0]
     if physical_aval(aval).ndim == 0:
         return x
@@ -344,9 +337,7 @@ def dynamic_index_in_dim(
 # ----------------------------------------------------------------------------------
 
 
-def _update_shape(
-    x: ShapedArray, update: ShapedArray, *starts: ShapedArray
-) -> tuple[int, ...]:
+def _update_shape(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> Shape:
     if x.ndim != update.ndim:
         raise TypeError(
             "dynamic_update_slice update must have the same rank as operand, got "
@@ -372,7 +363,7 @@ def _update_dtype(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> 
     return x.dtype
 
 
-def _update_meaning(x: Any, update: Any, *starts: Any) -> Any:
+def _update_meaning(x, update, *starts) -> Any:
     out = x.copy()
     out[_clamped(starts, x.shape, update.shape)] = update
     return out
@@ -384,23 +375,15 @@ dynamic_update_slice_p = rules.standard_primitive(
 
 
 @dynamic_update_slice_p.def_jvp_rule
-def _update_jvp(primals: Any, tangents: Any) -> Any:
+def _update_jvp(primals, tangents) -> Any:
     out = dynamic_update_slice_p.bind(*primals)
-    operand_tangent, update_tangent = tangents[:2]
-    if type(operand_tangent) is Zero and type(update_tangent) is Zero:
-        return out, rules.zero_tangent_of(out)
-    operand_tangent = instantiate(operand_tangent)
-    update_tangent = instantiate(update_tangent)
-    tangent = dynamic_update_slice_p.bind(operand_tangent, update_tangent, *primals[2:])
-    return out, tangent
+    dots = [instantiate(t) for t in tangents[:2]]
+    return out, dynamic_update_slice_p.bind(*dots, *primals[2:])
 
 
 @dynamic_update_slice_p.def_transpose
-def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
+def _update_transpose(ct, x, update, *starts) -> list:
     """The block goes to the update; what is around it, to the operand."""
-    none = [None] * len(starts)
-    if type(ct) is Zero:
-        return [None, None, *none]
     shape = update.shape if is_linear(update) else get_aval(update).shape
     zeros = broadcasting.full_like(ct, 0, shape=shape)
     x_ct = update_ct = None
@@ -408,11 +391,11 @@ def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list:
         x_ct = dynamic_update_slice_p.bind(ct, zeros, *starts)
     if is_linear(update):
         update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
-    return [x_ct, update_ct, *none]
+    return [x_ct, update_ct, *[None] * len(starts)]
 
 
 @dynamic_update_slice_p.def_batch
-def _update_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _update_batch(axis_data, args, dims) -> Any:
     (x, update, *starts), (dim, update_dim, *start_dims) = args, dims
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
@@ -423,7 +406,7 @@ def _update_batch(axis_data: Any, args: Any, dims: Any) -> Any:
 
 
 @dynamic_update_slice_p.def_lowering
-def _update_lowering(ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
+def _update_lowering(ctx, x, update, *starts) -> Any:
     aval = ctx.avals_in[0]
     if physical_aval(aval).ndim == 0:
         return update

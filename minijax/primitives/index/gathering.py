@@ -30,7 +30,7 @@ from minijax.language.core import (
     get_aval,
     physical_aval,
 )
-from minijax.language.rules import Zero, is_linear, moveaxis, not_mapped
+from minijax.language.rules import Shape, is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
@@ -54,9 +54,7 @@ from minijax.support import dtypes
 # ----------------------------------------------------------------------------------
 
 
-def _gather_shape(
-    operand, indices, *, dimension_numbers, slice_sizes, **_
-) -> tuple[int, ...]:
+def _gather_shape(operand, indices, *, dimension_numbers, slice_sizes, **_) -> Shape:
     numbers = dimension_numbers
     collapsed = numbers.collapsed_slice_dims
     batching = numbers.operand_batching_dims
@@ -103,8 +101,8 @@ def _gather_shape(
 
 
 def _result_shape(
-    indices_shape: Sequence[int], numbers: GatherDimensionNumbers, slice_sizes: Any
-) -> tuple[int, ...]:
+    indices_shape: Sequence[int], numbers: GatherDimensionNumbers, slice_sizes
+) -> Shape:
     left_out = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     shape = list(indices_shape[:-1])
     kept = [size for axis, size in enumerate(slice_sizes) if axis not in left_out]
@@ -113,7 +111,7 @@ def _result_shape(
     return tuple(shape)
 
 
-def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_: Any) -> Any:
+def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
             "indices must have an integer type, got "
@@ -162,7 +160,7 @@ gather_p = rules.standard_primitive(
 # ----------------------------------------------------------------------------------
 
 
-def _gather_jvp(t: Any, operand: Any, indices: Any, **params: Any) -> Any:
+def _gather_jvp(t, operand, indices, **params) -> Any:
     # What is read out of bounds is a constant, so its tangent is 0.
     return gather(t, indices, **{**params, "fill_value": 0})
 
@@ -173,7 +171,7 @@ gather_p.def_jvp(_gather_jvp, None)
 @gather_p.def_transpose
 def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> list:
     """Add each cotangent up where its entry was read."""
-    if type(ct) is Zero or not is_linear(operand):
+    if not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
     zeros = broadcasting.full(operand.shape, 0, get_aval(ct).dtype)
@@ -227,15 +225,15 @@ def _gather_batch(axis_data, args, dims, *, dimension_numbers, slice_sizes, **pa
 
 @gather_p.def_lowering
 def _gather_lowering(
-    ctx: Any,
-    operand: Any,
-    indices: Any,
+    ctx,
+    operand,
+    indices,
     *,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
+    slice_sizes,
     mode: GatherScatterMode,
-    fill_value: Any,
-    **promises: Any,
+    fill_value,
+    **promises,
 ) -> Any:
     operand_aval, indices_aval = ctx.avals_in
     (out_aval,) = ctx.avals_out

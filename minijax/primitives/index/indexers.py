@@ -268,7 +268,7 @@ broadcast_to_p.without("transpose", "indices are integers, which have no tangent
 
 
 @broadcast_to_p.def_batch
-def _broadcast_to_batch(axis_data: Any, args: Any, dims: Any, *, shape: Any) -> Any:
+def _broadcast_to_batch(axis_data, args, dims, *, shape) -> Any:
     x = moveaxis(args[0], dims[0], 0)
     rank = get_aval(x).ndim - 1
     places = (0, *range(1 + len(shape) - rank, 1 + len(shape)))
@@ -276,7 +276,7 @@ def _broadcast_to_batch(axis_data: Any, args: Any, dims: Any, *, shape: Any) -> 
 
 
 @broadcast_to_p.def_lowering
-def _broadcast_to_lowering(ctx: Any, x: Any, *, shape: Any) -> Any:
+def _broadcast_to_lowering(ctx, x, *, shape) -> Any:
     (aval,) = ctx.avals_in
     return ctx.broadcast_in_dim(
         x, aval, shape, range(len(shape) - aval.ndim, len(shape))

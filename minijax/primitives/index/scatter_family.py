@@ -30,7 +30,7 @@ from minijax.language.core import (
     get_aval,
     physical_aval,
 )
-from minijax.language.rules import batch_at_front, not_mapped
+from minijax.language.rules import Shape, batch_at_front, not_mapped
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import clamping
 from minijax.primitives.functions_in_rules import trace_function
@@ -55,9 +55,7 @@ from minijax.support.thread_state import state
 # ----------------------------------------------------------------------------------
 
 
-def _scatter_shape(
-    operand, indices, updates, *, dimension_numbers, **_
-) -> tuple[int, ...]:
+def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shape:
     numbers = dimension_numbers
     window = numbers.update_window_dims
     inserted = numbers.inserted_window_dims
@@ -106,7 +104,7 @@ def _scatter_shape(
 
 
 def _scatter_dtype(
-    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, **_: Any
+    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, **_
 ) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
@@ -126,15 +124,15 @@ def _combiner(update_jaxpr: Jaxpr | None, consts: Any) -> Callable:
 
 def _meaning(combine: Callable | None) -> Callable:
     def meaning(
-        operand: Any,
-        indices: Any,
-        updates: Any,
+        operand,
+        indices,
+        updates,
         *,
-        update_jaxpr: Any,
-        update_consts: Any,
+        update_jaxpr,
+        update_consts,
         dimension_numbers: ScatterDimensionNumbers,
         mode: GatherScatterMode,
-        **_: Any,
+        **_,
     ) -> Any:
         numbers = dimension_numbers
         out = operand.copy()
@@ -182,13 +180,13 @@ def scatter_primitive(name: str, combine: Callable | None) -> Primitive:
 
 
 def _scatter_lowering(
-    ctx: Any,
-    operand: Any,
-    indices: Any,
-    updates: Any,
+    ctx,
+    operand,
+    indices,
+    updates,
     *,
     update_jaxpr: Jaxpr | None,
-    update_consts: Any,
+    update_consts,
     dimension_numbers: ScatterDimensionNumbers,
     indices_are_sorted: bool,
     unique_indices: bool,
@@ -260,7 +258,7 @@ def _clamped_indices(operand, indices, updates, *, numbers: ScatterDimensionNumb
 # ----------------------------------------------------------------------------------
 
 
-def _scatter_batch(primitive: Primitive) -> Callable:
+def _scatter_batch(primitive) -> Callable:
     def batch(
         axis_data, args, dims, *, dimension_numbers: ScatterDimensionNumbers, **params
     ) -> Any:

@@ -21,13 +21,7 @@ from typing import Any
 import numpy as np
 
 from minijax.language.core import Primitive, get_aval
-from minijax.language.rules import (
-    Zero,
-    instantiate,
-    is_linear,
-    scalar_like,
-    zero_tangent_of,
-)
+from minijax.language.rules import instantiate, is_linear, scalar_like
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.index import gathering
@@ -69,21 +63,18 @@ def _promises(params: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _dense(tangents: Any) -> list[Any]:
+    """The tangents of operand and updates as arrays; that of indices is zero."""
+    return [instantiate(tangents[0]), instantiate(tangents[2])]
+
+
 def _def_linear_scatter(primitive: Primitive) -> None:
-    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-        operand, indices, updates = primals
-        operand_tangent, _, updates_tangent = tangents
-        out = primitive.bind(operand, indices, updates, **params)
-        if type(operand_tangent) is Zero and type(updates_tangent) is Zero:
-            return out, zero_tangent_of(out)
-        operand_tangent = instantiate(operand_tangent)
-        updates_tangent = instantiate(updates_tangent)
-        tangent = primitive.bind(operand_tangent, indices, updates_tangent, **params)
-        return out, tangent
+    def jvp(primals, tangents, **params) -> Any:
+        out = primitive.bind(*primals, **params)
+        operand_dot, updates_dot = _dense(tangents)
+        return out, primitive.bind(operand_dot, primals[1], updates_dot, **params)
 
     def transpose(ct, operand, indices, updates, **params) -> list:
-        if type(ct) is Zero:
-            return [None, None, None]
         updates_ct = None
         if is_linear(updates):
             numbers, mode = params["dimension_numbers"], params["mode"]
@@ -133,8 +124,6 @@ scatter_mul_p.def_jvp(
 
 @scatter_mul_p.def_transpose
 def _scatter_mul_transpose(ct, operand, indices, updates, **params) -> list:
-    if type(ct) is Zero:
-        return [None, None, None]
     operand_ct = updates_ct = None
     numbers = params["dimension_numbers"]
     if is_linear(operand):
@@ -151,20 +140,14 @@ def _scatter_mul_transpose(ct, operand, indices, updates, **params) -> list:
 # ----------------------------------------------------------------------------------
 
 
-def _def_extremal_jvp(primitive: Primitive) -> None:
+def _def_extremal_jvp(primitive) -> None:
     """The tangent of an extremum is that of its winner; equal ones share it equally."""
 
     def jvp(primals, tangents, *, dimension_numbers, **params) -> Any:
         numbers = dimension_numbers
         operand, indices, updates = primals
-        operand_tangent, _, updates_tangent = tangents
-        out = primitive.bind(
-            operand, indices, updates, dimension_numbers=numbers, **params
-        )
-        if type(operand_tangent) is Zero and type(updates_tangent) is Zero:
-            return out, zero_tangent_of(out)
-        operand_tangent = instantiate(operand_tangent)
-        updates_tangent = instantiate(updates_tangent)
+        out = primitive.bind(*primals, dimension_numbers=numbers, **params)
+        operand_tangent, updates_tangent = _dense(tangents)
         block = block_shape(get_aval(operand).ndim, shaping.shape_of(updates), numbers)
 
         def read(x: Any) -> Any:
@@ -236,18 +219,13 @@ def _scatter_jvp(primals, tangents, *, update_jaxpr, dimension_numbers, **params
             "has a derivative."
         )
     operand, indices, updates = primals
-    operand_tangent, _, updates_tangent = tangents
+    operand_tangent, updates_tangent = _dense(tangents)
     numbers = dimension_numbers
 
     def write(operand: Any, updates: Any) -> Any:
         options = {"update_jaxpr": None, "dimension_numbers": numbers, **params}
         return scatter_p.bind(operand, indices, updates, **options)
 
-    if type(operand_tangent) is Zero and type(updates_tangent) is Zero:
-        out = write(operand, updates)
-        return out, zero_tangent_of(out)
-    operand_tangent = instantiate(operand_tangent)
-    updates_tangent = instantiate(updates_tangent)
     if params["unique_indices"]:
         return write(operand, updates), write(operand_tangent, updates_tangent)
 
@@ -294,8 +272,6 @@ def _scatter_transpose(ct, operand, indices, updates, **params) -> list:
         raise NotImplementedError(
             "scatter transpose is only implemented where unique_indices=True"
         )
-    if type(ct) is Zero:
-        return [None, None, None]
     operand_ct = updates_ct = None
     numbers = params["dimension_numbers"]
     if is_linear(operand):
@@ -383,7 +359,7 @@ def _lower_by_parts(primitive: Primitive, function: Callable) -> None:
             of(complex_numbers.real), of(complex_numbers.imag)
         )
 
-    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+    def lower(ctx, *operands, **params) -> Any:
         if ctx.avals_in[0].dtype != np.complex128:
             return whole(ctx, *operands, **params)
         return ctx.lower_fun(apart, *operands, **params)

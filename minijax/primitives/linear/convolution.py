@@ -18,7 +18,7 @@ import numpy as np
 from minijax.backend import hlo, more_hlo
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import (
-    AxisData,
+    Shape,
     def_bilinear,
     not_mapped,
     standard_primitive,
@@ -45,15 +45,15 @@ def _conv_shape(
     lhs: ShapedArray,
     rhs: ShapedArray,
     *,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
     dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int,
     batch_group_count: int,
-    **_: Any,
-) -> tuple[int, ...]:
+    **_,
+) -> Shape:
     name = "conv_general_dilated"
     if lhs.ndim != rhs.ndim:
         raise ValueError(
@@ -129,15 +129,15 @@ def _conv_meaning(
     lhs: np.ndarray,
     rhs: np.ndarray,
     *,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
     dimension_numbers: ConvDimensionNumbers,
     feature_group_count: int,
     batch_group_count: int,
-    preferred_element_type: Any,
-    **_: Any,
+    preferred_element_type,
+    **_,
 ) -> np.ndarray:
     """Every window of the image with the kernel, group by group."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -225,7 +225,7 @@ def _kernel_pads(sizes: Sequence[Sequence[int]], padding: Pads) -> Pads:
     )
 
 
-def _as_dtype(x: Any, dtype: Any) -> Any:
+def _as_dtype(x, dtype) -> Any:
     if get_aval(x).dtype == dtype:
         return x
     return shaping.convert_element_type(x, dtype)
@@ -302,7 +302,7 @@ def_bilinear(conv_general_dilated_p, _transpose_image, _transpose_kernel)
 
 
 @conv_general_dilated_p.def_batch
-def _conv_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+def _conv_batch(axis_data, args, dims, **params) -> tuple:
     """The batch axis joins an axis that the operation treats alike.
 
     An image's joins its batch; a kernel's the output features; both together become
@@ -343,7 +343,7 @@ def _conv_batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tup
     return _axis_out_of(out_spec[1], size, out), out_spec[1]
 
 
-def _empty_batch(lhs: Any, rhs: Any, lhs_dim: Any, rhs_dim: Any, params: dict) -> Any:
+def _empty_batch(lhs, rhs, lhs_dim, rhs_dim, params) -> Any:
     """No examples: no convolution either, only the shape."""
     avals: list[Any] = [
         aval if dim is not_mapped else aval.mapped(0, dim)
@@ -354,7 +354,7 @@ def _empty_batch(lhs: Any, rhs: Any, lhs_dim: Any, rhs_dim: Any, params: dict) -
 
 
 @conv_general_dilated_p.def_lowering
-def _conv_lowering(ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+def _conv_lowering(ctx, lhs, rhs, **params) -> Any:
     dtype = ctx.avals_in[0].dtype
     if dtypes.issubdtype(dtype, np.complexfloating) and ctx.platform in ("cpu", "cuda"):
         # XLA has slow loops for complex convolutions there, or none at all.

@@ -175,7 +175,7 @@ def _ragged_shape(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **_):
 
 
 def _ragged_dtype(
-    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, **params: Any
+    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, **params
 ) -> Any:
     if not dtypes.issubdtype(group_sizes.dtype, np.integer):
         raise TypeError(
@@ -281,7 +281,7 @@ def _dense_product(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **par
 
 
 @ragged_dot_general_p.def_lowering
-def _ragged_lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
+def _ragged_lowering(ctx, *operands, **params) -> Any:
     return ctx.lower_fun(_dense_product, *operands, **params)
 
 
@@ -320,7 +320,7 @@ ragged_dot_general_p.def_lowering(_ragged_instruction, platform="tpu")
 
 
 @ragged_dot_general_p.def_jvp_rule
-def _ragged_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _ragged_jvp(primals, tangents, **params) -> Any:
     x, y, group_sizes = primals
     x_dot, y_dot, _ = tangents
     out = ragged_dot_general_p.bind(x, y, group_sizes, **params)

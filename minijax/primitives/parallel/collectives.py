@@ -96,20 +96,18 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
     primitive.meaning = lambda x, axes, axis_index_groups: meaning(x, axis=axes)
 
     @primitive.def_effectful_abstract_eval
-    def type_rule(x: ShapedArray, *, axes: tuple, axis_index_groups: Any) -> tuple:
+    def type_rule(x: ShapedArray, *, axes: tuple, axis_index_groups) -> tuple:
         _check_bound(axes)
         removed = {axis for axis in axes if isinstance(axis, int)}
         shape = tuple(n for axis, n in enumerate(x.shape) if axis not in removed)
         return ShapedArray(shape, x.dtype, x.weak_type), _effects(axes)
 
     @primitive.def_batch
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         (x,), (dim,) = args, dims
         axes, axis_index_groups = params["axes"], params["axis_index_groups"]
+        moved = tuple(_moved(axis, axis_data.name, dim) for axis in axes)
         if axis_data.name not in axes:
-            moved = tuple(
-                axis + (axis >= dim) if isinstance(axis, int) else axis for axis in axes
-            )
             out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
             removed = sum(isinstance(axis, int) and axis < dim for axis in moved)
             return out, dim - removed
@@ -124,18 +122,10 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
             if rest:
                 x = primitive.bind(x, axes=rest, axis_index_groups=None)
             return x, not_mapped
-        moved = tuple(
-            dim
-            if axis == axis_data.name
-            else axis + (axis >= dim)
-            if isinstance(axis, int)
-            else axis
-            for axis in axes
-        )
         return primitive.bind(x, axes=moved, axis_index_groups=None), not_mapped
 
     @primitive.def_lowering
-    def lower(ctx: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
+    def lower(ctx, x, *, axes: tuple, axis_index_groups) -> Any:
         names = _named(axes)
         if names:
             raise NotImplementedError(
@@ -146,10 +136,17 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
     return primitive
 
 
+def _moved(axis: Hashable, name: Hashable, dim: int | None) -> Hashable:
+    """An axis of an operand with a batch axis, called `name`, at `dim`."""
+    if axis == name:
+        return dim
+    return axis + (axis >= dim) if isinstance(axis, int) and dim is not None else axis
+
+
 psum_p = _all_reduce("psum", np.sum, lambda x, axes: sums.reduce_sum(x, axes))
 
 
-def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list:
+def _psum_transpose(ct, x, *, axes: tuple, axis_index_groups) -> list:
     """The transpose of adding up is handing out: to positions, then over names."""
     positions = [axis for axis in axes if isinstance(axis, int)]
     if positions:
@@ -226,10 +223,12 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
     names = _names(axis_name)
     _check_bound(names)
-    checked = _groups(groups)
-    return tree_map(
-        lambda value: primitive.bind(value, axes=names, axis_index_groups=checked), x
-    )
+    return _of_each(primitive, x, axes=names, axis_index_groups=_groups(groups))
+
+
+def _of_each(primitive: Primitive, x: Any, **params: Any) -> Any:
+    """A tree of arrays, with the primitive applied to each."""
+    return tree_map(lambda value: primitive.bind(value, **params), x)
 
 
 # ----------------------------------------------------------------------------------
@@ -247,12 +246,12 @@ def _axis_index_type(*, axis_name: Hashable) -> tuple:
 
 
 @axis_index_p.def_batch
-def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any):
+def _axis_index_batch(axis_data, args, dims, *, axis_name):
     return broadcasting.iota(np.dtype(np.int32), axis_data.size), 0
 
 
 @axis_index_p.def_lowering
-def _axis_index_lowering(ctx: Any, *, axis_name: Any) -> Any:
+def _axis_index_lowering(ctx, *, axis_name) -> Any:
     raise NotImplementedError(
         f"axis_index over the mesh axis {axis_name} is compiled inside shard_map only"
     )
@@ -301,14 +300,14 @@ def _exchange(
     primitive.cache_types = False
 
     @primitive.def_effectful_abstract_eval
-    def rule(x: ShapedArray, *, axis_name: Any, **params: Any) -> tuple:
+    def rule(x: ShapedArray, *, axis_name, **params) -> tuple:
         names = _names(axis_name)
         _check_bound(names)
         size = _group_size(names, params.get("axis_index_groups"))
         return type_rule(x, size, **params), _effects(names)
 
     @primitive.def_batch
-    def batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any, **params):
+    def batch(axis_data, args, dims, *, axis_name, **params):
         (x,), (dim,) = args, dims
         names = _names(axis_name)
         if axis_data.name not in names:
@@ -329,7 +328,7 @@ def _exchange(
         return batch_mapped(x, dim, axis_data, **params)
 
     @primitive.def_lowering
-    def lower(ctx: Any, x: Any, *, axis_name: Any, **params: Any) -> Any:
+    def lower(ctx, x, *, axis_name, **params) -> Any:
         raise NotImplementedError(
             f"{name} over the mesh axis {axis_name} is compiled inside shard_map only"
         )
@@ -344,7 +343,7 @@ def _shifted(params: dict[str, Any], dim: int) -> dict[str, Any]:
     return {k: v + (dim <= v) if k in positions else v for k, v in params.items()}
 
 
-def _ppermute_batch(x, dim: int | None, axis_data: AxisData, *, perm: tuple) -> tuple:
+def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
     """Reorder the slices; those that nobody sends to are zero."""
     size = axis_data.size
     if dim is not_mapped and len({target for _, target in perm}) == size:
@@ -389,9 +388,7 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
     for what, ends in zip(("sources", "destinations"), zip(*pairs) if pairs else ()):
         if len(set(ends)) != len(ends):
             raise ValueError(f"ppermute {what} must be unique, got {perm}")
-    return tree_map(
-        lambda value: ppermute_p.bind(value, axis_name=_names(axis_name), perm=pairs), x
-    )
+    return _of_each(ppermute_p, x, axis_name=_names(axis_name), perm=pairs)
 
 
 def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
@@ -401,7 +398,7 @@ def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
-def _pbroadcast_batch(x, dim: int | None, axis_data: AxisData, *, source: int) -> tuple:
+def _pbroadcast_batch(x, dim: int | None, axis_data, *, source: int) -> tuple:
     """The slice of the source, which is the same for each index."""
     if not 0 <= source < axis_data.size:
         raise ValueError(
@@ -416,7 +413,7 @@ def _pbroadcast_batch(x, dim: int | None, axis_data: AxisData, *, source: int) -
 pbroadcast_p = _exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_batch)
 
 
-def _pbroadcast_transpose(ct: Any, x: Any, *, axis_name: Any, source: int) -> list:
+def _pbroadcast_transpose(ct, x, *, axis_name, source: int) -> list:
     """All cotangents go to the source."""
     index = axis_index(axis_name)
     is_source = elementwise.eq(index, scalar_like(get_aval(index), source))
@@ -429,9 +426,7 @@ def_linear(pbroadcast_p, _pbroadcast_transpose)
 
 def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
     """The value of the index `source` of a named axis, for each array of a tree."""
-    return tree_map(
-        lambda value: pbroadcast_p.bind(value, axis_name=axis_name, source=source), x
-    )
+    return _of_each(pbroadcast_p, x, axis_name=axis_name, source=source)
 
 
 def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
@@ -443,7 +438,7 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _all_gather_batch(x, dim: int | None, axis_data: AxisData, **params) -> tuple:
+def _all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["all_gather_dimension"]
     x = match_axis(axis_data.size, x, dim, axis)
     return _joined(x, axis) if params["tiled"] else x, not_mapped
@@ -508,7 +503,7 @@ def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled,
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _reduce_scatter_batch(x, dim: int | None, axis_data: AxisData, **params) -> tuple:
+def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["scatter_dimension"]
     if dim is not_mapped:
         total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
@@ -544,8 +539,7 @@ def psum_scatter(
     with `tiled`, a multiple of it).
     """
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
-    along["scatter_dimension"] = scatter_dimension
-    return tree_map(lambda value: reduce_scatter_p.bind(value, **along), x)
+    return _of_each(reduce_scatter_p, x, scatter_dimension=scatter_dimension, **along)
 
 
 def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tiled, **_):
@@ -560,7 +554,7 @@ def _all_to_all_type(x: ShapedArray, size: int, *, split_axis, concat_axis, tile
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _all_to_all_batch(x, dim: int | None, axis_data: AxisData, **params) -> tuple:
+def _all_to_all_batch(x, dim: int | None, axis_data, **params) -> tuple:
     """Split one axis, exchange the pieces with the batch axis, join them in another."""
     size = axis_data.size
     split_axis, concat_axis = params["split_axis"], params["concat_axis"]

@@ -29,12 +29,12 @@ def placed_aval(aval: Any, device: Any) -> Any:
 
 
 @device_put_p.def_abstract_eval
-def _device_put_type(*avals: Any, devices: Any, srcs: Any, copy_semantics: Any) -> list:
+def _device_put_type(*avals, devices, srcs, copy_semantics) -> list:
     return [placed_aval(aval, device) for aval, device in zip(avals, devices)]
 
 
 @device_put_p.def_jvp_rule
-def _device_put_jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+def _device_put_jvp(primals, tangents, **params) -> tuple:
     outs = device_put_p.bind(*primals, **params)
     if all(type(t) is Zero for t in tangents):
         return outs, [zero_tangent_of(out) for out in outs]
@@ -64,16 +64,16 @@ def _device_put_transpose(cts, *xs, devices, srcs, copy_semantics) -> list:
 
 
 @device_put_p.def_batch
-def _device_put_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
+def _device_put_batch(axis_data, args, dims, **params) -> tuple:
     return device_put_p.bind(*args, **params), list(dims)
 
 
 @device_put_p.def_lowering
-def _device_put_lowering(ctx: Any, *xs: Any, **params: Any) -> list:
+def _device_put_lowering(ctx, *xs, **params) -> list:
     return list(xs)
 
 
-def _moving_lowering(ctx: Any, *xs: Any, devices: Any, **params: Any) -> list:
+def _moving_lowering(ctx, *xs, devices, **params) -> list:
     """XLA moves what it finds inside of this call; it knows memories by these names."""
     kinds = {MemorySpace.Host: "pinned_host", MemorySpace.Device: "device"}
     moved = []

@@ -10,7 +10,7 @@ In JAX: `random/prng.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,15 +197,13 @@ def _wrap_type(words: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
     return keys_aval(words.shape[: -len(impl.key_shape)], impl)
 
 
-def _wrap_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[Any], *, impl: PRNGImpl
-) -> tuple[Any, int]:
+def _wrap_batch(axis_data, args, dims, *, impl: PRNGImpl) -> tuple[Any, int]:
     # The words of one key stay together, at the end.
     words = batch_at_front(args[0], dims[0], axis_data.size)
     return random_wrap_p.bind(words, impl=impl), 0
 
 
-def _wrap_now(words: Any, *, impl: PRNGImpl) -> Array:
+def _wrap_now(words, *, impl: PRNGImpl) -> Array:
     aval = random_wrap_p.abstract_eval(get_aval(words), impl=impl)[0]
     # The checker of keys tells keys apart by their buffers: there it must be a new one.
     if type(words) is Array and not state.debug_key_reuse:
@@ -348,7 +346,7 @@ def _compare_keys(primitive: Primitive, direction: str, combine: Callable) -> No
     """Keys are equal if all their words are, and differ if any word does."""
     of_numbers = primitive.lowerings[None]
 
-    def lower(ctx: Any, x: Any, y: Any) -> Any:
+    def lower(ctx, x, y) -> Any:
         (out,), dtype = ctx.avals_out, ctx.avals_in[0].dtype
         if not isinstance(dtype, dtypes.ExtendedDType):
             return of_numbers(ctx, x, y)

@@ -88,7 +88,7 @@ def rng_bit_generator(
 
 
 def _generator_type(
-    key: ShapedArray, *, shape: Shape, dtype: Any, algorithm: Any, out_sharding: Any
+    key: ShapedArray, *, shape: Shape, dtype, algorithm, out_sharding
 ) -> list[ShapedArray]:
     if (key.shape, key.dtype) not in (((4,), UINT32), ((2,), UINT_DTYPES[64])):
         raise TypeError(
@@ -98,9 +98,7 @@ def _generator_type(
     return [key, ShapedArray(shape, dtype, sharding=out_sharding)]
 
 
-def _generator_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[Any], **params: Any
-) -> tuple[list[Any], list[int]]:
+def _generator_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     keys = moveaxis(args[0], dims[0], 0)
     params["shape"] = (axis_data.size, *params["shape"])
     first = index_in_dim(keys, 0, 0, keepdims=False)
@@ -110,7 +108,7 @@ def _generator_batch(
 
 
 def _generator_lowering(
-    ctx: Any, key: Any, *, shape: Shape, dtype: Any, algorithm: Any, out_sharding: Any
+    ctx, key, *, shape: Shape, dtype, algorithm, out_sharding
 ) -> list[Any]:
     # The operation wants two 64-bit words, and programs without 64-bit types have four
     # of 32 bits.
@@ -167,7 +165,7 @@ def _rng_uniform_type(a: ShapedArray, b: ShapedArray, *, shape: Shape) -> Shaped
     return ShapedArray(shape, a.dtype, a.weak_type and b.weak_type)
 
 
-def _rng_uniform_lowering(ctx: Any, a: Any, b: Any, *, shape: Shape) -> Any:
+def _rng_uniform_lowering(ctx, a, b, *, shape: Shape) -> Any:
     size = hlo.constant(np.array(shape, np.int64))
     kind = hlo.stablehlo.RngDistributionAttr.get("UNIFORM")
     return hlo.stablehlo.rng(a, b, size, kind)

@@ -120,7 +120,7 @@ def _threefry_meaning(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return encrypt(NumpyWords, *np.broadcast_arrays(*operands))
 
 
-def _threefry_lowering(ctx: Any, *operands: Any) -> Any:
+def _threefry_lowering(ctx, *operands) -> Any:
     # One function of the module for each shape: the rounds are 170 operations.
     aval = ctx.avals_out[0]
     functions = ctx.module_context.functions
@@ -199,7 +199,7 @@ def _positions_meaning(*, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
     return high, positions.astype(UINT32)
 
 
-def _positions_lowering(ctx: Any, *, shape: Shape) -> list[Any]:
+def _positions_lowering(ctx, *, shape: Shape) -> list[Any]:
     # Strides times coordinates, rather than one long iota reshaped: each device of a
     # mesh can compute its own part. In 64 bits, whatever the flag for them says.
     wide = ShapedArray(shape, np.dtype(np.uint64))

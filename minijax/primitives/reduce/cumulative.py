@@ -16,7 +16,7 @@ import numpy as np
 from minijax.backend import hlo, more_hlo
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, primitive_named
-from minijax.language.rules import scalar_like, standard_primitive
+from minijax.language.rules import Shape, scalar_like, standard_primitive
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import (
     complex_numbers,
@@ -34,7 +34,7 @@ from minijax.support.thread_state import state
 # ----------------------------------------------------------------------------------
 
 
-def _cumulative_shape(x: ShapedArray, *, axis: int, reverse: bool) -> tuple[int, ...]:
+def _cumulative_shape(x: ShapedArray, *, axis: int, reverse: bool) -> Shape:
     if axis < 0:
         raise ValueError(
             "XLA operations do not allow negative axes: count the axis from the front, "
@@ -57,7 +57,7 @@ def _in_numpy(accumulate: Callable) -> Callable:
 def _lowering(combine: Callable, neutral: Callable) -> Callable:
     """A window of the size of the axis, so padded that it ends (or begins) here."""
 
-    def lower(ctx: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    def lower(ctx, x, *, axis: int, reverse: bool) -> Any:
         (aval,) = ctx.avals_in
         size = aval.shape[axis]
         if size == 0:
@@ -94,7 +94,7 @@ def _operation(name: str) -> Callable:
 def _cumulative(
     name: str, combine: Callable, neutral: Callable, accumulate: Callable
 ) -> Primitive:
-    def dtype_rule(x: ShapedArray, **_: Any) -> Any:
+    def dtype_rule(x: ShapedArray, **_) -> Any:
         rules.check_accepted(name, "", {np.number}, x.dtype)
         return x.dtype
 
@@ -104,7 +104,7 @@ def _cumulative(
     primitive.def_lowering(_lowering(combine, neutral))
 
     @primitive.def_batch
-    def batch(axis_data: Any, args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+    def batch(axis_data, args, dims, *, axis: int, reverse: bool) -> Any:
         (x,), (dim,) = args, dims
         return primitive.bind(x, axis=axis + (axis >= dim), reverse=reverse), dim
 
@@ -114,7 +114,7 @@ def _cumulative(
 def _def_jvp_by_scan(primitive: Primitive, combine: Callable) -> None:
     """The derivative of the same scan, written as a tree of `combine`."""
 
-    def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+    def jvp(primals, tangents, *, axis: int, reverse: bool) -> Any:
         def scan(x: Any) -> list[Any]:
             return [prefix_scans.associative_scan(combine, x, reverse, axis)]
 
@@ -191,7 +191,7 @@ def _principal_angle(angle: Any) -> Any:
     return elementwise.sub(rest, half)
 
 
-def _logaddexp_jvp(x: Any, y: Any, x_dot: Any, y_dot: Any) -> list[Any]:
+def _logaddexp_jvp(x, y, x_dot, y_dot) -> list[Any]:
     """Weights e^(x - out) and e^(y - out), which cannot overflow."""
     out = _differentiable_logaddexp(x, y)
     parts = [

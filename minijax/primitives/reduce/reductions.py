@@ -17,6 +17,7 @@ from minijax.backend import hlo, more_hlo
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, register
 from minijax.language.rules import (
+    Shape,
     Zero,
     reduction_batch,
     scalar_like,
@@ -114,7 +115,7 @@ def jvp_as_tree(
 
 
 @reduce_prod_p.def_jvp_rule
-def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Any) -> Any:
+def _reduce_prod_jvp(primals, tangents, *, axes) -> Any:
     """As a tree, so that no zero among the factors spoils it.
 
     Dividing the product by each factor would be shorter, and NaN where one is zero.
@@ -213,7 +214,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _arg_shape(x: ShapedArray, *, axes: Any, index_dtype: Any) -> tuple[int, ...]:
+def _arg_shape(x: ShapedArray, *, axes, index_dtype) -> Shape:
     (axis,) = axes
     if not 0 <= axis < x.ndim:
         raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
@@ -225,7 +226,7 @@ def _arg_shape(x: ShapedArray, *, axes: Any, index_dtype: Any) -> tuple[int, ...
     return x.shape[:axis] + x.shape[axis + 1 :]
 
 
-def _arg_dtype(x: ShapedArray, *, axes: Any, index_dtype: Any) -> Any:
+def _arg_dtype(x: ShapedArray, *, axes, index_dtype) -> Any:
     if not dtypes.issubdtype(index_dtype, np.integer):
         raise TypeError(
             "index_dtype must be an integer type, but got "
@@ -248,7 +249,7 @@ def _arg_lowering(better: Callable, neutral: Callable) -> Callable:
             elementwise.select(first, x_index, y_index),
         ]
 
-    def lower(ctx: Any, x: Any, *, axes: Any, index_dtype: Any) -> Any:
+    def lower(ctx, x, *, axes, index_dtype) -> Any:
         (aval,), (out_aval,) = ctx.avals_in, ctx.avals_out
         (axis,) = axes
         indices = hlo.stablehlo.iota(

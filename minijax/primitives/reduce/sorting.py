@@ -259,7 +259,7 @@ top_k_p = families.several_results("top_k", _top_k_types, _top_k_meaning)
 
 
 @top_k_p.def_jvp_rule
-def _top_k_jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
+def _top_k_jvp(primals, tangents, *, k: int, axis: int) -> Any:
     (x,), (t,) = primals, tangents
     values, indices = top_k(x, k, axis=axis)
     if type(t) is Zero:
@@ -274,13 +274,13 @@ top_k_p.without("transpose", "its jvp picks tangents by a gather")
 
 
 @top_k_p.def_batch
-def _top_k_batch(axis_data: Any, args: Any, dims: Any, *, k: int, axis: int) -> Any:
+def _top_k_batch(axis_data, args, dims, *, k: int, axis: int) -> Any:
     (x,), (dim,) = args, dims
     return top_k(x, k, axis=axis + (dim <= axis)), [dim, dim]
 
 
 @top_k_p.def_lowering
-def _top_k_lowering(ctx: Any, x: Any, *, k: int, axis: int) -> Any:
+def _top_k_lowering(ctx, x, *, k: int, axis: int) -> Any:
     rank = ctx.avals_in[0].ndim
     permutation = list(range(rank))
     permutation[axis], permutation[-1] = rank - 1, axis

@@ -18,7 +18,6 @@ import numpy as np
 from minijax.backend import hlo, more_hlo
 from minijax.language.core import Primitive, ShapedArray, get_aval
 from minijax.language.rules import (
-    AxisData,
     Zero,
     batch_at_front,
     def_linear,
@@ -136,7 +135,7 @@ def _window_reduction(
 ) -> Primitive:
     """reduce_window_sum, _max or _min, without derivatives."""
 
-    def meaning(x: np.ndarray, **params: Any) -> np.ndarray:
+    def meaning(x: np.ndarray, **params) -> np.ndarray:
         windows = windows_of(x, neutral(x.dtype), **params)
         return in_numpy(windows, axis=-1).astype(x.dtype)
 
@@ -145,11 +144,11 @@ def _window_reduction(
     )
 
     @primitive.def_batch
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         return primitive.bind(args[0], **inserted(dims[0], params)), dims[0]
 
     @primitive.def_lowering
-    def lower(ctx: Any, x: Any, **params: Any) -> Any:
+    def lower(ctx, x, **params) -> Any:
         dtype = ctx.avals_in[0].dtype
 
         def body(a: Any, b: Any) -> list[Any]:
@@ -163,7 +162,7 @@ def _window_reduction(
 reduce_window_sum_p = _window_reduction("reduce_window_sum", "add", sums.zero, np.sum)
 
 
-def _sum_transpose(ct: Any, x: Any, **params: Any) -> list:
+def _sum_transpose(ct, x, **params) -> list:
     """Each entry gets the cotangents of all windows it was in: a sum of windows."""
     strides, base = params["window_strides"], params["base_dilation"]
     window = dilated_shape(params["window_dimensions"], params["window_dilation"])
@@ -219,7 +218,7 @@ def _def_linear_in_first(primitive: Primitive) -> None:
     """The rules of both: the second operand only says where the entries go."""
 
     @primitive.def_jvp_rule
-    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+    def jvp(primals, tangents, **params) -> tuple:
         (first, operand), (first_dot, _) = primals, tangents
         out = primitive.bind(first, operand, **params)
         if type(first_dot) is Zero:
@@ -227,7 +226,7 @@ def _def_linear_in_first(primitive: Primitive) -> None:
         return out, primitive.bind(first_dot, operand, **params)
 
     @primitive.def_batch
-    def batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+    def batch(axis_data, args, dims, **params) -> tuple:
         first, operand = (
             batch_at_front(x, dim, axis_data.size) for x, dim in zip(args, dims)
         )
@@ -235,7 +234,7 @@ def _def_linear_in_first(primitive: Primitive) -> None:
 
 
 def _gather_meaning(
-    t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **params: Any
+    t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **params
 ) -> np.ndarray:
     best = np.argmax if select_prim is elementwise.ge_p else np.argmin
     values = windows_of(x, _neutral_of(select_prim, x.dtype), **params)
@@ -255,7 +254,7 @@ _def_linear_in_first(select_and_gather_add_p)
 
 
 @select_and_gather_add_p.def_transpose
-def _gather_transpose(ct: Any, t: Any, x: Any, *, select_prim: Any, **params: Any):
+def _gather_transpose(ct, t, x, *, select_prim, **params):
     if not is_linear(t) or is_linear(x):
         raise ValueError("select_and_gather_add is linear in its first operand only")
     if any(step != 1 for step in params["window_dilation"]):
@@ -276,7 +275,7 @@ def _gather_transpose(ct: Any, t: Any, x: Any, *, select_prim: Any, **params: An
 
 
 @select_and_gather_add_p.def_lowering
-def _gather_lowering(ctx: Any, t: Any, x: Any, *, select_prim: Any, **params: Any):
+def _gather_lowering(ctx, t, x, *, select_prim, **params):
     """One reduction of pairs: the better entry takes its tangent along."""
     t_aval, x_aval = ctx.avals_in
     (out,) = ctx.avals_out
@@ -322,7 +321,7 @@ _def_linear_in_first(select_and_scatter_add_p)
 
 
 @select_and_scatter_add_p.def_transpose
-def _scatter_transpose(ct: Any, source: Any, operand: Any, **params: Any) -> list:
+def _scatter_transpose(ct, source, operand, **params) -> list:
     if not is_linear(source) or is_linear(operand):
         raise ValueError("select_and_scatter_add is linear in its first operand only")
     ones = (1,) * get_aval(operand).ndim

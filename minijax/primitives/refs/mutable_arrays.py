@@ -201,7 +201,7 @@ new_ref_p.meaning = lambda x, *, memory_space, kind: np.copy(x)
 
 
 @new_ref_p.def_effectful_abstract_eval
-def _new_ref_type(x: Any, *, memory_space: Any, kind: Any) -> tuple:
+def _new_ref_type(x, *, memory_space, kind) -> tuple:
     if not isinstance(x, ShapedArray):
         raise TypeError(
             f"new_ref makes a ref of an array, but got a value of type {x}. To copy a "
@@ -213,19 +213,19 @@ def _new_ref_type(x: Any, *, memory_space: Any, kind: Any) -> tuple:
 
 
 @new_ref_p.def_impl
-def _new_ref_impl(x: Any, *, memory_space: Any, kind: Any) -> Ref:
+def _new_ref_impl(x, *, memory_space, kind) -> Ref:
     """A copy, so that the ref's memory is its own and writes can reuse it."""
     aval = new_ref_p.abstract_eval(get_aval(x), memory_space=memory_space, kind=kind)[0]
     return Ref(aval, ordering.copy_p.bind(x))
 
 
 @new_ref_p.def_jvp_rule
-def _new_ref_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _new_ref_jvp(primals, tangents, **params) -> Any:
     ref = new_ref_p.bind(*primals, **params)
     return ref, new_ref_p.bind(instantiate(tangents[0]), **params)
 
 
-def _new_ref_linearize(nonzeros: Any, x: Any, **params: Any) -> tuple:
+def _new_ref_linearize(nonzeros, x, **params) -> tuple:
     """The tangent's ref belongs to the linear program, also if it holds zeros."""
     ref = new_ref_p.bind(x, **params)
 
@@ -241,7 +241,7 @@ new_ref_p.linearize = _new_ref_linearize
 
 
 @new_ref_p.def_transpose
-def _new_ref_transpose(ct: Any, x: Any, **params: Any) -> list:
+def _new_ref_transpose(ct, x, **params) -> list:
     """`ct` is the frozen content of the ref that gathered the cotangents."""
     return [ct]
 
@@ -269,17 +269,17 @@ empty_ref_p.without("batch", "JAX has none: an example cannot leave its ref unwr
 
 
 @empty_ref_p.def_effectful_abstract_eval
-def _empty_ref_type(*, ty: Any, memory_space: Any) -> tuple:
+def _empty_ref_type(*, ty, memory_space) -> tuple:
     return AbstractRef(ty, memory_space), frozenset({internal_mutable_array_effect})
 
 
 @empty_ref_p.def_jvp_rule
-def _empty_ref_jvp(primals: Any, tangents: Any, *, ty: Any, memory_space: Any) -> Any:
+def _empty_ref_jvp(primals, tangents, *, ty, memory_space) -> Any:
     tangent = empty_ref_p.bind(ty=ty.to_tangent_aval(), memory_space=memory_space)
     return empty_ref_p.bind(ty=ty, memory_space=memory_space), tangent
 
 
-def _empty_ref_linearize(nonzeros: Any, *, ty: Any, memory_space: Any) -> tuple:
+def _empty_ref_linearize(nonzeros, *, ty, memory_space) -> tuple:
     def linear(residuals: Any) -> Any:
         return empty_ref_p.bind(ty=ty.to_tangent_aval(), memory_space=memory_space)
 
@@ -297,12 +297,12 @@ free_ref_p.impl = lambda ref: []
 
 
 @free_ref_p.def_effectful_abstract_eval
-def _free_ref_type(ref: Any) -> tuple:
+def _free_ref_type(ref) -> tuple:
     return [], no_effects
 
 
 @free_ref_p.def_jvp_rule
-def _free_ref_jvp(primals: Any, tangents: Any) -> Any:
+def _free_ref_jvp(primals, tangents) -> Any:
     free_ref_p.bind(*primals)
     if type(tangents[0]) is not Zero:
         free_ref_p.bind(*tangents)
@@ -310,7 +310,7 @@ def _free_ref_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @free_ref_p.def_batch
-def _free_ref_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _free_ref_batch(axis_data, args, dims) -> Any:
     return free_ref_p.bind(*args), []
 
 
@@ -327,12 +327,12 @@ freeze_p.meaning = np.copy
 
 
 @freeze_p.def_effectful_abstract_eval
-def _freeze_type(ref: Any) -> tuple:
+def _freeze_type(ref) -> tuple:
     return ref.inner_aval, frozenset({internal_mutable_array_effect})
 
 
 @freeze_p.def_impl
-def _freeze_impl(ref: Any) -> Any:
+def _freeze_impl(ref) -> Any:
     return ref[()]
 
 
@@ -341,7 +341,7 @@ freeze_p.def_transpose(lambda ct, ref: [ct])
 
 
 @freeze_p.def_batch
-def _freeze_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _freeze_batch(axis_data, args, dims) -> Any:
     return freeze_p.bind(*args), dims[0]
 
 

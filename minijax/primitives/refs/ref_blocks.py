@@ -30,10 +30,8 @@ def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
     It makes the discharge rule of a primitive whose first argument is the only ref.
     """
 
-    def set_rule(rule: Callable) -> Callable:
-        def discharge(
-            discharged, in_avals, out_avals, *args, **params
-        ) -> tuple[list[Any], Any]:
+    def set_rule(rule) -> Callable:
+        def discharge(discharged, *args, **params) -> tuple[list[Any], Any]:
             content, out = rule(*args, **params)
             return [content, *[None] * (len(args) - 1)], out
 

@@ -23,7 +23,7 @@ from minijax.language import rules
 from minijax.language.core import JaxprEqn, ShapedArray, get_aval
 from minijax.language.more_avals import AbstractRef
 from minijax.language.print_options import prints_equation
-from minijax.language.rules import Zero, instantiate, is_linear, zero_tangent_of
+from minijax.language.rules import Zero, instantiate, is_linear
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
@@ -53,7 +53,7 @@ def _ref_and_indexers(ref: Any, index: Any, function: str) -> tuple[Any, tuple]:
     return ref, (NDIndexer.from_indices_shape(index, aval.shape),)
 
 
-def _block_type(ref: Any, tree: Any, leaves: Sequence[Any], name: str) -> ShapedArray:
+def _block_type(ref, tree, leaves: Sequence[Any], name: str) -> ShapedArray:
     """The type of the block of a ref that an index (as its leaves) selects."""
     if not isinstance(ref, AbstractRef):
         raise ValueError(f"`{name}` must be called on `Ref` types: {ref}.")
@@ -145,21 +145,19 @@ get_p.meaning = lambda ref, *leaves, tree: np.copy(ref[_numpy_index(tree, leaves
 
 
 @get_p.def_effectful_abstract_eval
-def _get_type(ref: Any, *leaves: Any, tree: Any) -> tuple:
+def _get_type(ref, *leaves, tree) -> tuple:
     return _block_type(ref, tree, leaves, "get"), frozenset({ReadEffect(0)})
 
 
 @get_p.def_jvp_rule
-def _get_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
+def _get_jvp(primals, tangents, *, tree) -> Any:
     ref, *leaves = primals
     out = get_p.bind(ref, *leaves, tree=tree)
-    if type(tangents[0]) is Zero:
-        return out, zero_tangent_of(out)
     return out, get_p.bind(tangents[0], *leaves, tree=tree)
 
 
 @get_p.def_transpose
-def _get_transpose(ct: Any, ref: Any, *leaves: Any, tree: Any) -> None:
+def _get_transpose(ct, ref, *leaves, tree) -> None:
     """Add the cotangent where its value was read."""
     if type(ct) is Zero:
         return
@@ -170,12 +168,12 @@ def _get_transpose(ct: Any, ref: Any, *leaves: Any, tree: Any) -> None:
 
 
 @ref_blocks.discharges(get_p)
-def _get_discharge(x: Any, *leaves: Any, tree: Any) -> tuple:
+def _get_discharge(x, *leaves, tree) -> tuple:
     return None, ref_blocks.read(x, trees.tree_unflatten(tree, leaves))
 
 
 @get_p.def_batch
-def _get_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
+def _get_batch(axis_data, args, dims, *, tree) -> Any:
     (ref, *leaves), (ref_dim, *leaf_dims) = args, dims
     leaves, tree, dim, order = _batched_block(
         axis_data, ref, ref_dim, leaves, leaf_dims, tree
@@ -200,7 +198,7 @@ get_p.pretty = _get_pieces
 swap_p = ref_primitive("swap")
 
 
-def _swap_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> Any:
+def _swap_meaning(ref, value, *leaves, tree) -> Any:
     index = _numpy_index(tree, leaves)
     old = np.copy(ref[index])
     ref[index] = value
@@ -211,26 +209,24 @@ swap_p.meaning = _swap_meaning
 
 
 @swap_p.def_effectful_abstract_eval
-def _swap_type(ref: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+def _swap_type(ref, value, *leaves, tree) -> tuple:
     block = _block_type(ref, tree, leaves, "swap")
     _check_value("swap", ref, block, value)
     return block, frozenset({WriteEffect(0)})
 
 
 @swap_p.def_jvp_rule
-def _swap_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
+def _swap_jvp(primals, tangents, *, tree) -> Any:
     ref, value, *leaves = primals
     ref_tangent, value_tangent, *_ = tangents
     out = swap_p.bind(ref, value, *leaves, tree=tree)
-    if type(ref_tangent) is Zero and type(value_tangent) is Zero:
-        return out, zero_tangent_of(out)
     _check_ref_has_tangent("a set/swap", ref, ref_tangent)
     value_tangent = instantiate(value_tangent)
     return out, swap_p.bind(ref_tangent, value_tangent, *leaves, tree=tree)
 
 
 @swap_p.def_transpose
-def _swap_transpose(ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any) -> None:
+def _swap_transpose(ct, ref, value, *leaves, tree) -> None:
     """What was overwritten gets the result's cotangent; the value, that of the ref."""
     gathered = ref.ref is not None
     if not gathered and type(ct) is Zero:
@@ -241,13 +237,13 @@ def _swap_transpose(ct: Any, ref: Any, value: Any, *leaves: Any, tree: Any) -> N
 
 
 @ref_blocks.discharges(swap_p)
-def _swap_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+def _swap_discharge(x, value, *leaves, tree) -> tuple:
     return ref_blocks.swap(x, trees.tree_unflatten(tree, leaves), value)
 
 
 @swap_p.def_batch
 @_even_unmapped
-def _swap_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
+def _swap_batch(axis_data, args, dims, *, tree) -> Any:
     (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
     _check_ref_is_batched("a set/swap", ref, ref_dim)
     leaves, tree, dim, order = _batched_block(
@@ -279,7 +275,7 @@ swap_p.pretty = _swap_pieces
 addupdate_p = ref_primitive("addupdate", multiple_results=True)
 
 
-def _addupdate_meaning(ref: Any, value: Any, *leaves: Any, tree: Any) -> list:
+def _addupdate_meaning(ref, value, *leaves, tree) -> list:
     np.add.at(ref, _numpy_index(tree, leaves), value)
     return []
 
@@ -288,14 +284,14 @@ addupdate_p.meaning = _addupdate_meaning
 
 
 @addupdate_p.def_effectful_abstract_eval
-def _addupdate_type(ref: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+def _addupdate_type(ref, value, *leaves, tree) -> tuple:
     block = _block_type(ref, tree, leaves, "addupdate")
     _check_value("addupdate", ref, block, value)
     return [], frozenset({AccumEffect(0)})
 
 
 @addupdate_p.def_jvp_rule
-def _addupdate_jvp(primals: Any, tangents: Any, *, tree: Any) -> Any:
+def _addupdate_jvp(primals, tangents, *, tree) -> Any:
     ref, value, *leaves = primals
     ref_tangent, value_tangent, *_ = tangents
     _check_ref_has_tangent("an addupdate", ref, ref_tangent)
@@ -313,13 +309,13 @@ def _addupdate_transpose(ct, ref, value, *leaves, tree) -> None:
 
 
 @ref_blocks.discharges(addupdate_p)
-def _addupdate_discharge(x: Any, value: Any, *leaves: Any, tree: Any) -> tuple:
+def _addupdate_discharge(x, value, *leaves, tree) -> tuple:
     return ref_blocks.add(x, trees.tree_unflatten(tree, leaves), value), []
 
 
 @addupdate_p.def_batch
 @_even_unmapped
-def _addupdate_batch(axis_data: Any, args: Any, dims: Any, *, tree: Any) -> Any:
+def _addupdate_batch(axis_data, args, dims, *, tree) -> Any:
     (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
     _check_ref_is_batched("an addupdate", ref, ref_dim)
     leaves, tree, dim, order = _batched_block(

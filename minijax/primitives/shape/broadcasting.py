@@ -236,7 +236,7 @@ def _shape_like(x: Any) -> tuple[int, ...]:
 iota_p = register(Primitive("iota"))
 
 
-def _iota_meaning(dtype: Any, shape: Any, dimension: int, sharding: Any) -> Any:
+def _iota_meaning(dtype, shape, dimension: int, sharding) -> Any:
     spread = [1] * len(shape)
     spread[dimension] = shape[dimension]
     numbers = np.arange(shape[dimension]).astype(dtype)
@@ -247,7 +247,7 @@ iota_p.meaning = _iota_meaning
 
 
 @iota_p.def_abstract_eval
-def _iota_type(*, dtype: Any, shape: Any, dimension: int, sharding: Any) -> ShapedArray:
+def _iota_type(*, dtype, shape, dimension: int, sharding) -> ShapedArray:
     check_sizes("iota", shape)
     rules.check_accepted("iota", "", rules.numbers, dtype)
     if not 0 <= dimension < len(shape):
@@ -264,7 +264,7 @@ iota_p.without("batch", "it has no operands that could be mapped")
 
 
 @iota_p.def_lowering
-def _iota_lowering(ctx: Any, *, dimension: int, **params: Any) -> Any:
+def _iota_lowering(ctx, *, dimension: int, **params) -> Any:
     return hlo.stablehlo.iota(ctx.result_type(), more_hlo.int_attribute(dimension))
 
 
@@ -324,7 +324,7 @@ empty_p.without("batch", "it has no operands that could be mapped")
 
 
 @empty_p.def_lowering
-def _empty_lowering(ctx: Any, **params: Any) -> Any:
+def _empty_lowering(ctx, **params) -> Any:
     (aval,) = ctx.avals_out
     physical = physical_aval(aval)
     return ctx.full_like(0, physical)
@@ -362,7 +362,7 @@ empty2_p.pretty = lambda params: {
 
 
 @empty2_p.def_lowering
-def _empty2_lowering(ctx: Any, **params: Any) -> Any:
+def _empty2_lowering(ctx, **params) -> Any:
     return _empty_lowering(ctx)
 
 

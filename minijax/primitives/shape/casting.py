@@ -16,6 +16,7 @@ from minijax.language import rules
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
 from minijax.language.core import ShapedArray, get_aval
+from minijax.language.rules import Shape
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 
@@ -43,7 +44,7 @@ def asarray(x: Any) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> tuple[int, ...]:
+def _bitcast_shape(x: ShapedArray, *, new_dtype) -> Shape:
     old_bits = element_types.itemsize_bits(x.dtype)
     new_bits = element_types.itemsize_bits(new_dtype)
     if old_bits == new_bits:
@@ -60,7 +61,7 @@ def _bitcast_shape(x: ShapedArray, *, new_dtype: Any) -> tuple[int, ...]:
     return x.shape[:-1]
 
 
-def _bitcast_dtype(x: ShapedArray, *, new_dtype: Any) -> Any:
+def _bitcast_dtype(x: ShapedArray, *, new_dtype) -> Any:
     for dtype in (x.dtype, new_dtype):
         no_bits = dtype == np.bool_ or dtypes.issubdtype(dtype, np.complexfloating)
         if no_bits and x.dtype != new_dtype:
@@ -72,7 +73,7 @@ def _bitcast_dtype(x: ShapedArray, *, new_dtype: Any) -> Any:
     return new_dtype
 
 
-def _bitcast_meaning(x: Any, new_dtype: Any) -> Any:
+def _bitcast_meaning(x, new_dtype) -> Any:
     aval = ShapedArray(x.shape, x.dtype)
     shape = _bitcast_shape(aval, new_dtype=new_dtype)
     return np.ascontiguousarray(x).view(new_dtype).reshape(shape)
@@ -89,7 +90,7 @@ rules.def_zero_jvp(bitcast_convert_type_p)
 
 
 @bitcast_convert_type_p.def_batch
-def _bitcast_batch(axis_data: Any, args: Any, dims: Any, *, new_dtype: Any) -> Any:
+def _bitcast_batch(axis_data, args, dims, *, new_dtype) -> Any:
     (x,), (dim,) = args, dims
     aval = get_aval(x)
     wider = element_types.itemsize_bits(new_dtype) > element_types.itemsize_bits(
@@ -101,7 +102,7 @@ def _bitcast_batch(axis_data: Any, args: Any, dims: Any, *, new_dtype: Any) -> A
 
 
 @bitcast_convert_type_p.def_lowering
-def _bitcast_lowering(ctx: Any, x: Any, *, new_dtype: Any) -> Any:
+def _bitcast_lowering(ctx, x, *, new_dtype) -> Any:
     return hlo.stablehlo.bitcast_convert(ctx.result_type(), x)
 
 
@@ -129,7 +130,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 def _reduce_precision_shape(
     x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
-) -> tuple[int, ...]:
+) -> Shape:
     if exponent_bits < 1:
         raise ValueError(
             f"reduce_precision: exponent_bits must be positive; got {exponent_bits}"
@@ -141,12 +142,12 @@ def _reduce_precision_shape(
     return x.shape
 
 
-def _reduce_precision_dtype(x: ShapedArray, **_: Any) -> Any:
+def _reduce_precision_dtype(x: ShapedArray, **_) -> Any:
     rules.check_accepted("reduce_precision", "", rules.floats, x.dtype)
     return x.dtype
 
 
-def _reduce_precision_meaning(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision_meaning(x, exponent_bits: int, mantissa_bits: int) -> Any:
     """Round the mantissa to even, then cut off what the exponent cannot hold."""
     mantissa, exponent = np.frexp(x.astype(np.float64))
     steps = 2.0 ** (mantissa_bits + 1)

@@ -17,7 +17,14 @@ from minijax.backend import hlo, more_hlo
 from minijax.language import rules
 from minijax.language.array import Array
 from minijax.language.core import ShapedArray, get_aval, physical_aval
-from minijax.language.rules import Zero, def_linear, instantiate, moveaxis, not_mapped
+from minijax.language.rules import (
+    Shape,
+    Zero,
+    def_linear,
+    instantiate,
+    moveaxis,
+    not_mapped,
+)
 from minijax.primitives import families
 from minijax.primitives.shape.broadcasting import broadcast
 from minijax.primitives.shape.casting import asarray
@@ -35,7 +42,7 @@ def _shapes_text(avals: Sequence[ShapedArray]) -> str:
     return ", ".join(str(aval.shape) for aval in avals)
 
 
-def _concatenate_shape(*avals: ShapedArray, dimension: int) -> tuple[int, ...]:
+def _concatenate_shape(*avals: ShapedArray, dimension: int) -> Shape:
     if not avals:
         raise TypeError("concatenate expects at least one operand, got 0.")
     first = avals[0].shape
@@ -73,7 +80,7 @@ concatenate_p = rules.standard_primitive(
 )
 
 
-def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list:
+def _concatenate_transpose(ct, *operands, dimension: int) -> list:
     sizes = tuple(_aval_of(operand).shape[dimension] for operand in operands)
     parts = split(ct, sizes, axis=dimension)
     return [part if rules.is_linear(x) else None for part, x in zip(parts, operands)]
@@ -94,7 +101,7 @@ def _all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> l
 
 
 @concatenate_p.def_batch
-def _concatenate_batch(axis_data: Any, args: Any, dims: Any, *, dimension: int) -> Any:
+def _concatenate_batch(axis_data, args, dims, *, dimension: int) -> Any:
     return concatenate(_all_at_front(axis_data, args, dims), dimension + 1), 0
 
 
@@ -110,7 +117,7 @@ def _joined(operands: Sequence[Any], dimension: int) -> Any:
 
 
 @concatenate_p.def_lowering
-def _concatenate_lowering(ctx: Any, *operands: Any, dimension: int) -> Any:
+def _concatenate_lowering(ctx, *operands, dimension: int) -> Any:
     return _joined(operands, dimension)
 
 
@@ -137,7 +144,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _split_type(x: ShapedArray, *, sizes: Any, axis: int) -> list[ShapedArray]:
+def _split_type(x: ShapedArray, *, sizes, axis: int) -> list[ShapedArray]:
     if any(size < 0 for size in sizes):
         raise ValueError(
             f"Sizes passed to split must be nonnegative, got {list(sizes)}"
@@ -158,7 +165,7 @@ split_p = families.several_results(
 )
 
 
-def _split_transpose(cts: Any, x: Any, *, sizes: Any, axis: int) -> list:
+def _split_transpose(cts, x, *, sizes, axis: int) -> list:
     if all(type(ct) is Zero for ct in cts):
         return [None]
     return [concatenate([instantiate(ct) for ct in cts], dimension=axis)]
@@ -168,7 +175,7 @@ def_linear(split_p, _split_transpose)
 
 
 @split_p.def_batch
-def _split_batch(axis_data: Any, args: Any, dims: Any, *, sizes: Any, axis: int) -> Any:
+def _split_batch(axis_data, args, dims, *, sizes, axis: int) -> Any:
     (x,), (dim,) = args, dims
     return split(x, sizes, axis + (axis >= dim)), [dim] * len(sizes)
 
@@ -183,7 +190,7 @@ def _slice(ctx: Any, x: Any, axis: int, start: int, stop: int) -> Any:
 
 
 @split_p.def_lowering
-def _split_lowering(ctx: Any, x: Any, *, sizes: Any, axis: int) -> list:
+def _split_lowering(ctx, x, *, sizes, axis: int) -> list:
     parts, start = [], 0
     for size in sizes:
         parts.append(_slice(ctx, x, axis, start, start + size))
@@ -211,7 +218,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
 # ----------------------------------------------------------------------------------
 
 
-def _stack_shape(*avals: ShapedArray, axis: int) -> tuple[int, ...]:
+def _stack_shape(*avals: ShapedArray, axis: int) -> Shape:
     first = avals[0].shape
     if any(aval.ndim != len(first) for aval in avals):
         raise ValueError(
@@ -238,7 +245,7 @@ stack_p = rules.standard_primitive(
 )
 
 
-def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list:
+def _stack_transpose(ct, *operands, axis: int) -> list:
     parts = unstack_p.bind(ct, axis=axis)
     return [part if rules.is_linear(x) else None for part, x in zip(parts, operands)]
 
@@ -247,7 +254,7 @@ def_linear(stack_p, _stack_transpose)
 
 
 @stack_p.def_batch
-def _stack_batch(axis_data: Any, args: Any, dims: Any, *, axis: int) -> Any:
+def _stack_batch(axis_data, args, dims, *, axis: int) -> Any:
     dim = dims[0]
     if dim is not not_mapped and all(d == dim for d in dims):
         if axis <= dim:
@@ -257,7 +264,7 @@ def _stack_batch(axis_data: Any, args: Any, dims: Any, *, axis: int) -> Any:
 
 
 @stack_p.def_lowering
-def _stack_lowering(ctx: Any, *operands: Any, axis: int) -> Any:
+def _stack_lowering(ctx, *operands, axis: int) -> Any:
     aval = ctx.avals_in[0]
     shape = (*aval.shape[:axis], 1, *aval.shape[axis:])
     dims = [d for d in range(len(shape)) if d != axis]
@@ -300,7 +307,7 @@ unstack_p = families.several_results(
 )
 
 
-def _unstack_transpose(cts: Any, x: Any, *, axis: int) -> list:
+def _unstack_transpose(cts, x, *, axis: int) -> list:
     if all(type(ct) is Zero for ct in cts):
         return [None]
     return [stack_p.bind(*(instantiate(ct) for ct in cts), axis=axis)]
@@ -310,7 +317,7 @@ def_linear(unstack_p, _unstack_transpose)
 
 
 @unstack_p.def_batch
-def _unstack_batch(axis_data: Any, args: Any, dims: Any, *, axis: int) -> Any:
+def _unstack_batch(axis_data, args, dims, *, axis: int) -> Any:
     (x,), (dim,) = args, dims
     if axis < dim:
         out, out_dim = unstack_p.bind(x, axis=axis), dim - 1
@@ -320,7 +327,7 @@ def _unstack_batch(axis_data: Any, args: Any, dims: Any, *, axis: int) -> Any:
 
 
 @unstack_p.def_lowering
-def _unstack_lowering(ctx: Any, x: Any, *, axis: int) -> list:
+def _unstack_lowering(ctx, x, *, axis: int) -> list:
     return [
         hlo.stablehlo.reshape(ctx.result_type(i), _slice(ctx, x, axis, i, i + 1))
         for i in range(len(ctx.avals_out))

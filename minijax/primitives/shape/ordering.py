@@ -58,14 +58,14 @@ stop_gradient_p.without("transpose", "its tangent is always zero")
 
 
 @stop_gradient_p.def_impl
-def _stop_gradient_now(x: Any) -> Any:
+def _stop_gradient_now(x) -> Any:
     aval = get_aval(x)  # raises TypeError unless it is an array
     numpy = isinstance(x, (np.ndarray, np.generic))
     return x.astype(aval.dtype) if numpy and x.dtype != aval.dtype else x
 
 
 @stop_gradient_p.def_jvp_rule
-def _stop_gradient_jvp(primals: Any, tangents: Any) -> Any:
+def _stop_gradient_jvp(primals, tangents) -> Any:
     (x,) = primals
     # Bound again, so that the derivatives of outer transformations stop as well.
     return _stop_one(x), zero_tangent_of(x)
@@ -103,14 +103,14 @@ optimization_barrier_p = families.several_results(
 
 
 @optimization_barrier_p.def_jvp_rule
-def _barrier_jvp(primals: Any, tangents: Any) -> Any:
+def _barrier_jvp(primals, tangents) -> Any:
     dense = [instantiate(t) for t in tangents]
     out = optimization_barrier_p.bind(*primals)
     return out, optimization_barrier_p.bind(*dense)
 
 
 @optimization_barrier_p.def_transpose
-def _barrier_transpose(cts: Any, *args: Any) -> list:
+def _barrier_transpose(cts, *args) -> list:
     if all(type(ct) is Zero for ct in cts):
         return [None] * len(args)
     out = optimization_barrier_p.bind(*(instantiate(ct) for ct in cts))
@@ -118,12 +118,12 @@ def _barrier_transpose(cts: Any, *args: Any) -> list:
 
 
 @optimization_barrier_p.def_batch
-def _barrier_batch(axis_data: Any, args: Any, dims: Any) -> Any:
+def _barrier_batch(axis_data, args, dims) -> Any:
     return optimization_barrier_p.bind(*args), list(dims)
 
 
 @optimization_barrier_p.def_lowering
-def _barrier_lowering(ctx: Any, *operands: Any) -> list:
+def _barrier_lowering(ctx, *operands) -> list:
     return list(hlo.stablehlo.OptimizationBarrierOp(list(operands)).results)
 
 

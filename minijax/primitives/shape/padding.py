@@ -14,7 +14,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.rules import def_linear, is_linear, not_mapped, scalar_like
+from minijax.language.rules import Shape, def_linear, is_linear, not_mapped, scalar_like
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.reduce import sums
 from minijax.primitives.shape.broadcasting import broadcast, full_like
@@ -29,9 +29,7 @@ def _padded_size(size: int, low: int, high: int, interior: int) -> int:
     return low + high + size + max(size - 1, 0) * interior
 
 
-def _pad_shape(
-    x: ShapedArray, padding_value: ShapedArray, *, padding_config: Any
-) -> tuple[int, ...]:
+def _pad_shape(x: ShapedArray, padding_value: ShapedArray, *, padding_config) -> Shape:
     if padding_value.ndim:
         raise ValueError(
             "padding_value must be a scalar; got np.shape(padding_value)="
@@ -58,7 +56,7 @@ def _pad_shape(
     return result
 
 
-def _pad_dtype(x: ShapedArray, padding_value: ShapedArray, **_: Any) -> Any:
+def _pad_dtype(x: ShapedArray, padding_value: ShapedArray, **_) -> Any:
     if x.dtype != padding_value.dtype:
         names = [dtypes.dtype_name(aval.dtype) for aval in (x, padding_value)]
         raise TypeError(
@@ -68,7 +66,7 @@ def _pad_dtype(x: ShapedArray, padding_value: ShapedArray, **_: Any) -> Any:
     return x.dtype
 
 
-def _pad_meaning(x: Any, padding_value: Any, padding_config: Any) -> Any:
+def _pad_meaning(x, padding_value, padding_config) -> Any:
     """Spread the entries out, put borders around, cut negative borders off."""
     gaps = [interior for _, _, interior in padding_config]
     spread = tuple(_padded_size(n, 0, 0, gap) for n, gap in zip(x.shape, gaps))
@@ -87,7 +85,7 @@ def _pad_meaning(x: Any, padding_value: Any, padding_config: Any) -> Any:
 pad_p = rules.standard_primitive("pad", _pad_shape, _pad_dtype, meaning=_pad_meaning)
 
 
-def _pad_transpose(ct: Any, x: Any, padding_value: Any, *, padding_config: Any) -> list:
+def _pad_transpose(ct, x, padding_value, *, padding_config) -> list:
     """The operand's part is what stands at its places, the value's is all the rest."""
     unpad = [(-low, -high, 0) for low, high, _ in padding_config]
     inner = pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), unpad)
@@ -108,7 +106,7 @@ def_linear(pad_p, _pad_transpose)
 
 
 @pad_p.def_batch
-def _pad_batch(axis_data: Any, args: Any, dims: Any, *, padding_config: Any) -> Any:
+def _pad_batch(axis_data, args, dims, *, padding_config) -> Any:
     (x, padding_value), (dim, value_dim) = args, dims
     if dim is not_mapped:
         dim = 0
@@ -124,7 +122,7 @@ def _pad_batch(axis_data: Any, args: Any, dims: Any, *, padding_config: Any) -> 
 
 
 @pad_p.def_lowering
-def _pad_lowering(ctx: Any, x: Any, padding_value: Any, *, padding_config: Any) -> Any:
+def _pad_lowering(ctx, x, padding_value, *, padding_config) -> Any:
     low, high, interior = ([c[k] for c in padding_config] for k in range(3))
     return hlo.stablehlo.pad(
         x,

@@ -15,7 +15,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.language import rules
 from minijax.language.core import ShapedArray
-from minijax.language.rules import def_linear
+from minijax.language.rules import Shape, def_linear
 from minijax.primitives.reduce import sums
 from minijax.primitives.shape.shaping import reshape, shape_of
 
@@ -44,7 +44,7 @@ def collapse(
 # ----------------------------------------------------------------------------------
 
 
-def _rev_shape(x: ShapedArray, *, dimensions: Any) -> tuple[int, ...]:
+def _rev_shape(x: ShapedArray, *, dimensions) -> Shape:
     if len(set(dimensions)) != len(dimensions):
         raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
     if not all(0 <= axis < x.ndim for axis in dimensions):
@@ -66,13 +66,13 @@ def_linear(rev_p, lambda ct, x, *, dimensions: [rev(ct, dimensions)])
 
 
 @rev_p.def_batch
-def _rev_batch(axis_data: Any, args: Any, dims: Any, *, dimensions: Any) -> Any:
+def _rev_batch(axis_data, args, dims, *, dimensions) -> Any:
     (x,), (dim,) = args, dims
     return rev(x, tuple(axis + (axis >= dim) for axis in dimensions)), dim
 
 
 @rev_p.def_lowering
-def _rev_lowering(ctx: Any, x: Any, *, dimensions: Any) -> Any:
+def _rev_lowering(ctx, x, *, dimensions) -> Any:
     return hlo.stablehlo.reverse(x, hlo.int_array(dimensions))
 
 
@@ -90,7 +90,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _tile_shape(x: ShapedArray, *, reps: Any) -> tuple[int, ...]:
+def _tile_shape(x: ShapedArray, *, reps) -> Shape:
     if x.ndim != len(reps):
         raise TypeError(
             "reps length must be equal to the ndim of x, got "
@@ -113,7 +113,7 @@ tile_p = rules.standard_primitive(
 )
 
 
-def _tile_transpose(ct: Any, x: Any, *, reps: Any) -> list:
+def _tile_transpose(ct, x, *, reps) -> list:
     copies = reshape(ct, _interleaved(reps, x.shape))
     return [sums.reduce_sum(copies, tuple(range(0, 2 * x.ndim, 2)))]
 
@@ -122,13 +122,13 @@ def_linear(tile_p, _tile_transpose)
 
 
 @tile_p.def_batch
-def _tile_batch(axis_data: Any, args: Any, dims: Any, *, reps: Any) -> Any:
+def _tile_batch(axis_data, args, dims, *, reps) -> Any:
     (x,), (dim,) = args, dims
     return tile(x, (*reps[:dim], 1, *reps[dim:])), dim
 
 
 @tile_p.def_lowering
-def _tile_lowering(ctx: Any, x: Any, *, reps: Any) -> Any:
+def _tile_lowering(ctx, x, *, reps) -> Any:
     (aval,) = ctx.avals_in
     spread = _interleaved(reps, aval.shape)
     behind = range(1, 2 * aval.ndim, 2)

@@ -23,7 +23,7 @@ from minijax.language.core import (
     physical_aval,
     register,
 )
-from minijax.language.rules import NullAccumulator, scalar_like
+from minijax.language.rules import NullAccumulator, Shape, scalar_like
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import padding
 from minijax.primitives.shape.squeezing import squeeze
@@ -45,9 +45,7 @@ def _whole(name: str, bounds: Sequence[Any]) -> tuple[int, ...]:
         ) from None
 
 
-def _slice_shape(
-    x: ShapedArray, *, start_indices: Any, limit_indices: Any, strides: Any
-) -> tuple[int, ...]:
+def _slice_shape(x: ShapedArray, *, start_indices, limit_indices, strides) -> Shape:
     starts, limits = start_indices, limit_indices
     if x.ndim != len(starts):
         raise TypeError(
@@ -90,7 +88,7 @@ def _slice_shape(
     return tuple(-(-span // stride) for span, stride in zip(spans, strides))
 
 
-def _slice_meaning(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+def _slice_meaning(x, start_indices, limit_indices, strides) -> Any:
     steps = strides or (1,) * x.ndim
     return x[tuple(map(builtins.slice, start_indices, limit_indices, steps))]
 
@@ -132,7 +130,7 @@ rules.def_linear(slice_p, _slice_transpose)
 
 
 @slice_p.def_batch
-def _slice_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> Any:
+def _slice_batch(axis_data, args, dims, **params) -> Any:
     (x,), (dim,) = args, dims
     starts, limits = [*params["start_indices"]], [*params["limit_indices"]]
     strides = params["strides"]
@@ -158,7 +156,7 @@ def _slice_lowering(ctx, x, *, start_indices, limit_indices, strides) -> Any:
 
 
 @slice_p.def_impl
-def _slice_now(x: Any, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
+def _slice_now(x, start_indices, limit_indices, strides) -> Any:
     """Run as a dynamic slice, whose program serves for all starts of one size."""
     params = {
         "start_indices": start_indices,

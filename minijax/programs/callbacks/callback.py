@@ -82,6 +82,7 @@ from minijax.language.core import (
     unmapped_aval,
 )
 from minijax.language.more_avals import AbstractRef
+from minijax.language.rules import Dims
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
@@ -113,6 +114,7 @@ class _FlatCallback:
         return tree_leaves(self.callback_func(*args, **kwargs))
 
 
+@dataclass(eq=False)
 class HostFunction:
     """What XLA calls in the place of a flat Python function.
 
@@ -120,33 +122,18 @@ class HostFunction:
     but arrays of exactly the expected types.
     """
 
-    __slots__ = (
-        "function",
-        "in_avals",
-        "out_avals",
-        "takes_token",
-        "x64",
-        "purpose",
-        "source",
-    )
+    function: Callable[..., Sequence[Any]]
+    in_avals: Sequence[Any]
+    out_avals: Sequence[Any]
+    takes_token: bool
+    purpose: str
+    source: Any
 
-    def __init__(
-        self,
-        function: Callable[..., Sequence[Any]],
-        in_avals: Sequence[Any],
-        out_avals: Sequence[Any],
-        takes_token: bool,
-        purpose: str,
-        source: Any,
-    ):
-        self.function = function
-        self.in_avals = [_host_type(aval) for aval in in_avals]
-        self.out_avals = [_host_type(aval) for aval in out_avals]
-        self.takes_token = takes_token
+    def __post_init__(self) -> None:
+        self.in_avals = [_host_type(aval) for aval in self.in_avals]
+        self.out_avals = [_host_type(aval) for aval in self.out_avals]
         # Flags belong to a thread, and XLA's threads have never heard of the user's.
         self.x64 = state.enable_x64
-        self.purpose = purpose
-        self.source = source
 
     def __call__(self, *operands: Any) -> tuple:
         leading = operands[:1] if self.takes_token else ()
@@ -215,7 +202,7 @@ class HostFunction:
         return f"{name} ({place})" if place else name
 
 
-def _host_type(aval: Any) -> ShapedArray:
+def _host_type(aval) -> ShapedArray:
     """The type of an operand on the Python side: of typed keys their bits."""
     physical = buffer_aval(aval)
     return ShapedArray(physical.shape, physical.dtype)
@@ -367,47 +354,87 @@ def call_now(
 
 
 # ----------------------------------------------------------------------------------
+# What both primitives have in common
+# ----------------------------------------------------------------------------------
+
+
+def _callback_primitive(
+    name: str,
+    effect_of: Callable[..., Effect | None],
+    no_jvp: str,
+    no_transpose: str,
+) -> Primitive:
+    """A primitive that calls Python, without its batch rule.
+
+    `effect_of(**params)` is its effect, or None; the two texts say why it has no
+    derivative, and what to write instead.
+    """
+    primitive = register(Primitive(name, multiple_results=True))
+    # A type is read off the parameters; a cache would only keep functions alive.
+    primitive.cache_types = False
+    primitive.without("meaning", "it means what the user's function does")
+
+    @primitive.def_effectful_abstract_eval
+    def callback_type(*avals, result_avals: Sequence[Any], **params) -> tuple:
+        effect = effect_of(**params)
+        effects = no_effects if effect is None else frozenset({effect})
+        return list(result_avals), effects
+
+    @primitive.def_impl
+    def callback_now(*args, callback: Callable, result_avals, **params) -> list[Array]:
+        return call_now(callback, args, result_avals, effect_of(**params), name)
+
+    @primitive.def_jvp_rule
+    def callback_jvp(primals, tangents, **_) -> Any:
+        raise errors.value_error(no_jvp)
+
+    @primitive.def_transpose
+    def callback_transpose(cts, *args, **_) -> Any:
+        raise errors.value_error(no_transpose)
+
+    @primitive.def_lowering
+    def callback_lowering(ctx, *operands, callback: Callable, **params) -> list[Any]:
+        effect = effect_of(**params)
+        acts = effect is not None
+        return emit_python_callback(
+            ctx, callback, effect, operands, purpose=name, has_side_effect=acts
+        )
+
+    return primitive
+
+
+def _call(
+    primitive: Primitive,
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    arguments: tuple[tuple, dict[str, Any]],
+    **params: Any,
+) -> Any:
+    """Bind a callback's primitive; returns the tree of the announced results."""
+    leaves, in_tree = tree_flatten(arguments)
+    result_avals, out_tree = result_types(result_shape_dtypes)
+    params = {"callback": _FlatCallback(callback, in_tree), **params}
+    return tree_unflatten(
+        out_tree, primitive.bind(*leaves, result_avals=result_avals, **params)
+    )
+
+
+# ----------------------------------------------------------------------------------
 # pure_callback
 # ----------------------------------------------------------------------------------
 
-pure_callback_p = register(Primitive("pure_callback", multiple_results=True))
-# A type is read off the parameters; a cache would only keep functions alive.
-pure_callback_p.cache_types = False
-pure_callback_p.without("meaning", "it means what the user's function does")
-
-
-@pure_callback_p.def_effectful_abstract_eval
-def _pure_callback_type(*avals: Any, result_avals: Sequence[Any], **_: Any) -> tuple:
-    return list(result_avals), no_effects
-
-
-@pure_callback_p.def_impl
-def _pure_callback_now(
-    *args: Any, callback: Callable, result_avals: Sequence[Any], **_: Any
-) -> list[Array]:
-    return call_now(callback, args, result_avals, None, "pure_callback")
-
-
-@pure_callback_p.def_jvp_rule
-def _pure_callback_jvp(primals: Any, tangents: Any, **_: Any) -> Any:
-    raise errors.value_error(
-        "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use "
-        "callbacks while taking gradients: its rule says what the derivative is."
-    )
-
-
-@pure_callback_p.def_transpose
-def _pure_callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
-    raise errors.value_error(
-        "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use "
-        "callbacks while taking gradients: its rule says what the derivative is."
-    )
+pure_callback_p = _callback_primitive(
+    "pure_callback",
+    lambda **_: None,
+    "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks "
+    "while taking gradients: its rule says what the derivative is.",
+    "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use "
+    "callbacks while taking gradients: its rule says what the derivative is.",
+)
 
 
 @pure_callback_p.def_batch
-def _pure_callback_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple:
+def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
     """Call once for each example, or once for all: `vmap_method` says which."""
     size, vmap_method = axis_data.size, params["vmap_method"]
     fronted = _fronted(args, dims)
@@ -444,15 +471,6 @@ def _fronted(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
         arg if dim is None else rules.moveaxis(arg, dim, 0)
         for arg, dim in zip(args, dims)
     ]
-
-
-@pure_callback_p.def_lowering
-def _pure_callback_lowering(
-    ctx: mlir.LoweringRuleContext, *operands: Any, callback: Callable, **_: Any
-) -> list[Any]:
-    return emit_python_callback(
-        ctx, callback, None, operands, purpose="pure_callback", has_side_effect=False
-    )
 
 
 def pure_callback(
@@ -496,12 +514,9 @@ def pure_callback(
             f"vmap_method must be one of the allowed methods {methods}, but got: "
             f"{vmap_method}"
         )
-    leaves, in_tree = tree_flatten((args, kwargs))
-    result_avals, out_tree = result_types(result_shape_dtypes)
-    params = {"callback": _FlatCallback(callback, in_tree), "sharding": sharding}
-    params |= {"result_avals": result_avals, "vmap_method": vmap_method}
-    outs = pure_callback_p.bind(*leaves, **params)
-    return tree_unflatten(out_tree, outs)
+    params = {"sharding": sharding, "vmap_method": vmap_method}
+    call = (callback, result_shape_dtypes, (args, kwargs))
+    return _call(pure_callback_p, *call, **params)
 
 
 def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
@@ -510,7 +525,7 @@ def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
     return tuple(avals), tree
 
 
-def _result_type(leaf: Any) -> ShapedArray:
+def _result_type(leaf) -> ShapedArray:
     for attribute in ("dtype", "shape"):
         if not hasattr(leaf, attribute):
             raise AttributeError(
@@ -529,10 +544,7 @@ def _result_type(leaf: Any) -> ShapedArray:
 
 
 def for_each_example(
-    one: Callable[..., list[Any]],
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    unroll: bool = False,
+    one: Callable[..., list[Any]], args: Sequence[Any], dims: Dims, unroll: bool = False
 ) -> list[Any]:
     """Apply a function to one example of a batch after the other, in a loop.
 
@@ -553,49 +565,17 @@ def for_each_example(
 # ----------------------------------------------------------------------------------
 
 
-io_callback_p = register(Primitive("io_callback", multiple_results=True))
-io_callback_p.cache_types = False
-io_callback_p.without("meaning", "it means what the user's function does")
-
-
-@io_callback_p.def_effectful_abstract_eval
-def _io_callback_type(
-    *avals: Any, result_avals: Sequence[Any], ordered: bool, **_: Any
-) -> tuple:
-    return list(result_avals), frozenset({_io_effect(ordered)})
-
-
-def _io_effect(ordered: bool) -> Effect:
-    return ordered_io_effect if ordered else io_effect
-
-
-@io_callback_p.def_impl
-def _io_callback_now(
-    *args: Any, callback: Callable, result_avals: Any, ordered: bool, **_: Any
-) -> list[Array]:
-    effect = _io_effect(ordered)
-    return call_now(callback, args, result_avals, effect, "io_callback")
-
-
-@io_callback_p.def_jvp_rule
-def _io_callback_jvp(primals: Any, tangents: Any, **_: Any) -> Any:
-    raise errors.value_error(
-        "IO callbacks do not support JVP. Wrap what calls it in `custom_jvp`, or pass "
-        "`lax.stop_gradient(x)`."
-    )
-
-
-@io_callback_p.def_transpose
-def _io_callback_transpose(cts: Any, *args: Any, **_: Any) -> Any:
-    raise errors.value_error(
-        "IO callbacks do not support transpose. Wrap what calls it in `custom_vjp`."
-    )
+io_callback_p = _callback_primitive(
+    "io_callback",
+    lambda ordered, **_: ordered_io_effect if ordered else io_effect,
+    "IO callbacks do not support JVP. Wrap what calls it in `custom_jvp`, or pass "
+    "`lax.stop_gradient(x)`.",
+    "IO callbacks do not support transpose. Wrap what calls it in `custom_vjp`.",
+)
 
 
 @io_callback_p.def_batch
-def _io_callback_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple:
+def _io_callback_batch(axis_data, args, dims, **params) -> tuple:
     """Call once for each example; of these calls no order is promised."""
     if params["ordered"]:
         raise errors.value_error(
@@ -608,16 +588,6 @@ def _io_callback_batch(
 
     outs = for_each_example(one, _fronted(args, dims), dims)
     return outs, [0] * len(outs)
-
-
-@io_callback_p.def_lowering
-def _io_callback_lowering(
-    ctx: Any, *operands: Any, callback: Callable, ordered: bool, **_: Any
-) -> list[Any]:
-    effect = _io_effect(ordered)
-    return emit_python_callback(
-        ctx, callback, effect, operands, purpose="io_callback", has_side_effect=True
-    )
 
 
 def io_callback(
@@ -652,9 +622,6 @@ def io_callback(
         announced; its `__cause__` is that exception. Where nobody reads the results,
         `effects_barrier` raises it.
     """
-    leaves, in_tree = tree_flatten((args, kwargs))
-    result_avals, out_tree = result_types(result_shape_dtypes)
-    params = {"callback": _FlatCallback(callback, in_tree), "sharding": sharding}
-    params |= {"result_avals": result_avals, "ordered": ordered}
-    outs = io_callback_p.bind(*leaves, **params)
-    return tree_unflatten(out_tree, outs)
+    params = {"sharding": sharding, "ordered": ordered}
+    call = (callback, result_shape_dtypes, (args, kwargs))
+    return _call(io_callback_p, *call, **params)

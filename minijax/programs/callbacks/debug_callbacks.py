@@ -31,15 +31,14 @@ import functools
 import logging
 import string
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minijax.compile import mlir
 from minijax.compile.placing import device_put
 from minijax.language import rules
-from minijax.language.core import JaxprEqn, Primitive, register, shaped_abstractify
+from minijax.language.core import Primitive, register, shaped_abstractify
 from minijax.primitives.shape import slicing
 from minijax.programs.callbacks.callback import emit_python_callback
 from minijax.support import source_info
@@ -87,30 +86,83 @@ for _effect in (DebugEffect, OrderedDebugEffect):
 
 
 # ----------------------------------------------------------------------------------
+# What both primitives have in common
+# ----------------------------------------------------------------------------------
+
+
+def effect_of(ordered: bool) -> Effect:
+    return ordered_debug_effect if ordered else debug_effect
+
+
+def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
+    """A primitive that looks on; `call_of(**params) -> (flat function, effect)`."""
+    primitive = register(Primitive(name, multiple_results=True))
+    primitive.cache_types = False
+    primitive.without("meaning", "it has no results")
+
+    @primitive.def_effectful_abstract_eval
+    def debug_type(*avals, **params) -> tuple:
+        return [], frozenset({call_of(**params)[1]})
+
+    @primitive.def_impl
+    def debug_now(*args, **params) -> list:
+        call_of(**params)[0](*(device_put(arg) for arg in args))
+        return []
+
+    @primitive.def_lowering
+    def debug_lowering(ctx, *operands, **params) -> list[Any]:
+        function, effect = call_of(**params)
+        return emit_python_callback(
+            ctx, function, effect, operands, purpose=purpose, has_side_effect=True
+        )
+
+    @primitive.def_jvp_rule
+    def jvp(primals, tangents, **params) -> tuple:
+        return primitive.bind(*primals, **params), []
+
+    @primitive.def_transpose
+    def transpose(cts, *args, **params) -> list:
+        return [None] * len(args)
+
+    @primitive.def_batch
+    def batch(axis_data, args, dims, **params) -> tuple:
+        for index in range(axis_data.size):
+            primitive.bind(
+                *(
+                    x
+                    if dim is rules.not_mapped
+                    else slicing.index_in_dim(x, index, axis=dim, keepdims=False)
+                    for x, dim in zip(args, dims)
+                ),
+                **params,
+            )
+        return [], []
+
+    def partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
+        """Shown wherever the values are at hand, and nothing is saved for it alone."""
+        if any(unknown):
+            residuals = [v for v, there in zip(eqn.invars, inst) if not there]
+            return None, eqn, [], [], residuals
+        avals = [v.aval for v in eqn.invars]
+        if saveable(primitive, *avals, **eqn.params) and not all(inst):
+            return eqn, None, [], [], []
+        return eqn, eqn, [], [], []
+
+    def discharge(discharged, *args, **params) -> tuple[list, list]:
+        return [None] * len(args), primitive.bind(*args, **params)
+
+    primitive.partial_eval_custom = partial_eval_custom
+    primitive.discharge = discharge
+    return primitive
+
+
+# ----------------------------------------------------------------------------------
 # debug_callback
 # ----------------------------------------------------------------------------------
 
-debug_callback_p = register(Primitive("debug_callback", multiple_results=True))
-
-
-@debug_callback_p.def_impl
-def _debug_callback_now(*args: Any, callback: Callable, **_: Any) -> list:
-    callback(*(device_put(arg) for arg in args))
-    return []
-
-
-@debug_callback_p.def_effectful_abstract_eval
-def _debug_callback_type(*avals: Any, effect: Effect, **_: Any) -> tuple:
-    return [], frozenset({effect})
-
-
-@debug_callback_p.def_lowering
-def _debug_callback_lowering(
-    ctx: mlir.LoweringRuleContext, *operands: Any, callback: Any, effect: Any, **_: Any
-) -> list[Any]:
-    return emit_python_callback(
-        ctx, callback, effect, operands, purpose="debug.callback", has_side_effect=True
-    )
+debug_callback_p = _debug_primitive(
+    "debug_callback", "debug.callback", lambda callback, effect, **_: (callback, effect)
+)
 
 
 def debug_callback(
@@ -145,16 +197,23 @@ def debug_callback(
         debug_callback_p.bind(
             *dynamic,
             callback=_flat_callback(callback, in_tree, static),
-            effect=ordered_debug_effect if ordered else debug_effect,
+            effect=effect_of(ordered),
             partitioned=partitioned,
         )
 
-    if callback is not None:
-        call(callback, *args, **kwargs)
-        return None
+    return _now_or_later("debug_callback", call, callback, args, kwargs)
+
+
+def _now_or_later(name: str, call: Callable, first: Any, args: Any, kwargs: Any) -> Any:
+    """Call now, or without a first argument return what is to be called.
+
+    In that two-call form, TypeError for arguments in the first call.
+    """
+    if first is not None:
+        return call(first, *args, **kwargs)
     if args or kwargs:
         raise TypeError(
-            "debug_callback received unexpected arguments in the two-call form: "
+            f"{name} received unexpected arguments in the two-call form: "
             f"{args=} {kwargs=}. Pass them in the second call."
         )
     return call
@@ -195,8 +254,6 @@ def _flat_callback(
 # debug_print
 # ----------------------------------------------------------------------------------
 
-debug_print_p = register(Primitive("debug_print", multiple_results=True))
-
 
 def _printer(
     *,
@@ -206,9 +263,10 @@ def _printer(
     np_printoptions: tuple,
     has_placeholders: bool,
     logging_record: Any,
+    ordered: bool,
     **_: Any,
-) -> Callable[..., list]:
-    """The function that an equation stands for."""
+) -> tuple[Callable[..., list], Effect]:
+    """The function that an equation stands for, and its effect."""
 
     def show(*args: Any, **kwargs: Any) -> None:
         if has_placeholders:
@@ -223,29 +281,10 @@ def _printer(
         record.msg = message
         logger.handle(record)
 
-    return _flat_callback(show, in_tree, dict(static_args))
+    return _flat_callback(show, in_tree, dict(static_args)), effect_of(ordered)
 
 
-@debug_print_p.def_impl
-def _debug_print_now(*args: Any, **params: Any) -> list:
-    _printer(**params)(*(device_put(arg) for arg in args))
-    return []
-
-
-@debug_print_p.def_effectful_abstract_eval
-def _debug_print_type(*avals: Any, ordered: bool, **_: Any) -> tuple:
-    return [], frozenset({ordered_debug_effect if ordered else debug_effect})
-
-
-@debug_print_p.def_lowering
-def _debug_print_lowering(
-    ctx: mlir.LoweringRuleContext, *operands: Any, ordered: bool, **params: Any
-) -> list[Any]:
-    effect = ordered_debug_effect if ordered else debug_effect
-    show = _printer(**params)
-    return emit_python_callback(
-        ctx, show, effect, operands, purpose="debug.print", has_side_effect=True
-    )
+debug_print_p = _debug_primitive("debug_print", "debug.print", _printer)
 
 
 class _FormatChecker(string.Formatter):
@@ -317,15 +356,7 @@ def debug_print(
             logging_record=_logging_record() if _use_logging else None,
         )
 
-    if fmt is not None:
-        show(fmt, *args, **kwargs)
-        return None
-    if args or kwargs:
-        raise TypeError(
-            "debug_print received unexpected arguments in the two-call form: "
-            f"{args=} {kwargs=}. Pass them in the second call."
-        )
-    return show
+    return _now_or_later("debug_print", show, fmt, args, kwargs)
 
 
 debug_log = functools.partial(debug_print, _use_logging=True)
@@ -338,63 +369,3 @@ def _logging_record() -> logging.LogRecord:
     if frame is not None:
         file, line = frame.file_name, frame.start_line
     return logger.makeRecord(logger.name, logging.INFO, file, line, "", (), None)
-
-
-# ----------------------------------------------------------------------------------
-# Rules of both
-# ----------------------------------------------------------------------------------
-
-
-def _add_rules(primitive: Primitive) -> None:
-    primitive.cache_types = False
-    primitive.without("meaning", "it has no results")
-
-    @primitive.def_jvp_rule
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple:
-        return primitive.bind(*primals, **params), []
-
-    @primitive.def_transpose
-    def transpose(cts: Sequence[Any], *args: Any, **params: Any) -> list:
-        return [None] * len(args)
-
-    @primitive.def_batch
-    def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
-        for index in range(axis_data.size):
-            primitive.bind(
-                *(
-                    x
-                    if dim is rules.not_mapped
-                    else slicing.index_in_dim(x, index, axis=dim, keepdims=False)
-                    for x, dim in zip(args, dims)
-                ),
-                **params,
-            )
-        return [], []
-
-    def partial_eval_custom(
-        saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-    ) -> tuple:
-        """Shown wherever the values are at hand, and nothing is saved for it alone."""
-        if any(unknown):
-            residuals = [v for v, there in zip(eqn.invars, inst) if not there]
-            return None, eqn, [], [], residuals
-        avals = [v.aval for v in eqn.invars]
-        if saveable(primitive, *avals, **eqn.params) and not all(inst):
-            return eqn, None, [], [], []
-        return eqn, eqn, [], [], []
-
-    def discharge(
-        discharged: Sequence[bool],
-        in_avals: Any,
-        out_avals: Any,
-        *args: Any,
-        **params: Any,
-    ) -> tuple[list, list]:
-        return [None] * len(args), primitive.bind(*args, **params)
-
-    primitive.partial_eval_custom = partial_eval_custom
-    primitive.discharge = discharge
-
-
-_add_rules(debug_callback_p)
-_add_rules(debug_print_p)

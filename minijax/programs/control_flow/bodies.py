@@ -38,7 +38,7 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.language.more_avals import AbstractRef
-from minijax.language.rules import AxisData
+from minijax.language.rules import AxisData, Flags
 from minijax.programs.control_flow.operands import (
     Operands,
     either,
@@ -315,10 +315,7 @@ def with_effects(closed: ClosedJaxpr, effects: frozenset) -> ClosedJaxpr:
 
 
 def batched_leading(
-    closed: ClosedJaxpr,
-    axis_data: AxisData,
-    mapped: Sequence[bool],
-    wanted: Sequence[bool] | None = None,
+    closed: ClosedJaxpr, axis_data: AxisData, mapped: Flags, wanted: Flags | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """The program for a batch, every axis first: (program, which outputs have one).
 

@@ -67,7 +67,6 @@ from minijax.programs.control_flow.bodies import (
     check_distinct_refs,
     check_effects,
     forwarded,
-    outputs_reordered,
     returning_constants,
     run_now,
     same_types,
@@ -273,10 +272,7 @@ def _bind(
     """Bind the equation without outputs that every branch only passes through."""
     check_distinct_refs(name, leaves, consts)
     inputs = [*consts, *leaves]
-    sources = [
-        places[0] if len(set(places)) == 1 else None
-        for places in zip(*(forwarded(closed) for closed in programs))
-    ]
+    sources = _passed_on(programs)
     keep = [source is None for source in sources]
     programs = [partial_eval.prune_outputs(closed, keep) for closed in programs]
     check_effects(name, *programs)
@@ -287,6 +283,14 @@ def _bind(
         for source in sources
     ]
     return tree_unflatten(bodies[0].out_tree, outputs)
+
+
+def _passed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+    """For each output, the input that it is in every program, or None."""
+    return [
+        places[0] if len(set(places)) == 1 else None
+        for places in zip(*map(forwarded, programs))
+    ]
 
 
 def _alike(programs: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
@@ -316,7 +320,7 @@ cond_p.cache_types = False
 
 
 @cond_p.def_effectful_abstract_eval
-def _cond_type(index: Any, *avals: Any, branches: tuple, **_: Any) -> tuple:
+def _cond_type(index, *avals, branches: tuple, **_) -> tuple:
     if index.dtype != np.int32 or index.shape:
         raise TypeError(f"cond called with index of type {index} instead of int32[]")
     first = branches[0]
@@ -346,14 +350,12 @@ def _cond_type(index: Any, *avals: Any, branches: tuple, **_: Any) -> tuple:
 
 
 @cond_p.def_impl
-def _cond_impl(*args: Any, **params: Any) -> list[Any]:
+def _cond_impl(*args, **params) -> list[Any]:
     return run_now(cond_p, *args, **params)
 
 
 @cond_p.def_lowering
-def _cond_lowering(
-    ctx: Any, index: Any, *operands: Any, branches: tuple, **_: Any
-) -> list[Any]:
+def _cond_lowering(ctx, index, *operands, branches: tuple, **_) -> list[Any]:
     module_context = ctx.module_context
     effects = set().union(*(closed.effects for closed in branches))
     given = tokens.current(module_context, effects)
@@ -369,9 +371,7 @@ def _cond_lowering(
 
 
 @cond_p.def_jvp_rule
-def _cond_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], *, branches: tuple, **params: Any
-) -> tuple[list, list]:
+def _cond_jvp(primals, tangents, *, branches: tuple, **params) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents[1:]]
 
     def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
@@ -457,9 +457,7 @@ def _halves(
     )
 
 
-def _cond_linearize(
-    nonzeros: tuple[bool, ...], *primals: Any, branches: tuple, **params: Any
-) -> tuple:
+def _cond_linearize(nonzeros, *primals, branches: tuple, **params) -> tuple:
     own = nonzeros[1:]
     nothing = (False,) * len(own)
 
@@ -486,7 +484,7 @@ def _cond_linearize(
 cond_p.linearize = _cond_linearize
 
 
-def _cond_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+def _cond_partial_eval(trace, args, params) -> list[Any]:
     branches, rest_params = params["branches"], dict(params)
     del rest_params["branches"]
     index_unknown, *own = (trace.is_unknown(arg) for arg in args)
@@ -519,9 +517,7 @@ cond_p.partial_eval = _cond_partial_eval
 
 
 @cond_p.def_transpose
-def _cond_transpose(
-    cts: Sequence[Any], index: Any, *args: Any, branches: tuple, **params: Any
-) -> None:
+def _cond_transpose(cts, index, *args, branches: tuple, **params) -> None:
     pairs = [ad.transpose_jaxpr(closed, args, cts) for closed in branches]
     answered = any_of(own for _, own in pairs)
     avals = tuple(arg.aval for arg in args if isinstance(arg, Accumulator))
@@ -559,8 +555,8 @@ def _answering(
 
 @cond_p.def_batch
 def _cond_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence, *, branches: tuple, **params
-) -> tuple[list[Any], list[int | None]]:
+    axis_data, args, dims, *, branches: tuple, **params
+) -> tuple[list, list]:
     if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
         raise NotImplementedError("State effect not supported in vmap-of-cond.")
     if any({io_effect, ordered_io_effect} & closed.effects for closed in branches):
@@ -613,7 +609,7 @@ def _select(which: Any, *cases: Any) -> Any:
     return elementwise.select_n(which, *cases)
 
 
-def _cond_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+def _cond_dce(used, eqn) -> JaxprEqn:
     def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
         jaxpr, needed = partial_eval.dce_jaxpr(closed.jaxpr, used, wanted or False)
         return needed, ClosedJaxpr(jaxpr, closed.consts)
@@ -626,9 +622,7 @@ def _cond_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
 cond_p.dce = _cond_dce
 
 
-def _cond_partial_eval_custom(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _cond_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     branches = eqn.params["branches"]
     needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
     everything = [True] * len(eqn.outvars)
@@ -666,26 +660,17 @@ cond_p.partial_eval_custom = _cond_partial_eval_custom
 
 
 def _cond_discharge(
-    discharged: Sequence[bool],
-    in_avals: Any,
-    out_avals: Any,
-    index: Any,
-    *args: Any,
-    branches: tuple,
-    **params: Any,
-) -> tuple[list[Any], list[Any]]:
+    discharged, index, *args, branches: tuple, **params
+) -> tuple[list, list]:
     """The content of a ref that no branch changes bypasses the equation."""
     pure = [discharge.discharge_state(c, discharged[1:]) for c in branches]
-    count = len(out_avals)
-    places: list[int | None] = [None] * count
-    for positions in list(zip(*(forwarded(closed) for closed in pure)))[count:]:
-        same = len(set(positions)) == 1
-        places.append(positions[0] if same else None)
-    kept = tuple(i for i, place in enumerate(places) if place is None)
-    smaller = tuple(outputs_reordered(closed, kept) for closed in pure)
+    count = len(branches[0].out_avals)
+    places = [*[None] * count, *_passed_on(pure)[count:]]
+    keep = [place is None for place in places]
+    smaller = tuple(partial_eval.prune_outputs(closed, keep) for closed in pure)
     answers = iter(cond_p.bind(index, *args, branches=smaller, **params))
     results = [next(answers) if place is None else args[place] for place in places]
-    return discharge.split_contents(results, count, discharged)
+    return discharge.split_contents(results, discharged)
 
 
 cond_p.discharge = _cond_discharge

@@ -88,7 +88,7 @@ def fori_loop(
     return while_loop(_goes_on, _while_body(body_fun), start)[2]
 
 
-def _dtype(lower: Any, upper: Any) -> Any:
+def _dtype(lower, upper) -> Any:
     """The dtype of the counter; a Python integer takes that of the other bound."""
     first, second = get_aval(lower), get_aval(upper)
     if first.dtype == second.dtype:

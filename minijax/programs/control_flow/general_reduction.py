@@ -29,6 +29,7 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     AxisData,
+    Shape,
     Zero,
     batch_at_front,
     no_axis_name,
@@ -53,10 +54,7 @@ def halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _reduce_types(
-    *avals: ShapedArray,
-    computation: Callable,
-    jaxpr: ClosedJaxpr,
-    dimensions: tuple[int, ...],
+    *avals: ShapedArray, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
 ) -> list[ShapedArray]:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
@@ -90,10 +88,7 @@ def _reduce_types(
 
 
 def _reduce_meaning(
-    *arrays: np.ndarray,
-    computation: Callable,
-    jaxpr: ClosedJaxpr,
-    dimensions: tuple[int, ...],
+    *arrays: np.ndarray, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
 ) -> list[np.ndarray]:
     operands, starts = halves(arrays)
     combine = jaxpr_as_fun(jaxpr)
@@ -140,12 +135,7 @@ def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 @reduce_p.def_jvp_rule
 def _reduce_jvp(
-    primals: Any,
-    tangents: Any,
-    *,
-    computation: Callable,
-    jaxpr: ClosedJaxpr,
-    dimensions: tuple[int, ...],
+    primals, tangents, *, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
 ) -> Any:
     operands, starts = halves(primals)
     operand_tangents, start_tangents = halves(tangents)
@@ -165,13 +155,13 @@ reduce_p.without("transpose", "its jvp is written with operations on two entries
 
 @reduce_p.def_batch
 def _reduce_batch(
-    axis_data: AxisData,
-    args: Any,
-    dims: Any,
+    axis_data,
+    args,
+    dims,
     *,
     computation: Callable,
     jaxpr: ClosedJaxpr,
-    dimensions: tuple[int, ...],
+    dimensions: Shape,
 ) -> Any:
     operands, starts = halves(args)
     operand_dims, start_dims = halves(dims)
@@ -204,11 +194,7 @@ def _reduce_batch(
 
 @reduce_p.def_lowering
 def _reduce_lowering(
-    ctx: Any,
-    *values: Any,
-    computation: Callable,
-    jaxpr: ClosedJaxpr,
-    dimensions: tuple[int, ...],
+    ctx, *values, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
 ) -> list[Any]:
     operands, starts = halves(values)
     reduce = hlo.stablehlo.ReduceOp(

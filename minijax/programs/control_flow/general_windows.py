@@ -24,7 +24,7 @@ from minijax.language.core import (
     get_aval,
     to_concrete_value,
 )
-from minijax.language.rules import AxisData, batch_at_front, instantiate
+from minijax.language.rules import batch_at_front, instantiate
 from minijax.primitives import families
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
@@ -36,7 +36,7 @@ from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, partial_eval
 
 
-def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params: Any) -> list:
+def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params) -> list:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
         shapes = [start.shape for start in starts]
@@ -53,7 +53,7 @@ def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params: Any) -> l
     return [ShapedArray(shape, operand.dtype) for operand in operands]
 
 
-def _meaning(*arrays: np.ndarray, jaxpr: Jaxpr, consts: tuple, **params: Any) -> list:
+def _meaning(*arrays: np.ndarray, jaxpr: Jaxpr, consts: tuple, **params) -> list:
     operands, starts = halves(arrays)
     entries = [windows.windows_of(x, s, **params) for x, s in zip(operands, starts)]
     outs = [np.empty(e.shape[:-1], e.dtype) for e in entries]
@@ -71,7 +71,7 @@ reduce_window_p = families.several_results("reduce_window", _types, _meaning)
 
 
 @reduce_window_p.def_jvp_rule
-def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, consts: tuple, **params: Any):
+def _jvp(primals, tangents, *, jaxpr: Jaxpr, consts: tuple, **params):
     """Reduce pairs (value, tangent) by the operation's own jvp."""
     count = len(primals)
     scalar = ClosedJaxpr(jaxpr, consts)
@@ -106,7 +106,7 @@ reduce_window_p.without(
 
 
 @reduce_window_p.def_batch
-def _batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
+def _batch(axis_data, args, dims, **params) -> tuple:
     half = len(args) // 2
     if any(dim is not None for dim in dims[half:]):
         raise NotImplementedError("reduce_window batching of init values")
@@ -119,7 +119,7 @@ def _batch(axis_data: AxisData, args: Any, dims: Any, **params: Any) -> tuple:
 
 
 @reduce_window_p.def_lowering
-def _lowering(ctx: Any, *values: Any, jaxpr: Jaxpr, consts: tuple, **params: Any):
+def _lowering(ctx, *values, jaxpr: Jaxpr, consts: tuple, **params):
     operands, starts = halves(values)
     closed = ClosedJaxpr(jaxpr, consts)
     inner = ctx.replace(avals_in=jaxpr.in_avals, avals_out=jaxpr.out_avals)

@@ -27,7 +27,7 @@ platform_index_p.without("batch", "the index depends on nothing that could be ma
 
 
 @platform_index_p.def_lowering
-def _platform_index_lowering(ctx: Any, *, platforms: tuple) -> Any:
+def _platform_index_lowering(ctx, *, platforms: tuple) -> Any:
     for index, names in enumerate(platforms):
         if names is None or ctx.platform in names:
             return ctx.constant(np.int32(index))

@@ -16,7 +16,7 @@ In JAX: `state/discharge.py`, `run_state`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from minijax.language.core import (
@@ -44,7 +44,7 @@ run_state_p.without("transpose", "its derivative runs forward only, as in JAX")
 
 
 @run_state_p.def_effectful_abstract_eval
-def _run_state_type(*avals: Any, jaxpr: Jaxpr, **_: Any) -> tuple:
+def _run_state_type(*avals, jaxpr: Jaxpr, **_) -> tuple:
     """Effects on refs of the caller are seen from outside, others are not."""
     seen = positional(jaxpr.effects, jaxpr.invars)
     outer = frozenset(
@@ -64,14 +64,14 @@ run_state_p.impl = _pure
 
 
 @run_state_p.def_lowering
-def _run_state_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+def _run_state_lowering(ctx, *operands, **params) -> list[Any]:
     return ctx.lower_fun(_pure, *operands, **params)
 
 
 @run_state_p.def_jvp_rule
 def _run_state_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals,
+    tangents,
     *,
     jaxpr: Jaxpr,
     which_linear: tuple[bool, ...],
@@ -98,9 +98,7 @@ def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:
     return fixpoint(nonzeros, lambda flags: (ad.jvp_jaxpr(pure, flags)[1], None))[0]
 
 
-def _run_state_discharge(
-    discharged: Any, in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _run_state_discharge(discharged, *args, **params) -> tuple:
     contents = run_state_p.bind(*args, **params)
     return [c if flag else None for c, flag in zip(contents, discharged)], contents
 

@@ -14,7 +14,7 @@ In JAX: `lax/control_flow/loops.py`, `_scan_linearize`, `_scan_transpose_fancy`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ import numpy as np
 
 from minijax.language.core import (
     ClosedJaxpr,
-    JaxprEqn,
     Var,
     get_aval,
     jaxpr_as_fun,
@@ -56,9 +55,7 @@ from minijax.transforms.rematerialize import where, where_not
 
 
 @scan_p.def_jvp_rule
-def _scan_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-) -> tuple[list, list]:
+def _scan_jvp(primals, tangents, **params) -> tuple[list, list]:
     """The tangents of constants are constants, those of the carry are carried on."""
     loop = Scan(**params)
     nonzeros = loop.operands([type(t) is not Zero for t in tangents])
@@ -78,7 +75,7 @@ def _given(loop: Scan, tangents: Sequence[Any], nonzeros: Operands) -> Operands:
 # ----------------------------------------------------------------------------------
 
 
-def _scan_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) -> tuple:
+def _scan_linearize(nonzeros, *primals, **params) -> tuple:
     loop = Scan(**params)
     args = loop.operands(primals)
 
@@ -105,7 +102,7 @@ def _scan_linearize(nonzeros: tuple[bool, ...], *primals: Any, **params: Any) ->
 scan_p.linearize = _scan_linearize
 
 
-def _scan_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+def _scan_partial_eval(trace, args, params) -> list[Any]:
     """Split a scan into a known and an unknown one, with stacked residuals between."""
     loop = Scan(**params)
     operands = loop.operands(args)
@@ -228,7 +225,7 @@ def _split_constant_part(
 
 
 @scan_p.def_transpose
-def _scan_transpose(cts: Sequence[Any], *args: Any, **params: Any) -> None:
+def _scan_transpose(cts, *args, **params) -> None:
     """The scan in the other direction.
 
     Its constants are the values, and the refs that gather cotangents; its carry the
@@ -322,9 +319,7 @@ def _transposed(
 # ----------------------------------------------------------------------------------
 
 
-def _scan_partial_eval_custom(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _scan_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     """Residuals of a step are stacked, except those that all steps have in common."""
     loop = Scan(**eqn.params)
 

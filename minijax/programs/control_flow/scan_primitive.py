@@ -147,7 +147,7 @@ class Scan:
 
 
 @scan_p.def_effectful_abstract_eval
-def _scan_type(*avals: Any, **params: Any) -> tuple:
+def _scan_type(*avals, **params) -> tuple:
     loop = Scan(**params)
     jaxpr, operands = loop.jaxpr, loop.operands(avals)
     given = operands._replace(rows=loop.rows_of(operands.rows)).flat
@@ -166,12 +166,12 @@ def _scan_type(*avals: Any, **params: Any) -> tuple:
 
 
 @scan_p.def_impl
-def _scan_impl(*args: Any, **params: Any) -> list[Any]:
+def _scan_impl(*args, **params) -> list[Any]:
     return run_now(scan_p, *args, **params)
 
 
 @scan_p.def_lowering
-def _scan_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+def _scan_lowering(ctx, *operands, **params) -> list[Any]:
     return ctx.lower_fun(_as_while, *operands, **params)
 
 
@@ -268,9 +268,7 @@ def _like(start: list[Any], i: Any) -> list[Any]:
 
 
 @scan_p.def_batch
-def _scan_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple[list[Any], list[int | None]]:
+def _scan_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     """The batch axis comes first in a carry and second, after the steps, in rows."""
     loop = Scan(**params)
 
@@ -294,7 +292,7 @@ def _scan_batch(
     ]
 
 
-def _scan_dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+def _scan_dce(used, eqn) -> JaxprEqn:
     loop = Scan(**eqn.params)
     nothing = loop.operands([False] * len(eqn.invars))
     used_carry, used_ys = loop.outputs(used)
@@ -323,9 +321,7 @@ def _close(jaxpr: Any, like: ClosedJaxpr) -> ClosedJaxpr:
 scan_p.dce = _scan_dce
 
 
-def _scan_discharge(
-    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _scan_discharge(discharged, *args, **params) -> tuple[list, list]:
     """Contents of refs go into the carry; a ref of rows is read and written row by row.
 
     The carry then begins with a counter, the index of the row.

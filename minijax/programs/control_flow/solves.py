@@ -25,7 +25,6 @@ from minijax.language.core import (
     register,
 )
 from minijax.language.rules import (
-    AxisData,
     Zero,
     add_tangents,
     instantiate,
@@ -139,7 +138,7 @@ _custom_root = custom_jvp(_custom_root_fun, nondiff_argnums=(0, 1))
 
 
 @_custom_root.defjvp
-def _root_jvp(const_lengths: Any, jaxprs: Any, primals: Any, tangents: Any) -> tuple:
+def _root_jvp(const_lengths, jaxprs, primals, tangents) -> tuple:
     """u' = -(∂F/∂u)⁻¹ (∂F/∂m) m', by the user's linear solve."""
     *groups, _ = split_list(primals, *const_lengths)
     params = _RootTuple(*groups)
@@ -273,7 +272,7 @@ def _groups(items: Sequence[Any], const_lengths: Any) -> tuple[Any, list[Any]]:
 
 
 @linear_solve_p.def_effectful_abstract_eval
-def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
+def _linear_solve_type(*avals, const_lengths, jaxprs) -> tuple:
     solve = jaxprs.solve
     num_aux = len(solve.out_avals) - len(jaxprs.matvec.out_avals)
     out_avals = list(avals[sum(const_lengths) :])
@@ -283,15 +282,13 @@ def _linear_solve_type(*avals: Any, const_lengths: Any, jaxprs: Any) -> tuple:
 
 
 @linear_solve_p.def_impl
-def _linear_solve_impl(*args: Any, const_lengths: Any, jaxprs: Any) -> list[Any]:
+def _linear_solve_impl(*args, const_lengths, jaxprs) -> list[Any]:
     consts, b = _groups(args, const_lengths)
     return run_eagerly(jaxprs.solve, *consts.solve, *b)
 
 
 @linear_solve_p.def_jvp_rule
-def _linear_solve_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-) -> tuple[list, list]:
+def _linear_solve_jvp(primals, tangents, **params) -> tuple[list, list]:
     """x' = A⁻¹ (b' - A' x)."""
     x = linear_solve_p.bind(*primals, **params)
     consts, _ = _groups(primals, params["const_lengths"])
@@ -316,9 +313,7 @@ def _negated(tangent: Any) -> Any:
 
 
 @linear_solve_p.def_transpose
-def _linear_solve_transpose(
-    cts: Sequence[Any], *args: Any, const_lengths: Any, jaxprs: Any
-) -> list[Any]:
+def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
     if jaxprs.transpose_solve is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of "
@@ -344,13 +339,8 @@ def _linear_solve_transpose(
 
 @linear_solve_p.def_batch
 def _linear_solve_batch(
-    axis_data: AxisData,
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    const_lengths: Any,
-    jaxprs: Any,
-) -> tuple[list[Any], list[int | None]]:
+    axis_data, args, dims, *, const_lengths, jaxprs
+) -> tuple[list, list]:
     """All four programs get the axis; which parts of x and b have one is a fixpoint."""
     of, b_mapped = _groups([dim is not None for dim in dims], const_lengths)
     num_x = len(jaxprs.solve.out_avals)
@@ -390,5 +380,5 @@ def _linear_solve_batch(
 
 
 @linear_solve_p.def_lowering
-def _linear_solve_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+def _linear_solve_lowering(ctx, *operands, **params) -> list[Any]:
     return ctx.lower_fun(_linear_solve_impl, *operands, **params)

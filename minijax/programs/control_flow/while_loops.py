@@ -42,7 +42,6 @@ from minijax.compile import tokens
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
-    JaxprEqn,
     Primitive,
     ShapedArray,
     Var,
@@ -277,7 +276,7 @@ def bind_while(
 
 
 @while_p.def_effectful_abstract_eval
-def _while_type(*avals: Any, **params: Any) -> tuple:
+def _while_type(*avals, **params) -> tuple:
     loop = While(**params)
     given = loop.operands(avals)
     for name, closed, own in (
@@ -311,12 +310,12 @@ def _while_type(*avals: Any, **params: Any) -> tuple:
 
 
 @while_p.def_impl
-def _while_impl(*args: Any, **params: Any) -> list[Any]:
+def _while_impl(*args, **params) -> list[Any]:
     return run_now(while_p, *args, **params)
 
 
 @while_p.def_lowering
-def _while_lowering(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+def _while_lowering(ctx, *operands, **params) -> list[Any]:
     """One loop whose state is all operands; constants pass through unchanged.
 
     With a condition for each example the loop goes on while any of them holds; an
@@ -401,9 +400,7 @@ def _keep_stopped(
 
 
 @while_p.def_jvp_rule
-def _while_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-) -> tuple[list, list]:
+def _while_jvp(primals, tangents, **params) -> tuple[list, list]:
     """The body carries the tangents of those entries that ever get one."""
     loop = While(**params)
     operands = loop.operands(primals)
@@ -430,7 +427,7 @@ def _with_unread(closed: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
     return ClosedJaxpr(jaxpr, closed.consts)
 
 
-def _while_partial_eval(trace: Any, args: Sequence[Any], params: dict) -> list[Any]:
+def _while_partial_eval(trace, args, params) -> list[Any]:
     """Run the known part of the loop, and write the whole of it down for the rest."""
     loop = While(**params)
     operands = loop.operands(args)
@@ -464,7 +461,7 @@ while_p.partial_eval = _while_partial_eval
 
 
 @while_p.def_transpose
-def _while_transpose(cts: Any, *args: Any, **params: Any) -> None:
+def _while_transpose(cts, *args, **params) -> None:
     raise errors.value_error(
         "Reverse-mode differentiation does not work for lax.while_loop or "
         "lax.fori_loop with dynamic start/stop values: what each step needs for its "
@@ -477,9 +474,7 @@ def _while_transpose(cts: Any, *args: Any, **params: Any) -> None:
 
 
 @while_p.def_batch
-def _while_batch(
-    axis_data: Any, args: Sequence[Any], dims: Sequence, **params: Any
-) -> tuple[list[Any], list[int | None]]:
+def _while_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     loop = While(**params)
     operands = loop.operands(args)
     in_dims = loop.operands(dims)
@@ -549,9 +544,7 @@ def _batched_to(
     return traced(fun, avals, closed)
 
 
-def _while_partial_eval_custom(
-    saveable: Callable, unknown: list[bool], inst: list[bool], eqn: JaxprEqn
-) -> tuple:
+def _while_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     """The known part runs once more in the staged program: nothing can be saved."""
     loop = While(**eqn.params)
     unknown_in = loop.operands(unknown)
@@ -587,9 +580,7 @@ def _while_partial_eval_custom(
 while_p.partial_eval_custom = _while_partial_eval_custom
 
 
-def _while_discharge(
-    discharged: Sequence[bool], in_avals: Any, out_avals: Any, *args: Any, **params: Any
-) -> tuple[list[Any], list[Any]]:
+def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
     """Refs of the constants become part of the carry, those of the body first.
 
     A condition that writes runs again in the body, so that what it writes stays.

@@ -88,13 +88,13 @@ define(JaxprTrace, _split, _split)
 
 def _differentiate_by_jvp(
     self: JVPTrace,
-    primitive: Any,
+    primitive,
     fun: Callable,
     jvp: Callable,
-    args: Sequence[Any],
+    args,
     *,
     symbolic_zeros: bool = False,
-    **params: Any,
+    **params,
 ) -> list[Any]:
     params["symbolic_zeros"] = symbolic_zeros
     primals, tangents = unzip(map(self.to_pair, args))
@@ -131,7 +131,7 @@ define(JVPTrace, _differentiate_by_jvp, _differentiate_by_vjp)
 # ---- batches: the function and its rules are batched together ------------------------
 
 
-def _batch(self: BatchTrace, primitive: Any, *call: Any, **params: Any) -> list[Any]:
+def _batch(self: BatchTrace, primitive, *call, **params) -> list[Any]:
     *fun_and_rules, args = call
     values, dims = unzip(map(self.to_pair, args))
     with set_current_trace(self.parent):

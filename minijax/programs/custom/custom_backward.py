@@ -42,11 +42,10 @@ from minijax.programs.custom.custom_calls import (
     named_like,
 )
 from minijax.programs.custom.custom_forward import (
+    CustomFunction,
     FlatCall,
     flatten_arrays,
-    nondiff_positions,
     positional_arguments,
-    setter_of_wrapped,
     split_static,
 )
 from minijax.programs.custom.custom_remat import optimized_forward
@@ -55,7 +54,7 @@ from minijax.support.errors import api_boundary
 from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import batching
-from minijax.transforms.api_util import check_callable, fun_name
+from minijax.transforms.api_util import fun_name
 from minijax.transforms.rematerialize import where
 
 
@@ -72,7 +71,7 @@ class CustomVJPPrimal:
         self.perturbed = perturbed
 
 
-class custom_vjp:
+class custom_vjp(CustomFunction):
     """A function with a user's rule for reverse mode.
 
         @custom_vjp
@@ -89,22 +88,10 @@ class custom_vjp:
     In JAX: `jax.custom_vjp`.
     """
 
-    def __init__(
-        self,
-        fun: Callable,
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ):
-        check_callable(fun, "custom_vjp")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-        self.fwd: Callable | None = None
-        self.bwd: Callable | None = None
-        self.symbolic_zeros = False
-
-    def __getattr__(self, name: str) -> Any:
-        return setter_of_wrapped(self, name)
+    fwd: Callable | None = None
+    bwd: Callable | None = None
+    symbolic_zeros: bool = False
+    not_inherited = ("fwd", "bwd", "symbolic_zeros")
 
     def defvjp(
         self,
@@ -455,12 +442,12 @@ custom_lin_p.cache_types = False
 
 
 @custom_lin_p.def_effectful_abstract_eval
-def _custom_lin_type(*avals: Any, out_avals: Any, **_: Any) -> tuple:
+def _custom_lin_type(*avals, out_avals, **_) -> tuple:
     return list(out_avals), no_effects
 
 
 @custom_lin_p.def_impl
-def _custom_lin_impl(*args: Any, **_: Any) -> None:
+def _custom_lin_impl(*args, **_) -> None:
     raise _no_forward_mode()
 
 
@@ -473,12 +460,12 @@ def _no_forward_mode() -> TypeError:
 
 
 @custom_lin_p.def_lowering
-def _custom_lin_lowering(ctx: Any, *operands: Any, **_: Any) -> None:
+def _custom_lin_lowering(ctx, *operands, **_) -> None:
     raise _no_forward_mode()
 
 
 @custom_lin_p.def_transpose
-def _custom_lin_transpose(cts: Sequence[Any], *args: Any, num_res: int, **params: Any):
+def _custom_lin_transpose(cts, *args, num_res: int, **params):
     residuals, inputs = args[:num_res], args[num_res:]
     answers = params["bwd"](residuals, cts, params["in_avals"])
     kept = [a for a, zero in zip(answers, params["in_zeros"]) if not zero]
@@ -501,6 +488,6 @@ custom_lin_p.without("jvp", "it is linear and only ever transposed")
 
 
 @custom_lin_p.def_batch
-def _custom_lin_batch(axis_data: Any, args: Any, dims: Any, **_: Any) -> None:
+def _custom_lin_batch(axis_data, args, dims, **_) -> None:
     """vmap batches the rules of the call; only forward mode comes here (jacfwd)."""
     raise _no_forward_mode()

@@ -157,25 +157,18 @@ def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
     return primitive
 
 
-def _transpose(cts: Any, *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> None:
+def _transpose(cts, *args, call_jaxpr: ClosedJaxpr, **_) -> None:
     """A custom call in a linear program is transposed like what it computes."""
     ad.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
 
 
-def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+def _dce(used, eqn) -> JaxprEqn:
     """Keep a custom call whole: its rule may need what the call does not."""
     return eqn
 
 
-def _discharge(
-    discharged: Sequence[bool],
-    in_avals: Any,
-    out_avals: Sequence[Any],
-    *args: Any,
-    call_jaxpr: ClosedJaxpr,
-    **_: Any,
-) -> tuple[list[Any], list[Any]]:
+def _discharge(discharged, *args, call_jaxpr: ClosedJaxpr, **_) -> tuple:
     """Only what the call computes: all derivatives were taken before."""
     pure = discharge.discharge_state(call_jaxpr, discharged)
     results = eval_jaxpr(pure.jaxpr, pure.consts, *args)
-    return discharge.split_contents(results, len(out_avals), discharged)
+    return discharge.split_contents(results, discharged)

@@ -49,7 +49,36 @@ from minijax.transforms.api_util import argnums_tuple, check_callable, fun_name
 # ----------------------------------------------------------------------------------
 
 
-class custom_jvp:
+class CustomFunction:
+    """A function with rules of the user's: what the classes of such have in common."""
+
+    # Rules of a wrapped function with custom rules, which `update_wrapper` copies.
+    not_inherited: tuple[str, ...] = ()
+    __call__: Callable[..., Any]
+
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ):
+        check_callable(fun, type(self).__name__)
+        functools.update_wrapper(self, fun)
+        for name in self.not_inherited:
+            vars(self).pop(name, None)
+        self.fun = fun
+        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
+
+    def __getattr__(self, name: str) -> Any:
+        """`def_vmap` and the like, of a custom rule inside of another custom rule."""
+        if name.startswith("def"):
+            return getattr(self.fun, name)
+        raise AttributeError(
+            f"{type(self).__name__!r} object has no attribute {name!r}"
+        )
+
+
+class custom_jvp(CustomFunction):
     """A function with a user's rule for forward mode (which also serves reverse mode).
 
         @custom_jvp
@@ -71,20 +100,6 @@ class custom_jvp:
     jvp: Callable | None = None
     symbolic_zeros: bool = False
 
-    def __init__(
-        self,
-        fun: Callable,
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ):
-        check_callable(fun, "custom_jvp")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = nondiff_positions(fun, nondiff_argnums, nondiff_argnames)
-
-    def __getattr__(self, name: str) -> Any:
-        return setter_of_wrapped(self, name)
-
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule `(primals, tangents) -> (value, tangent of the value)`.
 
@@ -104,7 +119,7 @@ class custom_jvp:
                 "Can't use ``defjvps`` with ``nondiff_argnums``: use defjvp."
             )
 
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple:
+        def jvp(primals, tangents) -> tuple:
             if len(jvps) != len(primals):
                 raise ValueError(
                     f"defjvps got {len(jvps)} rules for {len(primals)} arguments of "
@@ -145,13 +160,6 @@ class custom_jvp:
             call, rule, leaves, symbolic_zeros=self.symbolic_zeros
         )
         return tree_unflatten(call.tree_of_result(rule), outputs)
-
-
-def setter_of_wrapped(outer: Any, name: str) -> Any:
-    """`def_vmap` and the like, of a custom rule inside of another custom rule."""
-    if name.startswith("def"):
-        return getattr(outer.fun, name)
-    raise AttributeError(f"{type(outer).__name__!r} object has no attribute {name!r}")
 
 
 def nondiff_positions(fun: Callable, nums: Any, names: Any) -> tuple[int, ...]:
@@ -325,7 +333,7 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
         (jvp,) = rules
 
         @named_like(jvp)
-        def own_jvp(*values: Any) -> list[Any]:
+        def own_jvp(*values) -> list[Any]:
             half = len(values) // 2
             return jvp(*values[count:half], *values[half + count :])
 
@@ -369,7 +377,7 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
             return match_axis(size, out, dim, wanted)
 
         @named_like(jvp)
-        def batched_jvp(*values: Any) -> list[Any]:
+        def batched_jvp(*values) -> list[Any]:
             half = len(values) // 2
             pairs = [of_one(t, dim) for t, dim in zip(values[half:], in_dims)]
             all_dims = [*in_dims, *(dim for _, dim in pairs)]

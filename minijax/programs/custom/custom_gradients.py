@@ -10,7 +10,8 @@ In JAX: `jax/_src/custom_derivatives.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from minijax.language.core import (
@@ -30,7 +31,7 @@ from minijax.programs.calls import def_call
 from minijax.programs.control_flow.bodies import trace_at_types, trace_with_consts
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes
-from minijax.support.tree_util import register_pytree_node_class, tree_map
+from minijax.support.tree_util import register_dataclass, tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, api_util, partial_eval
 from minijax.transforms.api_util import check_callable
@@ -54,23 +55,17 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-@register_pytree_node_class
+@dataclass
 class _Residuals:
     """The program that pulls a cotangent back; its constants are what is saved."""
 
-    def __init__(self, jaxpr: Jaxpr, in_tree: Any, out_tree: Any, consts: Any):
-        self.jaxpr = jaxpr
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.consts = consts
+    jaxpr: Jaxpr
+    in_tree: Any
+    out_tree: Any
+    consts: Any
 
-    def tree_flatten(self) -> tuple:
-        return self.consts, (self.jaxpr, self.in_tree, self.out_tree)
 
-    @classmethod
-    def tree_unflatten(cls, static: tuple, consts: Any) -> _Residuals:
-        jaxpr, in_tree, out_tree = static
-        return cls(jaxpr, in_tree, out_tree, consts)
+register_dataclass(_Residuals, ["consts"], ["jaxpr", "in_tree", "out_tree"])
 
 
 def custom_gradient(fun: Callable) -> Callable:
@@ -243,12 +238,7 @@ def linear_call(
 
 @linear_call_p.def_jvp_rule
 def _linear_call_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    num_callee_consts: int,
-    num_res: int,
-    **params: Any,
+    primals, tangents, *, num_callee_consts: int, num_res: int, **params
 ) -> tuple[list, list]:
     count = num_callee_consts + num_res
     if any(type(t) is not Zero for t in tangents[:count]):
@@ -264,8 +254,8 @@ def _linear_call_jvp(
 
 @linear_call_p.def_transpose
 def _linear_call_transpose(
-    cts: Sequence[Any],
-    *args: Any,
+    cts,
+    *args,
     callee: ClosedJaxpr,
     transpose_thunk: Callable,
     num_callee_consts: int,

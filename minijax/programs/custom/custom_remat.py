@@ -83,9 +83,7 @@ def _open(both: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 
 
 @remat_opt_p.def_batch
-def _batch(
-    axis: Any, args: Any, dims: Any, *, num_consts: int, num_res: int, **params: Any
-) -> tuple:
+def _batch(axis, args, dims, *, num_consts: int, num_res: int, **params) -> tuple:
     fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
     _, out_dims = batching.batch_jaxpr(fwd_jaxpr, axis, dims)
     mapped = [dim is not None for dim in out_dims]
@@ -108,7 +106,7 @@ def _batch(
 
 @remat_opt_p.def_jvp_rule
 def _jvp(
-    primals: Any, tangents: Any, *, num_consts: int, num_res: int, **params: Any
+    primals, tangents, *, num_consts: int, num_res: int, **params
 ) -> tuple[list, list]:
     """The rule of values and tangents; its residuals are those and their tangents."""
     fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
@@ -140,7 +138,7 @@ def _jvp(
     return split_groups_of_tangents(outputs, residuals, outs)
 
 
-def _dce(used: list[bool], eqn: JaxprEqn) -> JaxprEqn:
+def _dce(used, eqn) -> JaxprEqn:
     """Without residuals that are read, the function stands in the rule's place."""
     params = eqn.params
     num_consts, num_res = params["num_consts"], params["num_res"]

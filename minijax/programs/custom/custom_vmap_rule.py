@@ -13,7 +13,6 @@ In JAX: `jax/_src/custom_batching.py`.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,17 +23,17 @@ from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
 from minijax.programs.control_flow.bodies import trace_with_consts
 from minijax.programs.custom.custom_forward import (
+    CustomFunction,
     positional_arguments,
-    setter_of_wrapped,
 )
 from minijax.support.tree_util import tree_map
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.transforms import ad, batching
-from minijax.transforms.api_util import check_callable, fun_name
+from minijax.transforms.api_util import fun_name
 from minijax.transforms.differentiation import jvp
 
 
-class custom_vmap:
+class custom_vmap(CustomFunction):
     """A function with a user's rule for `vmap`.
 
         @custom_vmap
@@ -51,14 +50,11 @@ class custom_vmap:
     In JAX: `jax.custom_batching.custom_vmap`.
     """
 
-    def __init__(self, fun: Callable):
-        check_callable(fun, "custom_vmap")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.vmap_rule: Callable | None = None
+    vmap_rule: Callable | None = None
+    not_inherited = ("vmap_rule",)
 
-    def __getattr__(self, name: str) -> Any:
-        return setter_of_wrapped(self, name)
+    def __init__(self, fun: Callable):
+        super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable) -> Callable:
         """Set the rule `(axis_size, in_batched, *args) -> (results, out_batched)`."""
@@ -111,7 +107,7 @@ def _name_of(rule: Any) -> str:
     return getattr(rule, "__name__", "<unnamed rule>")
 
 
-def _call_rule(rule: Callable, axis_size: int, in_batched: Any, args: Any) -> Any:
+def _call_rule(rule, axis_size: int, in_batched, args) -> Any:
     return rule(axis_size, list(in_batched), *args)
 
 
@@ -136,9 +132,7 @@ custom_vmap_p.without("transpose", "it has no backward mode, as JAX's: use custo
 
 
 @custom_vmap_p.def_batch
-def _custom_vmap_batch(
-    axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-) -> tuple[list[Any], list[int | None]]:
+def _custom_vmap_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     rule, in_tree = params["rule"], params["in_tree"]
     moved = [_at_front(x, dim) for x, dim in zip(args, dims)]
     in_batched = tree_unflatten(in_tree, [dim is not None for dim in dims])
@@ -157,13 +151,7 @@ def _at_front(x: Any, dim: int | None) -> Any:
 
 @custom_vmap_p.def_jvp_rule
 def _custom_vmap_jvp(
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    *,
-    call: ClosedJaxpr,
-    rule: Callable,
-    in_tree: Any,
-    out_tree: Any,
+    primals, tangents, *, call: ClosedJaxpr, rule, in_tree, out_tree
 ) -> tuple[list, list]:
     forward, _ = ad.jvp_jaxpr(call, [True] * len(primals), [True] * len(call.out_avals))
     params = {"call": forward, "rule": _RuleOfJvp(rule, out_tree)}
@@ -197,7 +185,7 @@ class _RuleOfJvp:
         both = tree_map(operator.and_, primals_batched, tangents_batched)
         out_both: list[Any] = []
 
-        def run_rule(*primals: Any) -> Any:
+        def run_rule(*primals) -> Any:
             out, out_batched = _call_rule(self.rule, axis_size, both, primals)
             trees = tree_structure(out), tree_structure(out_batched)
             _check_trees(self.rule, self.out_tree, *trees)
@@ -243,7 +231,7 @@ def sequential_vmap(f: Callable) -> custom_vmap:
     wrapped = custom_vmap(f)
 
     @wrapped.def_vmap
-    def rule(axis_size: int, in_batched: Any, *args: Any) -> tuple[Any, Any]:
+    def rule(axis_size: int, in_batched, *args) -> tuple[Any, Any]:
         leaves, tree = tree_flatten(list(args))
         flags = tree_flatten(in_batched)[0]
 

@@ -90,7 +90,7 @@ def _shifted(args: Any, tangents: Any, step: float) -> Any:
     return tree_map(shift, args, tangents)
 
 
-def _numerical_jvp(f: Callable, args: Any, tangents: Any, eps: float) -> Any:
+def _numerical_jvp(f: Callable, args, tangents, eps: float) -> Any:
     """The symmetric difference quotient of `f` along the tangents."""
     ahead, behind = (f(*_shifted(args, tangents, step)) for step in (eps, -eps))
 
@@ -230,7 +230,7 @@ def check_grads(
     check(f, tuple(args), order)
 
 
-def _jvp_by_linearize(f: Callable, args: Any, tangents: Any) -> tuple[Any, Any]:
+def _jvp_by_linearize(f: Callable, args, tangents) -> tuple[Any, Any]:
     value, linear = differentiation.linearize(f, *args)
     return value, linear(*tangents)
 

@@ -156,7 +156,7 @@ def _differences(function: Any, now: tuple, before: tuple) -> Iterator[str]:
         yield f"  * {changed}"
 
 
-def _type(aval: Any) -> str:
+def _type(aval) -> str:
     text = aval.str_short(short_dtypes=True)
     return f"{text}{{weak_type=True}}" if getattr(aval, "weak_type", False) else text
 

@@ -1,0 +1,175 @@
+"""`see.memory`: live bytes, held against a count over real JAX's own jaxprs."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from jax._src.ad_checkpoint import saved_residuals as jax_residuals
+
+import minijax
+import minijax_widgets as see
+from minijax_lab.explain.memory import record_memory
+
+from .test_residuals import FUNCTIONS, library
+
+OPENED = {"jit", "custom_jvp_call", "custom_vjp_call", "remat2", "checkpoint"}
+OPENED |= {"closed_call", "core_call"}
+
+
+def flat(jaxpr, names, counter):
+    """(reads, writes) of each equation, calls opened; names stand for arrays."""
+    rows = []
+    for eqn in jaxpr.eqns:
+        reads = [v for v in eqn.invars if not hasattr(v, "val")]
+        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        if eqn.primitive.name in OPENED:
+            inner = getattr(inner, "jaxpr", inner)
+            for outer, variable in zip(eqn.invars, inner.invars, strict=True):
+                literal = hasattr(outer, "val")
+                names[variable] = ("outside", 0) if literal else names[outer]
+            for variable in inner.constvars:
+                names[variable] = ("outside", 0)
+            rows += flat(inner, names, counter)
+            for outer, variable in zip(eqn.outvars, inner.outvars, strict=True):
+                literal = hasattr(variable, "val")
+                names[outer] = ("outside", 0) if literal else names[variable]
+            continue
+        for variable in eqn.outvars:
+            size = getattr(variable.aval, "size", 0)
+            counter[0] += 1
+            dropped = type(variable).__name__ == "DropVar"
+            itemsize = variable.aval.dtype.itemsize
+            names[variable] = (counter[0], 0 if dropped else size * itemsize)
+        inside = max((peak(body) for body in bodies(eqn)), default=0)
+        rows.append(
+            ([names[v] for v in reads], [names[v] for v in eqn.outvars], inside)
+        )
+    return rows
+
+
+def bodies(eqn):
+    found = []
+    if eqn.primitive.name not in ("scan", "while", "cond"):
+        return found
+    for value in eqn.params.values():
+        for part in value if isinstance(value, (tuple, list)) else [value]:
+            part = getattr(part, "jaxpr", part)
+            if hasattr(part, "eqns"):
+                found.append(part)
+    return found
+
+
+def peak(jaxpr):
+    """The most bytes alive at once, by brute force: every array at every equation."""
+    names = {v: ("outside", 0) for v in (*jaxpr.invars, *jaxpr.constvars)}
+    rows = flat(jaxpr, names, [0])
+    out = {names[v] for v in jaxpr.outvars if not hasattr(v, "val")}
+    most = 0
+    for point in range(len(rows)):
+        made = {value for _, writes, _ in rows[: point + 1] for value in writes}
+        later = {value for reads, _, _ in rows[point:] for value in reads}
+        now = set(rows[point][1])
+        alive = {v for v in made if v in later or v in out or v in now}
+        most = max(most, sum(size for _, size in alive) + rows[point][2])
+    return most
+
+
+@pytest.mark.parametrize(
+    "make, args", FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_peak_is_that_of_jax(make, args):
+    mine = make(library(minijax))
+    theirs = make(library(jax))
+    recording = record_memory(minijax.grad(mine), args, {}, compiled=False)
+    (account,) = recording.accounts
+    closed = jax.make_jaxpr(jax.grad(theirs))(*args)
+    assert account.most == peak(closed.jaxpr)
+    assert len(account.points) == len(
+        flat(closed.jaxpr, {v: ("outside", 0) for v in closed.jaxpr.invars}, [0])
+    )
+
+
+@pytest.mark.parametrize(
+    "make, args", FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_kept_bytes_are_those_of_jax(make, args):
+    """JAX's list is for all arguments and counts those that are kept."""
+    everything = tuple(range(len(args)))
+    gradient = minijax.grad(make(library(minijax)), argnums=everything)
+    (account,) = record_memory(gradient, args, {}, compiled=False).accounts
+    theirs = [
+        aval
+        for aval, source in jax_residuals(make(library(jax)), *args)
+        if "from the argument" not in source and "literal" not in source
+    ]
+    assert account.kept == sum(aval.size * aval.dtype.itemsize for aval in theirs)
+
+
+def layers(function):
+    def net(w, x):
+        return minijax.lax.scan(lambda h, w: (function(w, h), None), x, w)[0].sum()
+
+    return net
+
+
+def test_two_truths_with_and_without_checkpoint():
+    """In a scan, checkpoint keeps a third, and the compiler allocates less, too."""
+    step = lambda w, h: minijax.numpy.tanh(h @ w)  # noqa: E731
+    w, x = np.ones((16, 8, 8), np.float32), np.ones((4, 8), np.float32)
+    gradient = minijax.grad(layers(step))
+    checkpointed = minijax.grad(layers(minijax.checkpoint(step)))
+    view = see.memory(gradient, w, x, beside=checkpointed)
+    first, second = view.recording.accounts
+    # Each turn: the input, and tanh's result and slope; then the input alone.
+    assert (first.kept, second.kept) == (3 * 16 * 4 * 8 * 4, 16 * 4 * 8 * 4)
+    assert first.most > second.most
+    assert first.compiled["temporaries"] > second.compiled["temporaries"]
+    twin = view.text()
+    above, _, below = twin.partition("-- differs between machines --")
+    assert "autodiff asks to keep 6.0 KiB, beside 2.0 KiB" in above
+    assert "allocates" in below and "and, beside," in below
+    assert all(len(line) <= 100 for line in twin.splitlines())
+
+
+def test_the_picture_has_every_array_of_the_peak():
+    view = see.memory(minijax.grad(lambda x: (x * x * x).sum()), np.ones(100, "f"))
+    account = view.recording.accounts[0]
+    frame = view.frame()
+    assert frame.telling == account.peak
+    scene = frame.panes[0].scene
+    keys = {key for mark in scene.marks for key in mark.keys}
+    assert {f"v{value.id}" for value in account.alive(account.peak)} <= keys
+    on = set(frame.steps[account.peak].on)
+    assert on == {f"p{account.peak}"} | {
+        f"v{value.id}" for value in account.alive(account.peak)
+    }
+    assert view.to_svg().startswith("<svg") and "<img" in view.static_html()
+
+
+def test_a_program_of_real_jax():
+    """It carries no account of autodiff, and cannot be compiled here: both are said."""
+    closed = jax.make_jaxpr(jax.grad(lambda x: (x * x).sum()))(np.ones(4, "f"))
+    view = see.memory(closed)
+    (account,) = view.recording.accounts
+    assert account.most == peak(closed.jaxpr)
+    assert account.kept is None and account.compiled is None
+    assert "not recorded" in view.static_html()
+
+
+def test_a_function_that_makes_nothing():
+    view = see.memory(lambda x: x, np.ones(3, "f"))
+    assert "no equations" in view.text()
+    assert "what comes in" in view.static_html() or "what came in" in view.static_html()
+
+
+def test_ten_thousand_equations_are_drawn_within_the_limit():
+    def long(x):
+        for _ in range(5000):
+            x = minijax.lax.sin(x) * x
+        return x
+
+    closed = minijax.make_jaxpr(long)(np.ones(4, "f"))
+    view = see.memory(closed)
+    assert len(view.recording.accounts[0].points) == 10_000
+    assert len(view.frame().panes[0].scene.marks) <= 2000

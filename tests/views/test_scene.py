@@ -1,0 +1,173 @@
+"""The glyph of an array and the pane of pictures: in Python, and in a real browser."""
+
+import base64
+import re
+from types import SimpleNamespace
+from xml.dom import minidom
+
+import pytest
+
+from minijax_widgets.frame import Frame, FrameStep, Pane, Row
+from minijax_widgets.glyph import glyph, glyph_size, glyph_text, side
+from minijax_widgets.scene import Scene, byte_scale, bytes_side
+from minijax_widgets.style import PALETTE
+from minijax_widgets.view import View
+
+
+def rects(picture):
+    return [part for part in picture.drawn if part.tag == "rect"]
+
+
+def texts(picture):
+    return {part.text: part.has for part in picture.drawn if part.tag == "text"}
+
+
+@pytest.mark.parametrize(
+    ("size", "long"), [(1, 3), (2, 16), (16, 34), (1024, 70), (2**30, 72)]
+)
+def test_a_side_is_the_logarithm_of_its_size(size, long):
+    assert side(size) == long
+
+
+def test_ranks():
+    (dot,) = glyph(()).drawn
+    assert dot.tag == "circle"
+    bar = glyph((8,))
+    assert (bar.card, len(rects(bar))) == ((28, 9), 1)
+    assert glyph((4, 16)).card == (34, 22)
+    assert len(rects(glyph((3, 4, 16)))) == 3
+    pile = glyph((2, 500, 4, 16))
+    assert len(rects(pile)) == 4
+    assert set(texts(pile)) == {"16", "4", "2", "×", "500"}
+    assert glyph((1, 7)).card == (side(7), 3)
+
+
+def test_a_batch_axis_is_drawn_in_its_ink_with_two_lines():
+    for batch, size in [((0,), "5"), ((1,), "6"), ((2,), "7"), ((-1,), "7")]:
+        made = glyph((5, 6, 7), batch=batch)
+        lines = [p for p in made.drawn if p.tag == "path"]
+        assert [line.has["stroke"] for line in lines] == ["batch", "batch"]
+        inked = [t for t, has in texts(made).items() if has["fill"] == "batch"]
+        assert inked == [size]
+    assert not [p for p in glyph((5, 6)).drawn if p.tag == "path"]
+
+
+def test_roles_differ_without_colour():
+    assert rects(glyph((4, 4), role="constant"))[0].has["stroke-dasharray"]
+    count = {role: len(glyph((4, 4), role=role).drawn) for role in PALETTE}
+    assert count["residual"] == count["cotangent"] == count["value"] + 1
+    # An array without entries is hatched.
+    assert len(glyph((0, 4)).drawn) == count["value"] + 1
+
+
+def test_everything_is_within_the_bounds():
+    made = glyph((12, 2, 1, 1048576), batch=(0, 3), name="a_long_name", role="residual")
+    assert (
+        made.w
+        == glyph_size(
+            (12, 2, 1, 1048576), batch=(0, 3), name="a_long_name", role="residual"
+        )[0]
+    )
+    for part in rects(made):
+        assert made.left <= part.has["x"]
+        assert part.has["x"] + part.has["width"] <= made.right
+        assert made.top <= part.has["y"]
+        assert part.has["y"] + part.has["height"] <= made.bottom
+
+
+def test_twins():
+    assert glyph_text((8, 16, 64), (1,)) == "[8,{16},64]"
+    assert glyph_text((8, 16), cuts={1: ("x", 4)}) == "[8,16/x]"
+    assert glyph_text((), (0,)) == "[]"
+
+
+def test_bytes_are_areas():
+    scale = byte_scale(4096, side=64)
+    assert bytes_side(4096, scale) == 64
+    assert bytes_side(1024, scale) == 32
+    picture = Scene(100, 100)
+    picture.box(0, 0, bytes_side(4, scale), 2, role="residual", text="4 B")
+    (mark,) = picture.marks
+    assert [part.tag for part in mark.drawn] == ["circle", "text"]
+
+
+def test_an_unknown_argument_of_a_mark_is_refused():
+    with pytest.raises(TypeError, match="no argument 'wen'"):
+        Scene(10, 10).text(0, 0, "a", wen=3)
+
+
+class Picture(View):
+    """Two glyphs, of which the second turns and moves, above rows with their keys."""
+
+    def __init__(self):
+        super().__init__(SimpleNamespace(headline="<b>a & b</b>"))
+
+    def text(self, full=False):
+        return self.recording.headline
+
+    def scene(self, width):
+        scene = Scene(width, 260, "two arrays")
+        scene.band(4, 90, key="e0", go=0, text="first")
+        one = scene.glyph((4, 8), 60, 50, key="e0", centered=True, tell="one tells")
+        scene.arrow(one.right, (160, 50), key="e1", at=1, text="<i>")
+        scene.glyph(
+            (4, 16),
+            200,
+            50,
+            batch=(1,),
+            key="e1",
+            name="two",
+            at=1,
+            go=1,
+            centered=True,
+            turns=[(2, (0,), (16, 4))],
+            moves=[(2, 200, 150)],
+        )
+        scene.box(20, 180, 60, 40, key="e2", role="residual", text="h", until=1)
+        scene.area([(120, 200), (160, 180), (200, 190)], base=210, key="e2")
+        scene.text(20, 250, "<script>alert(1)</script>", key="e2")
+        return scene
+
+    def frame(self):
+        pane = Pane(
+            "picture", [], kind="scene", scene=self.scene(600), narrow=self.scene(300)
+        )
+        rows = [Row([f"row {i}"], keys=[f"e{i}"], go=i) for i in range(3)]
+        steps = [FrameStep(f"s{i}", f"step {i} says", [f"e{i}"]) for i in range(3)]
+        return Frame(
+            "test",
+            "f(x)",
+            self.recording.headline,
+            [pane, Pane("rows", rows, below=True)],
+            steps,
+            1,
+            self.text(),
+        )
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_file_is_one_svg(dark):
+    svg = Picture().to_svg(dark=dark)
+    page = minidom.parseString(svg)
+    assert page.documentElement.tagName == "svg"
+    assert "<script>" not in svg and "<b>" not in svg
+    assert PALETTE["value"][2 * dark] in svg
+    # Names of colours do not get out, nor variables.
+    inks = re.findall(r'(?:fill|stroke)="([^"]+)"', svg)
+    assert all(ink == "none" or ink.startswith("#") for ink in inks)
+
+
+def test_the_static_frame_is_an_image():
+    html = Picture().static_html()
+    (data,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', html)
+    assert "<svg" not in html and "<b>" not in html
+    svg = base64.b64decode(data).decode()
+    minidom.parseString(svg)
+    # The telling step: what it lights has an outline, nothing there is faint.
+    assert svg.count('stroke="#246CCC" stroke-width="2"') == 1
+    assert 'opacity="0.28"' not in svg
+    first = Picture().frame().panes[0].scene.svg(0)
+    assert first.count('opacity="0.28"') == 2
+    last = Picture().frame().panes[0].scene.svg(2)
+    assert last.count('opacity="0.28"') == 1
+    assert "translate(200 150)" in last and "translate(200 50)" in first

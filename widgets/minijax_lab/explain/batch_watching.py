@@ -1,0 +1,307 @@
+"""Runs a function under `vmap`, and notes what each batching rule writes.
+
+A class of its own stands in the place of `BatchTrace` meanwhile, as a learner's class
+may: it runs the rules of minijax, or of the learner, and notes which equations they
+wrote and where the batch axis of each value is.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import minijax
+from minijax.compile.pjit import jit_p
+from minijax.language.avals import get_aval
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Var,
+    chosen,
+    eval_jaxpr,
+)
+from minijax.support.thread_state import state
+from minijax.support.trees import tree_flatten, tree_unflatten
+from minijax.transforms.api_util import CallSignature, fun_name, lazy_debug_info
+from minijax.transforms.batching import BatchTrace, BatchTracer
+from minijax.transforms.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
+from minijax_lab.explain import foreign
+from minijax_lab.explain.residuals import is_array, type_of
+
+
+def refuse_jax(function: Any) -> None:
+    """TypeError, saying what is missing, for a function or a jaxpr of JAX."""
+    module = type(function).__module__.partition(".")[0]
+    if foreign.is_jaxpr(function) or module in ("jax", "jaxlib"):
+        raise TypeError(
+            "see.vmap takes a function that minijax traces. A jaxpr of JAX has the "
+            "batched equations, but not which rule wrote which, nor which axis is the "
+            "batch axis: write the function with minijax.numpy, or compare two jaxprs "
+            "with see.jaxpr(make_jaxpr(f)(x), make_jaxpr(vmap(f))(xs))."
+        )
+    if not callable(function):
+        raise TypeError(
+            f"see.vmap takes a function and its arguments, and got "
+            f"{type(function).__name__} first."
+        )
+
+
+def uses_jax(function: Any) -> bool:
+    """Whether a function's global names hold modules of JAX."""
+    names = getattr(function, "__code__", None)
+    scope = getattr(function, "__globals__", {})
+    used = [scope.get(name) for name in names.co_names] if names else []
+    return any(
+        isinstance(value, types.ModuleType)
+        and value.__name__.partition(".")[0] == "jax"
+        for value in used
+    )
+
+
+@dataclass
+class Written:
+    """What was written while one equation was batched: a range of the equations."""
+
+    primitive: Any
+    dims: list[int | None]
+    outs: list[Any]
+    start: int
+    end: int
+
+
+class Watch:
+    """Notes what a `BatchTrace` writes, in every program that is batched meanwhile."""
+
+    def __init__(self) -> None:
+        # For each program that is being written: its equations, and what was batched.
+        self.calls: dict[int, tuple[list[JaxprEqn], list[Written]]] = {}
+        self.active: set[int] = set()
+        # Batch axes of variables, that of the innermost vmap last.
+        self.axes: dict[Var, list[int]] = {}
+        watch = self
+        base = chosen(BatchTrace)  # minijax's own, or that of `minijax.replace`
+
+        class WatchedBatchTrace(base):  # type: ignore[misc, valid-type]
+            """A `BatchTrace` that tells what it does.
+
+            A class for each recording: it is part of the key of every cache, so that
+            programs are batched anew and every equation is seen.
+            """
+
+            def __init__(self, parent: Any, tag: Any, axis_data: Any) -> None:
+                super().__init__(parent, tag, axis_data)
+                self.watched_parent = parent
+                self.watched_size = axis_data.size
+
+            def process_primitive(
+                self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+            ) -> Any:
+                run = functools.partial(
+                    super().process_primitive, primitive, args, params
+                )
+                return watch.note(self, primitive, args, run)
+
+            def process_custom_jvp_call(
+                self, primitive: Any, *call: Any, **params: Any
+            ) -> Any:
+                run = functools.partial(
+                    super().process_custom_jvp_call, primitive, *call, **params
+                )
+                return watch.note(self, primitive, call[-1], run)
+
+            def process_custom_vjp_call(
+                self, primitive: Any, *call: Any, **params: Any
+            ) -> Any:
+                run = functools.partial(
+                    super().process_custom_vjp_call, primitive, *call, **params
+                )
+                return watch.note(self, primitive, call[-1], run)
+
+            def tracer(self, value: Any, dim: int | None) -> Any:
+                made = super().tracer(value, dim)
+                if dim is not None:
+                    watch.note_axes(value, dim)
+                return made
+
+        self.trace_class = WatchedBatchTrace
+
+    def note(
+        self, trace: Any, primitive: Any, args: Sequence[Any], run: Callable
+    ) -> Any:
+        """Runs a rule, and notes which equations it wrote."""
+        parent = trace.watched_parent
+        if not isinstance(parent, DynamicJaxprTrace) or id(parent) in self.active:
+            return run()
+        eqns, calls = self.calls.setdefault(id(parent), (parent.eqns, []))
+        dims = [trace.to_pair(arg)[1] for arg in args]
+        start = len(eqns)
+        self.active.add(id(parent))
+        try:
+            out = run()
+        finally:
+            self.active.discard(id(parent))
+        outs = list(out) if isinstance(out, (list, tuple)) else [out]
+        pairs = [trace.to_pair(value) for value in outs]
+        for value, dim in pairs:
+            if dim is not None:
+                self.note_axes(value, dim)
+        calls.append(Written(primitive, dims, pairs, start, len(eqns)))
+        return out
+
+    def note_axes(self, value: Any, dim: int) -> None:
+        """Notes the batch axes of the variable that a batched value stands for."""
+        found = [dim]
+        while isinstance(value, BatchTracer):
+            dim = value.batch_dim
+            found = [axis + (axis >= dim) for axis in found] + [dim]
+            value = value.value
+        atom = getattr(value, "atom", None)
+        if isinstance(atom, Var) and len(found) >= len(self.axes.get(atom, ())):
+            self.axes[atom] = found
+
+    def calls_of(self, jaxpr: Jaxpr) -> list[Written] | None:
+        """What was batched to write a program; None if it was not seen."""
+        ids = {id(eqn) for eqn in jaxpr.eqns}
+        for eqns, calls in self.calls.values():
+            if eqns is jaxpr.eqns:
+                return calls
+            if len(eqns) == len(ids) and all(id(eqn) in ids for eqn in eqns):
+                return calls
+        return None
+
+
+class Call:
+    """A function, its arguments and axes, traced and batched under a `Watch`."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple,
+        kwargs: dict[str, Any],
+        in_axes: Any,
+        out_axes: Any,
+        axis_size: int | None,
+        axis_name: Any,
+    ) -> None:
+        self.function = function
+        self.in_axes, self.out_axes = in_axes, out_axes
+        self.axis_size, self.axis_name = axis_size, axis_name
+        self.watch = Watch()
+        self.written: list[Written] = []
+        self.dims: list[int | None] = []
+        leaves, tree = tree_flatten((args, kwargs))
+        places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
+        self.values = [leaves[place] for place in places]
+        signature = CallSignature(function)
+        names = signature.leaf_names(signature.bind(args, kwargs))
+        self.names = [names[place] for place in places]
+        self.size = 0
+        self.closed: ClosedJaxpr | None = None
+
+        @functools.wraps(function)
+        def one_by_one(*args: Any, **kwargs: Any) -> Any:
+            return self.run_one(args, kwargs)
+
+        batched = minijax.vmap(
+            one_by_one,
+            in_axes=in_axes,
+            out_axes=out_axes,
+            axis_name=axis_name,
+            axis_size=axis_size,
+        )
+
+        def whole(*traced: Any) -> list[Any]:
+            full = list(leaves)
+            for position, value in zip(places, traced):
+                full[position] = value
+            own_args, own_kwargs = tree_unflatten(tree, full)
+            return tree_flatten(batched(*own_args, **own_kwargs))[0]
+
+        avals = [type_of(value) for value in self.values]
+        info = lazy_debug_info(function, tree, "vmap")
+        try:
+            with minijax.replace(BatchTrace=self.watch.trace_class):
+                jaxpr, consts = trace_to_jaxpr(whole, avals, info)
+        except TypeError as error:
+            if uses_jax(function):
+                raise TypeError(
+                    f"see.vmap could not trace {fun_name(function)}, which calls "
+                    f"functions of JAX ({error}). JAX does not tell which rule wrote "
+                    "which equation: write the function with minijax.numpy."
+                ) from None
+            raise
+        self.batched = ClosedJaxpr(jaxpr, consts)
+
+    def run_one(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Traces the function for one example, and batches equation by equation.
+
+        `vmap` calls it in place of the function: the current trace is a `BatchTrace`.
+        """
+        trace: Any = state.trace
+        leaves, tree = tree_flatten((args, kwargs))
+        places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
+        trees: list[Any] = []
+
+        def flat(*traced: Any) -> list[Any]:
+            full = list(leaves)
+            for position, value in zip(places, traced):
+                full[position] = value
+            own_args, own_kwargs = tree_unflatten(tree, full)
+            outputs, out_tree = tree_flatten(self.function(*own_args, **own_kwargs))
+            trees.append(out_tree)
+            return outputs
+
+        given = [leaves[place] for place in places]
+        info = lazy_debug_info(self.function, tree, "vmap")
+        jaxpr, consts = trace_to_jaxpr(flat, [get_aval(x) for x in given], info)
+        closed = opened(ClosedJaxpr(jaxpr, consts))
+        self.closed, self.size = closed, trace.watched_size
+        self.dims = [trace.to_pair(x)[1] for x in given]
+        parent = trace.watched_parent
+        # The first equation of the function is the first one that is noted here.
+        self.watch.calls[id(parent)] = (parent.eqns, self.written)
+        outputs = eval_jaxpr(closed.jaxpr, closed.consts, *given)
+        return tree_unflatten(trees[0], outputs)
+
+    def check_values(self) -> None:
+        """ValueError unless all arguments have values."""
+        for name, value in zip(self.names, self.values):
+            if not isinstance(value, (np.ndarray, minijax.Array)):
+                raise ValueError(
+                    f"see.vmap got values=True, and {name} has no values: it is "
+                    f"{type(value).__name__}. Pass an array, or leave values=True out."
+                )
+
+    @property
+    def transformation(self) -> str:
+        """The call as written: `vmap(f, in_axes=(None, 0))`."""
+        said = [fun_name(self.function).replace("<lambda>", "lambda")]
+        if not (isinstance(self.in_axes, int) and self.in_axes == 0):
+            said.append(f"in_axes={self.in_axes!r}")
+        if not (isinstance(self.out_axes, int) and self.out_axes == 0):
+            said.append(f"out_axes={self.out_axes!r}")
+        if self.axis_size is not None:
+            said.append(f"axis_size={self.axis_size}")
+        if self.axis_name is not None:
+            said.append(f"axis_name={self.axis_name!r}")
+        return f"vmap({', '.join(said)})"
+
+
+def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program of a jitted function itself, where it is only called."""
+    while len(closed.eqns) == 1 and closed.eqns[0].primitive is jit_p:
+        (eqn,) = closed.eqns
+        if (
+            closed.jaxpr.outvars != list(eqn.outvars)
+            or list(eqn.invars) != closed.jaxpr.invars
+            or closed.consts
+        ):
+            break
+        closed = eqn.params["jaxpr"]
+    return closed

@@ -1,0 +1,413 @@
+"""`see.memory`: what is alive along a program, as an area over its equations.
+
+Above, the bytes that are alive while each equation runs, with the peak marked; below,
+on the same scale, each array as a bar from the equation that makes it to the last one
+that reads it, grouped by the user's lines. What autodiff keeps for the backward pass
+stands out as residuals.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax_lab.explain.memory import Account, MemoryRecording, Value, record_memory
+from minijax_lab.explain.recording import Span, count_in_words
+from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.scene import Scene
+from minijax_widgets.view import View, cut, views
+
+WIDTH = 100
+# Arrays drawn as bars: the largest ones. The rest is counted in a sentence.
+MOST_BARS = 300
+MOST_LINES = 14
+ROWS = 60
+LEAST_BAR = 4.0
+# An array is drawn if it is at least this part of the peak.
+SMALLEST = 200
+
+
+def memory(function: Any, *args: Any, beside: Any = None, **kwargs: Any) -> MemoryView:
+    """Shows what `function` keeps alive on the given arguments, equation by equation.
+
+    Args:
+      function: any function of arrays, usually a gradient, such as `grad(loss)`; it is
+        traced and compiled, not run. A jaxpr, of minijax or of JAX, serves alike; it is
+        not compiled, and it does not say what autodiff keeps.
+      args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+      beside: a second function of the same arguments to compare with, such as
+        `grad(checkpoint(loss))`.
+
+    The count follows the order of the equations. Arguments and constants are counted
+    apart, since they belong to the caller. XLA fuses and reorders, so what it allocates
+    is given below the line of what differs between machines. Raises what tracing or
+    compiling raises.
+    """
+    return MemoryView(record_memory(function, args, kwargs, beside))
+
+
+class MemoryView(View):
+    """The curve of live bytes, the arrays under it, and the two truths."""
+
+    recording: MemoryRecording
+
+    @property
+    def first(self) -> Account:
+        """The program itself; a second one stands beside it."""
+        return self.recording.accounts[0]
+
+    # ---- text ----------------------------------------------------------------------
+
+    def text(self, full: bool = False) -> str:
+        """Returns the headline, the lines that own the peak, and what is allocated."""
+        record, first = self.recording, self.first
+        rows = [cut(record.headline, WIDTH)]
+        if first.points:
+            point = first.points[first.peak]
+            rows.append(
+                f"> peak at equation {first.peak}, {point.primitive}: "
+                f"{size_in_words(point.live)} beside {size_in_words(first.arguments)} "
+                "of arguments"
+            )
+        groups = self.owners(first.peak)
+        shown = groups if full else groups[:12]
+        for span, values in shown:
+            size = sum(value.bytes for value in values)
+            share = round(30 * size / max(1, first.most))
+            line = cut(record.line_of(span) or "(no line of yours)", 40)
+            many = count_in_words(len(values), "array")
+            bar = "#" * share
+            rows.append(f"  {line:40} {many:>10} {size_in_words(size):>10}  {bar}")
+        if len(shown) < len(groups):
+            rows.append(f"  ... {len(groups) - len(shown)} more lines")
+        rows += self.allocated()
+        return "\n".join(row.rstrip() for row in rows)
+
+    def allocated(self) -> list[str]:
+        """Returns what the compiled programs allocate, below the line."""
+        accounts = [a for a in self.recording.accounts if a.compiled is not None]
+        if not accounts:
+            return []
+        totals = []
+        for account in accounts:
+            assert account.compiled is not None
+            totals.append(size_in_words(account.compiled["temporaries"]))
+        said = " and, beside, ".join(totals)
+        place = self.recording.platform
+        return [
+            "-- differs between machines --",
+            f"{place} allocates {said} of temporaries",
+        ]
+
+    def owners(self, point: int) -> list[tuple[Span | None, list[Value]]]:
+        """Returns the user's lines that own what is alive at a point, largest first."""
+        groups: dict[Any, tuple[Span | None, list[Value]]] = {}
+        for value in self.first.alive(point):
+            key = line_key(value.span)
+            groups.setdefault(key, (value.span, []))[1].append(value)
+        return sorted(groups.values(), key=lambda g: -sum(v.bytes for v in g[1]))
+
+    # ---- the picture ---------------------------------------------------------------
+
+    def frame(self) -> Frame:
+        """Returns the picture: the scene, the arrays as a table, the two truths."""
+        record, first = self.recording, self.first
+        if not first.points:
+            told = "There are no equations: what comes out is what came in."
+            return Frame(
+                "memory",
+                record.call,
+                record.headline,
+                [],
+                [FrameStep("", told)],
+                text=self.text(full=True),
+            )
+        drawn = self.drawn()
+        steps = []
+        for number, point in enumerate(first.points):
+            alive = first.alive(number)
+            on = [f"p{number}", *(f"v{v.id}" for v in alive if v.id in drawn)]
+            steps.append(FrameStep(point.primitive, self.detail(number, alive), on))
+        return Frame(
+            kind="memory",
+            call=record.call,
+            headline=record.headline,
+            panes=[
+                Pane(
+                    "",
+                    [],
+                    kind="scene",
+                    scene=self.scene(920),
+                    narrow=self.scene(360),
+                ),
+                self.table(drawn),
+                self.truths(),
+            ],
+            steps=steps,
+            telling=first.peak,
+            text=self.text(full=True),
+        )
+
+    def drawn(self) -> set[int]:
+        """Returns the ids of the arrays that are drawn as bars: the largest ones."""
+        made = [v for v in self.first.values if v.born >= 0 and v.bytes]
+        seen = [v for v in made if v.bytes * SMALLEST >= self.first.most]
+        largest = sorted(seen or made, key=lambda v: (-v.bytes, v.id))[:MOST_BARS]
+        return {value.id for value in largest}
+
+    def detail(self, number: int, alive: list[Value]) -> str:
+        """Returns a sentence about a point of the program."""
+        point = self.first.points[number]
+        line = self.recording.line_of(point.span)
+        where = f", line {line.partition('  ')[0]}" if line else ""
+        told = (
+            f"equation {number}, {point.primitive} makes {point.makes}{where}: "
+            f"{count_in_words(len(alive), 'array')}, {size_in_words(point.live)} alive"
+        )
+        if point.inside:
+            told += f", {size_in_words(point.inside)} of it inside of its body"
+        if number == self.first.peak:
+            told += "; the peak"
+        kept = sum(v.bytes for v in alive if v.kept)
+        if kept:
+            told += f"; {size_in_words(kept)} wait for the backward pass"
+        return told
+
+    def scene(self, width: int) -> Scene:
+        """Returns the curve above and the arrays below, on one scale of bytes."""
+        record = self.recording
+        points = self.first.points
+        left = 190 if width > 500 else 8
+        right = 64
+        across = (width - left - right) / len(points)
+        most = max(account.most for account in record.accounts) or 1
+        tall = 160
+        top = 44
+        base = top + tall
+        lines = self.lines()
+        rows = sum(len(lanes) for _, lanes in lines)
+        scale = tall / most
+        heights = [
+            [max(LEAST_BAR, max(v.bytes for v in lane) * scale) for lane in lanes]
+            for _, lanes in lines
+        ]
+        label = 18 if width <= 500 else 0
+        below = sum(sum(h) + 8 + label for h in heights) + rows
+        scene = Scene(width, base + 34 + below + 8)
+
+        def x_of(point: float) -> float:
+            return left + point * across
+
+        scene.text(
+            left, 14, "bytes alive while each equation runs", role="constant", size=12
+        )
+        for numbers in shares(len(points), MOST_BARS):
+            number = max(numbers, key=lambda n: points[n].live)
+            high = points[number].live * scale
+            scene.band(
+                base - high,
+                high,
+                x=x_of(numbers[0]),
+                w=max(across * len(numbers), 2.0),
+                key=[f"p{n}" for n in numbers],
+                role="value",
+                go=number,
+                label=self.detail(number, self.first.alive(number)),
+                tell=self.detail(number, self.first.alive(number)),
+            )
+        scene.area(stepped(self.first, left, across, base, scale), role="value")
+        if len(record.accounts) > 1 and record.accounts[1].points:
+            other = record.accounts[1]
+            step = (width - left - right) / len(other.points)
+            curve = stepped(other, left, step, base, scale)
+            scene.area(curve, key="beside", role="constant", dash=True)
+            scene.text(
+                left + (other.peak + 0.5) * step,
+                base - other.most * scale - 6,
+                f"beside {size_in_words(other.most)}",
+                role="constant",
+                size=12,
+                anchor="middle",
+            )
+        peak = points[self.first.peak].live
+        y = base - peak * scale
+        scene.text(
+            x_of(self.first.peak) + across / 2,
+            y - 6,
+            size_in_words(peak),
+            role="value",
+            size=12,
+            anchor="middle",
+            weight=600,
+        )
+        scene.text(
+            left,
+            base + 16,
+            "each array, from the equation that makes it to the last that reads it"
+            if width > 500
+            else "each array, while alive",
+            role="constant",
+            size=12,
+        )
+        legend = [("residual", "kept for the backward pass")]
+        if any(value.backward for value in self.first.values):
+            legend.append(("cotangent", "made in the backward pass"))
+        if all(not value.kept for value in self.first.values):
+            legend = legend[1:]
+        end = width - right
+        for role, words in reversed(legend if width > 500 else []):
+            placed = scene.text(
+                end, base + 16, words, role=role, size=12, anchor="end", weight=600
+            )
+            end = placed.x - 16
+        y = base + 34
+        for (span, lanes), tall_lanes in zip(lines, heights, strict=True):
+            code = cut(record.line_of(span) or "(no line of yours)", 27)
+            if lanes[0][0].backward:
+                code = f"{code.partition('  ')[0]}  backward"
+            if label:
+                scene.text(left, y + 11, code, mono=True, size=11)
+                y += label
+            else:
+                scene.text(left - 8, y + 11, code, mono=True, size=11, anchor="end")
+            for lane, high in zip(lanes, tall_lanes, strict=True):
+                for value in lane:
+                    start, end = x_of(value.born), x_of(value.dies + 1)
+                    role = "cotangent" if value.backward else "value"
+                    role = "residual" if value.kept else role
+                    own = max(LEAST_BAR, value.bytes * scale)
+                    scene.box(
+                        start,
+                        y + high - own,
+                        max(end - start, LEAST_BAR),
+                        own,
+                        key=f"v{value.id}",
+                        role=role,
+                        text=size_in_words(value.bytes) if own > 17 else "",
+                        lid=value.kept and own > 8,
+                        go=value.born,
+                        tell=told_of(value),
+                    )
+                y += high + 1
+            y += 8
+        return scene
+
+    def lines(self) -> list[tuple[Span | None, list[list[Value]]]]:
+        """Returns the user's lines with their arrays, packed into lanes.
+
+        In a lane one array dies before the next is born, as in an allocator.
+        """
+        drawn = self.drawn()
+        groups: dict[Any, tuple[Span | None, list[Value]]] = {}
+        for value in self.first.values:
+            if value.id in drawn:
+                key = (line_key(value.span), value.backward)
+                groups.setdefault(key, (value.span, []))[1].append(value)
+        largest = sorted(groups.values(), key=lambda g: -sum(v.bytes for v in g[1]))
+        kept = largest[:MOST_LINES]
+        kept.sort(key=lambda group: group[1][0].born)
+        return [(span, packed(values)) for span, values in kept]
+
+    def table(self, drawn: set[int]) -> Pane:
+        """Returns the arrays as a table, largest first."""
+        record = self.recording
+        values = [v for v in self.first.values if v.id in drawn]
+        values.sort(key=lambda v: (-v.bytes, v.id))
+        rows = []
+        for value in values[:ROWS]:
+            kept = Piece("kept for backward", "residual") if value.kept else Piece("")
+            rows.append(
+                Row(
+                    [
+                        [Piece(size_in_words(value.bytes), "size")],
+                        [Piece(value.type, "chip")],
+                        value.name,
+                        cut(record.line_of(value.span), 40),
+                        f"{value.born} to {value.dies}",
+                        [kept],
+                    ],
+                    keys=[f"v{value.id}"],
+                    go=value.born,
+                    tell=told_of(value),
+                )
+            )
+        titles = ["bytes", "type", "made by", "line", "alive", ""]
+        more = len(values) - len(rows)
+        title = "arrays, largest first" + (f" ({more:,} more)" if more > 0 else "")
+        return Pane(title, rows, columns=titles, wide=True)
+
+    def truths(self) -> Pane:
+        """Returns what autodiff asks to keep beside what the compiler allocates."""
+        accounts = self.recording.accounts
+
+        def sizes(numbers: list[int | None]) -> list[list[Piece]]:
+            return [
+                [Piece("not recorded" if n is None else size_in_words(n), "size")]
+                for n in numbers
+            ]
+
+        allocated = [
+            None if a.compiled is None else a.compiled["temporaries"] for a in accounts
+        ]
+        rows = [
+            Row(["autodiff asks to keep", *sizes([a.kept for a in accounts])]),
+            Row(["peak, equation by equation", *sizes([a.most for a in accounts])]),
+            Row(
+                [
+                    f"{self.recording.platform} allocates (differs between machines)",
+                    *sizes(allocated),
+                ]
+            ),
+            Row(["arguments", *sizes([a.arguments for a in accounts])]),
+        ]
+        columns = ["", "this program", "beside"][: 1 + len(accounts)]
+        return Pane("what it asks for, and what it gets", rows, columns=columns)
+
+
+def line_key(span: Span | None) -> tuple[int, int] | None:
+    """Returns what identifies the user's line of a span."""
+    return None if span is None else (span.source, span.line)
+
+
+def told_of(value: Value) -> str:
+    """Returns a sentence about an array."""
+    told = (
+        f"{value.type}, {size_in_words(value.bytes)}, made by {value.name}: alive from "
+        f"equation {value.born} to {value.dies}"
+    )
+    if value.kept:
+        told += "; autodiff keeps it for the backward pass"
+    elif value.role == "result":
+        told += "; a result"
+    return told
+
+
+def packed(values: list[Value]) -> list[list[Value]]:
+    """Returns arrays in lanes: each in the first lane that is free when it is born."""
+    lanes: list[list[Value]] = []
+    for value in sorted(values, key=lambda v: (v.born, -v.bytes)):
+        for lane in lanes:
+            if lane[-1].dies < value.born and lane[0].bytes == value.bytes:
+                lane.append(value)
+                break
+        else:
+            lanes.append([value])
+    return lanes
+
+
+def stepped(
+    account: Account, left: float, across: float, base: float, scale: float
+) -> list[tuple[float, float]]:
+    """Returns a curve of live bytes: each height holds until the next point's x."""
+    heights = [base - point.live * scale for point in account.points]
+    corners = [(left + number * across, y) for number, y in enumerate(heights)]
+    return [*corners, (left + len(heights) * across, heights[-1])]
+
+
+def shares(count: int, most: int) -> list[range]:
+    """Returns the numbers below `count` in at most `most` runs of one length."""
+    each = -(-count // most)
+    return [range(start, min(count, start + each)) for start in range(0, count, each)]
+
+
+views["memory"] = MemoryView
