@@ -171,3 +171,116 @@ def test_the_static_frame_is_an_image():
     last = Picture().frame().panes[0].scene.svg(2)
     assert last.count('opacity="0.28"') == 1
     assert "translate(200 150)" in last and "translate(200 50)" in first
+
+
+def mark(page, key):
+    """The marks of a key that are on the page, the narrow or the wide ones."""
+    number = {"e0": 1, "e1": 3, "e2": 4}[key]
+    return page.locator(f"svg.mj-scene:not([hidden]) g[data-mark='{number}']")
+
+
+def classes(locator):
+    return set(locator.get_attribute("class").split())
+
+
+def test_a_step_lights_and_dims(show):
+    page = show(Picture(), reduced=True)
+    assert "mj-on" in classes(mark(page, "e1"))
+    assert not {"mj-on", "mj-later"} & classes(mark(page, "e0"))
+    page.focus(".minijax-view")
+    page.keyboard.press("Home")
+    assert "mj-on" in classes(mark(page, "e0"))
+    assert "mj-later" in classes(mark(page, "e1"))
+    page.keyboard.press("End")
+    assert {"mj-on", "mj-later"} <= classes(mark(page, "e2"))
+    # The second glyph moved and turned: its card is high now, and its sizes changed.
+    box = mark(page, "e1").locator("rect:not(.mj-halo)").first
+    assert box.get_attribute("height") == "34"
+    assert mark(page, "e1").evaluate("e => e.style.transform") == (
+        "translate(200px, 150px)"
+    )
+
+
+def test_a_turn_takes_its_time_and_ends(show):
+    page = show(Picture())
+    page.focus(".minijax-view")
+    page.keyboard.press("End")
+    page.wait_for_function(
+        "document.querySelector('g[data-mark=\"3\"] rect:not(.mj-halo)')"
+        ".getAttribute('height') == '34'"
+    )
+    page.keyboard.press("Home")
+    page.wait_for_function(
+        "document.querySelector('g[data-mark=\"3\"] rect:not(.mj-halo)')"
+        ".getAttribute('height') == '22'"
+    )
+
+
+def test_pointer_and_keyboard(show):
+    page = show(Picture(), reduced=True)
+    row = page.locator("tr.mj-r")
+    mark(page, "e0").hover()
+    assert page.inner_text(".mj-detail") == "one tells"
+    assert "mj-near" in classes(row.nth(0))
+    page.hover(".mj-head")
+    assert page.inner_text(".mj-detail") == "step 1 says"
+    row.nth(2).hover()
+    assert "mj-near" in classes(mark(page, "e2"))
+    page.keyboard.press("End")
+    mark(page, "e1").click()
+    assert page.inner_text(".mj-where").startswith("step 2 of 3")
+    # The band, the first glyph and the second can have the focus.
+    page.locator("g[tabindex='0']").focus()
+    page.keyboard.press("Enter")
+    assert page.inner_text(".mj-where").startswith("step 1 of 3")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text(".mj-detail") == "one tells"
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.inner_text(".mj-where").startswith("step 2 of 3")
+
+
+def test_zoom(show):
+    page = show(Picture())
+    width = "document.querySelector('svg.mj-scene').getBoundingClientRect().width"
+    page.focus(".minijax-view")
+    assert page.evaluate(width) == 600
+    page.keyboard.press("+")
+    assert page.evaluate(width) == 750
+    page.keyboard.press("-")
+    page.keyboard.press("-")
+    assert page.evaluate(width) == 480
+    page.keyboard.press("0")
+    assert page.evaluate(width) == 600
+    mark(page, "e0").hover()
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function(f"{width} > 700")
+
+
+@pytest.mark.parametrize("width", [400, 1100])
+def test_a_narrow_page_has_the_narrow_layout(show, width):
+    page = show(Picture(), width=width)
+    shown = page.locator("svg.mj-scene:not([hidden])")
+    assert shown.count() == 1
+    assert shown.get_attribute("viewBox") == f"0 0 {300 if width == 400 else 600} 260"
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
+    # The other layout comes when the page is turned, at the same step.
+    page.set_viewport_size({"width": 1500 - width, "height": 700})
+    page.wait_for_function(
+        "document.querySelector('svg.mj-scene:not([hidden])')"
+        f".getAttribute('viewBox') == '0 0 {600 if width == 400 else 300} 260'"
+    )
+    assert "mj-on" in classes(mark(page, "e1"))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_follow_the_theme(show, dark):
+    page = show(Picture(), dark=dark)
+    ink = mark(page, "e0").locator("rect:not(.mj-halo)")
+    expected = PALETTE["value"][2 * dark]
+    channels = ", ".join(str(int(expected[i : i + 2], 16)) for i in (1, 3, 5))
+    assert ink.evaluate("e => getComputedStyle(e).stroke") == f"rgb({channels})"

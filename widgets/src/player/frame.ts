@@ -31,7 +31,7 @@ export interface Pane {
   /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
    *  "code": lines with their numbers; "prose": rows that wrap; "sides": a sign and two
    *  programs side by side; "tiles": cells of tiles. */
-  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "graph";
+  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "graph" | "scene";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];
@@ -40,6 +40,41 @@ export interface Pane {
   /** Whether the pane takes the whole width, under the others. */
   wide?: boolean;
   graph?: Graph;
+  scene?: Scene;
+  /** The scene for narrow pages. */
+  narrow?: Scene;
+}
+
+/** A part of a drawing: an SVG element, its attributes with colours by name, its text. */
+export type Drawing = [tag: string, has: Record<string, string | number>, text?: string];
+
+export interface Scene {
+  w: number;
+  h: number;
+  label: string;
+  /** Drawings; marks name them by number. */
+  draws: Drawing[][];
+  marks: SceneMark[];
+}
+
+export interface SceneMark {
+  x: number;
+  y: number;
+  /** Its drawing, and the one around it that lights up. */
+  d: number;
+  h?: number;
+  k?: string[];
+  /** What a screen reader says. */
+  l?: string;
+  /** The first and the last step in which the mark is there. */
+  at?: number;
+  u?: number;
+  go?: number;
+  t?: string;
+  /** Where it stands from a step on. */
+  m?: [step: number, x: number, y: number][];
+  /** Its drawing from a step on. */
+  v?: [step: number, drawing: number][];
 }
 
 export interface Graph {

@@ -3,6 +3,7 @@
 
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { drawGraph } from "./graph";
+import { ScenePane } from "./scene";
 import { choices, linesOfSteps, type Choice, type Only } from "./only";
 import { MANY_ROWS, State, children, columnWidths, leastWidth, naturalWidth, type Hit } from "./state";
 import { styleSheet } from "./style";
@@ -24,6 +25,7 @@ const KEYS_OF_EQUATIONS: [string, string][] = [
   ["y", "types: show, hide"],
   ["o", "only this primitive, only this line, all"],
 ];
+const KEYS_OF_SCENES: [string, string][] = [["+ - 0", "larger, smaller, as drawn"]];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
 /** A text of fewer letters stands on one line also in a narrow page. */
@@ -87,6 +89,7 @@ export class Player {
   private choices: Choice[] = [];
   private timer: ReturnType<typeof setInterval> | null = null;
   private speed = 1;
+  private scenes: ScenePane[] = [];
   private rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
 
   constructor(
@@ -117,7 +120,9 @@ export class Player {
     this.textBox.tabIndex = 0;
     this.textBox.textContent = frame.text;
     this.help.hidden = true;
-    for (const [keys, what] of frame.only ? [...KEYS, ...KEYS_OF_EQUATIONS] : KEYS) {
+    const shown = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
+    if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
+    for (const [keys, what] of shown) {
       const line = element("div");
       for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
       line.append(what);
@@ -127,6 +132,8 @@ export class Player {
     top.append(this.head, this.bar());
     root.append(style, top, this.panesBox, this.textBox);
     this.drawPanes();
+    // Only now is it known how much room each pane has.
+    for (const scene of this.scenes) scene.choose();
     if (frame.live !== undefined) {
       this.strip = element("div", "mj-strip");
       root.append(this.strip);
@@ -268,7 +275,9 @@ export class Player {
       least = Math.max(least, leastWidth(pane, !index));
       if (!pane.wide) column.style.flexGrow = String(Math.max(1, width - least));
       column.style.setProperty("--mj-least", `${Math.round(least * LETTER)}px`);
-      column.append(this.drawPane(pane, index));
+      const section = this.drawPane(pane, index);
+      column.append(section);
+      if (pane.scene) this.scenes.push(this.drawScene(pane, index, section));
     });
   }
 
@@ -304,7 +313,7 @@ export class Player {
     const body = element("tbody");
     table.append(body);
     if (pane.graph) section.append(drawGraph(pane.graph, (key, made) => this.remember(key, made)));
-    else section.append(table);
+    else if (!pane.scene) section.append(table);
     const below = children(pane.rows);
     const drawn: Drawn = {
       pane,
@@ -317,6 +326,19 @@ export class Player {
     this.panes.push(drawn);
     this.showRows(index);
     return section;
+  }
+
+  private drawScene(pane: Pane, index: number, section: HTMLElement): ScenePane {
+    const detail = (): string => this.frame.steps[this.state.step]?.detail ?? "";
+    return new ScenePane(section, this.root, pane, index, {
+      remember: (key, made) => this.remember(key, made),
+      goTo: (step) => this.goTo(step),
+      say: (text) => this.say(text),
+      near: (keys) => this.hoverKeys(keys),
+      relight: () => this.show(),
+      step: () => this.state.step,
+      detail,
+    });
   }
 
   /** Puts the visible rows into the document, making those that were never shown. */
@@ -420,6 +442,7 @@ export class Player {
     const { state, frame } = this;
     const step = frame.steps[state.step];
     for (const { at, row } of this.rowSteps) row.classList.toggle("mj-later", at > state.step);
+    for (const scene of this.scenes) scene.step(first);
     for (const made of this.lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
     this.lit = [];
     for (const mark of this.marked) this.unmark(mark);
@@ -529,8 +552,10 @@ export class Player {
 
   /** Scrolls each pane, and only panes, to what is lit. */
   private scrollToLit(first: boolean): void {
+    for (const scene of this.scenes) scene.scrollToLit();
     for (const drawn of this.panes) {
       const { section } = drawn;
+      if (drawn.pane.scene) continue;
       const line =
         section.querySelector<HTMLElement>("tr.mj-on, mark, g.mj-on, .mj-tile.mj-use") ??
         section.querySelector<HTMLElement>(".mj-use") ??
@@ -635,6 +660,10 @@ export class Player {
     }
     const onControl = event.target instanceof HTMLButtonElement || event.target instanceof HTMLSelectElement;
     if (onControl && (event.key === " " || event.key === "Enter" || event.key.startsWith("Arrow"))) return;
+    if (this.scenes.some((scene) => scene.key(event))) {
+      event.preventDefault();
+      return;
+    }
     const { state } = this;
     const actions: Record<string, () => void> = {
       ArrowLeft: () => this.goTo(state.step - 1),
@@ -807,10 +836,20 @@ export class Player {
       if (step >= 0) this.detail.textContent = this.frame.steps[step]!.detail;
       return;
     }
+    const picture = this.sceneAt(target);
+    if (picture) {
+      picture.over(target);
+      return;
+    }
     const line = target.closest<HTMLElement>("tr.mj-r");
     if (!line) return;
     const row = this.panes[Number(line.dataset.pane)]?.pane.rows[Number(line.dataset.row)];
     this.hoverKeys(row?.k ?? []);
+  }
+
+  private sceneAt(target: Element): ScenePane | undefined {
+    const svg = target.closest("svg.mj-scene");
+    return svg ? this.scenes.find((scene) => scene.section.contains(svg)) : undefined;
   }
 
   private hoverKeys(keys: string[]): void {
@@ -847,6 +886,7 @@ export class Player {
       if (step >= 0) this.goTo(step);
       return;
     }
+    if (this.sceneAt(target)?.click(target)) return;
     const line = target.closest<HTMLElement>("tr.mj-r");
     if (!line) return;
     const pane = Number(line.dataset.pane);

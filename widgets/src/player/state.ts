@@ -77,6 +77,7 @@ function usualWidth(pane: Pane): number {
 
 /** How many letters wide a pane would like to be, within reason. */
 export function naturalWidth(pane: Pane): number {
+  if (pane.scene) return pane.scene.w / 7.8 + 2;
   if (pane.graph) return clamp(pane.graph.width / 8, 26, 100);
   if (pane.kind === "prose") return 72;
   if (pane.kind === "tiles") return 100;

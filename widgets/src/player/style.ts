@@ -161,8 +161,24 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live svg polygon{fill:var(--mj-line)}
 .mj-live svg polygon.mj-on{fill:var(--mj-value)}
 .mj-live svg path.mj-on{stroke:var(--mj-value);stroke-width:2}
+.mj-live .mj-pane.mj-scene-pane{max-height:620px}
+.mj-live svg.mj-scene{max-width:none;font-variant-numeric:tabular-nums;overflow:visible}
+.mj-live svg.mj-scene path{stroke:none}
+.mj-live svg.mj-scene text{white-space:pre}
+.mj-live g.mj-idle{pointer-events:none}
+.mj-live g.mj-mark{outline:none}
+.mj-live g.mj-go{cursor:pointer}
+.mj-live svg .mj-halo{fill:transparent;stroke:transparent;pointer-events:all}
+.mj-live svg path.mj-halo{fill:none;pointer-events:stroke}
+.mj-live g.mj-near>.mj-halo{stroke:var(--mj-line);stroke-width:1}
+.mj-live g.mj-rel>.mj-halo{stroke:var(--mj-line);stroke-width:2}
+.mj-live g.mj-on>rect.mj-halo{fill:var(--mj-base);stroke:var(--mj-value);stroke-width:2}
+.mj-live g:is(.mj-near,.mj-rel,.mj-on)>path.mj-halo{stroke:var(--mj-value-wash);stroke-width:9}
+.mj-live g.mj-mark:focus-visible>.mj-halo{stroke:var(--mj-value);stroke-width:2;stroke-dasharray:4 2}
+.mj-live g.mj-later{opacity:.28}
 .mj-live [hidden]{display:none!important}
-@media (prefers-reduced-motion:no-preference){.mj-live mark{transition:background 160ms ease-out}}
+@media (prefers-reduced-motion:no-preference){.mj-live g.mj-mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
+.mj-live mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
 .mj-panes{flex-direction:column}
 .mj-column{width:100%;flex:none}

@@ -1,0 +1,325 @@
+// A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
+// them and dim those that are not there; only what has places or turns of its own moves.
+
+import type { Drawing, Pane, Scene, SceneMark } from "./frame";
+
+const SVG = "http://www.w3.org/2000/svg";
+/** Pages narrower than this get the narrow layout. */
+const NARROW = 560;
+/** A picture a little too wide is shrunk, down to this; a wider one scrolls. */
+const LEAST_FIT = 0.8;
+const MOST_ZOOM = 4;
+const MOTION = 160;
+const NUMBER = /-?\d+(?:\.\d+)?/g;
+
+/** What a scene asks of the player. */
+export interface Stage {
+  remember(key: string, made: Element): void;
+  goTo(step: number): void;
+  say(text: string): void;
+  near(keys: string[]): void;
+  /** Lights what the step lights, after more was drawn. */
+  relight(): void;
+  /** The step, and what its detail line says. */
+  step(): number;
+  detail(): string;
+}
+
+/** Where a mark stands at a step. */
+export function placeOf(mark: SceneMark, step: number): [number, number] {
+  let place: [number, number] = [mark.x, mark.y];
+  for (const [at, x, y] of mark.m ?? []) if (at <= step) place = [x, y];
+  return place;
+}
+
+/** The number of the drawing that a mark has at a step. */
+export function drawingOf(mark: SceneMark, step: number): number {
+  let drawing = mark.d;
+  for (const [at, turned] of mark.v ?? []) if (at <= step) drawing = turned;
+  return drawing;
+}
+
+export function isThere(mark: SceneMark, step: number): boolean {
+  return (mark.at ?? 0) <= step && step <= (mark.u ?? Infinity);
+}
+
+/** The text between two others of the same form, all its numbers between theirs. */
+export function between(from: string, to: string, part: number): string {
+  const starts = from.match(NUMBER) ?? [];
+  let at = 0;
+  return to.replace(NUMBER, (end) => {
+    const start = Number(starts[at++] ?? end);
+    return String(Math.round((start + (Number(end) - start) * part) * 10) / 10);
+  });
+}
+
+/** Whether one drawing can become the other by its numbers alone. */
+export function sameForm(one: Drawing[], other: Drawing[]): boolean {
+  return (
+    one.length === other.length &&
+    one.every(
+      ([tag, has], index) => tag === other[index]![0] && ("d" in has ? form(has.d) === form(other[index]![1].d) : true),
+    )
+  );
+}
+
+function form(d: string | number | undefined): string {
+  return String(d).replace(NUMBER, "0");
+}
+
+function colour(name: string): string {
+  return name === "none" ? name : `var(--mj-${name})`;
+}
+
+function apply(made: SVGElement, has: Drawing[1]): void {
+  for (const [name, value] of Object.entries(has)) {
+    if (name === "fill" || name === "stroke") made.style.setProperty(name, colour(String(value)));
+    else if (name === "font-family") made.style.fontFamily = value === "code" ? "" : "inherit";
+    else if (name === "font-size") made.style.fontSize = `${value}px`;
+    else if (name === "font-weight") made.style.fontWeight = String(value);
+    else made.setAttribute(name, String(value));
+  }
+}
+
+/** Draws simple parts; the player uses it for glyphs in lines of text, too. */
+export function drawParts(parts: Drawing[]): SVGElement[] {
+  return parts.map(([tag, has, text]) => {
+    const made = document.createElementNS(SVG, tag) as SVGElement;
+    apply(made, has);
+    if (text) made.textContent = text;
+    return made;
+  });
+}
+
+interface Shown {
+  mark: SceneMark;
+  group: SVGGElement;
+  parts: SVGElement[];
+  drawing: number;
+  timer: number;
+}
+
+/** One layout of a scene, drawn. */
+interface Layout {
+  scene: Scene;
+  svg: SVGSVGElement;
+  shown: Shown[];
+}
+
+export class ScenePane {
+  private layouts = new Map<Scene, Layout>();
+  private now!: Layout;
+  private zoom = 0;
+
+  constructor(
+    readonly section: HTMLElement,
+    private root: HTMLElement,
+    private pane: Pane,
+    private index: number,
+    private stage: Stage,
+  ) {
+    section.classList.add("mj-scene-pane");
+    this.choose();
+    if (typeof ResizeObserver === "undefined") return;
+    let width = root.clientWidth;
+    new ResizeObserver(() => {
+      if (root.clientWidth === width) return;
+      width = root.clientWidth;
+      this.choose();
+    }).observe(root);
+  }
+
+  /** Shows the layout that the page has room for. */
+  choose(): void {
+    const { pane, root } = this;
+    const width = root.clientWidth;
+    const scene = pane.narrow && width && width < NARROW ? pane.narrow : pane.scene!;
+    if (this.now?.scene !== scene) {
+      this.now?.svg.setAttribute("hidden", "");
+      let layout = this.layouts.get(scene);
+      const isNew = !layout;
+      if (!layout) this.layouts.set(scene, (layout = this.draw(scene)));
+      layout.svg.removeAttribute("hidden");
+      const again = this.now !== undefined;
+      this.now = layout;
+      this.step(true);
+      if (isNew && again) this.stage.relight();
+    }
+    this.resize();
+  }
+
+  private draw(scene: Scene): Layout {
+    const svg = document.createElementNS(SVG, "svg") as SVGSVGElement;
+    svg.classList.add("mj-scene");
+    svg.setAttribute("viewBox", `0 0 ${scene.w} ${scene.h}`);
+    svg.setAttribute("role", "group");
+    svg.setAttribute("aria-label", scene.label || this.pane.title || "picture");
+    const shown = scene.marks.map((mark, number) => {
+      const group = document.createElementNS(SVG, "g") as SVGGElement;
+      group.classList.add("mj-mark");
+      group.dataset.mark = String(number);
+      group.dataset.pane = String(this.index);
+      if (mark.l) {
+        group.setAttribute("role", mark.go === undefined ? "img" : "button");
+        group.setAttribute("aria-label", mark.l);
+      } else group.setAttribute("aria-hidden", "true");
+      if (mark.h === undefined) group.classList.add("mj-idle");
+      else {
+        const [halo] = drawParts(scene.draws[mark.h]!);
+        halo!.removeAttribute("style");
+        halo!.setAttribute("class", "mj-halo");
+        group.append(halo!);
+      }
+      if (mark.go !== undefined) group.classList.add("mj-go");
+      if (mark.go !== undefined || mark.t) group.setAttribute("tabindex", "-1");
+      for (const key of mark.k ?? []) this.stage.remember(key, group);
+      const parts = drawParts(scene.draws[mark.d]!);
+      group.append(...parts);
+      svg.append(group);
+      return { mark, group, parts, drawing: mark.d, timer: 0 };
+    });
+    svg.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
+    svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    svg.addEventListener("focusin", (event) => this.over(event.target as Element));
+    svg.addEventListener("mouseleave", () => this.over(null));
+    this.section.append(svg);
+    return { scene, svg, shown };
+  }
+
+  /** Brings the marks to the player's step. */
+  step(cut = false): void {
+    const step = this.stage.step();
+    for (const one of this.now.shown) {
+      const { mark, group } = one;
+      group.classList.toggle("mj-later", !isThere(mark, step));
+      const [x, y] = placeOf(mark, step);
+      group.style.transform = x || y ? `translate(${x}px,${y}px)` : "";
+      const drawing = drawingOf(mark, step);
+      if (drawing !== one.drawing) this.turn(one, drawing, cut);
+    }
+  }
+
+  /** Turns a glyph: its numbers run to those of the other drawing. */
+  private turn(one: Shown, drawing: number, cut: boolean): void {
+    const { draws } = this.now.scene;
+    const [from, to] = [draws[one.drawing]!, draws[drawing]!];
+    one.drawing = drawing;
+    cancelAnimationFrame(one.timer);
+    const replace = (): void => {
+      one.parts.forEach((part) => part.remove());
+      one.parts = drawParts(to);
+      one.group.append(...one.parts);
+    };
+    const still = cut || matchMedia("(prefers-reduced-motion:reduce)").matches;
+    if (still || !sameForm(from, to)) return replace();
+    const start = performance.now();
+    const draw = (now: number): void => {
+      const time = Math.min(1, Math.max(0, (now - start) / MOTION));
+      if (time === 1) return replace();
+      const part = 1 - (1 - time) ** 3;
+      to.forEach(([, has], index) => {
+        for (const [name, value] of Object.entries(has)) {
+          const before = from[index]![1][name];
+          if (before !== undefined && before !== value && !/fill|stroke|font|anchor/.test(name)) {
+            one.parts[index]!.setAttribute(name, between(String(before), String(value), part));
+          }
+        }
+      });
+      one.timer = requestAnimationFrame(draw);
+    };
+    one.timer = requestAnimationFrame(draw);
+  }
+
+  /** The width of the picture: as wide as drawn, a little less where there is no room. */
+  private resize(): void {
+    const { scene, svg } = this.now;
+    const room = this.section.clientWidth;
+    const fit = room ? Math.min(1, Math.max(LEAST_FIT, room / scene.w)) : 1;
+    const zoom = this.zoom || fit;
+    svg.setAttribute("width", String(Math.floor(scene.w * zoom)));
+    svg.setAttribute("height", String(Math.ceil(scene.h * zoom)));
+  }
+
+  /** Makes the picture larger; the point (x, y) of the window stays where it is. */
+  private zoomBy(factor: number, x?: number, y?: number): void {
+    const { section } = this;
+    const { scene, svg } = this.now;
+    const before = svg.getBoundingClientRect();
+    const box = section.getBoundingClientRect();
+    const at = [x ?? box.left + box.width / 2, y ?? box.top + box.height / 2] as const;
+    const scale = before.width / scene.w;
+    this.zoom = factor ? Math.min(MOST_ZOOM, Math.max(0.25, scale * factor)) : 0;
+    this.resize();
+    const after = svg.getBoundingClientRect();
+    const grown = after.width / before.width;
+    section.scrollLeft += (at[0] - before.left) * grown - (at[0] - after.left);
+    section.scrollTop += (at[1] - before.top) * grown - (at[1] - after.top);
+  }
+
+  private wheel(event: WheelEvent): void {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    this.zoomBy(Math.exp(-event.deltaY / 400), event.clientX, event.clientY);
+  }
+
+  private markOf(target: Element | null): Shown | undefined {
+    const group = target?.closest<SVGGElement>("g.mj-mark");
+    if (!group || !this.now.svg.contains(group)) return undefined;
+    return this.now.shown[Number(group.dataset.mark)];
+  }
+
+  /** What the pointer or the focus is on: its sentence, and what has its keys. */
+  over(target: Element | null): void {
+    const one = this.markOf(target);
+    this.stage.near(one?.mark.k ?? []);
+    this.stage.say(one?.mark.t ?? this.stage.detail());
+  }
+
+  /** Whether a click was on a mark. */
+  click(target: Element): boolean {
+    const one = this.markOf(target);
+    if (!one) return false;
+    if (one.mark.go !== undefined) this.stage.goTo(one.mark.go);
+    if (one.mark.t) this.stage.say(one.mark.t);
+    this.stage.near(one.mark.k ?? []);
+    return true;
+  }
+
+  /** Whether a key was for the picture. */
+  key(event: KeyboardEvent): boolean {
+    const zooms: Record<string, number> = { "+": 1.25, "=": 1.25, "-": 0.8, "0": 0 };
+    if (event.key in zooms) {
+      this.zoomBy(zooms[event.key]!);
+      return true;
+    }
+    const one = this.markOf(document.activeElement);
+    if (!one) return false;
+    if (event.key === "Enter") return this.click(one.group);
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return false;
+    const all = [...this.now.svg.querySelectorAll<SVGGElement>("g[tabindex]")];
+    const next = all[all.indexOf(one.group) + by];
+    if (next) {
+      one.group.setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+    }
+    return true;
+  }
+
+  /** Scrolls the pane to what is lit. */
+  scrollToLit(): void {
+    const { section } = this;
+    const box = section.getBoundingClientRect();
+    const lit = this.now.svg.querySelector("g.mj-on")?.getBoundingClientRect();
+    if (!lit || !box.width) return;
+    const edge = 12;
+    const over = (start: number, end: number, from: number, to: number): number =>
+      start < from + edge ? start - from - edge : Math.max(0, Math.min(end - to + edge, start - from - edge));
+    const top = box.top + (this.pane.title ? 24 : 0);
+    if (section.scrollHeight > section.clientHeight) section.scrollTop += over(lit.top, lit.bottom, top, box.bottom);
+    if (section.scrollWidth > section.clientWidth && lit.width < box.width) {
+      section.scrollLeft += over(lit.left, lit.right, box.left, box.right);
+    }
+  }
+}
