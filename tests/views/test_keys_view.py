@@ -1,11 +1,12 @@
 """`see.keys`: the tree of keys, and keys that are used twice."""
 
+import numpy as np
 import pytest
 
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax import jit, random, vmap
-from minijax_lab.explain.keys import use_text
+from minijax import jit, lax, random, vmap
+from minijax_lab.explain.keys import count_of, use_text
 from minijax_lab.explain.recording import Recording
 
 KEY = random.key(0)
@@ -40,17 +41,16 @@ def folded(key):
 
 def reused(function, *args):
     record = see.keys(function, *args).recording
-    return [node.how for node in record.keys if node.reused]
+    return [node.name for node in record.keys if node.reused]
 
 
 def test_the_twin():
     first = noisy.__code__.co_firstlineno
     assert see.keys(noisy, KEY, jnp.ones(4)).text().splitlines() == [
-        "keys of noisy(key<fry>[], f32[4]): 4 keys, 2 draws; each key is used once",
-        f"  argument key                     split (line {first + 1})",
-        "    split (2,)",
-        f"      [0]                          bernoulli (line {first + 2})",
-        f">     [1]                          normal (line {first + 3})",
+        "keys of noisy(key<fry>[], f32[4]): 3 keys, 2 draws; each key is used once",
+        f"  key                          argument    split (line {first + 1})",
+        f"  ├ for_mask                   split       bernoulli (line {first + 2})",
+        f"> └ for_noise                  split       normal (line {first + 3})",
     ]
 
 
@@ -58,15 +58,13 @@ def test_the_twin():
     "function, expected",
     [
         (lambda key: noisy(key, jnp.ones(2)), []),
-        (lambda key: careless(key, jnp.ones(2)), ["argument key"]),
+        (lambda key: careless(key, jnp.ones(2)), ["key"]),
         (walk, []),
-        (folded, ["fold_in 0", "fold_in 1"]),
+        (folded, ["k", "k"]),
         (lambda key: random.permutation(key, 5), []),
         (lambda key: vmap(random.normal)(random.split(key, 3)), []),
-        (lambda key: random.normal(key) + random.normal(random.split(key)[0]),)
-        + (["argument key"],),
-        (lambda key: jit(random.normal)(key) + jit(random.uniform)(key),)
-        + (["argument key"],),
+        (lambda key: random.normal(key) + random.normal(random.split(key)[0]), ["key"]),
+        (lambda key: jit(random.normal)(key) + jit(random.uniform)(key), ["key"]),
         (lambda key: random.normal(random.split(key)[0]), []),
     ],
 )
@@ -77,13 +75,205 @@ def test_reuse(function, expected, typed):
     assert found == expected
 
 
+# ---- what is counted, held against the numbers that really come out -----------------
+
+
+def of_a_closed_over_key(key):
+    def step(total, _):
+        drawn = random.uniform(key)
+        return total + drawn, drawn
+
+    return lax.scan(step, 0.0, None, length=3)[1]
+
+
+def of_keys_by_round(key):
+    keys = random.split(key, 3)
+    return lax.scan(lambda c, k: (c, random.uniform(k)), 0.0, keys)[1]
+
+
+def of_a_carried_key(key):
+    def step(key, _):
+        key, sub = random.split(key)
+        return key, random.uniform(sub)
+
+    return lax.scan(step, key, None, length=4)[1]
+
+
+def of_a_key_that_is_not_split(key):
+    def step(key, _):
+        return key, random.uniform(key)
+
+    return lax.scan(step, key, None, length=4)[1]
+
+
+def of_rows_and_the_first(key):
+    ks = random.split(key, 4)
+    return jnp.append(vmap(random.uniform)(ks), random.uniform(ks[0]))
+
+
+def of_two_slices_that_meet(key):
+    ks = random.split(key, 5)
+    draw = vmap(random.uniform)
+    return jnp.append(draw(ks[:3]), draw(ks[2:]))
+
+
+def of_two_slices_apart(key):
+    ks = random.split(key, 5)
+    draw = vmap(random.uniform)
+    return jnp.append(draw(ks[:3]), draw(ks[3:]))
+
+
+def of_a_key_for_all_examples(key):
+    return vmap(lambda x: x + random.uniform(key))(jnp.zeros(3))
+
+
+def of_a_key_for_all_examples_jitted(key):
+    return jit(vmap(jit(lambda x: x + random.uniform(key))))(jnp.zeros(3))
+
+
+def of_rounds_folded_in(key):
+    def body(i, drawn):
+        return drawn.at[i].set(random.uniform(random.fold_in(key, i)))
+
+    return lax.fori_loop(0, 3, body, jnp.zeros(3))
+
+
+def of_halves_of_rounds_folded_in(key):
+    def body(i, drawn):
+        return drawn.at[i].set(random.uniform(random.fold_in(key, i // 2)))
+
+    return lax.fori_loop(0, 4, body, jnp.zeros(4))
+
+
+def of_one_number_folded_in_twice(key):
+    a, b = random.fold_in(key, 7), random.fold_in(key, 7)
+    return jnp.stack([random.uniform(a), random.uniform(b)])
+
+
+def of_rows_by_a_counter(key):
+    ks = random.split(key, 3)
+
+    def body(i, drawn):
+        return drawn.at[i].set(random.uniform(ks[i]))
+
+    return lax.fori_loop(0, 3, body, jnp.zeros(3))
+
+
+def of_the_same_row_by_a_counter(key):
+    ks = random.split(key, 3)
+
+    def body(i, drawn):
+        return drawn.at[i].set(random.uniform(ks[i % 2]))
+
+    return lax.fori_loop(0, 3, body, jnp.zeros(3))
+
+
+def of_rows_turned_round(key):
+    ks = random.split(key, (2, 2))
+    first = vmap(random.uniform)(ks[0])
+    return jnp.append(first, random.uniform(jnp.swapaxes(ks, 0, 1)[1, 0]))
+
+
+def of_one_seed_twice(key):
+    made = [random.uniform(random.key(3)), random.uniform(random.key(3))]
+    return jnp.stack(made)
+
+
+def of_other_branches(key):
+    def one(k):
+        return random.uniform(k)
+
+    picked = lax.cond(jnp.float32(1.0) > 0, one, one, key)
+    return jnp.stack([picked])
+
+
+def of_a_branch_and_after(key):
+    taken = lax.cond(True, random.uniform, lambda k: 0.5, key)
+    return jnp.stack([taken, random.uniform(key)])
+
+
+DRAWING = [value for name, value in list(globals().items()) if name.startswith("of_")]
+
+
+@pytest.mark.parametrize("function", DRAWING, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("typed", [True, False])
+def test_a_key_is_reused_if_equal_numbers_come_out(function, typed):
+    key = KEY if typed else random.PRNGKey(0)
+    drawn = np.asarray(function(key)).ravel().tolist()
+    record = see.keys(function, key).recording
+    by_key = [
+        count_of([use for use in node.uses if use.kind == "draw"])
+        for node in record.keys
+    ]
+    same = sorted(drawn.count(number) for number in set(drawn))
+    assert record.unsure == []
+    assert sorted(count for count in by_key if count) == same
+    assert any(node.reused for node in record.keys) == (len(set(drawn)) < len(drawn))
+
+
+def test_what_it_cannot_tell():
+    def asked(function, *args):
+        view = see.keys(function, *args)
+        assert "used once" not in view.text()
+        return view.recording.headline.partition("; ")[2]
+
+    def by_index(key, i):
+        ks = random.split(key, 4)
+        return random.normal(ks[i]) + random.normal(ks[i + 1])
+
+    def by_number(key, i, j):
+        one, two = random.fold_in(key, i), random.fold_in(key, j)
+        return random.normal(one) + random.normal(two)
+
+    def until(key, x):
+        def step(state):
+            key, x = state
+            key, sub = random.split(key)
+            return key, x + random.uniform(sub)
+
+        return lax.while_loop(lambda state: state[1] < 1.0, step, (key, x))[1]
+
+    def very_long(key):
+        keys = random.split(key, 3000)
+        return lax.scan(lambda c, k: (c + random.normal(k), None), 0.0, keys)[0]
+
+    assert asked(by_index, KEY, 1) == "cannot tell: ks[i] and ks[i + 1] may be one key"
+    assert "are known only when it runs" in asked(by_number, KEY, 1, 2)
+    assert "how often the while loop" in asked(until, KEY, 0.0)
+    assert "1024 of the 3,000 rounds" in asked(very_long, KEY)
+
+
+def test_a_closed_over_key_in_a_while_loop_is_a_reuse():
+    def until(key, x):
+        step = lambda x: x + random.uniform(key)  # noqa: E731
+        return lax.while_loop(lambda x: x < 1.0, step, x)
+
+    assert reused(until, KEY, 0.0) == ["key"]
+
+
+def test_a_function_called_normal_is_not_the_sampler():
+    @jit
+    def normal(key):
+        a, b = random.split(key)
+        return random.uniform(a) + random.uniform(a)
+
+    assert reused(lambda key: normal(key), KEY) == ["a"]
+
+
 def test_tree_of_a_loop():
-    keys = see.keys(walk, KEY).recording.keys
+    view = see.keys(walk, KEY)
+    keys = view.recording.keys
     draws = [node for node in keys if any(use.what == "normal" for use in node.uses)]
-    assert [node.how for node in draws] == ["[1]"] * 3
-    assert sorted(node.depth for node in draws) == [2, 4, 6]
-    for node in keys:
-        assert node.parent is None or keys[node.parent].depth == node.depth - 1
+    assert [node.name for node in draws] == ["now"] * 3
+    # The key that goes on stands below the one it came from; draws are twigs.
+    assert [node.depth for node in keys] == [0, 1, 0, 1, 0, 1, 0]
+    assert "├ now" in view.text() and "│" not in view.text()
+
+
+def test_rounds_that_are_alike_fold():
+    text = see.keys(lambda key: walk(key, 12), KEY).text()
+    assert "25 keys, 12 draws" in text and "... 9 more rounds" in text
+    assert len(text.splitlines()) == 9
 
 
 def test_seeds_and_no_keys():
@@ -101,7 +291,7 @@ def test_a_key_that_a_jitted_function_makes():
 
     by_hand = see.keys(draws, 1.0).recording
     jitted = see.keys(lambda x: jit(jit(draws))(x), 1.0).recording
-    assert [node.how for node in jitted.keys] == ["seed"]
+    assert [(node.name, node.how) for node in jitted.keys] == [("key", "seed 0")]
     for record in (by_hand, jitted):
         uses = [(use.what, use_text(record, use)) for use in record.keys[0].uses]
         assert uses[0] == ("normal", "random.normal(key)")
@@ -120,14 +310,37 @@ def test_the_picture(show):
     ]
 
 
-def test_keys_at_traced_indices_are_kept_apart():
-    def apart(key, i):
-        keys = random.split(key, 4)
-        return random.normal(keys[i]) + random.normal(keys[i + 1])
-
+def test_a_key_taken_at_a_traced_index():
     def same(key, i):
         taken = random.split(key, 4)[i]
         return random.normal(taken) + random.uniform(taken)
 
-    assert "each key is used once" in see.keys(apart, KEY, 1).text()
-    assert "[...] is used twice" in see.keys(same, KEY, 1).text()
+    assert "is used twice: normal, uniform" in see.keys(same, KEY, 1).recording.headline
+
+
+@pytest.mark.parametrize("width", [500, 1200])
+def test_twelve_chained_splits_stay_readable(show, width):
+    page = show(see.keys(twelve, KEY))
+    page.set_viewport_size({"width": width, "height": 900})
+    rows = page.locator(".mj-live tr", has_text="normal (line")
+    assert rows.count() == 12
+    # At most two lines a row: no word is cut, and nothing hangs out.
+    assert all(rows.nth(i).bounding_box()["height"] <= 44 for i in range(12))
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def twelve(key):
+    key, a = random.split(key)
+    key, b = random.split(key)
+    key, c = random.split(key)
+    key, d = random.split(key)
+    key, e = random.split(key)
+    key, f = random.split(key)
+    key, g = random.split(key)
+    key, h = random.split(key)
+    key, i = random.split(key)
+    key, j = random.split(key)
+    key, k = random.split(key)
+    key, m = random.split(key)
+    subs = (a, b, c, d, e, f, g, h, i, j, k, m)
+    return sum(random.normal(sub) for sub in subs)

@@ -3,57 +3,204 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from minijax_lab.explain.keys import (
     KeyNode,
     KeysRecording,
+    Use,
+    count_of,
     record_keys,
     times,
+    use_in_words,
     use_text,
 )
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, shortened, views
 
+# The column in which it stands where a key came from, and the one behind it.
+NAMES, ORIGINS = 30, 11
+# Rounds of a loop that are shown before those that are the same.
+ROUNDS = 2
+
 
 def keys(function: Callable[..., Any], *args: Any, **kwargs: Any) -> KeysView:
     """Shows what becomes of the random keys in `function`.
 
     Each row is a key: from which it was split, and what drew from it. A key that is
-    used more than once is marked: its numbers are not independent.
+    used more than once is marked: its numbers are not independent. Rows of a split,
+    rounds of a loop and examples of a `vmap` each count. Where only the run knows which
+    key it is, the view says that it cannot tell.
     """
     return KeysView(record_keys(function, *args, **kwargs))
 
 
+@dataclass
+class Shown:
+    """A row: a key, several keys of one split that share a fate, or rounds alike."""
+
+    nodes: list[KeyNode]
+    alike: int = 0  # so many rounds more are not shown
+
+
 class KeysView(View):
-    """A row for each key, indented under the key it came from."""
+    """A row for each key, with twigs for the keys that were split from it."""
 
     recording: KeysRecording
 
+    def shown(self) -> list[Shown]:
+        """Returns the rows: keys of one split that share a fate stand in one."""
+        rows: list[Shown] = []
+        parents = {node.parent for node in self.recording.keys}
+        for node in self.recording.keys:
+            last = rows[-1].nodes[-1] if rows else None
+            if (
+                last is not None
+                and last.parent == node.parent
+                and not {last.id, node.id} & parents
+                and (node.depth, fate(node)) == (last.depth, fate(last))
+                and self.follows(last, node)
+            ):
+                rows[-1].nodes.append(node)
+            else:
+                rows.append(Shown([node]))
+        return self.folded(rows)
+
+    def follows(self, last: KeyNode, node: KeyNode) -> bool:
+        """Says whether two keys may stand in one row."""
+        if node.how.startswith("fold_in ") and last.how.startswith("fold_in "):
+            return node.name == last.name
+        if not last.how == node.how == "split" or node.rank != last.rank + 1:
+            return False
+        if last.name.endswith("]") != node.name.endswith("]"):
+            return False
+        return node.name.endswith("]") or not node.uses
+
+    def folded(self, rows: list[Shown]) -> list[Shown]:
+        """Returns the rows without the rounds of a loop that are as those before."""
+        starts = [i for i, row in enumerate(rows) if self.goes_on(row.nodes[0])]
+        blocks = [(start, end) for start, end in zip(starts, [*starts[1:], len(rows)])]
+        found = rows[: starts[0]] if starts else rows
+        alike = 0
+        seen: list[Any] = []
+        for start, end in blocks:
+            block = rows[start:end]
+            said = [
+                (row.nodes[0].name, row.nodes[0].depth, *fate(row.nodes[0]))
+                for row in block
+            ]
+            seen = [*seen, said] if seen and seen[-1] == said else [said]
+            if len(seen) > ROUNDS:
+                alike += 1
+                continue
+            if alike:
+                found = [*found, Shown(rows[start - 1].nodes[:1], alike)]
+                alike = 0
+            found = [*found, *block]
+        if alike:
+            found = [*found, Shown(rows[-1].nodes[:1], alike)]
+        return found
+
+    def goes_on(self, node: KeyNode) -> bool:
+        """Says whether a key goes on in its parent's place."""
+        if node.parent is None:
+            return False
+        return self.recording.keys[node.parent].depth == node.depth
+
+    def rails(self, rows: list[Shown]) -> list[str]:
+        """Returns the lines of the tree before each row's name."""
+        depths = [row.nodes[0].depth for row in rows]
+        found = []
+        for number, depth in enumerate(depths):
+            text = ""
+            for level in range(1, depth + 1):
+                more = self.continues(rows, number, level)
+                if level < depth:
+                    text += "│ " if more else "  "
+                else:
+                    text += "├ " if more else "└ "
+            found.append(text)
+        return found
+
+    def continues(self, rows: list[Shown], number: int, level: int) -> bool:
+        """Says whether the line at a level goes on below a row."""
+        for row in rows[number + 1 :]:
+            node = row.nodes[0]
+            if node.depth == level:
+                return True
+            if node.depth < level:
+                return node.depth == level - 1 and self.goes_on(node)
+        return False
+
+    def name(self, row: Shown) -> str:
+        """Returns what a row's keys are called."""
+        first, last = row.nodes[0], row.nodes[-1]
+        if row.alike:
+            return f"... {row.alike} more rounds"
+        if first is last:
+            return first.name
+        if first.name.endswith("]"):
+            return f"{first.name} to {last.name}"
+        if first.name == last.name:
+            return f"{first.name}, {len(row.nodes):,} keys"
+        return ", ".join(node.name for node in row.nodes)
+
+    def origin(self, row: Shown) -> str:
+        """Returns where a row's keys come from."""
+        first, last = row.nodes[0], row.nodes[-1]
+        if first.how == last.how:
+            return first.how
+        return f"{first.how} to {last.how.removeprefix('fold_in ')}"
+
+    # ---- text ------------------------------------------------------------------------
+
     def text(self, full: bool = False) -> str:
         """Returns the headline and a row for each key."""
-        rows = [
-            self.row(node, number == self.recording.telling)
-            for number, node in enumerate(self.recording.keys)
+        rows = self.shown()
+        telling = self.telling(rows)
+        said = [
+            self.row(row, rail, number == telling)
+            for number, (row, rail) in enumerate(zip(rows, self.rails(rows)))
         ]
-        return "\n".join([cut(self.recording.headline, 100), *shortened(rows, full)])
+        said += [f"  cannot tell: {why}" for why in self.recording.unsure]
+        return "\n".join([cut(self.recording.headline, 100), *shortened(said, full)])
 
-    def row(self, node: KeyNode, telling: bool) -> str:
-        """Returns one key's row of the text twin."""
-        mark = ">" if telling else " "
-        left = f"{mark} {'  ' * node.depth}{node.how}"
-        told = f"{left:34} {self.uses(node)}"
-        if node.reused:
-            told = f"{told:70} used {times(len(node.uses))}"
+    def telling(self, rows: list[Shown]) -> int:
+        """Returns the row to show first: the one of the telling key, or before it."""
+        telling = self.recording.telling
+        found = [
+            number
+            for number, row in enumerate(rows)
+            if not row.alike and row.nodes[0].id <= telling
+        ]
+        return found[-1] if found else 0
+
+    def row(self, row: Shown, rail: str, telling: bool) -> str:
+        """Returns one row of the text twin."""
+        left = f"{'>' if telling else ' '} {rail}{self.name(row)}"
+        if row.alike:
+            return left
+        node = row.nodes[0]
+        told = f"{left:{NAMES}} {self.origin(row):{ORIGINS}} {self.uses(node)}"
+        note = self.note(node)
+        if note:
+            told = f"{told:70} {note}"
         return cut(told.rstrip(), 100)
+
+    def note(self, node: KeyNode) -> str:
+        """Returns the verdict on a key, where there is one to give."""
+        if node.reused:
+            count = count_of(node.uses)
+            return f"used {times(count)}" if count > 1 else "folded into and drawn from"
+        return "cannot tell" if node.unsure and node.uses else ""
 
     def uses(self, node: KeyNode) -> str:
         """Returns what used a key, in order."""
-        return ", ".join(
-            f"{use.what}{f' (line {use.span.line})' if use.span else ''}"
-            for use in node.uses
-        )
+        return ", ".join(map(with_line, node.uses)) or "not used"
+
+    # ---- the picture -----------------------------------------------------------------
 
     def frame(self) -> Frame:
         """Returns the picture: the tree, and the lines that use the keys."""
@@ -61,22 +208,33 @@ class KeysView(View):
         spans = [use.span for node in record.keys for use in node.uses if use.span]
         spans += [node.span for node in record.keys if node.span]
         sources = code_panes(record.sources, spans)
+        shown = self.shown()
+        rails = self.rails(shown)
+        names = [f"{rail}{self.name(row)}" for row, rail in zip(shown, rails)]
+        width = max([len(name) for name in names if len(name) <= NAMES], default=0)
         rows, steps = [], []
-        for number, node in enumerate(record.keys):
-            chips: list[Piece] = []
-            for use in node.uses:
-                role = "miss" if node.reused else "value"
-                line = f" (line {use.span.line})" if use.span else ""
-                comma = "," if use is not node.uses[-1] else ""
-                chips += [Piece(use.what, role), Piece(f"{line}{comma} ")]
-            note = f"used {times(len(node.uses))}" if node.reused else ""
+        for number, (row, rail) in enumerate(zip(shown, rails)):
+            node = row.nodes[0]
+            gap = " " * max(2, width + 2 - len(names[number]))
+            pieces = [Piece(rail, "constant"), Piece(self.name(row), "strong")]
+            role = "miss" if node.reused else "value"
+            if not row.alike:
+                origin = f"{gap}{self.origin(row):{ORIGINS}} "
+                pieces.append(Piece(origin, "constant"))
+                for use in node.uses:
+                    word, _, line = with_line(use).partition(" (")
+                    pieces += [Piece(word, role), Piece(f" ({line}  " if line else " ")]
+                if not node.uses:
+                    pieces.append(Piece("not used", "constant"))
+                note = self.note(node)
+                if note:
+                    pieces.append(Piece(f" {note}", "miss strong"))
             links = [link for use in node.uses for link in key_of_line(use.span)]
             rows.append(
                 Row(
-                    [[Piece(node.how)], chips, [Piece(note, "miss" if note else "")]],
-                    keys=[f"k{number}", *links],
+                    [[piece for piece in pieces if piece.text]],
+                    keys=[f"k{node.id}", *links],
                     go=number,
-                    depth=node.depth,
                     look="miss" if node.reused else "",
                 )
             )
@@ -85,39 +243,68 @@ class KeysView(View):
                 for use in node.uses or ()
                 for mark in mark_of(sources, use.span, first_pane=1)
             ] or mark_of(sources, node.span, first_pane=1)
-            on = [f"k{number}"]
+            on = [f"k{node.id}"]
             if node.parent is not None:
                 on.append(f"k{node.parent}")
-            steps.append(FrameStep(node.how, self.detail(node), on, first_of(marks)))
+            label = self.name(row)
+            steps.append(FrameStep(label, self.detail(row), on, first_of(marks)))
         if not steps:
             told = "The function makes no random key, splits none and draws from none."
             steps.append(FrameStep("", told))
+        rows += [Row([[Piece(f"cannot tell: {why}", "miss")]]) for why in record.unsure]
         return Frame(
             kind="keys",
             call=record.call,
             headline=record.headline,
             panes=[Pane("", rows), *sources.panes],
             steps=steps,
-            telling=record.telling,
+            telling=self.telling(shown),
             text=self.text(full=True),
         )
 
-    def detail(self, node: KeyNode) -> str:
-        """Returns a sentence about a key."""
+    def detail(self, row: Shown) -> str:
+        """Returns a sentence about a row."""
+        if row.alike:
+            return f"{row.alike} more rounds use their keys as those above do"
+        node = row.nodes[0]
+        name = self.name(row)
         if not node.uses:
-            return f"{node.how}: used by nothing"
+            return f"{name}, {node.how}: used by nothing"
         said = [
-            f"{use.what} at {use_text(self.recording, use) or 'no line of yours'}"
+            f"{use_in_words(use)} at "
+            f"{use_text(self.recording, use) or 'no line of yours'}"
             for use in node.uses
         ]
-        told = f"{node.how}: {'; '.join(said)}"
+        told = f"{name}, {node.how}: {'; '.join(said)}"
         if node.reused:
             told += (
                 "\nThe same key gives the same random bits each time, so what is drawn "
                 "from it twice is not independent. Split it first, and use each part "
                 "once."
             )
+            if any(use.each == "round" for use in node.uses):
+                told += (
+                    " In a loop: split a key for each round before it, and loop over "
+                    "them, or fold the round's number in."
+                )
+            elif any(use.each == "example" for use in node.uses):
+                told += " Under vmap: split a key for each example, and map over them."
+        elif node.unsure:
+            told += f"\nThis view cannot tell: {node.unsure}."
         return told
+
+
+def fate(node: KeyNode) -> tuple[Any, ...]:
+    """What happened to a key, to be compared."""
+    uses = [(use.kind, use.what, use.span, use.times, use.each) for use in node.uses]
+    return node.how.partition(" ")[0], uses, node.unsure
+
+
+def with_line(use: Use) -> str:
+    """Returns for example "normal (line 3)"."""
+    where = [f"line {use.span.line}"] if use.span else []
+    where += [f"branch {use.branch[-1][1]}"] if use.branch else []
+    return f"{use_in_words(use)} ({', '.join(where)})" if where else use_in_words(use)
 
 
 def first_of(marks: list[Any]) -> list[Any]:

@@ -1,19 +1,44 @@
 """The recording behind `see.keys`: which random key came from which, and what used it.
 
-The function is traced, and the equations on keys are followed: seeds, splits, folds,
-indexing, and what consumes a key (bits, and the samplers that draw them). A key that is
-consumed twice, or split and consumed, is a reuse: its numbers are not independent.
+The function is traced, and its program is followed with the keys in place of their
+values: an array of keys is an array of numbers, one for each different key, and a
+slice, a reshape or a lookup is done to these numbers by the primitive's own meaning.
+Loops are gone through round by round, branches one beside the other. So it is counted
+how often each key is drawn from: rows of a split, rounds of a loop and examples of a
+`vmap` each count. Where a key depends on a number that only the run knows, the
+recording says that it cannot tell.
+
 Both kinds of keys are followed, typed ones and raw pairs of 32-bit words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import CodeType, FunctionType
 from typing import Any
 
+import numpy as np
+
+import minijax.random
 from minijax.compile.jit_api import make_jaxpr
-from minijax.language.core import Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    jaxprs_in_params,
+)
+from minijax.support.event_watching import subscribe
+from minijax.support.source_info import is_user_filename
+from minijax.support.thread_state import override, state
+from minijax.transforms import batching
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -22,47 +47,70 @@ from minijax_lab.explain.recording import (
     signature,
     span_text,
 )
+from minijax_lab.explain.statements import targets_of
 from minijax_lab.explain.trace import name_of
 
-# Primitives that hand a key on without using it up.
+# How many rounds are followed, of all loops together, and how many keys of one split.
+MOST_ROUNDS = 1024
+MOST_KEYS = 4096
+# Integers of at most this many entries are computed, for indices and counters.
+MOST_NUMBERS = 4096
+
+# Primitives that move keys about; their meaning does the same to our numbers.
 MOVES = {
-    "slice",
-    "squeeze",
-    "reshape",
     "broadcast_in_dim",
-    "dynamic_slice",
-    "gather",
-    "transpose",
-    "rev",
     "concatenate",
-    "select_n",
     "copy",
     "copy_p",
-    "convert_element_type",
     "device_put",
-    "random_wrap",
-    "random_unwrap",
+    "name",
+    "optimization_barrier",
+    "reshape",
+    "rev",
+    "slice",
+    "split",
+    "squeeze",
+    "stack",
+    "tile",
+    "transpose",
     "unstack",
 }
-# Primitives that make a key of what is none.
+# These choose: by an index, or by a condition. Their keys come first or last.
+CHOOSES = {"dynamic_slice", "dynamic_update_slice", "gather", "scatter", "select_n"}
 MAKES = {"random_seed": "seed", "random_wrap": "raw key"}
-SPLITS = {"random_split", "random_fold_in"}
-USES = {"random_bits", "threefry2x32", "random_gamma"}
-# Samplers by the name of the jitted function that a jaxpr shows.
-SAMPLERS = (
-    "uniform normal normal_real truncated_normal bernoulli randint gumbel exponential "
-    "shuffle choice categorical laplace logistic cauchy permutation gamma beta poisson "
-    "dirichlet rademacher maxwell ball orthogonal pareto t weibull_min triangular bits"
-).split()
+DRAWS = {"random_bits", "threefry2x32", "random_gamma"}
+# These run one program with their own operands, once.
+CALLS = {
+    "closed_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "custom_vmap_call",
+    "jit",
+    "pjit",
+    "remat2",
+}
+LOOPS = {"scan", "while", "cond"}
+SAMPLERS_STAND_IN = os.path.dirname(minijax.random.__file__)
+# Functions of `random` that make keys and draw nothing.
+CALLED = re.compile(r"(?:\w+\.)*(\w+)\(")
+NO_SAMPLERS = {"split", "fold_in", "key", "PRNGKey", "clone"}
 
 
 @dataclass
 class Use:
-    """Something that happened to a key."""
+    """Something that happened to a key, `times` times.
 
-    kind: str  # "split", "fold", "draw"
+    `each` says of what it happened once each: "round" of a loop, "example" of a
+    `vmap`; "" for what was simply written so often. Uses with the same first number in
+    `branch` never happen in the same run unless the second is the same, too.
+    """
+
+    kind: str  # "split", "fold", "draw", "read"
     what: str  # "split", "fold_in", "normal"
     span: Span | None
+    times: int = 1
+    each: str = ""
+    branch: list[list[int]] = field(default_factory=list)
 
 
 @dataclass
@@ -71,11 +119,14 @@ class KeyNode:
 
     id: int
     parent: int | None
-    how: str  # "argument key", "seed", "split [0]", "fold_in 3"
+    name: str  # as in the user's source: "key", "ks[0]"
+    how: str  # "argument", "seed 0", "split", "fold_in 3"
     depth: int
     span: Span | None
     uses: list[Use] = field(default_factory=list)
     reused: bool = False
+    unsure: str = ""  # why it cannot be told whether it is used once
+    rank: int = 0  # which of the keys of one split
 
 
 @dataclass(kw_only=True)
@@ -85,6 +136,7 @@ class KeysRecording(Recording):
     kind = "keys"
 
     keys: list[KeyNode]
+    unsure: list[str]  # what the view cannot tell
 
 
 def record_keys(
@@ -99,256 +151,970 @@ def record_keys(
             "see.keys takes a function and its arguments, such as "
             f"see.keys(f, random.key(0)), and got {type(function).__name__} first."
         )
-    closed = make_jaxpr(function)(*args, **kwargs)
-    follower = _Follower()
+    shared = _Shared()
+    # A program that was traced before would tell nothing of the `vmap` that it was
+    # traced in, so nothing of what other settings traced is taken.
+    mark = (f"keys {id(shared)}", _Shared)
+    with override("replaced", (*state.replaced, mark)), subscribe(shared.listen):
+        closed = make_jaxpr(function)(*args, **kwargs)
+    follower = _Follower(shared, names_outside(function))
     names = closed.jaxpr.debug_info.arg_names
+    values: list[Value | None] = []
     for position, var in enumerate(closed.jaxpr.invars):
-        if is_key(var) or may_be_raw(var):
-            name = names[position] if position < len(names) else f"argument {position}"
-            number = follower.new(None, f"argument {name}", None)
-            follower.handles[var] = [Handle(number)]
-    for var in closed.jaxpr.constvars:
-        if is_key(var) or may_be_raw(var):
-            number = follower.new(None, "closed over", None)
-            follower.handles[var] = [Handle(number)]
-    follower.follow(closed.jaxpr, "")
+        name = names[position] if position < len(names) else f"argument {position}"
+        values.append(follower.incoming(var, name, "argument"))
+    follower.run(closed.jaxpr, follower.constants(closed), values)
     return follower.recording(function, closed.jaxpr)
 
 
-def is_key(var: Any) -> bool:
-    """Whether a variable is surely a typed key."""
-    return str(getattr(var.aval, "dtype", "")).startswith("key<")
+def names_outside(function: Any) -> dict[int, str]:
+    """The names under which a function sees what it does not define, by their id."""
+    found: dict[int, str] = {}
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    pending = [(function, getattr(function, "__code__", None))]
+    seen = set()
+    while pending:
+        function, code = pending.pop()
+        if code is None or code in seen:
+            continue
+        seen.add(code)
+        names = getattr(function, "__globals__", {})
+        values = {name: names[name] for name in code.co_names if name in names}
+        for name, cell in zip(code.co_freevars, function.__closure__ or ()):
+            with contextlib.suppress(ValueError):  # not filled yet
+                values[name] = cell.cell_contents
+        for name, value in values.items():
+            found.setdefault(id(value), name)
+            inner = getattr(value, "__wrapped__", value)
+            if isinstance(inner, FunctionType) and is_user_filename(
+                inner.__code__.co_filename
+            ):
+                pending.append((inner, inner.__code__))
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                # What it closes over is looked up where the outer function has it.
+                pending.append((_Within(names), inner))
+    return found
 
 
-def may_be_raw(var: Any) -> bool:
-    """Whether a variable may be a key of the old kind: two 32-bit words."""
-    shape = getattr(var.aval, "shape", ())
-    return str(getattr(var.aval, "dtype", "")) == "uint32" and shape[-1:] == (2,)
+@dataclass
+class _Within:
+    """Stands for a function that exists only while another one runs."""
+
+    __globals__: dict[str, Any]
+    __closure__: tuple = ()
+
+
+class _Shared:
+    """Hears which equations were written once for all examples of a `vmap`."""
+
+    def __init__(self) -> None:
+        self.sizes: dict[int, int] = {}
+        self.kept: list[JaxprEqn] = []  # an id is one's own only while one lives
+
+    def listen(self, name: str, data: dict[str, Any]) -> None:
+        if name != "bind":
+            return
+        size = 1
+        frame = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code is APPLIES_BATCH_RULES and frame.f_locals.get("unmapped"):
+                size *= frame.f_locals["self"].axis_data.size
+            frame = frame.f_back
+        if size > 1:
+            self.sizes[id(data["eqn"])] = size
+            self.kept.append(data["eqn"])
+
+
+APPLIES_BATCH_RULES = batching.BatchTrace.process_primitive.__code__
+
+
+def is_key(aval: Any) -> bool:
+    """Whether a type is surely that of typed keys."""
+    return str(getattr(aval, "dtype", "")).startswith("key<")
+
+
+def may_be_raw(aval: Any) -> bool:
+    """Whether a type may be that of keys of the old kind: two 32-bit words."""
+    shape = getattr(aval, "shape", ())
+    return str(getattr(aval, "dtype", "")) == "uint32" and shape[-1:] == (2,)
+
+
+# ---- what is known about a value ----------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Handle:
-    """A value that is a key, or a batch of the keys that one split made."""
+class Keys:
+    """Keys by their numbers. Raw ones have an axis of `words` words at the end.
 
-    node: int
-    batch: bool = False  # many keys at once; indexing takes one of them out
-    path: str = ""
+    A word's number is that of its key times `words`, plus its place.
+    """
+
+    numbers: np.ndarray
+    words: int = 0
+
+    @property
+    def ids(self) -> np.ndarray:
+        """The number of each key."""
+        if not self.words:
+            return self.numbers
+        return self.numbers[..., 0] // self.words
+
+
+@dataclass(frozen=True)
+class Known:
+    """An array of integers or truth values that is known before the run."""
+
+    array: np.ndarray
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A value that only the run knows; two with equal texts are the same."""
+
+    text: Any
+
+
+Value = Keys | Known | Symbol
+
+
+def raw(ids: np.ndarray, words: int) -> Keys:
+    """Raw keys of these numbers; ids alone where keys are typed (`words` is 0)."""
+    if not words:
+        return Keys(ids)
+    return Keys(ids[..., None] * words + np.arange(words), words)
 
 
 class _Follower:
-    """Walks the equations, with the keys that each variable may hold."""
+    """Walks the equations, with what is known about each value."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: _Shared, outside: dict[int, str]) -> None:
+        self.shared = shared
+        self.outside = outside
         self.nodes: list[KeyNode] = []
-        self.handles: dict[Var, list[Handle]] = {}
-        self.taken: dict[tuple[int, str], int] = {}
+        # A key's number, by what it was made of: the same split of the same key is the
+        # same key.
+        self.numbers: dict[Any, int] = {}
+        # What a key may be, where only the run knows which.
+        self.choices: dict[int, frozenset[int]] = {}
+        self.folded: dict[int, list[int]] = {}  # by unknown numbers, by parent
+        self.raw_roots: set[int] = set()
+        self.unsure: list[str] = []
         self.making: dict[Jaxpr, bool] = {}
         self.sources = Sources()
-        # Where the user called a sampler: its own program may be an older trace.
-        self.site: Span | None = None
+        self.fresh = itertools.count()
+        self.conds: dict[int, int] = {}
+        self.factor = 1  # how many examples of a `vmap` share what is followed
+        self.rounds = 0  # how many loops run around
+        self.left = MOST_ROUNDS  # rounds that may still be followed
+        self.branch: list[list[int]] = []
 
-    def new(self, parent: int | None, how: str, span: Span | None) -> int:
-        depth = 0 if parent is None else self.nodes[parent].depth + 1
-        self.nodes.append(KeyNode(len(self.nodes), parent, how, depth, span))
-        return len(self.nodes) - 1
+    # ---- keys ------------------------------------------------------------------------
 
-    def use(self, node: int, kind: str, what: str, span: Span | None) -> None:
-        self.nodes[node].uses.append(Use(kind, what, span))
+    def node(
+        self,
+        made_of: Any,
+        parent: int | None,
+        name: str,
+        how: str,
+        span: Span | None,
+        rank: int = 0,
+    ) -> int:
+        """The number of the key that was made so; a new one if there is none yet."""
+        known = self.numbers.get(made_of)
+        if known is None:
+            known = self.numbers[made_of] = len(self.nodes)
+            self.nodes.append(KeyNode(known, parent, name, how, 0, span, rank=rank))
+        return known
 
-    def follow(self, jaxpr: Jaxpr, sampler: str) -> None:
-        """Goes through a program; `sampler` is the function that draws, if one does."""
-        for eqn in jaxpr.eqns:
-            self.equation(eqn, sampler)
+    def incoming(
+        self, var: Var, name: str, how: str, made_of: Any = None
+    ) -> Value | None:
+        """An input of the whole program, or a constant."""
+        aval = var.aval
+        if is_key(aval) or may_be_raw(aval):
+            words = 0 if is_key(aval) else 2
+            shape = aval.shape[:-1] if words else aval.shape
+            keys = self.batch(made_of or ("input", var), None, name, how, None, shape)
+            if words:
+                self.raw_roots.update(keys.ravel().tolist())
+            return raw(keys, words)
+        return self.symbol(("input", str(var), next(self.fresh)))
+
+    def batch(
+        self,
+        made_of: Any,
+        parent: int | None,
+        name: Any,
+        how: str,
+        span: Span | None,
+        shape: tuple[int, ...],
+    ) -> np.ndarray:
+        """The numbers of keys that were made together; too many count as one."""
+        size = int(np.prod(shape, dtype=np.int64))
+        if size > MOST_KEYS:
+            base = name if isinstance(name, str) else name(())
+            label = f"{base}[...]"
+            number = self.node(made_of, parent, label, f"{how}, {size:,} keys", span)
+            self.nodes[number].unsure = f"{base} is {size:,} keys, too many to follow"
+            return np.full(shape, number)
+        numbers = np.empty(shape, np.int64)
+        for rank, index in enumerate(np.ndindex(*shape)):
+            if isinstance(name, str):
+                label = name + (f"[{', '.join(map(str, index))}]" if index else "")
+            else:
+                label = name(index)
+            made = (made_of, index)
+            numbers[index] = self.node(made, parent, label, how, span, rank)
+        return numbers
+
+    def one_of(self, ids: Iterable[int], made_of: Any, name: str, span: Any) -> int:
+        """A key that is one of several; which one, only the run knows."""
+        choices = frozenset(
+            one for number in ids for one in self.choices.get(number, {number})
+        )
+        if len(choices) == 1:
+            return next(iter(choices))
+        parents = {self.nodes[one].parent for one in choices}
+        parent = next(iter(parents)) if len(parents) == 1 else min(choices)
+        key = ("one of", choices, made_of)
+        number = self.node(key, parent, name, f"one of {len(choices)} keys", span)
+        self.choices[number] = choices
+        return number
+
+    def use(
+        self, ids: np.ndarray, kind: str, what: str, span: Span | None, each: str = ""
+    ) -> None:
+        """Notes a use of each of these keys."""
+        found, counts = np.unique(np.asarray(ids), return_counts=True)
+        for number, count in zip(found.tolist(), counts.tolist()):
+            times = count * self.factor
+            if self.nodes[number].unsure:  # many keys that count as one
+                times = self.factor
+            why = each or ("example" if times > 1 else "")
+            branch = [list(part) for part in self.branch]
+            for known in self.nodes[number].uses:
+                same = (known.kind, known.what, known.span, known.branch)
+                if self.rounds and same == (kind, what, span, branch):
+                    known.times += times
+                    known.each = "round"
+                    break
+            else:
+                use = Use(kind, what, span, times, why, branch)
+                self.nodes[number].uses.append(use)
+
+    # ---- programs --------------------------------------------------------------------
 
     def makes_keys(self, jaxpr: Jaxpr) -> bool:
         """Whether a program, or one inside of it, makes a key of what is none."""
         made = self.making.get(jaxpr)
         if made is None:
             made = self.making[jaxpr] = any(
+                is_key(var.aval) for var in jaxpr.constvars
+            ) or any(
                 eqn.primitive.name in MAKES
+                or any(is_key(var.aval) for var in eqn.outvars)
                 or any(map(self.makes_keys, jaxprs_in_params(eqn.params)))
                 for eqn in jaxpr.eqns
             )
         return made
 
-    def held(self, atom: Any) -> list[Handle]:
-        return [] if isinstance(atom, Literal) else self.handles.get(atom, [])
+    def concerns(self, programs: Sequence[Jaxpr], values: Sequence[Any]) -> bool:
+        """Whether programs have to do with keys."""
+        if any(isinstance(value, Keys) for value in values):
+            return True
+        return any(self.makes_keys(program) for program in programs)
 
-    def equation(self, eqn: JaxprEqn, sampler: str) -> None:
+    def run(
+        self, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]
+    ) -> list[Value | None]:
+        """Goes through a program; returns what is known of its results."""
+        known: dict[Var, Value | None] = {}
+        known.update(zip(jaxpr.constvars, consts))
+        known.update(zip(jaxpr.invars, values))
+
+        def read(atom: Any) -> Value | None:
+            if isinstance(atom, Literal):
+                array = np.asarray(atom.val)
+                return Known(array) if array.dtype.kind in "iub" else None
+            return known.get(atom)
+
+        for eqn in jaxpr.eqns:
+            inputs = [read(atom) for atom in eqn.invars]
+            factor = self.factor
+            self.factor *= self.shared.sizes.get(id(eqn), 1)
+            outputs = self.equation(eqn, inputs)
+            self.factor = factor
+            for number, var in enumerate(eqn.outvars):
+                value = outputs[number] if number < len(outputs) else None
+                if value is None and is_key(var.aval):
+                    value = self.lost(eqn, var)
+                if value is not None:
+                    known[var] = value
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def equation(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
         name = eqn.primitive.name
-        handles = self.handles
-        # Most equations have nothing to do with keys, and must cost next to nothing.
-        for atom in eqn.invars:
-            if type(atom) is not Literal and atom in handles:
-                break
-        else:
-            if name in MAKES:
-                self.make(eqn, MAKES[name])
-            elif eqn.params:
-                inner = [p for p in jaxprs_in_params(eqn.params) if self.makes_keys(p)]
-                if inner:
-                    held = [self.held(atom) for atom in eqn.invars]
-                    self.call(eqn, inner, held, sampler, self.span_of(eqn))
-            return
+        held = [value for value in inputs if isinstance(value, Keys)]
+        if name in CALLS or name in LOOPS:
+            programs = list(jaxprs_in_params(eqn.params))
+            if not self.concerns(programs, inputs):
+                return self.numbers_of(eqn, inputs, programs)
+            if name in LOOPS:
+                return getattr(self, name)(eqn, inputs)
+            return self.call(eqn, inputs, programs)
         if name == "random_seed":
-            self.make(eqn, MAKES[name])
-            return
-        span = self.span_of(eqn)
-        held = [self.held(atom) for atom in eqn.invars]
-        inner = list(jaxprs_in_params(eqn.params))
-        if inner:
-            self.call(eqn, inner, held, sampler, span)
-        elif name in SPLITS:
-            self.split(eqn, held[0], span)
-        elif name in USES:
-            for handle in {h for one in held for h in one}:
-                self.use(self.node_of(handle), "draw", sampler or "bits", span)
-        elif name in MOVES:
-            self.move(eqn, [h for one in held for h in one], span)
-
-    def make(self, eqn: JaxprEqn, how: str) -> None:
-        """A key that came from no other key."""
-        number = self.new(None, how, self.span_of(eqn))
-        self.handles[eqn.outvars[0]] = [Handle(number)]
+            return [self.seed(eqn, inputs[0])]
+        if name == "random_wrap":
+            return [self.wrapped(eqn, inputs[0])]
+        if not held:
+            return self.integers(eqn, inputs)
+        if name == "random_unwrap":
+            return [raw(held[0].ids, eqn.outvars[0].aval.shape[-1])]
+        if name == "random_clone":
+            return [self.cloned(eqn, held[0])]
+        if name == "random_split":
+            return [self.split(eqn, held[0])]
+        if name == "random_fold_in":
+            return [self.fold(eqn, held[0], inputs[1])]
+        if name in DRAWS:
+            self.use(held[0].ids, "draw", "bits", self.span_of(eqn))
+            return []
+        if name in MOVES:
+            return self.moved(eqn, inputs)
+        if name in CHOOSES:
+            return self.chosen(eqn, inputs)
+        # A program that this view does not go into, or arithmetic on a key's words.
+        for value in held:
+            self.use(value.ids, "read", name, self.span_of(eqn))
+        return []
 
     def span_of(self, eqn: JaxprEqn) -> Span | None:
-        if self.site is not None:
-            return self.site
         return self.sources.of_operation(eqn.source_info)
 
-    def call(
-        self,
-        eqn: JaxprEqn,
-        inner: list[Jaxpr],
-        held: list[list[Handle]],
-        sampler: str,
-        span: Span | None,
-    ) -> None:
-        """Goes into a called program with the keys that it is given."""
-        name = str(eqn.params.get("name", "")).lstrip("_")
-        before = self.site
-        if not sampler and name in SAMPLERS:
-            sampler = name.removesuffix("_real")
-            self.site = span
-        for program in inner:
-            # A loop's or a branch's operands come last: match from the end.
-            count = min(len(program.invars), len(eqn.invars))
-            if count:
-                for var, handles in zip(program.invars[-count:], held[-count:]):
-                    if handles:
-                        self.handles[var] = handles
-            self.follow(program, sampler)
-            for outvar, result in zip(eqn.outvars, program.outvars):
-                handles = self.held(result)
-                if handles:
-                    self.handles[outvar] = handles
-        self.site = before
+    def constants(self, closed: ClosedJaxpr) -> list[Value | None]:
+        """What is known of the constants of an inner program."""
+        return [
+            self.constant(var, const)
+            for var, const in zip(closed.jaxpr.constvars, closed.consts)
+        ]
 
-    def split(self, eqn: JaxprEqn, held: list[Handle], span: Span | None) -> None:
-        for handle in held[:1]:
-            node = self.node_of(handle)
-            if eqn.primitive.name == "random_fold_in":
-                number = eqn.invars[1]
-                told = f" {number.val}" if isinstance(number, Literal) else ""
-                self.use(node, "fold", "fold_in", span)
-                child = self.new(node, f"fold_in{told}", span)
-                self.handles[eqn.outvars[0]] = [Handle(child)]
-                continue
-            self.use(node, "split", "split", span)
-            batch = self.new(node, f"split {eqn.params['shape']}", span)
-            self.handles[eqn.outvars[0]] = [Handle(batch, batch=True)]
+    def constants_of(self, eqn: JaxprEqn) -> list[Value | None]:
+        """What is known of the constants of the program that an equation calls."""
+        for value in eqn.params.values():
+            if isinstance(value, ClosedJaxpr):
+                return self.constants(value)
+        return []
 
-    def move(self, eqn: JaxprEqn, held: list[Handle], span: Span | None) -> None:
-        """A key goes on; indexing takes one key out of a batch."""
-        out: list[Handle] = []
-        for handle in held:
-            path = handle.path
-            if handle.batch and eqn.primitive.name == "slice":
-                path = f"[{eqn.params['start_indices'][0]}]"
-                handle = Handle(handle.node, True, path)
-            elif handle.batch and eqn.primitive.name in ("dynamic_slice", "gather"):
-                # Which key it is stands in a traced number. Two such keys are kept
-                # apart: that they are the same would be a guess.
-                handle = Handle(self.new(handle.node, "[...]", span))
-            elif handle.batch and handle.path and eqn.primitive.name == "squeeze":
-                handle = Handle(self.one_of(handle.node, handle.path, span))
-            out.append(handle)
+    def constant(self, var: Var, const: Any) -> Value | None:
+        """A constant: keys have the same numbers wherever they are closed over."""
+        if is_key(var.aval) or may_be_raw(var.aval):
+            name = self.outside.get(id(const), "closed over")
+            return self.incoming(var, name, "closed over", ("constant", id(const)))
+        return known_integers(const)
+
+    # ---- numbers ---------------------------------------------------------------------
+
+    def integers(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
+        """Integers that are known give integers that are known."""
         for var in eqn.outvars:
-            self.handles[var] = out
+            dtype = getattr(var.aval, "dtype", None)
+            if getattr(dtype, "kind", "") not in "iub" or not dtype:
+                return []
+            if np.prod(var.aval.shape) > MOST_NUMBERS:
+                return []
+        if any(value is None for value in inputs) or not eqn.outvars:
+            return []
+        if all(isinstance(value, Known) for value in inputs):
+            meaning = eqn.primitive.meaning
+            if meaning is not None and not list(jaxprs_in_params(eqn.params)):
+                try:
+                    found = meaning(*(value.array for value in inputs), **eqn.params)
+                except Exception:  # this meaning cannot do it; the run will
+                    return []
+                many = eqn.primitive.multiple_results
+                parts = found if many else [found]
+                return [Known(np.asarray(part)) for part in parts]
+        if any(map(is_long, inputs)):
+            return []
+        texts = tuple(map(text_of, inputs))
+        name = eqn.primitive.name
+        if name in ("convert_element_type", "copy"):
+            return [self.symbol(texts[0])]
+        said = (name, str(sorted(eqn.params.items(), key=lambda item: item[0])), texts)
+        return [self.symbol((said, number)) for number in range(len(eqn.outvars))]
 
-    def one_of(self, batch: int, path: str, span: Span | None) -> int:
-        """The node of one key of a split: the same for the same index."""
-        known = self.taken.get((batch, path))
-        if known is None:
-            known = self.taken[batch, path] = self.new(batch, path, span)
-        return known
+    def symbol(self, text: Any) -> Symbol:
+        return Symbol(text)
 
-    def node_of(self, handle: Handle) -> int:
-        """The node that a handle stands for; a slice of a batch is a key of its own."""
-        if handle.batch and handle.path:
-            return self.one_of(handle.node, handle.path, None)
-        return handle.node
+    def numbers_of(
+        self, eqn: JaxprEqn, inputs: list[Any], programs: list[Jaxpr]
+    ) -> list[Value | None]:
+        """What is known of the results of a call that has nothing to do with keys."""
+        short = eqn.primitive.name in CALLS and len(programs) == 1
+        if not short or len(programs[0].invars) != len(inputs):
+            return []
+        if not any(is_small_integer(var.aval) for var in eqn.outvars):
+            return []
+        return self.run(programs[0], self.constants_of(eqn), inputs)
 
-    # ---- the result ----------------------------------------------------------------
+    # ---- where keys come from --------------------------------------------------------
+
+    def seed(self, eqn: JaxprEqn, value: Any) -> Value:
+        span = self.span_of(eqn)
+        shape = eqn.outvars[0].aval.shape
+        made: Any = ("seed", next(self.fresh))
+        how = "seed"
+        if isinstance(value, Known):
+            made = ("seed", value.array.tobytes(), value.array.shape)
+            how = f"seed {value.array}" if not shape else "seed"
+        elif isinstance(value, Symbol):
+            made = ("seed", value)
+        return Keys(self.batch(made, None, self.naming(span), how, span, shape))
+
+    def wrapped(self, eqn: JaxprEqn, value: Any) -> Value:
+        if isinstance(value, Keys):
+            return Keys(value.ids)
+        span = self.span_of(eqn)
+        shape = eqn.outvars[0].aval.shape
+        made: Any = ("raw key", next(self.fresh))
+        if isinstance(value, (Known, Symbol)):
+            made = ("raw key", text_of(value))
+        return Keys(self.batch(made, None, self.naming(span), "raw key", span, shape))
+
+    def cloned(self, eqn: JaxprEqn, keys: Keys) -> Value:
+        """`random.clone`: the same numbers once more, and so asked for."""
+        span = self.span_of(eqn)
+        ids = np.empty(keys.ids.shape, np.int64)
+        for index in np.ndindex(*ids.shape):
+            parent = int(keys.ids[index])
+            made = ("clone", parent, next(self.fresh))
+            ids[index] = self.node(made, parent, self.naming(span)(()), "clone", span)
+        return Keys(ids)
+
+    def lost(self, eqn: JaxprEqn, var: Var) -> Value:
+        """A key of which is only known that it is one."""
+        name = eqn.primitive.name
+        span = self.span_of(eqn)
+        made = ("lost", next(self.fresh))
+        ids = self.batch(made, None, self.naming(span), f"from {name}", span, ())
+        self.nodes[
+            int(ids)
+        ].unsure = f"which key comes out of {name} is not known before the run"
+        return Keys(np.full(var.aval.shape, ids))
+
+    def split(self, eqn: JaxprEqn, keys: Keys) -> Value:
+        span = self.span_of(eqn)
+        shape = tuple(eqn.params["shape"])
+        self.use(keys.ids, "split", "split", span)
+        naming = self.naming(span)
+        many = keys.ids.size * int(np.prod(shape)) > MOST_KEYS
+        out = np.empty((*keys.ids.shape, *shape), np.int64)
+        for index in np.ndindex(*keys.ids.shape):
+            parent = int(keys.ids[index])
+            part = (MOST_KEYS + 1,) if many else shape
+            made = ("split", parent, shape)
+            ids = self.batch(made, parent, naming, "split", span, part)
+            out[index] = ids.flat[0] if many else ids
+        return Keys(out)
+
+    def fold(self, eqn: JaxprEqn, keys: Keys, number: Any) -> Value:
+        span = self.span_of(eqn)
+        self.use(keys.ids, "fold", "fold_in", span)
+        naming = self.naming(span)
+        ids = np.empty(keys.ids.shape, np.int64)
+        for index in np.ndindex(*ids.shape):
+            parent = int(keys.ids[index])
+            known = isinstance(number, Known)
+            if known:
+                here = int(np.broadcast_to(number.array, ids.shape)[index])
+                made, told = ("fold", parent, here), f"fold_in {here}"
+            else:
+                text = text_of(number) if number is not None else next(self.fresh)
+                made, told = ("fold", parent, text, index), "fold_in"
+            ids[index] = self.node(made, parent, naming(()), told, span)
+            if not known:
+                self.folded.setdefault(parent, []).append(int(ids[index]))
+        return Keys(ids)
+
+    def naming(self, span: Span | None) -> Callable[[tuple[int, ...]], str]:
+        """The name that the source gives to each of the keys made at a place."""
+        text = span_text(self.sources.found, span)
+        names = targets_of(self.sources.found, span)
+
+        def name(index: tuple[int, ...]) -> str:
+            place = f"[{', '.join(map(str, index))}]" if index else ""
+            if names and isinstance(names, str):
+                return names + place
+            if names and len(index) == 1:
+                star = next((i for i, n in enumerate(names) if n[:1] == "*"), None)
+                if star is not None and index[0] >= star:
+                    return f"{names[star][1:]}[{index[0] - star}]"
+                if index[0] < len(names):
+                    return names[index[0]]
+            if place:
+                return place
+            return text if 0 < len(text) <= 24 else "key"
+
+        return name
+
+    # ---- keys on their way -----------------------------------------------------------
+
+    def moved(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
+        """What an array operation does to keys, done to their numbers."""
+        words = max(value.words for value in inputs if isinstance(value, Keys))
+        arrays = [numbers_in(value) for value in inputs]
+        meaning = eqn.primitive.meaning
+        if meaning is None or any(array is None for array in arrays):
+            found: Any = arrays if eqn.primitive.name in ("copy_p", "name") else None
+        else:
+            found = meaning(*arrays, **eqn.params)
+            found = found if eqn.primitive.multiple_results else [found]
+        if found is None:
+            for value in inputs:
+                if isinstance(value, Keys):
+                    name = eqn.primitive.name
+                    self.use(value.ids, "read", name, self.span_of(eqn))
+            return []
+        return [self.whole(np.asarray(array), words, eqn) for array in found]
+
+    def whole(self, numbers: np.ndarray, words: int, eqn: JaxprEqn) -> Value | None:
+        """Keys of these numbers; none where the words of raw keys were torn apart."""
+        if not words:
+            return Keys(numbers)
+        if numbers.shape[-1:] == (words,):
+            ids = numbers[..., :1] // words
+            if np.array_equal(numbers, ids * words + np.arange(words)):
+                return Keys(numbers, words)
+        ids = np.unique(numbers // words)
+        self.use(ids, "read", eqn.primitive.name, self.span_of(eqn))
+        return None
+
+    def chosen(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
+        """Keys chosen by an index or a condition, which the run alone may know."""
+        known = [value for value in inputs if value is not None]
+        if len(known) == len(inputs) and not any(
+            isinstance(value, Symbol) for value in inputs
+        ):
+            return self.moved(eqn, inputs)
+        held = [value for value in inputs if isinstance(value, Keys)]
+        words = held[0].words
+        shape = eqn.outvars[0].aval.shape
+        shape = shape[:-1] if words else shape
+        span = self.span_of(eqn)
+        texts = tuple(
+            text_of(v) if v is not None else ("?", next(self.fresh)) for v in inputs
+        )
+        name = span_text(self.sources.found, span)
+        name = name if 0 < len(name) <= 24 else "[...]"
+        ids = np.empty(shape, np.int64)
+        choose = eqn.primitive.name == "select_n"
+        for index in np.ndindex(*shape):
+            options = [v.ids[index] for v in held] if choose else None
+            if options is None:
+                options = [one for value in held for one in value.ids.flat]
+            # Different for different indices; the same index twice is the same key.
+            ids[index] = self.one_of(map(int, options), (texts, index), name, span)
+        return [raw(ids, words)]
+
+    # ---- programs inside of programs -------------------------------------------------
+
+    def call(
+        self, eqn: JaxprEqn, inputs: list[Any], programs: list[Jaxpr]
+    ) -> list[Value | None]:
+        """Goes into a called program with what it is given."""
+        sampler = self.sampler(eqn, programs)
+        held = [value for value in inputs if isinstance(value, Keys)]
+        if sampler and held:
+            span = self.span_of(eqn)
+            for value in held:
+                self.use(value.ids, "draw", sampler, span)
+            return []
+        for program in programs:
+            if len(program.invars) == len(inputs):
+                return self.run(program, self.constants_of(eqn), inputs)
+        for value in held:
+            self.use(value.ids, "read", eqn.primitive.name, self.span_of(eqn))
+        return []
+
+    def sampler(self, eqn: JaxprEqn, programs: list[Jaxpr]) -> str:
+        """The sampler of `random` that an equation calls, "" if it calls none."""
+        name = str(eqn.params.get("name", "")).lstrip("_").removesuffix("_real")
+        if eqn.primitive.name not in ("jit", "pjit") or name in NO_SAMPLERS:
+            return ""
+        place = programs[0].debug_info.place if programs[0].debug_info else ""
+        if not place.startswith(SAMPLERS_STAND_IN):
+            return ""
+        # `random.permutation` calls `_shuffle`: what the user wrote tells more.
+        written = CALLED.match(span_text(self.sources.found, self.span_of(eqn)))
+        public = written.group(1) if written else ""
+        return public if hasattr(minijax.random, public) else name
+
+    def scan(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
+        params = eqn.params
+        body, length = params["jaxpr"], params["length"]
+        consts = inputs[: params["num_consts"]]
+        start = params["num_consts"] + params["num_carry"]
+        carry, rows = inputs[params["num_consts"] : start], inputs[start:]
+        order = range(length - 1, -1, -1) if params["reverse"] else range(length)
+        stacked: list[list[Any]] = []
+        self.rounds += 1
+        followed = 0
+        before = self.tally()
+        for number in itertools.islice(order, self.left):
+            now = [row_of(value, number, length) for value in rows]
+            results = self.run(
+                body.jaxpr, self.constants(body), [*consts, *carry, *now]
+            )
+            carry, outputs = results[: len(carry)], results[len(carry) :]
+            stacked.append(outputs)
+            followed += 1
+            self.left = max(self.left - 1, 1)  # one round is always followed
+        self.rounds -= 1
+        if followed < length:
+            self.cut_short(eqn, followed, length, before)
+            carry = [self.later(eqn, value, length) for value in carry]
+            return [*carry, *([None] * (len(eqn.outvars) - len(carry)))]
+        if params["reverse"]:
+            stacked.reverse()
+        return [*carry, *map(stack, zip(*stacked))]
+
+    def tally(self) -> dict[tuple[int, int], int]:
+        """How often each use of each key has happened so far."""
+        return {
+            (node.id, i): use.times
+            for node in self.nodes
+            for i, use in enumerate(node.uses)
+        }
+
+    def cut_short(
+        self, eqn: JaxprEqn, followed: int, length: int, before: dict
+    ) -> None:
+        """Counts the rounds that were not followed, and says that they were not."""
+        for node in self.nodes:
+            for i, use in enumerate(node.uses):
+                more = use.times - before.get((node.id, i), 0)
+                if more and more % followed == 0:
+                    use.times += more // followed * (length - followed)
+        span = self.span_of(eqn)
+        line = f" at line {span.line}" if span else ""
+        self.cannot_tell(
+            f"{followed} of the {length:,} rounds of the loop{line} were followed"
+        )
+
+    def cannot_tell(self, why: str) -> None:
+        if why not in self.unsure:
+            self.unsure.append(why)
+
+    def later(self, eqn: JaxprEqn, value: Any, rounds: int | None) -> Any:
+        """What a loop carries when it ends, if not all its rounds were followed."""
+        if not isinstance(value, Keys):
+            return None
+        span = self.span_of(eqn)
+        when = f"after {rounds:,} rounds" if rounds else "after the loop"
+        ids = np.empty(value.ids.shape, np.int64)
+        for index in np.ndindex(*ids.shape):
+            made = ("later", next(self.fresh))
+            parent = int(value.ids[index])
+            name = self.nodes[parent].name
+            ids[index] = self.node(made, parent, name, when, span)
+        return raw(ids, value.words)
+
+    def while_(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
+        params = eqn.params
+        test, body = params["cond_jaxpr"], params["body_jaxpr"]
+        first = params["cond_nconsts"]
+        second = first + params["body_nconsts"]
+        tested, consts, carry = inputs[:first], inputs[first:second], inputs[second:]
+        start = list(carry)
+        self.rounds += 1
+        followed = 0
+        while True:
+            goes_on = self.run(test.jaxpr, self.constants(test), [*tested, *carry])[0]
+            known = isinstance(goes_on, Known)
+            if isinstance(goes_on, Known) and not goes_on.array:
+                break
+            if followed >= (self.left if known else 2):
+                break
+            carry = self.run(body.jaxpr, self.constants(body), [*consts, *carry])
+            followed += 1
+            self.left = max(self.left - 1, 2)
+        self.rounds -= 1
+        if known and not goes_on.array:
+            return list(carry)
+        span = self.span_of(eqn)
+        line = f" at line {span.line}" if span else ""
+        self.cannot_tell(f"how often the while loop{line} goes round is not known")
+        return [
+            now if same_keys(old, now) else self.later(eqn, now, None)
+            for old, now in zip(start, carry)
+        ]
+
+    def cond(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Value | None]:
+        which, values = inputs[0], inputs[1:]
+        branches = eqn.params["branches"]
+        if isinstance(which, Known):
+            number = int(np.clip(which.array, 0, len(branches) - 1))
+            chosen = branches[number]
+            return self.run(chosen.jaxpr, self.constants(chosen), values)
+        results = []
+        # The same in each round of a loop around.
+        around = self.conds.setdefault(id(eqn), len(self.conds))
+        for number, branch in enumerate(branches):
+            self.branch.append([around, number])
+            results.append(self.run(branch.jaxpr, self.constants(branch), values))
+            self.branch.pop()
+        merged: list[Value | None] = []
+        for options in zip(*results):
+            held = [value for value in options if isinstance(value, Keys)]
+            if len(held) < len(options):
+                same = all(option == options[0] for option in options if not held)
+                plain = not held and not any(isinstance(o, Known) for o in options)
+                merged.append(options[0] if plain and same else None)
+                continue
+            span = self.span_of(eqn)
+            ids = np.empty(held[0].ids.shape, np.int64)
+            for index in np.ndindex(*ids.shape):
+                ones = [int(value.ids[index]) for value in held]
+                ids[index] = self.one_of(ones, (around, index), "key", span)
+            merged.append(raw(ids, held[0].words))
+        return merged
+
+    # ---- the result ------------------------------------------------------------------
 
     def recording(self, function: Callable[..., Any], jaxpr: Jaxpr) -> KeysRecording:
         """The tree in its order, and the sentence about it."""
-        raw = {h.node for v in jaxpr.invars if may_be_raw(v) for h in self.held(v)}
         # Two words that nothing used as a key were none.
-        self.nodes = [n for n in self.nodes if n.uses or n.id not in raw]
-        for node in self.nodes:
-            draws = [use for use in node.uses if use.kind == "draw"]
-            splits = [use for use in node.uses if use.kind == "split"]
-            folds = [use for use in node.uses if use.kind == "fold"]
-            node.reused = len(draws) + len(splits) > 1 or bool(draws and folds)
-        keys = self.in_order()
+        plain = {
+            number
+            for number in self.raw_roots
+            if all(use.kind == "read" for use in self.nodes[number].uses)
+        }
+        self.judge()
+        real = [n for n in self.nodes if n.id not in plain]
+        made = [n for n in real if n.id not in self.choices]
+        keys = in_order(real)
         reused = [i for i, node in enumerate(keys) if node.reused]
+        unsure = [i for i, node in enumerate(keys) if node.unsure and node.uses]
         types = [v.aval.str_short(short_dtypes=True) for v in jaxpr.invars]
         call = f"{name_of(function)}({signature(types)})"
-        drawn = sum(use.kind == "draw" for node in keys for use in node.uses)
-        finding = f"{count_in_words(len(keys), 'key')}, {count_in_words(drawn, 'draw')}"
+        drawn = sum(
+            count_of([use for use in node.uses if use.kind == "draw"]) for node in keys
+        )
+        finding = f"{count_in_words(len(made), 'key')}, {count_in_words(drawn, 'draw')}"
+        for number in unsure:
+            self.cannot_tell(keys[number].unsure)
         if not keys:
             finding = "no random keys"
-        elif not reused:
-            finding += "; each key is used once"
-        else:
+        elif reused:
             first = keys[reused[0]]
-            uses = ", ".join(use.what for use in first.uses)
-            finding += f"; {first.how} is used {times(len(first.uses))}: {uses}"
+            finding += f"; {first.name} is used {times(count_of(first.uses))}: "
+            finding += ", ".join(map(use_in_words, consuming(first)))
+        elif self.unsure:
+            finding += f"; cannot tell: {self.unsure[0]}"
+        else:
+            finding += "; each key is used once"
         used = [i for i, node in enumerate(keys) if node.uses]
         return KeysRecording(
             call=call,
             headline=f"keys of {call}: {finding}",
-            telling=reused[0] if reused else (used[-1] if used else 0),
+            telling=(reused or unsure or used[-1:] or [0])[0],
             sources=self.sources.found,
             keys=keys,
+            unsure=self.unsure,
         )
 
-    def in_order(self) -> list[KeyNode]:
-        """Each key behind the one it came from, numbered anew."""
-        below: dict[int | None, list[KeyNode]] = {}
+    def judge(self) -> None:
+        """Decides of each key whether it is used more than once."""
+        perhaps: dict[int, list[int]] = {}
+        for number, choices in self.choices.items():
+            if consuming(self.nodes[number]):
+                for choice in choices:
+                    perhaps.setdefault(choice, []).append(number)
         for node in self.nodes:
-            below.setdefault(node.parent, []).append(node)
-        ordered: list[KeyNode] = []
+            uses = consuming(node)
+            count = count_of(uses)
+            folds = any(use.kind == "fold" for use in node.uses)
+            draws = any(use.kind == "draw" for use in node.uses)
+            if node.unsure:
+                continue  # it stands for many
+            node.reused = count > 1 or (draws and folds)
+            reads = [use.what for use in node.uses if use.kind == "read"]
+            others = perhaps.get(node.id, [])
+            if count + len(others) > 1 and others and not node.reused:
+                for other in others:
+                    what = f"perhaps {self.nodes[other].name}"
+                    node.uses.append(Use("perhaps", what, self.nodes[other].span))
+                names = list(dict.fromkeys(self.nodes[o].name for o in others))
+                which = " and ".join([node.name] if count else [])
+                said = " and ".join([which, *names] if which else names)
+                if len(names) == 1 and not count:
+                    said = f"{names[0]} here and there"
+                self.nodes[others[0]].unsure = f"{said} may be one key"
+            elif reads and node.id not in self.raw_roots and count:
+                node.unsure = f"{reads[0]} reads {node.name}, and is not followed"
+            elif reads and node.id not in self.raw_roots and is_program(reads):
+                node.unsure = f"{node.name} goes into {reads[0]}, which is not followed"
+        for numbers in self.folded.values():
+            used = [n for n in dict.fromkeys(numbers) if consuming(self.nodes[n])]
+            parent = self.nodes[numbers[0]].parent
+            others = [
+                node.id
+                for node in self.nodes
+                if node.parent == parent
+                and node.how.startswith("fold_in")
+                and consuming(node)
+            ]
+            if used and len(others) > 1:
+                self.nodes[used[0]].unsure = (
+                    f"the numbers folded into {self.nodes[parent or 0].name} are known "
+                    "only when it runs, and may be equal"
+                )
 
-        def visit(node: KeyNode) -> None:
-            ordered.append(node)
-            for child in below.get(node.id, []):
-                visit(child)
 
-        for root in below.get(None, []):
-            visit(root)
-        numbers = {node.id: position for position, node in enumerate(ordered)}
-        for node in ordered:
-            node.parent = None if node.parent is None else numbers[node.parent]
-        for node in ordered:
-            node.id = numbers[node.id]
-        return ordered
+# The method for `while` cannot have its name.
+setattr(_Follower, "while", _Follower.while_)
+
+PROGRAMS = {"custom_linear_solve", "linear_call", "pallas_call", "run_state"}
+
+
+def is_program(names: list[str]) -> bool:
+    """Whether one of these primitives runs a program that may draw."""
+    return any(name in PROGRAMS or name.startswith("shard_map") for name in names)
+
+
+def known_integers(const: Any) -> Value | None:
+    """A constant that is integers, and not too many."""
+    kind = getattr(getattr(const, "dtype", None), "kind", "")
+    if kind in ("i", "u", "b") and const.size <= MOST_NUMBERS:
+        return Known(np.asarray(const))
+    return None
+
+
+def is_small_integer(aval: Any) -> bool:
+    """Whether values of a type are integers, and few."""
+    kind = getattr(getattr(aval, "dtype", None), "kind", "")
+    return kind in ("i", "u", "b") and np.prod(aval.shape) <= MOST_NUMBERS
+
+
+def is_long(value: Any) -> bool:
+    """Whether a symbol's text has grown too long to be compared."""
+    return isinstance(value, Symbol) and len(repr(value.text)) > 2000
+
+
+def text_of(value: Any) -> Any:
+    """What can be compared of a value: equal texts are equal values."""
+    if isinstance(value, Known):
+        return (value.array.tobytes(), str(value.array.dtype), value.array.shape)
+    if isinstance(value, Keys):
+        return (value.numbers.tobytes(), value.numbers.shape)
+    return value
+
+
+def numbers_in(value: Any) -> np.ndarray | None:
+    """The numbers of keys, or of an index; None if they are not known."""
+    if isinstance(value, Keys):
+        return value.numbers
+    return value.array if isinstance(value, Known) else None
+
+
+def row_of(value: Any, number: int, length: int) -> Any:
+    """What one round of a loop gets of an array that it goes along."""
+    if isinstance(value, Keys):
+        return Keys(value.numbers[number], value.words)
+    if isinstance(value, Known):
+        return Known(value.array[number])
+    return Symbol((value, "row", number)) if isinstance(value, Symbol) else None
+
+
+def stack(values: Sequence[Any]) -> Value | None:
+    """What the rounds of a loop gave, as one array."""
+    if values and all(isinstance(value, Keys) for value in values):
+        return Keys(np.stack([v.numbers for v in values]), values[0].words)
+    if values and all(isinstance(value, Known) for value in values):
+        return Known(np.stack([value.array for value in values]))
+    return None
+
+
+def same_keys(one: Any, two: Any) -> bool:
+    """Whether two values are the same keys."""
+    if not isinstance(one, Keys) or not isinstance(two, Keys):
+        return False
+    return np.array_equal(one.numbers, two.numbers)
+
+
+def consuming(node: KeyNode) -> list[Use]:
+    """The uses of a key that are to happen once: draws and splits."""
+    return [use for use in node.uses if use.kind in ("draw", "split")]
+
+
+def count_of(uses: Sequence[Use], level: int = 0) -> int:
+    """How often a key is used in one run: of branches, the one that uses it most."""
+    count = 0
+    branches: dict[int, dict[int, list[Use]]] = {}
+    for use in uses:
+        if len(use.branch) <= level:
+            count += use.times if use.kind in ("draw", "split") else 0
+            continue
+        around, number = use.branch[level]
+        branches.setdefault(around, {}).setdefault(number, []).append(use)
+    for options in branches.values():
+        count += max(count_of(part, level + 1) for part in options.values())
+    return count
+
+
+def in_order(nodes: list[KeyNode]) -> list[KeyNode]:
+    """Each key behind the one it came from, numbered anew.
+
+    A key that goes on under its parent's name comes last and stands as deep as it:
+    `key, now = split(key)` again and again is one line with twigs.
+    """
+    below: dict[int | None, list[KeyNode]] = {}
+    there = {node.id for node in nodes}
+    for node in nodes:
+        parent = node.parent if node.parent in there else None
+        node.parent = parent
+        below.setdefault(parent, []).append(node)
+    ordered: list[KeyNode] = []
+    pending = list(reversed(below.get(None, [])))
+    while pending:
+        node = pending.pop()
+        ordered.append(node)
+        children = below.get(node.id, [])
+        trunk = trunk_of(node, children)
+        for child in children:
+            child.depth = node.depth + (child is not trunk)
+        rest = [child for child in children if child is not trunk]
+        pending += ([trunk] if trunk else []) + list(reversed(rest))
+    numbers = {node.id: position for position, node in enumerate(ordered)}
+    for node in ordered:
+        node.parent = None if node.parent is None else numbers[node.parent]
+    for node in ordered:
+        node.id = numbers[node.id]
+    return ordered
+
+
+def trunk_of(node: KeyNode, children: list[KeyNode]) -> KeyNode | None:
+    """The child that goes on in place of a key: it has the key's own name."""
+    own = [child for child in children if child.name == node.name]
+    return own[0] if len(own) == 1 and own[0].how == "split" else None
 
 
 def times(number: int) -> str:
     """Returns for example "twice" or "3 times"."""
-    return "twice" if number == 2 else f"{number} times"
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def use_in_words(use: Use) -> str:
+    """Returns for example "normal", or "normal in each of 3 rounds"."""
+    if use.times == 1:
+        return use.what
+    if use.each == "round":
+        return f"{use.what} in each of {use.times:,} rounds"
+    if use.each == "example":
+        return f"{use.what} for each of {use.times:,} examples"
+    return f"{use.what} {times(use.times)}"
 
 
 def use_text(record: KeysRecording, use: Use) -> str:

@@ -15,7 +15,7 @@ import textwrap
 from dataclasses import dataclass
 from types import CodeType
 
-from minijax_lab.explain.recording import lines_of, once_a_code
+from minijax_lab.explain.recording import Source, Span, lines_of, once_a_code
 
 # Instructions that give a local name a value, and how many names they mention: later
 # versions of Python have some that do the work of two.
@@ -122,3 +122,42 @@ def is_plain_statement(text: str) -> bool:
         parts = value.elts if isinstance(value, ast.Tuple) else [value]
         return all(part is None or isinstance(part, ast.Name) for part in parts)
     return isinstance(statement, (ast.FunctionDef, ast.Pass))
+
+
+def targets_of(sources: list[Source], span: Span | None) -> str | list[str]:
+    """The names that an assignment gives to the value of an expression.
+
+    One text for one target, a list for several (`*rest` keeps its star), "" where the
+    expression is no assignment's whole value, or the source cannot be parsed alone.
+    """
+    if span is None:
+        return ""
+    source = sources[span.source]
+    for node in assignments(tuple(source.lines)):
+        value = node.value
+        place = (value.lineno, value.end_lineno)
+        here = (
+            span.line - source.first_line + 1,
+            span.end_line - source.first_line + 1,
+        )
+        if place != here or not isinstance(value, ast.Call):
+            continue
+        # Columns are counted in the text without its indentation.
+        width = (value.end_col_offset or 0) - value.col_offset
+        if here[0] == here[1] and width != span.end_column - span.column:
+            continue
+        target = node.targets[0]
+        if isinstance(target, (ast.Tuple, ast.List)):
+            return [ast.unparse(part) for part in target.elts]
+        return ast.unparse(target)
+    return ""
+
+
+@functools.lru_cache(maxsize=256)
+def assignments(lines: tuple[str, ...]) -> list[ast.Assign]:
+    """The assignments in a piece of source; none if it cannot be parsed alone."""
+    try:
+        tree = ast.parse(textwrap.dedent("\n".join(lines)))
+    except SyntaxError:
+        return []
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Assign)]
