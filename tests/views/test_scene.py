@@ -5,9 +5,12 @@ import re
 from types import SimpleNamespace
 from xml.dom import minidom
 
+import numpy as np
 import pytest
 
-from minijax_widgets.frame import Frame, FrameStep, Pane, Row
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax_widgets.frame import Frame, FrameStep, Pane, Row, shape_of_type
 from minijax_widgets.glyph import glyph, glyph_size, glyph_text, side
 from minijax_widgets.scene import Scene, byte_scale, bytes_side
 from minijax_widgets.style import PALETTE
@@ -284,3 +287,21 @@ def test_colours_follow_the_theme(show, dark):
     expected = PALETTE["value"][2 * dark]
     channels = ", ".join(str(int(expected[i : i + 2], 16)) for i in (1, 3, 5))
     assert ink.evaluate("e => getComputedStyle(e).stroke") == f"rgb({channels})"
+
+
+def two(x):
+    n = x.shape[0]
+    h = jnp.sin(x)
+    return h * n
+
+
+def test_the_strip_of_names_draws_arrays(show):
+    view = see.trace(two, np.ones((2, 8), np.float32))
+    page = show(view)
+    page.focus(".minijax-view")
+    page.keyboard.press("End")
+    # Two arrays have a glyph; the number has none.
+    assert page.inner_text(".mj-strip").count("=") == 3
+    assert page.locator(".mj-strip svg.mj-glyph rect").count() == 2
+    assert shape_of_type("a:f32[2,8]") == (2, 8) and shape_of_type("i32[]") == ()
+    assert shape_of_type("'x'") is None and shape_of_type("{'a': f32[2]}") is None

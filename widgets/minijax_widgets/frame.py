@@ -9,17 +9,20 @@ sheets, variables and inline SVG are lost.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from html import escape
 from textwrap import wrap
 from typing import Any
 
-from minijax_widgets.glyph import numeral, text_width, words
+from minijax_widgets.glyph import glyph, numeral, rounded, text_width, words
 from minijax_widgets.scene import Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
 # Around the picture in an SVG file.
 MARGIN = 16
+# Glyphs in the strip of live names.
+LIVE_SCALE = 0.45
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 60
 # Letters that turn the text after them around, or hide it, are shown as a sign: one for
@@ -211,10 +214,31 @@ class Frame:
         }
         if self.live is not None:
             page["live"] = self.live
+            glyphs = self.live_glyphs()
+            if glyphs:
+                page["glyphs"] = glyphs
         if self.only:
             page["only"] = True
         text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
         return text.translate(UNSEEN)
+
+    def live_glyphs(self) -> dict[str, Any]:
+        """Returns a small glyph for each array that a name holds in some step."""
+        found: dict[str, Any] = {}
+        for _, value, traced in (name for step in self.steps for name in step.live):
+            shape = shape_of_type(value)
+            if shape is None or value in found:
+                continue
+            role = "value" if traced else "constant"
+            made = glyph(shape, role=role, scale=LIVE_SCALE, sizes=False)
+            found[value] = {
+                "x": rounded(made.left),
+                "y": rounded(made.top),
+                "w": rounded(made.w),
+                "h": rounded(made.h),
+                "d": [part.to_json() for part in made.drawn],
+            }
+        return found
 
     def static_html(self) -> str:
         """Returns the telling step as tables with inline colours, in the light theme.
@@ -271,6 +295,14 @@ class Frame:
         return svg_file(width, height, "".join(made), self.headline, dark).translate(
             UNSEEN
         )
+
+
+def shape_of_type(text: str) -> tuple[int, ...] | None:
+    """Returns the shape in `a:f32[2,3]` or `f32[2,3]`; None for any other text."""
+    found = re.fullmatch(r"(?:\w+:)?[a-z]+\d*\[((?:\d+(?:,\d+)*)?)\]", text)
+    if found is None:
+        return None
+    return tuple(int(size) for size in found[1].split(",") if size)
 
 
 # Inline: an untrusted notebook keeps nothing else, and has a colour of its own.

@@ -251,7 +251,9 @@ def glyph(
     lid = role == "residual" if lid is None else lid
     notch = role == "cotangent" if notch is None else notch
     w = side(shape[-1]) * scale if rank else 2 * DOT
-    h = side(shape[-2]) * scale if rank > 1 else (BAR if rank else 2 * DOT)
+    h = 2 * DOT if not rank else max(5.0, BAR * scale)
+    if rank > 1:
+        h = side(shape[-2]) * scale
     x, y = -w / 2, -h / 2
     deep = shape[:-2]
     count = math.prod(n if isinstance(n, int) else CARDS for n in deep)

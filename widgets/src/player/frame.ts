@@ -112,4 +112,6 @@ export interface Frame {
   only?: boolean;
   /** The title of the strip of live names below the panes, if there is one. */
   live?: string;
+  /** What values in that strip look like, by their text; (x, y) is the top left. */
+  glyphs?: Record<string, { x: number; y: number; w: number; h: number; d: Drawing[] }>;
 }

@@ -3,7 +3,7 @@
 
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { drawGraph } from "./graph";
-import { ScenePane } from "./scene";
+import { ScenePane, inlineGlyph } from "./scene";
 import { choices, linesOfSteps, type Choice, type Only } from "./only";
 import { MANY_ROWS, State, children, columnWidths, leastWidth, naturalWidth, type Hit } from "./state";
 import { styleSheet } from "./style";
@@ -476,6 +476,8 @@ export class Player {
       this.strip.replaceChildren(element("b", "", frame.live!));
       for (const [name, value, traced] of step?.live ?? []) {
         const span = element("span");
+        const glyph = frame.glyphs?.[value];
+        if (glyph) span.append(inlineGlyph(glyph), " ");
         span.append(`${name} = `, element("span", traced ? "mj-chip" : "mj-dash", value));
         this.strip.append(span);
       }

@@ -1,7 +1,7 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import type { Drawing, Pane, Scene, SceneMark } from "./frame";
+import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
 const SVG = "http://www.w3.org/2000/svg";
 /** Pages narrower than this get the narrow layout. */
@@ -89,6 +89,18 @@ export function drawParts(parts: Drawing[]): SVGElement[] {
     if (text) made.textContent = text;
     return made;
   });
+}
+
+/** A glyph in a line of text, which says the same. */
+export function inlineGlyph(glyph: NonNullable<Frame["glyphs"]>[string]): SVGElement {
+  const svg = document.createElementNS(SVG, "svg");
+  svg.classList.add("mj-glyph");
+  svg.setAttribute("viewBox", `${glyph.x} ${glyph.y} ${glyph.w} ${glyph.h}`);
+  svg.setAttribute("width", String(glyph.w));
+  svg.setAttribute("height", String(glyph.h));
+  svg.setAttribute("aria-hidden", "true");
+  svg.append(...drawParts(glyph.d));
+  return svg;
 }
 
 interface Shown {

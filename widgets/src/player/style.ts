@@ -163,6 +163,7 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-live svg path.mj-on{stroke:var(--mj-value);stroke-width:2}
 .mj-live .mj-pane.mj-scene-pane{max-height:620px}
 .mj-live svg.mj-scene{max-width:none;font-variant-numeric:tabular-nums;overflow:visible}
+.mj-live svg.mj-glyph{display:inline-block;vertical-align:middle;height:auto;overflow:visible}
 .mj-live svg.mj-scene path{stroke:none}
 .mj-live svg.mj-scene text{white-space:pre}
 .mj-live g.mj-idle{pointer-events:none}
