@@ -25,6 +25,7 @@ class Jitted:
         self.hits = self.misses = 0
 
     def key(self, args):
+        """What a program is kept under."""
         parts = []
         for position, arg in enumerate(args):
             if position in self.static:

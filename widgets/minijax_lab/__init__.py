@@ -6,8 +6,9 @@ from typing import Any
 from minijax.support import more_source_info, traceback_filtering
 from minijax_lab.grading import check, hint, predict, solution
 from minijax_lab.sabotage import sabotage
+from minijax_lab.tiny_pieces import piece
 
-__all__ = ["check", "hint", "predict", "sabotage", "solution"]
+__all__ = ["check", "hint", "piece", "predict", "sabotage", "solution"]
 
 
 def _interpreter(made: type, **options: Any) -> None:

@@ -30,6 +30,12 @@ PREDICTIONS = {
         7,
         "The loop ran three times while tracing, so mul and add stand there three "
         "times each; the `if` was decided by a shape and left its one div.",
+        because={
+            3: "That is the loop's body once; Python's loop is not kept, it runs.",
+            6: "That is the loop alone; the `if` asked for a shape and was answered.",
+            8: "That counts the print, which ran while tracing and left nothing.",
+            9: "That counts float(i) or the loop itself; only what touches x is kept.",
+        },
     ),
 }
 

@@ -30,11 +30,18 @@ PREDICTIONS = {
     "03.p1": Prediction(
         "[0. 2. 4.]",
         "2.0 stands in the kept program as a literal; nobody reads factor again.",
+        because={"[0. 3. 6.]": "That would need Python to run again, and it does not."},
     ),
     "03.p2": Prediction(
         4,
         "The first call, another shape, a weak integer and a weak float are new; other "
         "numbers of the same type are not.",
+        because={
+            1: "That would be once for each function; it is once for each key.",
+            2: "That counts shapes only; dtype and weak type are in the key, too.",
+            3: "2 and 2.0 are a weak integer and a weak float: two keys.",
+            5: "The second call has the same types; its numbers do not count.",
+        },
     ),
 }
 

@@ -31,12 +31,24 @@ PREDICTIONS = {
         3,
         "Each example wants its own branch, so both branches run on all of them, and a "
         "selection follows.",
+        because={
+            2: "That is `cond` alone; one batched equation cannot go two ways at once.",
+            1: "That would be one branch for the batch; each example has its own.",
+            0: "Both branches are needed, so both run.",
+        },
     ),
     "10.p2": Prediction(
-        1, "Python writes the step down once; the compiled loop runs it 100 times."
+        1,
+        "Python writes the step down once; the compiled loop runs it 100 times.",
+        because={100: "That is how often the equations run; Python is gone by then."},
     ),
     "10.p3": Prediction(
-        6, "The loop goes on until the slowest is done: 64 is halved six times."
+        6,
+        "The loop goes on until the slowest is done: 64 is halved six times.",
+        because={
+            9: "That adds up all three; they go round together.",
+            3: "That is the example in the middle; the loop waits for the slowest.",
+        },
     ),
 }
 

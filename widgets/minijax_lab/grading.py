@@ -17,8 +17,8 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from minijax_lab import solutions
@@ -32,12 +32,14 @@ class Prediction:
     """A question with one right answer. `why` is told once it has been answered.
 
     `shown` is the place in an earlier chapter that shows it; without one the answer
-    comes a few cells below the question.
+    comes a few cells below the question. `because` says of a wrong answer that many
+    give what it takes for granted, and why that is not so.
     """
 
     answer: Any
     why: str
     shown: str = ""
+    because: Mapping[Any, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,10 @@ def predict(name: str, answer: Any = ...) -> None:
     else:
         shown = question.shown
         where = f"Look at {shown}." if shown else "Run on and see why."
+        for wrong, sentence in question.because.items():
+            if same(answer, wrong):
+                where = f"{sentence} {where}"
+                break
         print(f"{name}: you said {answer!r}; it is not that. {where}")
 
 
@@ -181,8 +187,13 @@ def hint(name: str) -> None:
 
 
 def solution(name: str) -> None:
-    """Prints one way to solve the exercise `name`, once it was tried."""
-    text = solutions.solution_text(name)
+    """Prints one way to solve the exercise `name`, once it was tried.
+
+    For a piece of `tiny`, as in "trace.bind", it is the course's own.
+    """
+    from minijax_lab.tiny_pieces import course_source
+
+    text = course_source(name) or solutions.solution_text(name)
     if text is None:
         print(f"{name}: there is no such exercise.")
     elif not was_tried(name):

@@ -1,0 +1,194 @@
+"""`@piece("trace.bind")`: a piece of `tiny`, written by the learner in a cell.
+
+An empty one (`...`) lets the course's own stand in, so that a notebook runs from top to
+bottom. A written one takes its place in a copy of the learner's `tiny`, where the
+programs of its chapter are run. If all are right, it is saved in the learner's file.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import inspect
+import shutil
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from minijax_lab import grading, solutions, tiny_score
+
+# The pieces that chapters leave open, and the chapter whose programs are run.
+PIECES = {
+    "trace.bind": "02",
+    "cache.Jitted.key": "03",
+    "tree.flatten": "04",
+    "threefry.uniform": "05",
+    "tangents.slopes": "06",
+    "tangents.jvp": "06",
+    "linearize.linearize": "07",
+    "transposes.backward": "07",
+    "batching.entries_of_many": "08",
+    "batching.vmap": "08",
+    "nesting.hvp": "09",
+    "nesting.implicit": "09",
+    "loop_rules.cond_of_many": "10",
+    "custom.remat": "11",
+}
+
+
+def piece(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Marks a function as the learner's own piece `name` of `tiny`.
+
+    Returns the learner's function if all programs of its chapter are right with it,
+    and else the course's, so that the cells below can go on.
+    """
+
+    def take(function: Callable[..., Any]) -> Callable[..., Any]:
+        if name not in PIECES:
+            known = ", ".join(PIECES)
+            raise ValueError(f"tiny has no piece {name!r} to write; there are {known}")
+        written = textwrap.dedent(inspect.getsource(function))
+        source = without_decorators(written)
+        if is_empty(source):
+            grading.outcomes.append(grading.Outcome(name, "not tried"))
+            print(f"{name}: not written yet, so the course's own stands in.")
+            return course_piece(name, function)
+        complaint = judge(name, source)
+        if complaint is None:
+            grading.outcomes.append(grading.Outcome(name, "passed"))
+            print(f"{name}: yours now. {save(name, source)}")
+            return function
+        grading.outcomes.append(grading.Outcome(name, "failed", complaint))
+        print(f"{name}: not yet, so the course's own stands in. {complaint}")
+        print(f'  solution("{name}") shows one way.')
+        return course_piece(name, function)
+
+    return take
+
+
+def without_decorators(source: str) -> str:
+    """Returns a function's text from its `def` on."""
+    (node,) = ast.parse(source).body
+    if not isinstance(node, ast.FunctionDef):
+        raise ValueError("a piece of tiny is a function: write it with def")
+    return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+
+
+def is_empty(source: str) -> bool:
+    """Whether a function's body is `...`, below its docstring."""
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.FunctionDef)
+    *before, last = node.body
+    nothing = isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant)
+    return nothing and len(before) <= 1
+
+
+def found_in(text: str, path: str) -> ast.FunctionDef:
+    """Returns the function at `path`, as in "Jitted.key", of a module's text."""
+    body: list[ast.stmt] = ast.parse(text).body
+    found: Any = None
+    for part in path.split("."):
+        named = [node for node in body if getattr(node, "name", None) == part]
+        if not named:
+            raise ValueError(f"there is no {path} in it")
+        found, body = named[-1], getattr(named[-1], "body", [])
+    assert isinstance(found, ast.FunctionDef)
+    return found
+
+
+def replaced(text: str, path: str, source: str) -> str:
+    """Returns a module's text with another function at `path`."""
+    node = found_in(text, path)
+    lines = text.splitlines()
+    indented = textwrap.indent(source, " " * node.col_offset).splitlines()
+    lines[node.lineno - 1 : node.end_lineno] = indented
+    return "\n".join(lines) + "\n"
+
+
+def course_source(name: str) -> str | None:
+    """Returns the course's own text of a piece, or None if there is no such piece."""
+    if name not in PIECES:
+        return None
+    module, _, path = name.partition(".")
+    text = course_file(module).read_text(encoding="utf-8")
+    node = found_in(text, path)
+    lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+    return textwrap.dedent("\n".join(lines))
+
+
+def course_file(module: str) -> Path:
+    """Returns the file of `tiny` that ships."""
+    for folder in solutions.FOLDERS:
+        path = folder / "tiny" / f"{module}.py"
+        if path.is_file():
+            return path
+    raise FileNotFoundError(f"tiny/{module}.py is missing from the course")
+
+
+def course_piece(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the course's function, which sees the names of the learner's notebook."""
+    source = course_source(name)
+    assert source is not None
+    names: dict[str, Any] = {}
+    exec(compile(source, f"<the course's {name}>", "exec"), function.__globals__, names)
+    made: Callable[..., Any] = names[name.rpartition(".")[2]]
+    return made
+
+
+def judge(name: str, source: str) -> str | None:
+    """Returns what the programs of the piece's chapter find wrong with it, or None."""
+    module, _, path = name.partition(".")
+    try:
+        with trial(module, path, source):
+            with grading.time_limit(tiny_score.SECONDS):
+                score = tiny_score.score_chapter(PIECES[name])
+    except grading.TookTooLong:
+        return f"It ran for more than {tiny_score.SECONDS} seconds."
+    except Exception as error:
+        return f"tiny/{module}.py with it raised {type(error).__name__}: {error}"
+    if not score.failed:
+        return None
+    right = f"{score.right} of {score.count} programs of chapter {score.chapter}"
+    return f"It gets {right} right. First to fail: {score.failed[0]}."
+
+
+def own_folder() -> Path:
+    """Returns the folder of the `tiny` that is imported."""
+    return Path(str(importlib.import_module("tiny").__file__)).resolve().parent
+
+
+@contextlib.contextmanager
+def trial(module: str, path: str, source: str) -> Iterator[None]:
+    """Imports of `tiny` in the block find a copy of it that has the new piece."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "tiny"
+        shutil.copytree(own_folder(), copy, ignore=shutil.ignore_patterns("__pyc*"))
+        file = copy / f"{module}.py"
+        file.write_text(replaced(file.read_text(encoding="utf-8"), path, source))
+        loaded = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "tiny"}
+        tiny_score.forget()
+        sys.path.insert(0, folder)
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+            tiny_score.forget()
+            sys.modules.update(loaded)
+
+
+def save(name: str, source: str) -> str:
+    """Writes a piece into the learner's file; returns a sentence on where it went."""
+    module, _, path = name.partition(".")
+    file = own_folder() / f"{module}.py"
+    if file == course_file(module).resolve():
+        return (
+            "It is not saved: this is the course's own folder. "
+            "`minijax lab` makes a copy to work in."
+        )
+    file.write_text(replaced(file.read_text(encoding="utf-8"), path, source))
+    tiny_score.forget()
+    return f"Saved in tiny/{module}.py."
