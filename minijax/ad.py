@@ -4,5 +4,3 @@ from minijax.transforms.pullbacks import DidntWant as DidntWant
 from minijax.transforms.pullbacks import DontWant as DontWant
 from minijax.transforms.pullbacks import GradRef as GradRef
 from minijax.transforms.pullbacks import GradValue as GradValue
-
-__all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]

@@ -13,14 +13,3 @@ from minijax.programs.checkpointing import (
     print_saved_residuals as print_saved_residuals,
 )
 from minijax.programs.checkpointing import remat as remat
-
-__all__ = [
-    "Offloadable",
-    "Recompute",
-    "Saveable",
-    "checkpoint",
-    "checkpoint_name",
-    "checkpoint_policies",
-    "print_saved_residuals",
-    "remat",
-]

@@ -13,15 +13,3 @@ from minijax.transforms.call_flattening import (
 from minijax.transforms.call_flattening import (
     rebase_donate_argnums as rebase_donate_argnums,
 )
-
-__all__ = [
-    "argnums_partial",
-    "debug_info",
-    "donation_vector",
-    "flatten_axes",
-    "flatten_fun",
-    "flatten_fun_nokwargs",
-    "rebase_donate_argnums",
-    "safe_map",
-    "shaped_abstractify",
-]

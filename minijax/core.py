@@ -18,18 +18,3 @@ from minijax.language.core import Value as Value
 from minijax.language.core import eval_jaxpr as eval_jaxpr
 from minijax.language.jax_spellings import max_dim as max_dim
 from minijax.language.jax_spellings import min_dim as min_dim
-
-__all__ = [
-    "AbstractValue",
-    "Atom",
-    "ParamDict",
-    "ShapedArray",
-    "Trace",
-    "Tracer",
-    "Value",
-    "ensure_compile_time_eval",
-    "eval_context",
-    "eval_jaxpr",
-    "max_dim",
-    "min_dim",
-]

@@ -2,8 +2,3 @@
 
 from minijax.programs.custom.custom_vmap_rule import custom_vmap as custom_vmap
 from minijax.programs.custom.custom_vmap_rule import sequential_vmap as sequential_vmap
-
-__all__ = [
-    "custom_vmap",
-    "sequential_vmap",
-]

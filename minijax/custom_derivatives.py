@@ -7,29 +7,19 @@ rule. `custom_gradients.py` has what is built from them.
 In JAX: `jax.custom_derivatives`.
 """
 
-from minijax.language.symbolic_zeros import SymbolicZero
+from minijax.language.symbolic_zeros import SymbolicZero as SymbolicZero
+from minijax.programs.custom.custom_backward import CustomVJPPrimal as CustomVJPPrimal
+from minijax.programs.custom.custom_backward import custom_vjp as custom_vjp
 from minijax.programs.custom.custom_backward import (
-    CustomVJPPrimal,
-    custom_vjp,
-    custom_vjp_call_p,
+    custom_vjp_call_p as custom_vjp_call_p,
 )
-from minijax.programs.custom.custom_forward import custom_jvp, custom_jvp_call_p
+from minijax.programs.custom.custom_forward import custom_jvp as custom_jvp
+from minijax.programs.custom.custom_forward import (
+    custom_jvp_call_p as custom_jvp_call_p,
+)
+from minijax.programs.custom.custom_gradients import closure_convert as closure_convert
+from minijax.programs.custom.custom_gradients import custom_gradient as custom_gradient
+from minijax.programs.custom.custom_gradients import linear_call as linear_call
 from minijax.programs.custom.custom_gradients import (
-    closure_convert,
-    custom_gradient,
-    linear_call,
-    zero_from_primal,
+    zero_from_primal as zero_from_primal,
 )
-
-__all__ = [
-    "CustomVJPPrimal",
-    "SymbolicZero",
-    "closure_convert",
-    "custom_gradient",
-    "custom_jvp",
-    "custom_jvp_call_p",
-    "custom_vjp",
-    "custom_vjp_call_p",
-    "linear_call",
-    "zero_from_primal",
-]

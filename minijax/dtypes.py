@@ -12,18 +12,3 @@ from minijax.support.dtypes import scalar_type_of as scalar_type_of
 from minijax.support.element_types import itemsize_bits as itemsize_bits
 from minijax.support.element_types import prng_key as prng_key
 from minijax.support.element_types import result_type as result_type
-
-__all__ = [
-    "TypePromotionError",
-    "bfloat16",
-    "canonicalize_dtype",
-    "extended",
-    "finfo",
-    "float0",
-    "iinfo",
-    "issubdtype",
-    "itemsize_bits",
-    "prng_key",
-    "result_type",
-    "scalar_type_of",
-]

@@ -22,18 +22,3 @@ from minijax.support.more_errors import KeyReuseError as KeyReuseError
 from minijax.support.more_errors import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
 )
-
-__all__ = [
-    "ConcretizationTypeError",
-    "InconclusiveDimensionOperation",
-    "JAXIndexError",
-    "JAXTypeError",
-    "JaxRuntimeError",
-    "JaxprTypeError",
-    "KeyReuseError",
-    "NonConcreteBooleanIndexError",
-    "TracerArrayConversionError",
-    "TracerBoolConversionError",
-    "TracerIntegerConversionError",
-    "UnexpectedTracerError",
-]

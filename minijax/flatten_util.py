@@ -1,7 +1,3 @@
 """Trees of arrays as one vector. In JAX: `jax.flatten_util`."""
 
 from minijax.numpy.raveling import ravel_pytree as ravel_pytree
-
-__all__ = [
-    "ravel_pytree",
-]

@@ -4,10 +4,3 @@ from minijax.numpy.segments import segment_max as segment_max
 from minijax.numpy.segments import segment_min as segment_min
 from minijax.numpy.segments import segment_prod as segment_prod
 from minijax.numpy.segments import segment_sum as segment_sum
-
-__all__ = [
-    "segment_max",
-    "segment_min",
-    "segment_prod",
-    "segment_sum",
-]

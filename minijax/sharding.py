@@ -11,15 +11,3 @@ from minijax.support.devices.shardings import Sharding as Sharding
 from minijax.support.devices.shardings import (
     SingleDeviceSharding as SingleDeviceSharding,
 )
-
-__all__ = [
-    "AbstractDevice",
-    "AbstractMesh",
-    "AxisType",
-    "Mesh",
-    "NamedSharding",
-    "P",
-    "PartitionSpec",
-    "Sharding",
-    "SingleDeviceSharding",
-]

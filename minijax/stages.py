@@ -4,10 +4,3 @@ from minijax.compile.stages import ArgInfo as ArgInfo
 from minijax.compile.stages import Compiled as Compiled
 from minijax.compile.stages import Lowered as Lowered
 from minijax.compile.stages import Traced as Traced
-
-__all__ = [
-    "ArgInfo",
-    "Compiled",
-    "Lowered",
-    "Traced",
-]

@@ -3,9 +3,3 @@
 from minijax.programs.debugging.gradient_checks import check_grads as check_grads
 from minijax.programs.debugging.gradient_checks import check_jvp as check_jvp
 from minijax.programs.debugging.gradient_checks import check_vjp as check_vjp
-
-__all__ = [
-    "check_grads",
-    "check_jvp",
-    "check_vjp",
-]

@@ -2,8 +2,3 @@
 
 from minijax.support.lists import safe_map as safe_map
 from minijax.support.lists import safe_zip as safe_zip
-
-__all__ = [
-    "safe_map",
-    "safe_zip",
-]

@@ -239,17 +239,21 @@ def _triangle_size(n: int, m: int, k: int) -> int:
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the upper triangle of an `n` by `m` matrix, from diagonal `k`."""
     n, k, m = _triangle_arguments(n, k, m)
-    triangle = diagonals.triu(creation.ones((n, m)), k=k)
-    rows, columns = nonzero(triangle, size=_triangle_size(n, m, k))
-    return rows, columns
+    return _triangle(diagonals.triu, n, m, k, _triangle_size(n, m, k))
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """The indices of the lower triangle of an `n` by `m` matrix, up to diagonal `k`."""
     n, k, m = _triangle_arguments(n, k, m)
-    triangle = diagonals.tril(creation.ones((n, m)), k=k)
-    rows, columns = nonzero(triangle, size=_triangle_size(m, n, -k))
-    return rows, columns
+    return _triangle(diagonals.tril, n, m, k, _triangle_size(m, n, -k))
+
+
+def _triangle(
+    part: Callable[[Any, int], Any], rows: int, columns: int, k: int, size: int | None
+) -> tuple[Array, Array]:
+    """The indices of what `part(ones, k)` leaves nonzero in a matrix of ones."""
+    places = nonzero(part(creation.ones((rows, columns)), k), size=size)
+    return places[0], places[1]
 
 
 def _triangle_arguments(n: int, k: int, m: int | None) -> tuple[int, int, int]:
@@ -282,8 +286,7 @@ def mask_indices(
     n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, Array]:
     """The indices that `mask_func(ones((n, n)), k)` leaves nonzero."""
-    rows, columns = nonzero(mask_func(creation.ones((n, n)), k), size=size)
-    return rows, columns
+    return _triangle(mask_func, n, n, k, size)
 
 
 # --------------------------------------------------------------------------

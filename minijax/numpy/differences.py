@@ -75,14 +75,15 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """
     array = ravel(ensure_arraylike("ediff1d", ary))
     result = lax.sub(array[1:], array[:-1])
+
+    def edge(values: Any) -> Array:
+        values = ensure_arraylike("ediff1d", values)
+        return ravel(lax.convert_element_type(values, array.dtype))
+
     if to_begin is not None:
-        to_begin = ensure_arraylike("ediff1d", to_begin)
-        start = ravel(lax.convert_element_type(to_begin, array.dtype))
-        result = concatenate((start, result))
+        result = concatenate((edge(to_begin), result))
     if to_end is not None:
-        to_end = ensure_arraylike("ediff1d", to_end)
-        end = ravel(lax.convert_element_type(to_end, array.dtype))
-        result = concatenate((result, end))
+        result = concatenate((result, edge(to_end)))
     return result
 
 

@@ -196,25 +196,26 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: Array
 
 
+def _distinct(name: str, x: Any, size: int | None, fill_value: Any, **wanted: bool):
+    """`unique` of the array API: what is `wanted`, and each NaN is distinct."""
+    array = ensure_arraylike(name, x)
+    options: dict[str, Any] = {"size": size, "fill_value": fill_value}
+    return unique(array, equal_nan=False, **options, **wanted)
+
+
 def unique_all(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueAllResult:
     """Distinct values, first indices, inverse and counts; each NaN is distinct."""
-    array = ensure_arraylike("unique_all", x)
-    parts = unique(
-        array, True, True, True, equal_nan=False, size=size, fill_value=fill_value
-    )
-    return UniqueAllResult(*parts)
+    wanted = {"return_index": True, "return_inverse": True, "return_counts": True}
+    return UniqueAllResult(*_distinct("unique_all", x, size, fill_value, **wanted))
 
 
 def unique_counts(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueCountsResult:
     """Distinct values and how often each occurs; each NaN is distinct."""
-    array = ensure_arraylike("unique_counts", x)
-    parts = unique(
-        array, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
-    )
+    parts = _distinct("unique_counts", x, size, fill_value, return_counts=True)
     return UniqueCountsResult(*parts)
 
 
@@ -222,10 +223,7 @@ def unique_inverse(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> UniqueInverseResult:
     """Distinct values and which of them each element is; each NaN is distinct."""
-    array = ensure_arraylike("unique_inverse", x)
-    parts = unique(
-        array, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
-    )
+    parts = _distinct("unique_inverse", x, size, fill_value, return_inverse=True)
     return UniqueInverseResult(*parts)
 
 
@@ -233,5 +231,4 @@ def unique_values(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
     """Distinct values; each NaN is distinct."""
-    array = ensure_arraylike("unique_values", x)
-    return unique(array, equal_nan=False, size=size, fill_value=fill_value)
+    return _distinct("unique_values", x, size, fill_value)

@@ -17,6 +17,8 @@ In JAX: `numpy/indexing.py` (`NDIndexer`) and `ops/scatter.py`.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -34,6 +36,7 @@ from minijax.numpy.promotion import constant_like, promote_dtypes
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 
+_ADVANCED = (Kind.ARRAY, Kind.INTEGER)
 _STATIC_MODES = (lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP)
 
 
@@ -156,20 +159,108 @@ def _rearrange(x: Array, plan: SlicePlan) -> Array:
 # Gather
 
 
-class GatherPlan(NamedTuple):
-    """The arguments of one gather (or scatter), and what surrounds it.
+_empty = functools.partial(dataclasses.field, default_factory=list)
 
-    `slice_shape` is the shape of the indexed result, new axes included.
+
+@dataclasses.dataclass
+class GatherPlan:
+    """One gather (or scatter) and what surrounds it, entry by entry of an index.
+
+    `starts` holds index arrays, each with the first of the axes of the final index
+    array, `indices`, that it varies over; `axis` counts the axes of the gather's
+    result, which has no new axes yet, and `result_axis` those of the finished result,
+    whose shape, new axes included, is `slice_shape`.
     """
 
-    slice_shape: list[int]
-    gather_slice_shape: list[int]
-    indices: Any
-    dimension_numbers: lax.GatherDimensionNumbers
-    unique_and_sorted: bool
-    reversed_axes: list[int]
-    new_axes: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
     scalar_mask_axes: list[int]
+    unique_and_sorted: bool
+    axis: int = 0
+    result_axis: int = 0
+    starts: list[tuple[Any, int]] = _empty()
+    indices_shape: list[int] = _empty()
+    offset_dims: list[int] = _empty()
+    collapsed: list[int] = _empty()
+    start_index_map: list[int] = _empty()
+    slice_shape: list[int] = _empty()
+    gather_slice_shape: list[int] = _empty()
+    new_axes: list[int] = _empty()
+    reversed_axes: list[int] = _empty()
+    indices: Any = None
+
+    @property
+    def dimension_numbers(self) -> lax.GatherDimensionNumbers:
+        return lax.GatherDimensionNumbers(
+            offset_dims=tuple(self.offset_dims),
+            collapsed_slice_dims=tuple(sorted(self.collapsed)),
+            start_index_map=tuple(self.start_index_map),
+        )
+
+    def add_index(self, index: Any, axis: int, collapse: bool) -> None:
+        self.starts.append((index, len(self.indices_shape)))
+        self.start_index_map.append(axis)
+        if collapse:
+            self.collapsed.append(axis)
+
+    def add_arrays(self, arrays: Sequence[Any], axes: Sequence[int]) -> None:
+        for array, axis in zip(arrays, axes, strict=True):
+            array = lax.convert_element_type(array, self.dtype)
+            self.add_index(array, axis, collapse=True)
+        self.indices_shape += arrays[0].shape
+        self.slice_shape += arrays[0].shape
+        self.axis += arrays[0].ndim
+        self.result_axis += arrays[0].ndim
+
+    def add_scalar(self, index: Any, axis: int) -> None:
+        if self.shape[axis] == 0:
+            raise IndexError(f"index is out of bounds for axis {axis} with size 0")
+        index = lax.convert_element_type(index, self.dtype)
+        self.add_index(index, axis, collapse=True)
+        self.gather_slice_shape.append(1)
+
+    def add_new_axis(self) -> None:
+        self.slice_shape.append(1)
+        self.new_axes.append(self.result_axis)
+        self.result_axis += 1
+
+    def add_slice(self, index: slice, axis: int) -> None:
+        size = self.shape[axis]
+        start, stop, step = index.indices(size)
+        length = len(range(start, stop, step))
+        self.slice_shape.append(length)
+        if step == 1:
+            if length != size:
+                start = lax.convert_element_type(start, self.dtype)
+                self.add_index(start, axis, collapse=False)
+            self.gather_slice_shape.append(length)
+            self.offset_dims.append(self.axis)
+        else:
+            first = creation.array(start, dtype=self.dtype)
+            stride = creation.array(step, dtype=self.dtype)
+            steps = first + stride * lax.iota(self.dtype, length)
+            if step < 0:
+                self.reversed_axes.append(self.axis)
+                steps = lax.rev(steps, dimensions=(0,))
+            self.gather_slice_shape.append(1)
+            self.add_index(steps, axis, collapse=True)
+            self.indices_shape.append(length)
+        self.axis += 1
+        self.result_axis += 1
+
+    def index_array(self) -> Any:
+        """All indices in one array, the last axis running over `start_index_map`."""
+        if not self.starts:
+            return np.zeros((0,), self.dtype)
+        if len(self.starts) == 1:
+            index, _ = self.starts[0]
+            return lax.expand_dims(index, (np.ndim(index),))
+        shape = (*self.indices_shape, 1)
+        columns = [
+            lax.broadcast_in_dim(index, shape, tuple(range(first, first + index.ndim)))
+            for index, first in self.starts
+        ]
+        return lax.concatenate(columns, len(shape) - 1)
 
 
 def _check_slices_static(items: list[Item]) -> None:
@@ -234,16 +325,12 @@ def _plan_gather(
     """
     _check_slices_static(items)
     items = [
-        Item(kind, creation.asarray(index), axes)
-        if isinstance(index, Sequence)
-        else Item(kind, index, axes)
-        for kind, index, axes in items
+        item._replace(index=creation.asarray(item.index))
+        if isinstance(item.index, Sequence)
+        else item
+        for item in items
     ]
-    places = [
-        position
-        for position, item in enumerate(items)
-        if item.kind in (Kind.ARRAY, Kind.INTEGER)
-    ]
+    places = [i for i, item in enumerate(items) if item.kind in _ADVANCED]
     adjacent = all(b - a == 1 for a, b in zip(places, places[1:]))
 
     items = expand_ellipsis(items, len(shape))
@@ -251,136 +338,26 @@ def _plan_gather(
     if normalize:
         items = [_normalized(item, shape) for item in items]
 
-    dtype = index_dtype(shape)
-    builder = _GatherBuilder(shape, dtype)
-    advanced = [
-        (position, item)
-        for position, item in enumerate(items)
-        if item.kind in (Kind.ARRAY, Kind.INTEGER)
-    ]
+    advanced = [(i, item) for i, item in enumerate(items) if item.kind in _ADVANCED]
     if not any(item.kind is Kind.ARRAY and item.index.ndim for _, item in advanced):
         advanced = []
+    plan = GatherPlan(shape, index_dtype(shape), scalar_mask_axes, not advanced)
     arrays = [creation.asarray(item.index) for _, item in advanced]
     positions = {position for position, _ in advanced}
     for position, item in enumerate(items):
         if advanced and position == (advanced[0][0] if adjacent else 0):
             axes = [item.axes[0] for _, item in advanced]
-            builder.add_arrays(_broadcast_arrays(*arrays), axes)
+            plan.add_arrays(_broadcast_arrays(*arrays), axes)
         if position in positions:
-            builder.gather_slice_shape.append(1)
+            plan.gather_slice_shape.append(1)
         elif item.kind is Kind.NEW_AXIS:
-            builder.add_new_axis()
+            plan.add_new_axis()
         elif item.kind is Kind.SLICE:
-            builder.add_slice(item.index, item.axes[0])
+            plan.add_slice(item.index, item.axes[0])
         else:
-            builder.add_scalar(item.index, item.axes[0])
-    return builder.finish(not advanced, scalar_mask_axes)
-
-
-class _GatherBuilder:
-    """Collects the parts of a gather while the entries of an index are read in order.
-
-    `indices` holds index arrays, each with the first of the axes of the final index
-    array that it varies over; `axis` counts the axes of the gather's result, which
-    has no new axes yet, and `result_axis` those of the finished result.
-    """
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype):
-        self.shape = shape
-        self.dtype = dtype
-        self.axis = 0
-        self.result_axis = 0
-        self.indices: list[tuple[Any, int]] = []
-        self.indices_shape: list[int] = []
-        self.offset_dims: list[int] = []
-        self.collapsed: list[int] = []
-        self.start_index_map: list[int] = []
-        self.slice_shape: list[int] = []
-        self.gather_slice_shape: list[int] = []
-        self.new_axes: list[int] = []
-        self.reversed_axes: list[int] = []
-
-    def add_index(self, index: Any, axis: int, collapse: bool) -> None:
-        self.indices.append((index, len(self.indices_shape)))
-        self.start_index_map.append(axis)
-        if collapse:
-            self.collapsed.append(axis)
-
-    def add_arrays(self, arrays: Sequence[Any], axes: Sequence[int]) -> None:
-        for array, axis in zip(arrays, axes, strict=True):
-            array = lax.convert_element_type(array, self.dtype)
-            self.add_index(array, axis, collapse=True)
-        self.indices_shape += arrays[0].shape
-        self.slice_shape += arrays[0].shape
-        self.axis += arrays[0].ndim
-        self.result_axis += arrays[0].ndim
-
-    def add_scalar(self, index: Any, axis: int) -> None:
-        if self.shape[axis] == 0:
-            raise IndexError(f"index is out of bounds for axis {axis} with size 0")
-        index = lax.convert_element_type(index, self.dtype)
-        self.add_index(index, axis, collapse=True)
-        self.gather_slice_shape.append(1)
-
-    def add_new_axis(self) -> None:
-        self.slice_shape.append(1)
-        self.new_axes.append(self.result_axis)
-        self.result_axis += 1
-
-    def add_slice(self, index: slice, axis: int) -> None:
-        size = self.shape[axis]
-        start, stop, step = index.indices(size)
-        length = len(range(start, stop, step))
-        self.slice_shape.append(length)
-        if step == 1:
-            if length != size:
-                start = lax.convert_element_type(start, self.dtype)
-                self.add_index(start, axis, collapse=False)
-            self.gather_slice_shape.append(length)
-            self.offset_dims.append(self.axis)
-        else:
-            first = creation.array(start, dtype=self.dtype)
-            stride = creation.array(step, dtype=self.dtype)
-            steps = first + stride * lax.iota(self.dtype, length)
-            if step < 0:
-                self.reversed_axes.append(self.axis)
-                steps = lax.rev(steps, dimensions=(0,))
-            self.gather_slice_shape.append(1)
-            self.add_index(steps, axis, collapse=True)
-            self.indices_shape.append(length)
-        self.axis += 1
-        self.result_axis += 1
-
-    def index_array(self) -> Any:
-        """All indices in one array, the last axis running over `start_index_map`."""
-        if not self.indices:
-            return np.zeros((0,), self.dtype)
-        if len(self.indices) == 1:
-            index, _ = self.indices[0]
-            return lax.expand_dims(index, (np.ndim(index),))
-        shape = (*self.indices_shape, 1)
-        columns = [
-            lax.broadcast_in_dim(index, shape, tuple(range(first, first + index.ndim)))
-            for index, first in self.indices
-        ]
-        return lax.concatenate(columns, len(shape) - 1)
-
-    def finish(self, only_slices: bool, scalar_mask_axes: list[int]) -> GatherPlan:
-        dimension_numbers = lax.GatherDimensionNumbers(
-            offset_dims=tuple(self.offset_dims),
-            collapsed_slice_dims=tuple(sorted(self.collapsed)),
-            start_index_map=tuple(self.start_index_map),
-        )
-        return GatherPlan(
-            self.slice_shape,
-            self.gather_slice_shape,
-            self.index_array(),
-            dimension_numbers,
-            only_slices,
-            self.reversed_axes,
-            tuple(self.new_axes),
-            scalar_mask_axes,
-        )
+            plan.add_scalar(item.index, item.axes[0])
+    plan.indices = plan.index_array()
+    return plan
 
 
 def _gather(

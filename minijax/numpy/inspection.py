@@ -72,5 +72,9 @@ def result_type(*args: Any) -> Any:
 
 # Arrays are printed by NumPy, so NumPy's options hold for them.
 get_printoptions = np.get_printoptions
-set_printoptions = np.set_printoptions
 printoptions = np.printoptions
+
+
+def set_printoptions(*args: Any, **kwargs: Any) -> None:
+    """Set NumPy's options of printing."""
+    np.set_printoptions(*args, **kwargs)

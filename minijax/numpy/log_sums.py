@@ -15,8 +15,8 @@ from minijax.custom_derivatives import custom_jvp
 from minijax.language.array import Array
 from minijax.numpy.promotion import (
     constant_like,
-    dtype_of,
     ensure_arraylike,
+    is_complex,
     promote_args_inexact,
     promote_dtypes_inexact,
 )
@@ -26,12 +26,8 @@ from minijax.numpy.ufuncs import binary_ufunc
 from minijax.support import dtypes
 
 
-def _is_complex(x: Any) -> bool:
-    return dtypes.issubdtype(dtype_of(x), np.complexfloating)
-
-
 def _real(x: Any) -> Any:
-    return lax.real(x) if _is_complex(x) else x
+    return lax.real(x) if is_complex(x) else x
 
 
 def _named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -50,7 +46,7 @@ def _add_in_logarithm(
     """max + from_rest(-|x1 - x2|), where `from_rest` is log(1 + base^rest)."""
     x1, x2 = ensure_arraylike("logaddexp", x1, x2)
     larger = lax.max(x1, x2)
-    if _is_complex(x1):
+    if is_complex(x1):
         # x1 + x2 - 2 max is the smaller minus the larger.
         rest = lax.sub(lax.add(x1, x2), lax.mul(larger, constant_like(larger, 2)))
         total = lax.add(larger, from_rest(rest))

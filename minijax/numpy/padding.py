@@ -7,6 +7,7 @@ pieces of itself, one axis after the other. In JAX: `numpy/lax_numpy.py`, `_pad`
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,16 @@ _MODES = {
     "reflect": "reflect_type",
     "symmetric": "reflect_type",
     "wrap": None,
+}
+
+
+# What these modes put on is taken from the axis: there is nothing in an empty one.
+_REPEATS = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS: dict[str, Callable[..., Array]] = {
+    "maximum": reductions.amax,
+    "minimum": reductions.amin,
+    "mean": moments.mean,
+    "median": quantiles.median,
 }
 
 
@@ -126,38 +137,38 @@ def _pad(
         raise ValueError("index can't contain negative values")
     if mode == "constant":
         return _pad_constant(array, pad_width, creation.asarray(constant_values))
+    pad_axis: Callable[..., Array]
     if mode == "wrap":
-        return _pad_wrap(array, pad_width)
-    if mode in ("symmetric", "reflect"):
-        return _pad_mirrored(array, pad_width, mode, reflect_type)
-    if mode == "edge":
-        return _pad_edge(array, pad_width)
-    if mode == "linear_ramp":
+        pad_axis = _pad_wrap
+    elif mode in ("symmetric", "reflect"):
+        odd, repeat_edge = reflect_type == "odd", mode == "symmetric"
+        pad_axis = partial(_pad_mirrored, repeat_edge=repeat_edge, odd=odd)
+    elif mode == "edge":
+        pad_axis = _pad_edge
+    elif mode == "linear_ramp":
         ends = _as_pairs(end_values, array.ndim, "end_values")
-        return _pad_linear_ramp(array, pad_width, ends)
-    if mode == "empty":
-        return _pad_empty(array, pad_width)
-    lengths = None
-    if stat_length is not None:
-        lengths = _as_pairs(stat_length, array.ndim, "stat_length")
-    statistic = {
-        "maximum": reductions.amax,
-        "minimum": reductions.amin,
-        "mean": moments.mean,
-        "median": quantiles.median,
-    }[mode]
-    return _pad_statistic(array, pad_width, lengths, statistic)
+        pad_axis = partial(_pad_linear_ramp, ends=ends)
+    elif mode == "empty":
+        pad_axis = _pad_empty
+    else:
+        lengths = None
+        if stat_length is not None:
+            lengths = _as_pairs(stat_length, array.ndim, "stat_length")
+        statistic = _STATISTICS[mode]
+        pad_axis = partial(_pad_statistic, lengths=lengths, statistic=statistic)
+    for axis, (before, after) in enumerate(pad_width):
+        if array.shape[axis] == 0 and mode in _REPEATS:
+            if before > 0 or after > 0:
+                raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
+        else:
+            array = pad_axis(array, axis, before, after)
+    return array
 
 
 def _like(value: Any, array: Array) -> Array:
     return convert_element_type_to(
         value, array.dtype, element_types.is_weakly_typed(array)
     )
-
-
-def _check_nothing_to_pad(pair: tuple[int, int], mode: str) -> None:
-    if pair[0] > 0 or pair[1] > 0:
-        raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
 
 
 def _pad_constant(array: Array, widths: Pairs, values: Array) -> Array:
@@ -183,38 +194,29 @@ def _pad_constant(array: Array, widths: Pairs, values: Array) -> Array:
     return array
 
 
-def _pad_wrap(array: Array, widths: Pairs) -> Array:
-    for axis, (before, after) in enumerate(widths):
-        size = array.shape[axis]
-        if size == 0:
-            _check_nothing_to_pad((before, after), "wrap")
-            continue
-        copies_before, rest_before = divmod(before, size)
-        copies_after, rest_after = divmod(after, size)
-        parts = [array] * (copies_before + 1 + copies_after)
-        if rest_before > 0:
-            tail = lax.slice_in_dim(array, size - rest_before, size, axis=axis)
-            parts = [tail, *parts]
-        if rest_after > 0:
-            parts.append(lax.slice_in_dim(array, 0, rest_after, axis=axis))
-        array = lax.concatenate(parts, dimension=axis)
-    return array
+def _pad_wrap(array: Array, axis: int, before: int, after: int) -> Array:
+    size = array.shape[axis]
+    copies_before, rest_before = divmod(before, size)
+    copies_after, rest_after = divmod(after, size)
+    parts = [array] * (copies_before + 1 + copies_after)
+    if rest_before > 0:
+        tail = lax.slice_in_dim(array, size - rest_before, size, axis=axis)
+        parts = [tail, *parts]
+    if rest_after > 0:
+        parts.append(lax.slice_in_dim(array, 0, rest_after, axis=axis))
+    return lax.concatenate(parts, dimension=axis)
 
 
-def _pad_mirrored(array: Array, widths: Pairs, mode: str, reflect_type: str) -> Array:
-    for axis, (before, after) in enumerate(widths):
-        if array.shape[axis] == 0:
-            _check_nothing_to_pad((before, after), mode)
-            continue
-        if before == 0 and after == 0:
-            continue
-        # "reflect" does not repeat the edge, unless there is nothing but an edge.
-        size = array.shape[axis]
-        offset = 1 if mode == "reflect" and size > 1 else 0
-        odd = reflect_type == "odd"
-        array = _mirror(array, axis, before, size, offset, odd, front=True)
-        array = _mirror(array, axis, after, size, offset, odd, front=False)
-    return array
+def _pad_mirrored(
+    array: Array, axis: int, before: int, after: int, *, repeat_edge: bool, odd: bool
+) -> Array:
+    if before == 0 and after == 0:
+        return array
+    size = array.shape[axis]
+    # Where there is nothing but an edge, it is repeated in any case.
+    offset = 0 if repeat_edge or size == 1 else 1
+    array = _mirror(array, axis, before, size, offset, odd, front=True)
+    return _mirror(array, axis, after, size, offset, odd, front=False)
 
 
 def _mirror(
@@ -241,69 +243,65 @@ def _mirror(
     return array
 
 
-def _pad_edge(array: Array, widths: Pairs) -> Array:
-    for axis, (before, after) in enumerate(widths):
-        size = array.shape[axis]
-        if size == 0:
-            _check_nothing_to_pad((before, after), "edge")
-            continue
-        first = lax.slice_in_dim(array, 0, 1, axis=axis)
-        first = repeat(first, before, axis=axis)
-        last = lax.slice_in_dim(array, size - 1, size, axis=axis)
-        last = repeat(last, after, axis=axis)
-        array = lax.concatenate([first, array, last], dimension=axis)
-    return array
+def _pad_edge(array: Array, axis: int, before: int, after: int) -> Array:
+    first = lax.slice_in_dim(array, 0, 1, axis=axis)
+    first = repeat(first, before, axis=axis)
+    last = lax.slice_in_dim(array, -1, None, axis=axis)
+    last = repeat(last, after, axis=axis)
+    return lax.concatenate([first, array, last], dimension=axis)
 
 
-def _pad_linear_ramp(array: Array, widths: Pairs, ends: Pairs) -> Array:
-    def ramp(end: Any, edge: Array, length: int, axis: int) -> Array:
+def _pad_linear_ramp(
+    array: Array, axis: int, before: int, after: int, *, ends: Pairs
+) -> Array:
+    def ramp(end: Any, edge: Array, length: int) -> Array:
         options = {"endpoint": False, "dtype": array.dtype, "axis": axis}
         values = sequences.linspace(end, squeeze(edge, axis), length, **options)
         return _like(values, array)
 
-    for axis, (before, after) in enumerate(widths):
-        first = lax.slice_in_dim(array, 0, 1, axis=axis)
-        last = lax.slice_in_dim(array, -1, None, axis=axis)
-        up = ramp(ends[axis][0], first, before, axis)
-        down = flip(ramp(ends[axis][1], last, after, axis), axis)
-        array = lax.concatenate([up, array, down], dimension=axis)
-    return array
+    first = lax.slice_in_dim(array, 0, 1, axis=axis)
+    last = lax.slice_in_dim(array, -1, None, axis=axis)
+    up = ramp(ends[axis][0], first, before)
+    down = flip(ramp(ends[axis][1], last, after), axis)
+    return lax.concatenate([up, array, down], dimension=axis)
 
 
 def _pad_statistic(
-    array: Array, widths: Pairs, lengths: Pairs | None, statistic: Callable[..., Array]
+    array: Array,
+    axis: int,
+    before: int,
+    after: int,
+    *,
+    lengths: Pairs | None,
+    statistic: Callable[..., Array],
 ) -> Array:
-    for axis, (before, after) in enumerate(widths):
-        if lengths is None:
-            low = high = statistic(array, axis=axis, keepdims=True)
-        else:
-            size = array.shape[axis]
-            length_low, length_high = (min(length, size) for length in lengths[axis])
-            if length_low == 0 or length_high == 0:
-                raise ValueError("stat_length of 0 yields no value for padding")
-            head = lax.slice_in_dim(array, 0, length_low, axis=axis)
-            tail = lax.slice_in_dim(array, -length_high, None, axis=axis)
-            low = statistic(head, axis=axis, keepdims=True)
-            high = statistic(tail, axis=axis, keepdims=True)
-        if dtypes.issubdtype(array.dtype, np.integer):
-            low = ufuncs_floats.round(low)
-            high = ufuncs_floats.round(high)
-        low = _like(low, array)
-        high = _like(high, array)
-        low = repeat(low, before, axis=axis)
-        high = repeat(high, after, axis=axis)
-        array = lax.concatenate([low, array, high], dimension=axis)
-    return array
+    if lengths is None:
+        low = high = statistic(array, axis=axis, keepdims=True)
+    else:
+        size = array.shape[axis]
+        length_low, length_high = (min(length, size) for length in lengths[axis])
+        if length_low == 0 or length_high == 0:
+            raise ValueError("stat_length of 0 yields no value for padding")
+        head = lax.slice_in_dim(array, 0, length_low, axis=axis)
+        tail = lax.slice_in_dim(array, -length_high, None, axis=axis)
+        low = statistic(head, axis=axis, keepdims=True)
+        high = statistic(tail, axis=axis, keepdims=True)
+    if dtypes.issubdtype(array.dtype, np.integer):
+        low = ufuncs_floats.round(low)
+        high = ufuncs_floats.round(high)
+    low = _like(low, array)
+    high = _like(high, array)
+    low = repeat(low, before, axis=axis)
+    high = repeat(high, after, axis=axis)
+    return lax.concatenate([low, array, high], dimension=axis)
 
 
-def _pad_empty(array: Array, widths: Pairs) -> Array:
-    for axis, pair in enumerate(widths):
-        pieces = []
-        for width in pair:
-            shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
-            pieces.append(creation.empty_like(array, shape=shape))
-        array = lax.concatenate([pieces[0], array, pieces[1]], dimension=axis)
-    return array
+def _pad_empty(array: Array, axis: int, before: int, after: int) -> Array:
+    def piece(width: int) -> Array:
+        shape = (*array.shape[:axis], width, *array.shape[axis + 1 :])
+        return creation.empty_like(array, shape=shape)
+
+    return lax.concatenate([piece(before), array, piece(after)], dimension=axis)
 
 
 def _pad_with_function(

@@ -81,6 +81,11 @@ def dtype_of(x: Any) -> Any:
         return dtypes.dtype(x)
 
 
+def is_complex(x: Any) -> bool:
+    """Whether the dtype of an array or scalar is complex."""
+    return dtypes.issubdtype(dtype_of(x), np.complexfloating)
+
+
 def user_dtype(dtype: Any, default: Any, name: str) -> Any:
     """The dtype that a user gave to the function `name`, checked, or the default."""
     if dtype is None:

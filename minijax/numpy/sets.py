@@ -145,6 +145,20 @@ def setdiff1d(
     return where(found, first[nonzero(mask, size=size)], fill)
 
 
+def _chosen(
+    values: Array, mask: Array, size: int, fill_value: Any
+) -> tuple[Array, Array, Array]:
+    """Where `mask` holds: `size` values, their places, and the true number of them."""
+    count = reductions.sum(mask)
+    if values.size:
+        places = nonzero(mask, size=size, fill_value=values.size)[0]
+        result = values.at[places].get(mode="fill", fill_value=0)
+    else:
+        places = creation.arange(0)
+        result = creation.zeros(size, values.dtype)
+    return _pad_to_true_count(result, count, fill_value), places, count
+
+
 def _pad_to_true_count(values: Array, count: Array, fill_value: Any) -> Array:
     """`values` with the entries from `count` on replaced, by default by the least."""
     valid = creation.arange(len(values)) < count
@@ -184,13 +198,7 @@ def _setxor1d_size(
         is_edge = valid & concatenate(edges, axis=None).at[count].set(True)
     # Alone is what differs from both neighbours.
     alone = is_edge[1:] & is_edge[:-1]
-    count = reductions.sum(alone)
-    if values.size:
-        places = nonzero(alone, size=size, fill_value=len(values))[0]
-        result = values.at[places].get(mode="fill", fill_value=0)
-    else:
-        result = creation.zeros(size, values.dtype)
-    return _pad_to_true_count(result, count, fill_value)
+    return _chosen(values, alone, size, fill_value)[0]
 
 
 def setxor1d(
@@ -264,14 +272,7 @@ def _intersect1d_size(
         operands = [~valid, both, creation.arange(both.size)]
         _, values, order = lax.sort(operands, is_stable=True, num_keys=2)
     is_shared = (values[1:] == values[:-1]) & valid[1:]
-    count = reductions.sum(is_shared)
-    if values.size:
-        places = nonzero(is_shared, size=size, fill_value=values.size)[0]
-        result = values.at[places].get(mode="fill", fill_value=0)
-    else:
-        places = creation.arange(0)
-        result = creation.zeros(size, values.dtype)
-    result = _pad_to_true_count(result, count, fill_value)
+    result, places, count = _chosen(values, is_shared, size, fill_value)
     if not return_indices:
         return result
 

@@ -131,6 +131,13 @@ def _prepare_partition(name: str, a, kth: int, axis: int) -> tuple[Array, int, i
     return swapaxes(array, axis, -1), kth, axis
 
 
+def _least(array: Array, count: int) -> Sequence[Array]:
+    """The least elements along the last axis, negated, and where they stand."""
+    # Zero has no negative among unsigned numbers: there x stands as -(x + 1).
+    is_unsigned = dtypes.issubdtype(array.dtype, np.unsignedinteger)
+    return lax.top_k(-(array + 1) if is_unsigned else -array, count)
+
+
 @jit(static_argnames=["kth", "axis"])
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
     """`a` with its `kth` element where sorting would put it, the smaller ones before.
@@ -138,11 +145,9 @@ def partition(a: Any, kth: int, axis: int = -1) -> Array:
     Raises NotImplementedError for complex numbers.
     """
     array, kth, axis = _prepare_partition("partition", a, kth, axis)
+    bottom = -_least(array, kth + 1)[0]
     if dtypes.issubdtype(array.dtype, np.unsignedinteger):
-        # Zero has no negative among unsigned numbers: map x to -(x + 1) and back.
-        bottom = -lax.top_k(-(array + 1), kth + 1)[0] - 1
-    else:
-        bottom = -lax.top_k(-array, kth + 1)[0]
+        bottom = bottom - 1
     top = lax.top_k(array, array.shape[-1] - kth - 1)[0]
     result = lax.concatenate([bottom, top], dimension=array.ndim - 1)
     return swapaxes(result, -1, axis)
@@ -155,10 +160,7 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     Raises NotImplementedError for complex numbers.
     """
     array, kth, axis = _prepare_partition("argpartition", a, kth, axis)
-    if dtypes.issubdtype(array.dtype, np.unsignedinteger):
-        bottom = lax.top_k(-(array + 1), kth + 1)[1]
-    else:
-        bottom = lax.top_k(-array, kth + 1)[1]
+    bottom = _least(array, kth + 1)[1]
 
     def without(places: Array, taken: Array) -> Array:
         return indexing.scatter_update(places, taken, 0, lax.scatter)

@@ -20,6 +20,7 @@ from minijax.numpy.promotion import (
     constant_like,
     dtype_of,
     ensure_arraylike,
+    is_complex,
     promote_args,
     promote_args_inexact,
     promote_dtypes,
@@ -37,10 +38,6 @@ from minijax.numpy.ufuncs import (
 from minijax.support import dtypes, element_types
 
 _INTEGER_OF_BITS = {16: np.int16, 32: np.int32, 64: np.int64}
-
-
-def _is_complex(x: Any) -> bool:
-    return dtypes.issubdtype(dtype_of(x), np.complexfloating)
 
 
 def _is_whole(x: Any) -> bool:
@@ -80,7 +77,7 @@ def rint(x: Any, /) -> Array:
     x = ensure_arraylike("rint", x)
     if _is_whole(x):
         return lax.convert_element_type(x, dtypes.default_float_dtype())
-    if _is_complex(x):
+    if is_complex(x):
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
@@ -105,7 +102,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
         return a
     if decimals > np.log10(float(dtypes.finfo(dtype).max)):
         return a
-    if _is_complex(a):
+    if is_complex(a):
         return lax.complex(
             _round_float(lax.real(a), decimals), _round_float(lax.imag(a), decimals)
         )
@@ -156,7 +153,7 @@ def isfinite(x: Any, /) -> Array:
     x = ensure_arraylike("isfinite", x)
     if dtypes.issubdtype(x.dtype, np.floating):
         return lax.is_finite(x)
-    if _is_complex(x):
+    if is_complex(x):
         return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
     return lax.full_like(x, True, dtype=np.bool_)
 
@@ -167,7 +164,7 @@ def isinf(x: Any, /) -> Array:
     x = ensure_arraylike("isinf", x)
     if dtypes.issubdtype(x.dtype, np.floating):
         return lax.eq(lax.abs(x), strong_constant_like(x, np.inf))
-    if _is_complex(x):
+    if is_complex(x):
         re, im = lax.real(x), lax.imag(x)
         return lax.bitwise_or(
             lax.eq(lax.abs(re), strong_constant_like(re, np.inf)),
@@ -191,7 +188,7 @@ def _is_equal_to_infinity(name: str, x: Any, infinity: float, out: None) -> Arra
     refuse_out(name, out)
     if dtypes.issubdtype(x.dtype, np.floating):
         return lax.eq(x, strong_constant_like(x, infinity))
-    if _is_complex(x):
+    if is_complex(x):
         raise ValueError(f"{name} is not well defined for complex types")
     return lax.full_like(x, False, dtype=np.bool_)
 
@@ -210,7 +207,7 @@ def nan_to_num(
     dtype = x.dtype
     if not dtypes.issubdtype(dtype, np.inexact):
         return x
-    if _is_complex(x):
+    if is_complex(x):
         return lax.complex(
             nan_to_num(lax.real(x), nan=nan, posinf=posinf, neginf=neginf),
             nan_to_num(lax.imag(x), nan=nan, posinf=posinf, neginf=neginf),
@@ -271,7 +268,7 @@ def signbit(x: Any, /) -> Array:
 def copysign(x1: Any, x2: Any, /) -> Array:
     """|x1| with the sign of x2. TypeError for complex numbers."""
     x1, x2 = promote_args_inexact("copysign", x1, x2)
-    if _is_complex(x1):
+    if is_complex(x1):
         raise TypeError("copysign does not support complex-valued inputs")
     return _where(signbit(x2).astype(bool), -lax.abs(x1), lax.abs(x1))
 
@@ -298,7 +295,7 @@ def spacing(x: Any, /) -> Array:
     """The distance from x to the next number away from zero, with the sign of x."""
     (x,) = promote_args_inexact("spacing", x)
     x = ensure_arraylike("spacing", x)
-    if _is_complex(x):
+    if is_complex(x):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     infinity = constant_like(x, np.inf)
     if x.dtype == np.float16:
@@ -312,7 +309,7 @@ def spacing(x: Any, /) -> Array:
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 times 2 to the integer power x2."""
     x1, x2 = ensure_arraylike("ldexp", x1, x2)
-    if _is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
+    if is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
         raise ValueError(
             f"ldexp not supported for input types {(x1.dtype, x2.dtype)}: the first "
             "must be real, the second an integer."
@@ -332,7 +329,7 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 def frexp(x: Any, /) -> tuple[Array, Array]:
     """Mantissa in [0.5, 1) and int32 exponent, with x = mantissa * 2^exponent."""
     (x,) = promote_dtypes_inexact(ensure_arraylike("frexp", x))
-    if _is_complex(x):
+    if is_complex(x):
         raise TypeError("frexp does not support complex-valued inputs")
     return _frexp(x)
 

@@ -24,6 +24,7 @@ from minijax.numpy.promotion import (
     constant_like,
     dtype_of,
     ensure_arraylike,
+    is_complex,
     promote_args,
     promote_args_inexact,
     promote_dtypes_inexact,
@@ -33,11 +34,6 @@ from minijax.numpy.promotion import (
 from minijax.numpy.ufuncs import maximum, minimum
 from minijax.numpy.ufuncs_floats import isposinf
 from minijax.support import dtypes
-
-
-def _is_complex(x: Any) -> bool:
-    return dtypes.issubdtype(dtype_of(x), np.complexfloating)
-
 
 # --------------------------------------------------------------------------
 # One primitive in floating point
@@ -98,7 +94,7 @@ def arccosh(x: Any, /) -> Array:
     For complex numbers, the branch with a nonnegative real part, as in NumPy.
     """
     result = lax.acosh(*promote_args_inexact("arccosh", x))
-    if _is_complex(result):
+    if is_complex(result):
         result = _where(real(result) < 0, lax.neg(result), result)
     return result
 
@@ -129,7 +125,7 @@ def atan2(x1: Any, x2: Any, /) -> Array:
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2: log(x) / log(2)."""
     (x,) = promote_args_inexact("log2", x)
-    if _is_complex(x):
+    if is_complex(x):
         result = lax.log(x)
         re, im = lax.real(result), lax.imag(result)
         log_of_two = lax.log(strong_constant_like(re, 2))
@@ -142,7 +138,7 @@ def log10(x: Any, /) -> Array:
     """The logarithm to base 10: log(x) times 1 / log(10)."""
     (x,) = promote_args_inexact("log10", x)
     factor = np.array(1 / np.log(10), dtypes.finfo(dtype_of(x)).dtype)
-    if _is_complex(x):
+    if is_complex(x):
         result = lax.log(x)
         re, im = lax.real(result), lax.imag(result)
         return lax.complex(lax.mul(re, factor), lax.mul(im, factor))
@@ -167,7 +163,7 @@ def reciprocal(x: Any, /) -> Array:
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1^2 + x2^2) without overflow. ValueError for complex numbers."""
     x1, x2 = promote_args_inexact("hypot", x1, x2)
-    if _is_complex(x1):
+    if is_complex(x1):
         raise ValueError(
             "jnp.hypot is not well defined for complex-valued inputs. "
             "Please convert to real values first, such as by using abs(x)"
@@ -263,7 +259,7 @@ def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def conjugate(x: Any, /) -> Array:
     """The complex conjugate; real arrays come back as they are."""
     x = ensure_arraylike("conjugate", x)
-    return lax.conj(x) if _is_complex(x) else x
+    return lax.conj(x) if is_complex(x) else x
 
 
 def conj(x: Any, /) -> Array:
@@ -275,14 +271,14 @@ def conj(x: Any, /) -> Array:
 def real(val: Any, /) -> Array:
     """The real part; real arrays come back as they are."""
     val = ensure_arraylike("real", val)
-    return lax.real(val) if _is_complex(val) else val
+    return lax.real(val) if is_complex(val) else val
 
 
 @inline_jit
 def imag(val: Any, /) -> Array:
     """The imaginary part: zeros for real arrays."""
     val = ensure_arraylike("imag", val)
-    return lax.imag(val) if _is_complex(val) else lax.full_like(val, 0)
+    return lax.imag(val) if is_complex(val) else lax.full_like(val, 0)
 
 
 @jit(static_argnames=("deg",))
