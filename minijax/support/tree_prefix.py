@@ -48,6 +48,34 @@ def _key_difference(first: tuple[Any, ...], second: tuple[Any, ...]) -> str:
     return ", ".join(sorted(_key_text(key) for key in different))
 
 
+def _differences(
+    path: KeyPath, first: Any, second: Any, is_leaf: IsLeaf, prefix: bool
+) -> Iterator[tuple[KeyPath, str, tuple[Any, ...], tuple[Any, ...]]]:
+    """Where two trees differ: (path, what differs, the first's facts, the second's).
+
+    What differs is "type", "length", "children" or "metadata". With `prefix`, a leaf of
+    the first tree goes with everything.
+    """
+    if _is_leaf(first, is_leaf) and (prefix or _is_leaf(second, is_leaf)):
+        return
+    kind = type(first)
+    if kind is not type(second):
+        yield path, "type", (first,), (second,)
+        return
+    items, metadata = default_registry.flatten_one_level(first)
+    others, other_metadata = default_registry.flatten_one_level(second)
+    items, others = tuple(items), tuple(others)
+    keys, other_keys = _keys(first), _keys(second)
+    if len(items) != len(others):
+        what = "length" if isinstance(first, (list, tuple)) else "children"
+        yield path, what, (kind, len(items), keys), (kind, len(others), other_keys)
+    elif metadata != other_metadata:
+        yield path, "metadata", (kind, metadata), (kind, other_metadata)
+    else:
+        for key, item, other in zip(keys, items, others):
+            yield from _differences((*path, key), item, other, is_leaf, prefix)
+
+
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
 ) -> list[Explanation]:
@@ -56,79 +84,70 @@ def prefix_errors(
     Call an explanation with the name of the prefix, as in
     `raise prefix_errors(in_axes, args)[0]("in_axes")`.
     """
-    return list(_prefix_errors((), prefix_tree, full_tree, is_leaf))
+    found = _differences((), prefix_tree, full_tree, is_leaf, prefix=True)
+    return [_explain(*difference) for difference in found]
 
 
-def _explain(path: KeyPath, what: str, detail: str) -> Explanation:
+def _explain(path: KeyPath, what: str, first: tuple, second: tuple) -> Explanation:
+    title, detail = _PREFIX_TEXTS[what](*first, *second)
+
     def make(name: str) -> ValueError:
         return ValueError(
-            f"pytree structure error: {what} at key path\n    {name}{keystr(path)}\n"
-            f"{detail.format(name=name)}"
+            f"pytree structure error: {title} at key path\n    {name}{keystr(path)}\n"
+            f"There the prefix {name} {detail}"
         )
 
     return make
 
 
-def _escaped(value: Any) -> str:
-    return str(value).replace("{", "{{").replace("}", "}}")
+def _type_differs(prefix: Any, full: Any) -> tuple[str, str]:
+    return (
+        "different types",
+        f"has a subtree of type\n    {type(prefix)}\n"
+        f"but the full tree has one of type\n    {type(full)}.",
+    )
 
 
-def _prefix_errors(
-    path: KeyPath, prefix: Any, full: Any, is_leaf: IsLeaf
-) -> Iterator[Explanation]:
-    if _is_leaf(prefix, is_leaf):
-        return
-    kind = type(prefix)
-    if kind is not type(full):
-        yield _explain(
-            path,
-            "different types",
-            f"There the prefix {{name}} has a subtree of type\n    {_escaped(kind)}\n"
-            f"but the full tree has one of type\n    {_escaped(type(full))}.",
-        )
-        return
-    prefix_items, prefix_meta = default_registry.flatten_one_level(prefix)
-    full_items, full_meta = default_registry.flatten_one_level(full)
-    prefix_items, full_items = tuple(prefix_items), tuple(full_items)
-    prefix_keys, full_keys = _keys(prefix), _keys(full)
-    if len(prefix_items) != len(full_items):
-        if isinstance(prefix, (list, tuple)):
-            yield _explain(
-                path,
-                f"different lengths of {kind.__name__}",
-                f"There the prefix {{name}} has a {kind.__name__} of length "
-                f"{len(prefix_items)}, but the full tree one of length "
-                f"{len(full_items)}.",
-            )
-            return
-        difference = _key_difference(prefix_keys, full_keys)
-        in_one = f"\nOnly one of them has {_escaped(difference)}." if difference else ""
-        yield _explain(
-            path,
-            "different numbers of pytree children",
-            f"There the prefix {{name}} has a {_escaped(kind)} with "
-            f"{len(prefix_items)} items,\n"
-            f"    {_escaped(' '.join(map(_key_text, prefix_keys)))}\n"
-            f"but the full tree one with {len(full_items)} items,\n"
-            f"    {_escaped(' '.join(map(_key_text, full_keys)))}{in_one}",
-        )
-        return
-    if prefix_meta != full_meta:
-        import difflib  # only for this message
+def _length_differs(
+    kind: type, count: int, keys: tuple, _: type, other: int, other_keys: tuple
+) -> tuple[str, str]:
+    return (
+        f"different lengths of {kind.__name__}",
+        f"has a {kind.__name__} of length {count}, but the full tree one of length "
+        f"{other}.",
+    )
 
-        lines = difflib.ndiff(
-            str(prefix_meta).splitlines(), str(full_meta).splitlines()
-        )
-        yield _explain(
-            path,
-            "different pytree metadata",
-            f"There the prefix {{name}} and the full tree both have a "
-            f"{_escaped(kind)}, but the metadata differ:\n"
-            f"{_escaped(textwrap.indent(chr(10).join(lines), '    '))}",
-        )
-        return
-    for key, prefix_item, full_item in zip(prefix_keys, prefix_items, full_items):
-        yield from _prefix_errors((*path, key), prefix_item, full_item, is_leaf)
+
+def _children_differ(
+    kind: type, count: int, keys: tuple, _: type, other: int, other_keys: tuple
+) -> tuple[str, str]:
+    difference = _key_difference(keys, other_keys)
+    in_one = f"\nOnly one of them has {difference}." if difference else ""
+    return (
+        "different numbers of pytree children",
+        f"has a {kind} with {count} items,\n    {' '.join(map(_key_text, keys))}\n"
+        f"but the full tree one with {other} items,\n"
+        f"    {' '.join(map(_key_text, other_keys))}{in_one}",
+    )
+
+
+def _metadata_differs(kind: type, metadata: Any, _: type, other: Any) -> tuple:
+    import difflib  # only for this message
+
+    lines = difflib.ndiff(str(metadata).splitlines(), str(other).splitlines())
+    return (
+        "different pytree metadata",
+        f"and the full tree both have a {kind}, but the metadata differ:\n"
+        f"{textwrap.indent(chr(10).join(lines), '    ')}",
+    )
+
+
+_PREFIX_TEXTS: dict[str, Callable[..., tuple[str, str]]] = {
+    "type": _type_differs,
+    "length": _length_differs,
+    "children": _children_differ,
+    "metadata": _metadata_differs,
+}
 
 
 def equality_errors(
@@ -139,7 +158,24 @@ def equality_errors(
     Each reads as a sentence: "at `keystr(path)` the first is a `first` and the second
     is a `second`, so `explanation`".
     """
-    yield from _equality_errors((), tree1, tree2, is_leaf)
+    for path, what, first, second in _differences(
+        (), tree1, tree2, is_leaf, prefix=False
+    ):
+        if what == "type":
+            explanation = "their Python types differ"
+            texts = [_type_text(*first), _type_text(*second)]
+        elif what == "length":
+            explanation = "the lengths do not match"
+            texts = [f"{kind.__name__} of length {n}" for kind, n, _ in (first, second)]
+        elif what == "children":
+            explanation = "the numbers of children do not match"
+            if difference := _key_difference(first[2], second[2]):
+                explanation += f", since only one has {difference}"
+            texts = [_counted(*first), _counted(*second)]
+        else:
+            explanation = "the pytree node metadata does not match"
+            texts = [f"{kind} with pytree metadata {m}" for kind, m in (first, second)]
+        yield path, *texts, explanation
 
 
 class _Leaf:
@@ -162,45 +198,5 @@ def _type_text(tree: Any) -> str:
     return "pytree leaf" if isinstance(tree, _Leaf) else str(type(tree))
 
 
-def _equality_errors(
-    path: KeyPath, tree1: Any, tree2: Any, is_leaf: IsLeaf
-) -> Iterator[tuple[KeyPath, str, str, str]]:
-    if _is_leaf(tree1, is_leaf) and _is_leaf(tree2, is_leaf):
-        return
-    kind = type(tree1)
-    if kind is not type(tree2):
-        yield path, _type_text(tree1), _type_text(tree2), "their Python types differ"
-        return
-    items1, meta1 = default_registry.flatten_one_level(tree1)
-    items2, meta2 = default_registry.flatten_one_level(tree2)
-    items1, items2 = tuple(items1), tuple(items2)
-    keys1, keys2 = _keys(tree1), _keys(tree2)
-    if len(items1) != len(items2):
-        if isinstance(tree1, (list, tuple)):
-            yield (
-                path,
-                f"{kind.__name__} of length {len(items1)}",
-                f"{kind.__name__} of length {len(items2)}",
-                "the lengths do not match",
-            )
-            return
-        explanation = "the numbers of children do not match"
-        if difference := _key_difference(keys1, keys2):
-            explanation += f", since only one has {difference}"
-        yield path, _counted(kind, items1), _counted(kind, items2), explanation
-        return
-    if meta1 != meta2:
-        yield (
-            path,
-            f"{kind} with pytree metadata {meta1}",
-            f"{kind} with pytree metadata {meta2}",
-            "the pytree node metadata does not match",
-        )
-        return
-    for key, item1, item2 in zip(keys1, items1, items2):
-        yield from _equality_errors((*path, key), item1, item2, is_leaf)
-
-
-def _counted(kind: type, items: tuple[Any, ...]) -> str:
-    children = "child" if len(items) == 1 else "children"
-    return f"{kind} with {len(items)} {children}"
+def _counted(kind: type, count: int, keys: tuple) -> str:
+    return f"{kind} with {count} {'child' if count == 1 else 'children'}"
