@@ -29,7 +29,7 @@ from minijax.compile import dispatch, mlir
 from minijax.language import core, pretty
 from minijax.language.array import Array, first_device
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Tracer, eval_trace
-from minijax.language.rules import Accumulator, Zero
+from minijax.language.rules import Zero
 from minijax.support import errors, events, source_info
 from minijax.support.effects import of_equation, positional
 from minijax.support.thread_state import state
@@ -436,12 +436,7 @@ def _jit_jvp(primals, tangents, **params) -> tuple:
     jvp_closed, nonzeros_out = ad.jvp_jaxpr(closed, nonzeros)
     given = [t for t in tangents if type(t) is not Zero]
     outputs = jit_p.bind(*primals, *given, **with_program(params, jvp_closed))
-    count = len(closed.jaxpr.outvars)
-    rest = iter(outputs[count:])
-    return outputs[:count], [
-        next(rest) if nonzero else Zero(aval.to_tangent_aval())
-        for nonzero, aval in zip(nonzeros_out, closed.out_avals)
-    ]
+    return ad.split_tangents(outputs, nonzeros_out)
 
 
 def _jit_linearize(nonzeros, *primals, **params) -> tuple:
@@ -458,11 +453,8 @@ def _jit_linearize(nonzeros, *primals, **params) -> tuple:
 
     def apply_linear(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
         given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
-        answers = iter(jit_p.bind(*residuals, *given, **with_program(params, linear)))
-        return [
-            next(answers) if nonzero else Zero(aval.to_tangent_aval())
-            for nonzero, aval in zip(nonzeros_out, closed.out_avals)
-        ]
+        answers = jit_p.bind(*residuals, *given, **with_program(params, linear))
+        return ad.with_zeros(answers, nonzeros_out, closed.out_avals)
 
     return outs, nonzeros_out, residuals, apply_linear
 
@@ -501,11 +493,8 @@ def _jit_transpose(cts, *args, **params) -> None:
     transposed, answered = ad.transpose_jaxpr(params["jaxpr"], args, cts)
     values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
-    answers = iter(jit_p.bind(*values, *given, **with_program(params, transposed)))
-    accumulators = [arg for arg in args if isinstance(arg, Accumulator)]
-    for accumulator, has_answer in zip(accumulators, answered, strict=True):
-        if has_answer:
-            accumulator.accum(next(answers))
+    answers = jit_p.bind(*values, *given, **with_program(params, transposed))
+    ad.accumulate(args, answered, answers)
 
 
 @jit_p.def_batch

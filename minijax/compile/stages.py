@@ -57,6 +57,8 @@ class _Stage:
     in_tree = property(lambda self: self._traced.in_tree)
     out_tree = property(lambda self: self._traced.out_tree)
     out_info = property(lambda self: self._traced.out_info)
+    _closed = property(lambda self: self._traced.jaxpr)
+    _donated = property(lambda self: self._traced._donated)
 
     @property
     def in_avals(self) -> Any:
@@ -74,14 +76,6 @@ class _Stage:
         """The positions of the donated ones among the flat arguments."""
         return tuple(i for i, donated in enumerate(self._donated) if donated)
 
-    @property
-    def _closed(self) -> core.ClosedJaxpr:
-        return self._traced.jaxpr
-
-    @property
-    def _donated(self) -> tuple[bool, ...]:
-        return self._traced._donated
-
 
 class Traced(_Stage):
     """A function traced for one kind of arguments. In JAX: `jax.stages.Traced`."""
@@ -96,9 +90,12 @@ class Traced(_Stage):
         """The program."""
         return self._traced.closed
 
-    @property
-    def fun_name(self) -> str:
-        return self._traced.params["name"]
+    fun_name = property(lambda self: self._traced.params["name"])
+    in_tree = property(lambda self: self._bound.tree)
+    out_tree = property(lambda self: self._traced.out_tree)
+    effects = property(lambda self: self.jaxpr.effects)
+    _closed = property(lambda self: self._traced.closed)
+    _donated = property(lambda self: self._traced.params["donated_invars"])
 
     @property
     def out_info(self) -> Any:
@@ -109,26 +106,6 @@ class Traced(_Stage):
     def out_avals(self) -> Any:
         """The types of the result, in its tree."""
         return tree_unflatten(self.out_tree, self.jaxpr.out_avals)
-
-    @property
-    def _closed(self) -> core.ClosedJaxpr:
-        return self._traced.closed
-
-    @property
-    def _donated(self) -> tuple[bool, ...]:
-        return self._traced.params["donated_invars"]
-
-    @property
-    def in_tree(self) -> Any:
-        return self._bound.tree
-
-    @property
-    def out_tree(self) -> Any:
-        return self._traced.out_tree
-
-    @property
-    def effects(self) -> frozenset:
-        return self.jaxpr.effects
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program as StableHLO, for the default device's platform or a given one.

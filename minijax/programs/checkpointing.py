@@ -51,7 +51,6 @@ from minijax.language.core import (
 from minijax.language.rules import Accumulator, Zero
 from minijax.primitives.shape import casting
 from minijax.programs.calls import call_discharge, close_jaxpr, def_call, rewritten
-from minijax.programs.control_flow.operands import split_tangents
 from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
 from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.programs.saving_policies import name_p, nothing_saveable
@@ -282,7 +281,7 @@ def _remat_jvp(primals, tangents, **params) -> tuple[list, list]:
     forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(params["jaxpr"]), nonzeros)
     everything, given = [True] * len(primals), where(nonzeros, tangents)
     outputs = _bind_changed(forward, everything, primals, given, **params)
-    return split_tangents(outputs, nonzeros_out)
+    return ad.split_tangents(outputs, nonzeros_out)
 
 
 def _remat_partial_eval(trace, args, params) -> list[Any]:
@@ -394,10 +393,8 @@ def _remat_transpose(cts, *args, **params) -> None:
     zero_cts = tuple(type(ct) is Zero for ct in cts)
     program, answered = _transpose(close_jaxpr(params["jaxpr"]), linear, zero_cts)
     values, given = [not flag for flag in linear], where_not(zero_cts, cts)
-    answers = iter(_bind_changed(program, values, args, given, **params))
-    for accumulator, has_answer in zip(where(linear, args), answered, strict=True):
-        if has_answer:
-            accumulator.accum(next(answers))
+    answers = _bind_changed(program, values, args, given, **params)
+    ad.accumulate(args, answered, answers)
 
 
 @weakref_lru_cache

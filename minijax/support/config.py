@@ -551,23 +551,23 @@ def _set_platforms(value: str | None) -> None:
     backend_clients.settings.platforms = value.lower() if value else None
 
 
-def _set_num_cpu_devices(value: int) -> None:
-    if backend_platforms.is_initialized() and value != state.num_cpu_devices:
+def _check_in_time(name: str, value: Any, exists: str) -> None:
+    """RuntimeError for another value of a flag that backends were started with."""
+    if backend_platforms.is_initialized() and value != getattr(state, name):
         raise RuntimeError(
-            "jax_num_cpu_devices must be set before the first computation: the "
-            "devices exist already. Set it at the start of the program, or by the "
-            "environment variable JAX_NUM_CPU_DEVICES."
+            f"jax_{name} must be set before the first computation: the {exists} "
+            "already. Set it at the start of the program, or by the environment "
+            f"variable JAX_{name.upper()}."
         )
+
+
+def _set_num_cpu_devices(value: int) -> None:
+    _check_in_time("num_cpu_devices", value, "devices exist")
     backend_clients.settings.num_cpu_devices = value if value > 0 else None
 
 
 def _set_async_dispatch(value: bool) -> None:
-    if backend_platforms.is_initialized() and value != state.cpu_enable_async_dispatch:
-        raise RuntimeError(
-            "jax_cpu_enable_async_dispatch must be set before the first computation: "
-            "the CPU's client exists already. Set it at the start of the program, or "
-            "by the environment variable JAX_CPU_ENABLE_ASYNC_DISPATCH."
-        )
+    _check_in_time("cpu_enable_async_dispatch", value, "CPU's client exists")
     options = backend_clients.settings.client_options.setdefault("cpu", {})
     options["asynchronous"] = value
 

@@ -175,7 +175,7 @@ def equality_errors(
         else:
             explanation = "the pytree node metadata does not match"
             texts = [f"{kind} with pytree metadata {m}" for kind, m in (first, second)]
-        yield path, *texts, explanation
+        yield path, texts[0], texts[1], explanation
 
 
 class _Leaf:

@@ -25,10 +25,11 @@ In JAX: `interpreters/ad.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax.language.core import (
+    AbstractValue,
     Atom,
     ClosedJaxpr,
     DebugInfo,
@@ -49,6 +50,7 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     Accumulator,
+    Flags,
     Zero,
     accumulator_for,
     instantiate,
@@ -278,6 +280,26 @@ def _jvp_jaxpr(
     ]
     jaxpr, consts = trace_to_jaxpr(fun, in_avals, closed.debug_info)
     return ClosedJaxpr(jaxpr, consts), tuple(nonzeros_out)
+
+
+def split_tangents(
+    outputs: Sequence[Any], nonzeros: Sequence[bool]
+) -> tuple[list[Any], list[Any]]:
+    """(outputs, their tangents) of values followed by the tangents that are nonzero."""
+    count = len(nonzeros)
+    values, tangents = list(outputs[:count]), outputs[count:]
+    return values, with_zeros(tangents, nonzeros, map(get_aval, values))
+
+
+def with_zeros(
+    tangents: Iterable[Any], nonzeros: Sequence[bool], avals: Iterable[AbstractValue]
+) -> list[Any]:
+    """Tangents of outputs of these types, of which only the nonzero ones are given."""
+    given = iter(tangents)
+    return [
+        next(given) if nonzero else Zero(aval.to_tangent_aval())
+        for nonzero, aval in zip(nonzeros, avals)
+    ]
 
 
 # ----------------------------------------------------------------------------------
@@ -584,6 +606,17 @@ def _transpose_jaxpr(
 
     jaxpr, consts = trace_to_jaxpr(transposed, in_avals, closed.debug_info)
     return ClosedJaxpr(jaxpr, consts), tuple(answered)
+
+
+def accumulate(args: Sequence[Any], answered: Flags, answers: Sequence[Any]) -> None:
+    """Add what a transposed program returns to the accumulators among `args`.
+
+    `answered` says, for each accumulator, whether there is an answer for it.
+    """
+    rest = iter(answers)
+    for accumulator, has_answer in zip(filter(is_linear, args), answered, strict=True):
+        if has_answer:
+            accumulator.accum(next(rest))
 
 
 def vjp(

@@ -33,7 +33,6 @@ from minijax.language.rules import (
     match_axis,
     no_axis_name,
     scalar_like,
-    zeros_of,
 )
 from minijax.primitives.shape import shaping
 from minijax.support import dtypes, errors
@@ -126,12 +125,9 @@ class Derivative:
 
     def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         """Map tangents of the arguments to the tangent of the value."""
-        answers = iter(eval_jaxpr(self.jaxpr, residuals, *tree_leaves(tangents)))
-        outputs = [
-            next(answers) if nonzero else zeros_of(aval.to_tangent_aval())
-            for nonzero, aval in zip(self.nonzeros, self.out_avals)
-        ]
-        return tree_unflatten(self.out_tree, outputs)
+        answers = eval_jaxpr(self.jaxpr, residuals, *tree_leaves(tangents))
+        outputs = ad.with_zeros(answers, self.nonzeros, self.out_avals)
+        return tree_unflatten(self.out_tree, map(instantiate, outputs))
 
     def pull(self, residuals: Sequence[Any], cotangent: Any) -> Any:
         """Map a cotangent of the value to cotangents of the arguments."""

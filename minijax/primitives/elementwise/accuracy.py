@@ -6,7 +6,7 @@ In JAX: `lax/lax.py`, `AccuracyMode` and `Tolerance`.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from dataclasses import dataclass
 
 
 class AccuracyMode(enum.Enum):
@@ -21,6 +21,7 @@ class AccuracyMode(enum.Enum):
         return (0.0, 0.0, 0, self.name)
 
 
+@dataclass(frozen=True)
 class Tolerance:
     """The error that is allowed in an elementary function.
 
@@ -31,29 +32,19 @@ class Tolerance:
     Raises ValueError for negative values, or when all are zero.
     """
 
-    def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
-        if atol < 0.0 or rtol < 0.0 or ulps < 0 or not (atol or rtol or ulps):
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        errors = (self.atol, self.rtol, self.ulps)
+        if any(error < 0 for error in errors) or not any(errors):
             raise ValueError(
                 "Tolerance takes nonnegative errors, one of them positive; got "
-                f"atol={atol}, rtol={rtol}, ulps={ulps}"
+                f"atol={self.atol}, rtol={self.rtol}, ulps={self.ulps}"
             )
-        self.atol = atol
-        self.rtol = rtol
-        self.ulps = ulps
 
     @property
     def fields(self) -> tuple:
         """The fields of StableHLO's attribute."""
-        return (*self._key(), "TOLERANCE")
-
-    def _key(self) -> tuple:
-        return (self.atol, self.rtol, self.ulps)
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, Tolerance) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"Tolerance(atol={self.atol}, rtol={self.rtol}, ulps={self.ulps})"
+        return (self.atol, self.rtol, self.ulps, "TOLERANCE")

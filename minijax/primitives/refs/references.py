@@ -112,13 +112,24 @@ def _even_unmapped(rule: Any) -> Any:
     return rule
 
 
-def _check_ref_is_batched(name: str, ref: Any, ref_dim: int | None) -> None:
+def _batched_write(
+    name: str, axis_data: Any, args: Any, dims: Any, tree: Any
+) -> tuple[list[Any], Any, int | None, list[int] | None]:
+    """Operands of a write on a batch, tree, batch axis of the block, permutation."""
+    (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
     if ref_dim is None:
         raise Exception(
             f"performing {name} operation with vmapped value on an unbatched array "
             f"reference of type {get_aval(ref)}. Move the array reference to be an "
             "argument to the vmapped function?"
         )
+    leaves, tree, dim, order = _batched_block(
+        axis_data, ref, ref_dim, leaves, leaf_dims, tree
+    )
+    value = rules.match_axis(axis_data.size, value, value_dim, dim)
+    if order is not None:
+        value = shaping.transpose(value, order)
+    return [ref, value, *leaves], tree, dim, order
 
 
 def _check_ref_has_tangent(name: str, ref: Any, tangent: Any) -> None:
@@ -244,16 +255,11 @@ def _swap_discharge(x, value, *leaves, tree) -> tuple:
 @swap_p.def_batch
 @_even_unmapped
 def _swap_batch(axis_data, args, dims, *, tree) -> Any:
-    (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
-    _check_ref_is_batched("a set/swap", ref, ref_dim)
-    leaves, tree, dim, order = _batched_block(
-        axis_data, ref, ref_dim, leaves, leaf_dims, tree
+    operands, tree, dim, order = _batched_write(
+        "a set/swap", axis_data, args, dims, tree
     )
-    value = rules.match_axis(axis_data.size, value, value_dim, dim)
-    if order is None:
-        return swap_p.bind(ref, value, *leaves, tree=tree), dim
-    out = swap_p.bind(ref, shaping.transpose(value, order), *leaves, tree=tree)
-    return shaping.transpose(out, np.argsort(order)), dim
+    out = swap_p.bind(*operands, tree=tree)
+    return (out if order is None else shaping.transpose(out, np.argsort(order))), dim
 
 
 @prints_equation
@@ -316,15 +322,8 @@ def _addupdate_discharge(x, value, *leaves, tree) -> tuple:
 @addupdate_p.def_batch
 @_even_unmapped
 def _addupdate_batch(axis_data, args, dims, *, tree) -> Any:
-    (ref, value, *leaves), (ref_dim, value_dim, *leaf_dims) = args, dims
-    _check_ref_is_batched("an addupdate", ref, ref_dim)
-    leaves, tree, dim, order = _batched_block(
-        axis_data, ref, ref_dim, leaves, leaf_dims, tree
-    )
-    value = rules.match_axis(axis_data.size, value, value_dim, dim)
-    if order is not None:
-        value = shaping.transpose(value, order)
-    addupdate_p.bind(ref, value, *leaves, tree=tree)
+    operands, tree, *_ = _batched_write("an addupdate", axis_data, args, dims, tree)
+    addupdate_p.bind(*operands, tree=tree)
     return [], []
 
 

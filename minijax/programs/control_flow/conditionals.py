@@ -82,11 +82,9 @@ from minijax.programs.control_flow.operands import (
     any_of,
     merge,
     partition,
-    split_tangents,
-    with_zeros,
 )
 from minijax.support import dtypes, errors
-from minijax.support.effects import JaxprInputEffect, positional, with_inputs
+from minijax.support.effects import positional, with_inputs
 from minijax.support.errors import api_boundary
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import state
@@ -340,13 +338,8 @@ def _cond_type(index, *avals, branches: tuple, **_) -> tuple:
                 f"cond branches 0 and {number} have mismatching output types: "
                 f"{short(first.out_avals)} vs {short(closed.out_avals)}"
             )
-    effects = _effects(branches)
-    if effects:  # the index comes first
-        effects = frozenset(
-            e.replace(e.input + 1) if isinstance(e, JaxprInputEffect) else e
-            for e in effects
-        )
-    return first.out_avals, effects
+    behind_index = range(1, len(avals) + 1)
+    return first.out_avals, with_inputs(_effects(branches), behind_index)
 
 
 @cond_p.def_impl
@@ -381,7 +374,7 @@ def _cond_jvp(primals, tangents, *, branches: tuple, **params) -> tuple[list, li
     nonzeros_out, forward = agree(branches, step)
     given = where(nonzeros, tangents[1:])
     outputs = cond_p.bind(*primals, *given, branches=forward, **params)
-    return split_tangents(outputs, nonzeros_out)
+    return ad.split_tangents(outputs, nonzeros_out)
 
 
 class _Residuals:
@@ -475,7 +468,7 @@ def _cond_linearize(nonzeros, *primals, branches: tuple, **params) -> tuple:
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
         given = where(nonzeros, tangents)
         answers = cond_p.bind(*saved, *given, branches=linear, **params)
-        return with_zeros(answers, nonzeros_out, avals)
+        return ad.with_zeros(answers, nonzeros_out, avals)
 
     saved = [primals[0], *outputs[count:]]
     return outputs[:count], nonzeros_out, saved, apply_linear
@@ -524,13 +517,9 @@ def _cond_transpose(cts, index, *args, branches: tuple, **params) -> None:
     transposed = tuple(_answering(*pair, avals, answered) for pair in pairs)
     values = ad.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
-    answers = iter(
-        cond_p.bind(index, *values, *given, branches=_alike(transposed), **params)
-    )
-    accumulators = [arg for arg in args if isinstance(arg, Accumulator)]
-    for accumulator, has_answer in zip(accumulators, answered, strict=True):
-        if has_answer:
-            accumulator.accum(next(answers))
+    branches = _alike(transposed)
+    answers = cond_p.bind(index, *values, *given, branches=branches, **params)
+    ad.accumulate(args, answered, answers)
 
 
 @weakref_lru_cache

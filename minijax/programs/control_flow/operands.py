@@ -23,8 +23,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minijax.language.core import AbstractValue, get_aval
-from minijax.language.rules import Zero
+from minijax.transforms import ad
 from minijax.transforms.rematerialize import where, where_not
 
 # ----------------------------------------------------------------------------------
@@ -111,25 +110,6 @@ def order_beside_tangents(nonzeros: Iterable[Sequence[bool]]) -> list[int]:
     return order
 
 
-def split_tangents(
-    outputs: Sequence[Any], nonzeros: Sequence[bool]
-) -> tuple[list[Any], list[Any]]:
-    """(outputs, their tangents) of values followed by the tangents that are nonzero."""
-    values, tangents = split_list(outputs, len(nonzeros))
-    return values, with_zeros(tangents, nonzeros, map(get_aval, values))
-
-
-def with_zeros(
-    tangents: Iterable[Any], nonzeros: Sequence[bool], avals: Iterable[AbstractValue]
-) -> list[Any]:
-    """Tangents of outputs of these types, of which only the nonzero ones are given."""
-    given = iter(tangents)
-    return [
-        next(given) if nonzero else Zero(aval.to_tangent_aval())
-        for nonzero, aval in zip(nonzeros, avals)
-    ]
-
-
 def split_groups_of_tangents(
     outputs: Sequence[Any], *nonzeros: Sequence[bool]
 ) -> tuple[list[Any], list[Any]]:
@@ -137,7 +117,7 @@ def split_groups_of_tangents(
     flat = [None] * len(outputs)
     for place, output in zip(order_beside_tangents(nonzeros), outputs, strict=True):
         flat[place] = output
-    return split_tangents(flat, [flag for group in nonzeros for flag in group])
+    return ad.split_tangents(flat, [flag for group in nonzeros for flag in group])
 
 
 # ----------------------------------------------------------------------------------

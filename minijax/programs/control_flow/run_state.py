@@ -32,7 +32,7 @@ from minijax.language.rules import Zero, instantiate
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.refs.references import ref_get
 from minijax.programs.calls import run_eagerly
-from minijax.programs.control_flow.operands import fixpoint, split_tangents
+from minijax.programs.control_flow.operands import fixpoint
 from minijax.support.effects import positional
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import ad, api_util, discharge, partial_eval
@@ -89,7 +89,7 @@ def _run_state_jvp(
         which_linear=(False,) * len(consts) + which_linear + (True,) * len(given),
         is_initialized=(True,) * len(hoisted.invars),
     )
-    return split_tangents(results[len(consts) :], nonzeros)
+    return ad.split_tangents(results[len(consts) :], nonzeros)
 
 
 def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:

@@ -47,7 +47,6 @@ from minijax.programs.control_flow.operands import (
     settle,
     split_groups_of_tangents,
     split_list,
-    with_zeros,
 )
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.transforms import ad, partial_eval, rematerialize, splitting
@@ -94,7 +93,7 @@ def _scan_linearize(nonzeros, *primals, **params) -> tuple:
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
         given = _given(loop, tangents, settled)
         answers = _run_second(loop, linear, given, saved, len(once))
-        return with_zeros(answers, nonzeros_out, out_avals)
+        return ad.with_zeros(answers, nonzeros_out, out_avals)
 
     return outs, nonzeros_out, [*once, *rows], apply_linear
 

@@ -87,7 +87,7 @@ from minijax.programs.control_flow.operands import (
     split_list,
 )
 from minijax.support import element_types, errors
-from minijax.support.effects import JaxprInputEffect, positional
+from minijax.support.effects import of_equation, positional
 from minijax.support.errors import api_boundary
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import state
@@ -296,17 +296,9 @@ def _while_type(*avals, **params) -> tuple:
         )
     # The effects of both programs, on positions of the equation's inputs.
     places = loop.operands(range(len(avals)))
-    effects = {
-        effect.replace(inputs[effect.input])
-        if isinstance(effect, JaxprInputEffect)
-        else effect
-        for closed, inputs in (
-            (loop.cond_jaxpr, places.of_condition.flat),
-            (loop.body_jaxpr, places.of_body.flat),
-        )
-        for effect in positional(closed.effects, closed.jaxpr.invars)
-    }
-    return out_avals, frozenset(effects)
+    of_condition = of_equation(loop.cond_jaxpr.jaxpr, places.of_condition.flat)
+    of_body = of_equation(loop.body_jaxpr.jaxpr, places.of_body.flat)
+    return out_avals, of_condition | of_body
 
 
 @while_p.def_impl

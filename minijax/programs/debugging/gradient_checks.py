@@ -200,32 +200,24 @@ def check_grads(
     step = _EPSILON if eps is None else eps
 
     def check(f: Callable, args: tuple, order: int, message: str = "") -> None:
+        of = f" of {message}" if message else ""
+        settings = (args, atol, rtol, step)
         if "fwd" in modes:
-            name = f"JVP of {message}" if message else "JVP"
             forward = functools.partial(differentiation.jvp, f)
-            check_jvp(f, forward, args, atol, rtol, step, name)
+            check_jvp(f, forward, *settings, f"JVP{of}")
             if order > 1:
-                check(_linear_jvp(f), (args, args), order - 1, name)
+                check(_linear_jvp(f), (args, args), order - 1, f"JVP{of}")
         if "rev" in modes:
-            name = f"VJP of {message}" if message else "VJP"
             check_vjp(
-                f,
-                functools.partial(differentiation.vjp, f),
-                args,
-                atol,
-                rtol,
-                step,
-                name,
+                f, functools.partial(differentiation.vjp, f), *settings, f"VJP{of}"
             )
             if order > 1:
-                check(_pulled_back(f, args), args, order - 1, name)
-
+                check(_pulled_back(f, args), args, order - 1, f"VJP{of}")
         if "lin" in modes:
-            name = f"LIN of {message}" if message else "LIN"
             linear = functools.partial(_jvp_by_linearize, f)
-            check_jvp(f, linear, args, atol, rtol, step, name)
+            check_jvp(f, linear, *settings, f"LIN{of}")
             if order > 1:
-                check(linear, (args, args), order - 1, name)
+                check(linear, (args, args), order - 1, f"LIN{of}")
 
     check(f, tuple(args), order)
 

@@ -69,6 +69,17 @@ class BaseMesh:
     axis_types: tuple[AxisType, ...]
     size: int
 
+    @classmethod
+    def _interned(cls, known: Any, key: tuple, **fields: Any) -> Any:
+        """The mesh of a key, which has these fields: equal meshes are one object."""
+        with _interning:
+            found = known.get(key)
+            if found is None:
+                found = object.__new__(cls)
+                found.__dict__.update(fields)
+                known[key] = found
+        return found
+
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError("A mesh cannot be changed; use its method `update`.")
 
@@ -124,17 +135,9 @@ class BaseMesh:
         """Whether there are axes, and all are Manual."""
         return bool(self.axis_types) and len(self.manual_axes) == len(self.axis_types)
 
-    @property
-    def _any_axis_auto(self) -> bool:
-        return bool(self.auto_axes)
-
-    @property
-    def _any_axis_explicit(self) -> bool:
-        return bool(self.explicit_axes)
-
-    @property
-    def _any_axis_manual(self) -> bool:
-        return bool(self.manual_axes)
+    _any_axis_auto = property(lambda self: bool(self.auto_axes))
+    _any_axis_explicit = property(lambda self: bool(self.explicit_axes))
+    _any_axis_manual = property(lambda self: bool(self.manual_axes))
 
 
 class Mesh(BaseMesh):
@@ -176,22 +179,18 @@ class Mesh(BaseMesh):
         types = _axis_types_of(names, axis_types, "Mesh")
         flat = tuple(devices.flat)
         key = (flat, devices.shape, names, types)
-        with _interning:
-            found = _meshes.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                own = np.array(flat, dtype=object).reshape(devices.shape)
-                own.flags.writeable = False
-                is_empty = not names and flat[0] is None
-                found.__dict__.update(
-                    devices=own,
-                    axis_names=names,
-                    axis_sizes=devices.shape,
-                    axis_types=types,
-                    size=0 if is_empty else math.prod(devices.shape),
-                )
-                _meshes[key] = found
-        return found
+        own = np.array(flat, dtype=object).reshape(devices.shape)
+        own.flags.writeable = False
+        is_empty = not names and flat[0] is None
+        return cls._interned(
+            _meshes,
+            key,
+            devices=own,
+            axis_names=names,
+            axis_sizes=devices.shape,
+            axis_types=types,
+            size=0 if is_empty else math.prod(devices.shape),
+        )
 
     def __reduce__(self) -> Any:
         return (Mesh, (self.devices, self.axis_names, self.axis_types))
@@ -319,19 +318,15 @@ class AbstractMesh(BaseMesh):
             )
         types = _axis_types_of(names, axis_types, "AbstractMesh")
         key = (sizes, names, types, abstract_device)
-        with _interning:
-            found = _abstract_meshes.get(key)
-            if found is None:
-                found = object.__new__(cls)
-                found.__dict__.update(
-                    axis_sizes=sizes,
-                    axis_names=names,
-                    axis_types=types,
-                    abstract_device=abstract_device,
-                    size=math.prod(sizes) if sizes else 0,
-                )
-                _abstract_meshes[key] = found
-        return found
+        return cls._interned(
+            _abstract_meshes,
+            key,
+            axis_sizes=sizes,
+            axis_names=names,
+            axis_types=types,
+            abstract_device=abstract_device,
+            size=math.prod(sizes) if sizes else 0,
+        )
 
     def __reduce__(self) -> Any:
         make = functools.partial(AbstractMesh, abstract_device=self.abstract_device)
