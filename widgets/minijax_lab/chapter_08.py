@@ -1,0 +1,127 @@
+"""Questions and exercises of chapter 08, "vmap"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "08.r1": Prediction(
+        (4,),
+        "The axis of 8 is summed over, that of 4 is kept.",
+        "the shapes in chapter 01",
+    ),
+    "08.r2": Prediction(
+        1, "Tracing runs it once, on tracers.", "the puzzle of chapter 02"
+    ),
+    "08.r3": Prediction(
+        1, "The key is shared, so the number is.", '"many examples" in chapter 05'
+    ),
+    "08.p1": Prediction(
+        1, "The function runs once, on a tracer that stands for one example."
+    ),
+    "08.p2": Prediction(
+        0, "Now the examples are in the first operand, whose axes come first."
+    ),
+}
+
+AXES = [1, 0, 0, 0, 1]
+
+
+def grade_axes(answers: Any) -> str | None:
+    """Where the batch axis is after each of five operations."""
+    if not isinstance(answers, (list, tuple)) or len(answers) != len(AXES):
+        return f"Give a list of {len(AXES)} numbers."
+    wrong = [n for n, a, b in zip("abcde", answers, AXES, strict=True) if a != b]
+    if wrong:
+        right = len(AXES) - len(wrong)
+        return f"{right} of {len(AXES)} are right; look again at {wrong[0]}."
+    return None
+
+
+def grade_similarities(similarities: Callable[..., Any]) -> str | None:
+    """Every row with every row, in at most eight equations."""
+    from minijax import make_jaxpr
+
+    generator = np.random.default_rng(0)
+    a = generator.normal(size=(5, 3)).astype(np.float32)
+    b = generator.normal(size=(7, 3)).astype(np.float32)
+    right = np.exp(-((a[:, None] - b[None]) ** 2).sum(-1))
+    found = np.asarray(similarities(a, b))
+    if found.shape != right.shape:
+        return f"For 5 and 7 rows its shape is {found.shape}, not (5, 7)."
+    if not np.allclose(found, right, rtol=1e-5):
+        return "The values differ from those of slow_similarities."
+    count = len(make_jaxpr(lambda a, b: similarities(a, b))(a, b).jaxpr.eqns)
+    if count > 8:
+        return f"Its jaxpr has {count} equations."
+    return None
+
+
+def grade_matmul_rule(matmul_rule: Callable[..., Any]) -> str | None:
+    """The batching rule of a product of matrices, for all places of the axes."""
+    from minijax import make_jaxpr
+
+    generator = np.random.default_rng(1)
+    size, x_shape, y_shape = 6, (2, 3), (3, 4)
+    for x_axis in (None, 0, 1, 2):
+        for y_axis in (None, 0, 1, 2):
+            if x_axis is None and y_axis is None:
+                continue
+            xs = generator.normal(size=(size, *x_shape)).astype(np.float32)
+            ys = generator.normal(size=(size, *y_shape)).astype(np.float32)
+            if x_axis is None:
+                xs = np.broadcast_to(xs[0], xs.shape)
+            if y_axis is None:
+                ys = np.broadcast_to(ys[0], ys.shape)
+            x = xs[0] if x_axis is None else np.moveaxis(xs, 0, x_axis)
+            y = ys[0] if y_axis is None else np.moveaxis(ys, 0, y_axis)
+            told = f"x_axis={x_axis}, y_axis={y_axis}"
+            result, axis = matmul_rule(x, x_axis, y, y_axis)
+            result = np.asarray(result)
+            if axis not in (0, 1, 2) or result.ndim != 3:
+                return f"With {told} it gives shape {result.shape} and axis {axis}."
+            front = np.moveaxis(result, axis, 0)
+            if front.shape != (size, 2, 4):
+                return (
+                    f"With {told} the result has shape {result.shape} and the axis "
+                    f"should not be {axis}."
+                )
+            if not np.allclose(front, xs @ ys, rtol=1e-4, atol=1e-5):
+                return f"With {told} the values are wrong."
+            text = str(make_jaxpr(lambda x, y: matmul_rule(x, x_axis, y, y_axis)[0])(x, y))
+            if text.count("dot_general") != 1:
+                return f"With {told} its jaxpr has not exactly one dot_general."
+    return None
+
+
+def grade_columns(columns: Callable[..., Any]) -> str | None:
+    """The layer on columns, without a transpose."""
+    from minijax import make_jaxpr
+
+    generator = np.random.default_rng(2)
+    w = generator.normal(size=(4, 8)).astype(np.float32)
+    b = generator.normal(size=4).astype(np.float32)
+    x = generator.normal(size=(8, 16)).astype(np.float32)
+    found = np.asarray(columns(w, b, x))
+    right = np.tanh(w @ x + b[:, None])
+    if found.shape != right.shape:
+        return f"Its shape is {found.shape}, not {right.shape}."
+    if not np.allclose(found, right, rtol=1e-4, atol=1e-5):
+        return "The values differ from those of with_transposes."
+    text = str(make_jaxpr(lambda w, b, x: columns(w, b, x))(w, b, x))
+    if "transpose[" in text:
+        return "Its jaxpr shows a transpose."
+    return None
+
+
+EXERCISES = {
+    "08.1": Exercise(grade_axes),
+    "08.2": Exercise(grade_similarities),
+    "08.3": Exercise(grade_matmul_rule),
+    "08.4": Exercise(grade_columns),
+}
