@@ -12,7 +12,7 @@ import numpy as np
 
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax import grad, jit, make_jaxpr, random, vmap
+from minijax import checkpoint, grad, jit, make_jaxpr, random, vmap
 from minijax_lab.explain import causes
 from minijax_lab.explain.cards import CardRecording, Check, PrimitivesRecording
 from minijax_widgets.card_view import CardView, PrimitivesView
@@ -253,3 +253,16 @@ def small_table() -> View:
             derivatives=kinds,
         )
     )
+
+
+def deep(weights, x):
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return jnp.sum(x * x)
+
+
+def remembered() -> View:
+    """The memory of a gradient, with `checkpoint` beside it."""
+    layers = [np.eye(16, dtype=np.float32)] * 6
+    x = np.ones((32, 16), np.float32)
+    return see.memory(grad(deep), layers, x, beside=grad(checkpoint(deep)))

@@ -102,6 +102,6 @@ WRONG = {
 COMPLAINTS = {
     "08.1": ["look again at a", "a list of 5 numbers"],
     "08.2": ["its shape is (5,)", "equations"],
-    "08.3": ["With x_axis=None", "exactly one dot_general"],
+    "08.3": ["It raised TypeError", "exactly one dot_general"],
     "08.4": ["Its shape is (16, 4)", "shows a transpose"],
 }

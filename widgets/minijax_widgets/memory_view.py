@@ -178,7 +178,7 @@ class MemoryView(View):
         record = self.recording
         points = self.first.points
         left = 190 if width > 500 else 8
-        right = 64
+        right = 24
         across = (width - left - right) / len(points)
         most = max(account.most for account in record.accounts) or 1
         tall = 160
@@ -257,7 +257,7 @@ class MemoryView(View):
         end = width - right
         for role, words in reversed(legend if width > 500 else []):
             placed = scene.text(
-                end, base + 16, words, role=role, size=12, anchor="end", weight=600
+                end, 14, words, role=role, size=12, anchor="end", weight=600
             )
             end = placed.x - 16
         y = base + 34
@@ -310,7 +310,6 @@ class MemoryView(View):
 
     def table(self, drawn: set[int]) -> Pane:
         """Returns the arrays as a table, largest first."""
-        record = self.recording
         values = [v for v in self.first.values if v.id in drawn]
         values.sort(key=lambda v: (-v.bytes, v.id))
         rows = []
@@ -321,9 +320,7 @@ class MemoryView(View):
                     [
                         [Piece(size_in_words(value.bytes), "size")],
                         [Piece(value.type, "chip")],
-                        value.name,
-                        cut(record.line_of(value.span), 40),
-                        f"{value.born} to {value.dies}",
+                        made_by(value),
                         [kept],
                     ],
                     keys=[f"v{value.id}"],
@@ -331,7 +328,7 @@ class MemoryView(View):
                     tell=told_of(value),
                 )
             )
-        titles = ["bytes", "type", "made by", "line", "alive", ""]
+        titles = ["bytes", "type", "made by", ""]
         more = len(values) - len(rows)
         title = "arrays, largest first" + (f" ({more:,} more)" if more > 0 else "")
         return Pane(title, rows, columns=titles, wide=True)
@@ -340,33 +337,32 @@ class MemoryView(View):
         """Returns what autodiff asks to keep beside what the compiler allocates."""
         accounts = self.recording.accounts
 
-        def sizes(numbers: list[int | None]) -> list[list[Piece]]:
-            return [
-                [Piece("not recorded" if n is None else size_in_words(n), "size")]
-                for n in numbers
-            ]
+        def sizes(numbers: list[int | None]) -> str:
+            said = ["not recorded" if n is None else size_in_words(n) for n in numbers]
+            return ", beside ".join(said)
 
         allocated = [
             None if a.compiled is None else a.compiled["temporaries"] for a in accounts
         ]
-        rows = [
-            Row(["autodiff asks to keep", *sizes([a.kept for a in accounts])]),
-            Row(["peak, equation by equation", *sizes([a.most for a in accounts])]),
-            Row(
-                [
-                    f"{self.recording.platform} allocates (differs between machines)",
-                    *sizes(allocated),
-                ]
-            ),
-            Row(["arguments", *sizes([a.arguments for a in accounts])]),
-        ]
-        columns = ["", "this program", "beside"][: 1 + len(accounts)]
-        return Pane("what it asks for, and what it gets", rows, columns=columns)
+        place = f"{self.recording.platform} allocates (differs between machines)"
+        told = {
+            "autodiff asks to keep": sizes([a.kept for a in accounts]),
+            "peak, equation by equation": sizes([a.most for a in accounts]),
+            place: sizes(allocated),
+            "arguments": sizes([a.arguments for a in accounts]),
+        }
+        rows = [Row([name, said]) for name, said in told.items()]
+        return Pane("what it asks for, and what it gets", rows, kind="prose")
 
 
 def line_key(span: Span | None) -> tuple[int, int] | None:
     """Returns what identifies the user's line of a span."""
     return None if span is None else (span.source, span.line)
+
+
+def made_by(value: Value) -> str:
+    """Returns the primitive that made an array, and the user's line."""
+    return value.name + (f", line {value.span.line}" if value.span else "")
 
 
 def told_of(value: Value) -> str:
