@@ -17,4 +17,5 @@ chapter adds a table that says what an equation means:
 | 09 | nesting | |
 | 10 | loops, loop_rules | |
 | 11 | custom | |
+| 12 | leaks | |
 """

@@ -19,6 +19,7 @@ PREDICTIONS = {
         2,
         "Both run for all examples, and a selection follows.",
         "the puzzle of chapter 10",
+        because={1: "That is a `cond` of one example; vmap has many at once."},
     ),
     "12.r3": Prediction(
         "TypeError",
@@ -28,9 +29,15 @@ PREDICTIONS = {
     "12.p1": Prediction(
         "UnexpectedTracerError",
         "The list kept a tracer, and the program that it belonged to is finished.",
+        because={
+            7.0: "That is what the call returned; the list has the intermediate `y`.",
+            "TracerBoolConversionError": "Nothing asks for a truth value here.",
+        },
     ),
     "12.p2": Prediction(
-        "nan", "where computes both cases; zero times the derivative's NaN is NaN."
+        "nan",
+        "where computes both cases; zero times the derivative's NaN is NaN.",
+        because={0.0: "That holds if `where` ran only the case that it chooses."},
     ),
 }
 
