@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,9 @@ TRACE_AGAIN = (
     "`with minijax_lab.explain.causes.recording(): jaxpr = make_jaxpr(f)(x)`, and ask "
     "about the equations of that one."
 )
+
+
+ABSOLUTE_PATH = re.compile(r"(?:[A-Za-z]:)?[/\\][\w./\\ -]*\.py")
 
 
 @dataclass
@@ -197,7 +201,8 @@ def scrubbed(text: str, frames: list[tuple[Any, int, str]]) -> str:
     """A message without the machine's paths."""
     for code, _, _ in frames:
         text = text.replace(code.co_filename, file_label(code.co_filename))
-    return text
+    # The place where a leaked tracer was born is in no frame of the traceback.
+    return ABSOLUTE_PATH.sub(lambda found: file_label(found[0]), text)
 
 
 def first_paragraph(message: str) -> str:

@@ -1,0 +1,107 @@
+"""Chapter 08: a solution of each exercise, and two answers that must fail."""
+
+import minijax.numpy as jnp
+from minijax import vmap
+
+
+def similarity(x, y):
+    """For two rows; no axis of rows is mentioned."""
+    return jnp.exp(-jnp.sum((x - y) ** 2))
+
+
+def similarities(a, b):
+    """Every row of `a` with every row of `b`."""
+    return vmap(lambda x: vmap(lambda y: similarity(x, y))(b))(a)
+
+
+def similarities_of_partners(a, b):
+    """Wrong: row i with row i only."""
+    return vmap(similarity)(a[:5], b[:5])
+
+
+def similarities_by_a_loop(a, b):
+    """Wrong: one vmap, and a loop in Python around it."""
+    return jnp.stack([vmap(lambda y: similarity(x, y))(b) for x in a])  # noqa: B023
+
+
+def matmul_rule(x, x_axis, y, y_axis):
+    """One product whose letters say where the examples are."""
+    x_letters, y_letters = list("ij"), list("jk")
+    if x_axis is not None:
+        x_letters.insert(x_axis, "n")
+    if y_axis is not None:
+        y_letters.insert(y_axis, "n")
+    spelled = f"{''.join(x_letters)},{''.join(y_letters)}->nik"
+    return jnp.einsum(spelled, x, y), 0
+
+
+def matmul_rule_at_the_front(x, x_axis, y, y_axis):
+    """Wrong: right only if the examples are in axis 0 of both."""
+    return jnp.matmul(x, y), 0
+
+
+def matmul_rule_by_vmap(x, x_axis, y, y_axis):
+    """Wrong: two products, one of them thrown away."""
+    return vmap(jnp.matmul, (x_axis, y_axis))(x, y) + 0 * jnp.sum(y @ y.mT), 0
+
+
+def columns(w, b, x):
+    """Maps over the outputs: a row of `w` and an entry of `b` at a time."""
+    return vmap(lambda row, shift: jnp.tanh(row @ x + shift))(w, b)
+
+
+def columns_by_hand(w, b, x):
+    """Wrong: an axis in the wrong place."""
+    return jnp.tanh(x.mT @ w.mT + b)
+
+
+def columns_with_transposes(w, b, x):
+    """Wrong: the layer of the question."""
+    return vmap(lambda x: jnp.tanh(w @ x + b), in_axes=1, out_axes=1)(x)
+
+
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "08.1": (
+        "a product keeps the axes of its first operand, then those of its second.",
+        "in e the new axis of stack comes at 0 of one example; what is then at 0 of "
+        "the batch?",
+        "see.vmap(f, X) of each.",
+    ),
+    "08.2": (
+        "write it for one row x and one row y first.",
+        "one vmap over the rows of B, and one more over those of A.",
+        'the section "in_axes and out_axes" of this chapter.',
+    ),
+    "08.3": (
+        "einsum names axes by letters: which letter is the examples'?",
+        "put the letter n where the axis is, and begin the result with it.",
+        "`dot_of_many` in this chapter.",
+    ),
+    "08.4": (
+        "each output of the layer is a function of one row of W and one entry of b.",
+        "map over W and b with in_axes 0, and leave X alone.",
+        "the view of `predict_quietly`: which rule inserted the transpose, and why?",
+    ),
+}
+
+# Each answer is the tuple of arguments for `check`, made when it is needed.
+SOLUTIONS = {
+    "08.1": lambda: ([1, 0, 0, 0, 1],),
+    "08.2": lambda: (similarities,),
+    "08.3": lambda: (matmul_rule,),
+    "08.4": lambda: (columns,),
+}
+WRONG = {
+    "08.1": [lambda: ([0, 0, 0, 0, 0],), lambda: ([1, 0],)],
+    "08.2": [lambda: (similarities_of_partners,), lambda: (similarities_by_a_loop,)],
+    "08.3": [lambda: (matmul_rule_at_the_front,), lambda: (matmul_rule_by_vmap,)],
+    "08.4": [lambda: (columns_by_hand,), lambda: (columns_with_transposes,)],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "08.1": ["look again at a", "a list of 5 numbers"],
+    "08.2": ["its shape is (5,)", "equations"],
+    "08.3": ["It raised TypeError", "exactly one dot_general"],
+    "08.4": ["Its shape is (16, 4)", "shows a transpose"],
+}
