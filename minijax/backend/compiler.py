@@ -91,6 +91,7 @@ class CompileSettings:
         return options, flags
 
 
+@dataclasses.dataclass(eq=False)
 class Executable:
     """A compiled program on its devices.
 
@@ -104,13 +105,10 @@ class Executable:
     In JAX: `jax.stages.Executable` and `pxla.MeshExecutable`.
     """
 
-    def __init__(
-        self, loaded: Any, devices: Any, from_disk: bool, seconds: float
-    ) -> None:
-        self.loaded = loaded
-        self.devices = devices
-        self.from_disk = from_disk
-        self.seconds = seconds
+    loaded: Any
+    devices: Any
+    from_disk: bool
+    seconds: float
 
     def launcher(
         self,

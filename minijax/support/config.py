@@ -9,6 +9,7 @@ In JAX: `jax/_src/config.py`, `Config`.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 import os
@@ -85,6 +86,7 @@ def _to_device(name: str, value: Any) -> Any:
     )
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class Flag:
     """One flag: how it is named, checked and overridden.
 
@@ -92,29 +94,20 @@ class Flag:
     may be called without an argument, which means True.
     """
 
-    def __init__(
-        self,
-        name: str,
-        default: Any,
-        convert: Callable[[str, Any], Any],
-        choices: tuple[Any, ...],
-        text: str,
-        refused: str = "",
-        refused_values: tuple[Any, ...] = (),
-        process_wide: bool = False,
-    ) -> None:
-        self.name = name
-        self.__name__ = name
-        self.__doc__ = text
-        self.convert = convert
-        self.choices = choices
-        # Why minijax has no other value than the default, or than some others.
-        self.refused = refused
-        self.refused_values = refused_values
-        self.process_wide = process_wide
+    name: str
+    # What the program starts with when the environment says nothing.
+    initial: Any
+    convert: Callable[[str, Any], Any]
+    choices: tuple[Any, ...]
+    text: dataclasses.InitVar[str]
+    # Why minijax has no other value than the default, or than some others.
+    refused: str = ""
+    refused_values: tuple[Any, ...] = ()
+    process_wide: bool = False
+
+    def __post_init__(self, text: str) -> None:
+        self.__name__, self.__doc__ = self.name, text
         self.listeners: list[Callable[[Any], None]] = []
-        # What the program starts with when the environment says nothing.
-        self.initial = default
         self.default = self._from_environment()
 
     @property

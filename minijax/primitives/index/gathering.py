@@ -38,10 +38,8 @@ from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     blocks,
-    check_axes,
-    check_batching,
-    check_disjoint,
     check_index_vectors,
+    check_numbers,
     shifted,
 )
 from minijax.primitives.index.scatter_family import scatter_add
@@ -62,13 +60,7 @@ def _gather_shape(operand, indices, *, dimension_numbers, slice_sizes, **_) -> S
         "gather", "start_index_map", operand, indices, numbers.start_index_map
     )
     out_rank = len(numbers.offset_dims) + indices.ndim - 1
-    check_axes("gather", "offset_dims", numbers.offset_dims, out_rank)
-    check_axes("gather", "collapsed_slice_dims", collapsed, operand.ndim)
-    check_axes("gather", "operand_batching_dims", batching, operand.ndim)
-    for field in ("collapsed_slice_dims", "start_index_map"):
-        check_disjoint("gather", field, "operand_batching_dims", numbers)
-    own = "start_indices_batching_dims"
-    check_batching("gather", own, operand, indices, batching, getattr(numbers, own))
+    check_numbers("gather", operand, indices, numbers, out_rank)
     if operand.ndim != len(slice_sizes):
         raise TypeError(
             "Gather op must have one slice size for every input dimension; got: "

@@ -168,6 +168,22 @@ def check_index_vectors(
     check_axes(name, field, axes, operand.ndim, ascending=False)
 
 
+def check_numbers(
+    name: str, operand: ShapedArray, indices: ShapedArray, numbers: Any, rank: int
+) -> None:
+    """TypeError unless dimension numbers name axes that are there, each of them once.
+
+    `rank` is that of the array of blocks: the result, or the updates.
+    """
+    window, left_out, indexed, batching, of_indices = numbers._fields
+    check_axes(name, window, numbers[0], rank)
+    check_axes(name, left_out, numbers[1], operand.ndim)
+    check_axes(name, batching, numbers[3], operand.ndim)
+    for field in (left_out, indexed):
+        check_disjoint(name, field, batching, numbers)
+    check_batching(name, of_indices, operand, indices, *numbers[3:])
+
+
 def check_batching(
     name: str,
     field: str,

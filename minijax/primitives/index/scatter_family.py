@@ -39,10 +39,8 @@ from minijax.primitives.index.index_vectors import (
     ScatterDimensionNumbers,
     block_shape,
     blocks,
-    check_axes,
-    check_batching,
-    check_disjoint,
     check_index_vectors,
+    check_numbers,
     shifted,
 )
 from minijax.primitives.parallel.scalar_programs import lower_scalars
@@ -68,13 +66,7 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shap
             f"Updates tensor must be of rank {rank}; got {updates.ndim}: the axes of "
             "the indices but the last, and update_window_dims."
         )
-    check_axes("scatter", "update_window_dims", window, updates.ndim)
-    check_axes("scatter", "inserted_window_dims", inserted, operand.ndim)
-    check_axes("scatter", "operand_batching_dims", batching, operand.ndim)
-    for field in ("inserted_window_dims", "scatter_dims_to_operand_dims"):
-        check_disjoint("scatter", field, "operand_batching_dims", numbers)
-    own = "scatter_indices_batching_dims"
-    check_batching("scatter", own, operand, indices, batching, getattr(numbers, own))
+    check_numbers("scatter", operand, indices, numbers, updates.ndim)
     if operand.ndim != len(window) + len(inserted) + len(batching):
         raise TypeError(
             "Every axis of the operand of a scatter is in exactly one of "

@@ -38,6 +38,7 @@ from minijax.primitives.linear.convolution_shapes import (
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
 from minijax.primitives.linear.mixed_products import precision_attribute
 from minijax.primitives.shape import broadcasting, rearranging, shaping
+from minijax.primitives.shape.rearranging import split_axis
 from minijax.support import dtypes
 
 
@@ -190,16 +191,9 @@ def _axis_into(source: int, target: int, x: Any) -> Any:
     return shaping.reshape(x, tuple(new_shape), tuple(order))
 
 
-def _axis_out_of(source: int, size: int, x: Any) -> Any:
-    """Split axis `source` into two, the first of the given size."""
-    shape = get_aval(x).shape
-    split = (size, shape[source] // size)
-    return shaping.reshape(x, (*shape[:source], *split, *shape[source + 1 :]))
-
-
 def _axis_behind_groups(source: int, target: int, groups: int, x: Any) -> Any:
     """`_axis_into`, where `target` is in groups: these stay outermost."""
-    x = _axis_out_of(target + (source <= target), groups, x)
+    x = split_axis(x, target + (source <= target), groups)
     x = _axis_into(source + (target < source), target + 1, x)
     return _axis_into(target, target, x)
 
@@ -264,15 +258,13 @@ def _transpose_image(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     }
     if groups > 1:
         # The groups move from the kernel's output features to its input features.
-        rhs = _axis_into(
-            rhs_spec[0], rhs_spec[1], _axis_out_of(rhs_spec[0], groups, rhs)
-        )
+        rhs = _axis_into(rhs_spec[0], rhs_spec[1], split_axis(rhs, rhs_spec[0], groups))
     reversed_kernel = rearranging.rev(rhs, _spatial(rhs_spec))
     kernel = _as_dtype(reversed_kernel, get_aval(ct).dtype)
     out = conv_general_dilated(ct, kernel, **(params | changed))
     out = _as_dtype(out, lhs.aval.dtype)
     if batches > 1:
-        out = _axis_out_of(lhs_spec[1], batches, out)
+        out = split_axis(out, lhs_spec[1], batches)
         out = _axis_into(lhs_spec[1], lhs_spec[0], out)
     return out
 
@@ -320,17 +312,17 @@ def _conv_batch(axis_data, args, dims, **params) -> tuple:
         else:
             lhs = _axis_behind_groups(lhs_dim, lhs_spec[0], batches, lhs)
         out = conv_general_dilated(lhs, rhs, **params)
-        return _axis_out_of(out_spec[0], size, out), out_spec[0]
+        return split_axis(out, out_spec[0], size), out_spec[0]
     if lhs_dim is not_mapped:
         groups = max(features, batches)
         if groups == 1:
             rhs = _axis_into(rhs_dim, rhs_spec[0], rhs)
             out = conv_general_dilated(lhs, rhs, **params)
-            return _axis_out_of(out_spec[1], size, out), out_spec[1]
+            return split_axis(out, out_spec[1], size), out_spec[1]
         rhs = _axis_behind_groups(rhs_dim, rhs_spec[0], groups, rhs)
         out = conv_general_dilated(lhs, rhs, **params)
-        out = _axis_out_of(out_spec[1], groups, out)
-        out = _axis_out_of(out_spec[1] + 1, size, out)
+        out = split_axis(out, out_spec[1], groups)
+        out = split_axis(out, out_spec[1] + 1, size)
         return _axis_into(out_spec[1], out_spec[1] + 1, out), out_spec[1]
     if batches > 1:
         lhs = _axis_into(lhs_dim, lhs_spec[0], lhs)
@@ -340,7 +332,7 @@ def _conv_batch(axis_data, args, dims, **params) -> tuple:
         params["feature_group_count"] *= size
     rhs = _axis_into(rhs_dim, rhs_spec[0], rhs)
     out = conv_general_dilated(lhs, rhs, **params)
-    return _axis_out_of(out_spec[1], size, out), out_spec[1]
+    return split_axis(out, out_spec[1], size), out_spec[1]
 
 
 def _empty_batch(lhs, rhs, lhs_dim, rhs_dim, params) -> Any:

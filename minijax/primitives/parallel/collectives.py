@@ -30,7 +30,7 @@ from minijax.language.rules import (
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import gathering
 from minijax.primitives.reduce import reductions, sums
-from minijax.primitives.shape import broadcasting, shaping, slicing
+from minijax.primitives.shape import broadcasting, rearranging, shaping, slicing
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.support import dtypes, element_types
 from minijax.support.thread_state import state
@@ -441,7 +441,7 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
 def _all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["all_gather_dimension"]
     x = match_axis(axis_data.size, x, dim, axis)
-    return _joined(x, axis) if params["tiled"] else x, not_mapped
+    return rearranging.merged_axes(x, axis) if params["tiled"] else x, not_mapped
 
 
 def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
@@ -509,7 +509,9 @@ def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
         total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
     else:
         total = sums.reduce_sum(x, (dim,))
-    return _split(total, axis, axis_data.size) if params["tiled"] else total, axis
+    return rearranging.split_axis(total, axis, axis_data.size) if params[
+        "tiled"
+    ] else total, axis
 
 
 reduce_scatter_p: Primitive = _exchange(
@@ -561,14 +563,14 @@ def _all_to_all_batch(x, dim: int | None, axis_data, **params) -> tuple:
     if dim is not_mapped:
         x, dim = broadcast_axis(x, size, 0), 0
     if split_axis != concat_axis:
-        x = _joined(moveaxis(x, dim, concat_axis), concat_axis)
-        return _split(x, split_axis, size), split_axis
+        x = rearranging.merged_axes(moveaxis(x, dim, concat_axis), concat_axis)
+        return rearranging.split_axis(x, split_axis, size), split_axis
     axis = split_axis + (dim <= split_axis)
-    x = _split(x, axis, size)
+    x = rearranging.split_axis(x, axis, size)
     batch = dim + (axis <= dim)
     order = list(range(get_aval(x).ndim))
     order[axis], order[batch] = batch, axis
-    return _joined(shaping.transpose(x, tuple(order)), axis), dim
+    return rearranging.merged_axes(shaping.transpose(x, tuple(order)), axis), dim
 
 
 def _all_to_all_batch_one_of(
@@ -592,29 +594,15 @@ def _all_to_all_batch_one_of(
     if before:
         x = exchange(x, axis_name=before, split_axis=split_axis, concat_axis=0)
     # Splitting makes the new batch axis; the rest of the split axis comes after it.
-    x = _split(x, split_axis, size)
+    x = rearranging.split_axis(x, split_axis, size)
     batch = split_axis
     concat_axis += split_axis <= concat_axis
     if after:
         x = exchange(x, axis_name=after, split_axis=split_axis + 1, concat_axis=2)
-    x = _joined(_joined(x, 0), 0)
+    x = rearranging.merged_axes(rearranging.merged_axes(x, 0), 0)
     # Two of the leading axes are gone. The third stands before `concat_axis` next.
-    x = _joined(moveaxis(x, 0, concat_axis - 3), concat_axis - 3)
+    x = rearranging.merged_axes(moveaxis(x, 0, concat_axis - 3), concat_axis - 3)
     return x, batch - 3
-
-
-def _split(x: Any, axis: int, size: int) -> Any:
-    """One axis as two, the first of them of a given size."""
-    shape = get_aval(x).shape
-    parts = (size, shape[axis] // size)
-    return shaping.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
-
-
-def _joined(x: Any, axis: int) -> Any:
-    """An axis and the next one as one."""
-    shape = get_aval(x).shape
-    joined = shape[axis] * shape[axis + 1]
-    return shaping.reshape(x, (*shape[:axis], joined, *shape[axis + 2 :]))
 
 
 all_to_all_p = _exchange(

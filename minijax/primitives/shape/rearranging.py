@@ -39,6 +39,18 @@ def collapse(
     return reshape(operand, (*shape[:start], merged, *shape[stop:]))
 
 
+def split_axis(x: Any, axis: int, size: int) -> Any:
+    """One axis as two, the first of them of a given size."""
+    shape = shape_of(x)
+    parts = (size, shape[axis] // size)
+    return reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
+
+
+def merged_axes(x: Any, axis: int) -> Any:
+    """An axis and the next one as one."""
+    return collapse(x, axis, axis + 2)
+
+
 # ----------------------------------------------------------------------------------
 # rev
 # ----------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from minijax.language.core import (
     get_aval,
     jaxpr_as_fun,
     no_debug_info,
+    register,
     type_of_application,
     typecompat,
     weakref_lru_cache,
@@ -400,13 +401,22 @@ def same_types(first: Sequence[AbstractValue], second: Sequence[AbstractValue]) 
     return len(first) == len(second) and all(map(typecompat, first, second))
 
 
-def run_now(primitive: Primitive, *args: Any, **params: Any) -> list[Any]:
-    """Compute one equation with programs in it: compiled, refs written in place."""
-    avals = tuple(get_aval(arg) for arg in args)
-    closed = _one_equation(
-        primitive, avals, tuple(params.items()), state.trace_key, _axes()
-    )
-    return dispatch.run_closed(closed, args, primitive.name)
+def body_primitive(name: str) -> Primitive:
+    """A loop or a branch: a primitive whose parameters are programs.
+
+    Outside of all programs its equation is compiled, and refs are written in place.
+    """
+    primitive = register(Primitive(name, multiple_results=True))
+    primitive.cache_types = False
+
+    @primitive.def_impl
+    def run_now(*args, **params) -> list[Any]:
+        avals = tuple(get_aval(arg) for arg in args)
+        key = (tuple(params.items()), state.trace_key, _axes())
+        closed = _one_equation(primitive, avals, *key)
+        return dispatch.run_closed(closed, args, name)
+
+    return primitive
 
 
 @functools.lru_cache(maxsize=1024)

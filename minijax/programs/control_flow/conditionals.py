@@ -37,12 +37,10 @@ from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
-    Primitive,
     ShapedArray,
     Var,
     get_aval,
     jaxpr_as_fun,
-    register,
     set_current_trace,
     weakref_lru_cache,
 )
@@ -63,12 +61,12 @@ from minijax.programs.control_flow.agreement import check_branches
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
+    body_primitive,
     check_callable,
     check_distinct_refs,
     check_effects,
     forwarded,
     returning_constants,
-    run_now,
     same_types,
     share_constants,
     short,
@@ -313,8 +311,7 @@ def _effects(programs: Sequence[ClosedJaxpr]) -> frozenset:
 # The primitive
 # ----------------------------------------------------------------------------------
 
-cond_p = register(Primitive("cond", multiple_results=True))
-cond_p.cache_types = False
+cond_p = body_primitive("cond")
 
 
 @cond_p.def_effectful_abstract_eval
@@ -340,11 +337,6 @@ def _cond_type(index, *avals, branches: tuple, **_) -> tuple:
             )
     behind_index = range(1, len(avals) + 1)
     return first.out_avals, with_inputs(_effects(branches), behind_index)
-
-
-@cond_p.def_impl
-def _cond_impl(*args, **params) -> list[Any]:
-    return run_now(cond_p, *args, **params)
 
 
 @cond_p.def_lowering

@@ -47,11 +47,9 @@ from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
-    Primitive,
     get_aval,
     jaxpr_as_fun,
     mapped_aval,
-    register,
     unmapped_aval,
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
@@ -59,11 +57,12 @@ from minijax.language.rules import match_axis
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import broadcasting, joining, shaping, slicing
+from minijax.primitives.shape.rearranging import merged_axes
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     batched_leading,
-    run_now,
+    body_primitive,
     same_types,
     short,
     traced,
@@ -86,14 +85,7 @@ def stack_rows(rows: Sequence[Any]) -> Any:
     return joining.concatenate([shaping.expand_dims(row, (0,)) for row in rows], 0)
 
 
-def joined(x: Any) -> Any:
-    """An array of batches of rows as one of rows."""
-    first, second, *rest = get_aval(x).shape
-    return shaping.reshape(x, (first * second, *rest))
-
-
-scan_p = register(Primitive("scan", multiple_results=True))
-scan_p.cache_types = False
+scan_p = body_primitive("scan")
 
 
 @dataclass(frozen=True)
@@ -165,11 +157,6 @@ def _scan_type(*avals, **params) -> tuple:
     return loop.out_avals, positional(jaxpr.effects, jaxpr.jaxpr.invars)
 
 
-@scan_p.def_impl
-def _scan_impl(*args, **params) -> list[Any]:
-    return run_now(scan_p, *args, **params)
-
-
 @scan_p.def_lowering
 def _scan_lowering(ctx, *operands, **params) -> list[Any]:
     return ctx.lower_fun(_as_while, *operands, **params)
@@ -230,7 +217,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
 
         _, carry, ys = while_loop(goes_on, turn, (0, carry, ys))
         if unroll != 1:
-            ys = [joined(y) for y in ys]
+            ys = [merged_axes(y, 0) for y in ys]
     if rest:
         rows = [slicing.slice_in_dim(x, *over) for x in xs]
         carry, last = written_out(rest, carry, rows)

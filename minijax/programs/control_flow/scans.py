@@ -17,6 +17,7 @@ from minijax.language.array import from_numpy
 from minijax.language.concrete import concrete_or_error
 from minijax.language.core import get_aval, mapped_aval
 from minijax.primitives.shape import joining, shaping, slicing
+from minijax.primitives.shape.rearranging import merged_axes
 from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
@@ -29,7 +30,7 @@ from minijax.programs.control_flow.bodies import (
     trace_body,
 )
 from minijax.programs.control_flow.operands import Operands, merge
-from minijax.programs.control_flow.scan_primitive import Scan, joined, stack_rows
+from minijax.programs.control_flow.scan_primitive import Scan, stack_rows
 from minijax.programs.control_flow.while_loops import promote_weak
 from minijax.support import errors
 from minijax.support.errors import api_boundary
@@ -257,9 +258,11 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
         return vmap(f)(tree_unflatten(tree, rest))
     ys = scan(lambda _, x: ((), vmap(f)(x)), (), tree_unflatten(tree, rows))[1]
     if whole == count:
-        return tree_map(joined, ys)
+        return tree_map(lambda y: merged_axes(y, 0), ys)
     after = vmap(f)(tree_unflatten(tree, rest))
-    return tree_map(lambda x, y: joining.concatenate([joined(x), y], 0), ys, after)
+    return tree_map(
+        lambda x, y: joining.concatenate([merged_axes(x, 0), y], 0), ys, after
+    )
 
 
 def _rows(x: Any, start: int, stop: int) -> Any:

@@ -42,14 +42,12 @@ from minijax.compile import tokens
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
-    Primitive,
     ShapedArray,
     Var,
     get_aval,
     jaxpr_as_fun,
     no_debug_info,
     physical_aval,
-    register,
     set_current_trace,
     typecompat,
     unmapped_aval,
@@ -66,13 +64,13 @@ from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
+    body_primitive,
     carry_to_consts,
     check_callable,
     check_distinct_refs,
     check_effects,
     forward_body,
     forwarded,
-    run_now,
     same_types,
     short,
     trace_body,
@@ -225,8 +223,7 @@ def _bind(condition: Body, body: Body, leaves: list[Any]) -> list[Any]:
 # The primitive
 # ----------------------------------------------------------------------------------
 
-while_p = register(Primitive("while", multiple_results=True))
-while_p.cache_types = False
+while_p = body_primitive("while")
 
 
 class WhileOperands(
@@ -299,11 +296,6 @@ def _while_type(*avals, **params) -> tuple:
     of_condition = of_equation(loop.cond_jaxpr.jaxpr, places.of_condition.flat)
     of_body = of_equation(loop.body_jaxpr.jaxpr, places.of_body.flat)
     return out_avals, of_condition | of_body
-
-
-@while_p.def_impl
-def _while_impl(*args, **params) -> list[Any]:
-    return run_now(while_p, *args, **params)
 
 
 @while_p.def_lowering
