@@ -49,14 +49,10 @@ from minijax.support import dtypes, element_types
 
 def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
     shape = args[0] if len(args) == 1 else args
-    if out_sharding is None:
-        return shaping.reshape(self, shape, order=order)
     return shaping.reshape(self, shape, order=order, out_sharding=out_sharding)
 
 
 def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    if out_sharding is None:
-        return shaping.ravel(self, order=order)
     return shaping.ravel(self, order=order, out_sharding=out_sharding)
 
 

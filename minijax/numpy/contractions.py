@@ -28,6 +28,9 @@ from minijax.numpy.vectorizing import vectorize
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import dtypes, element_types
 
+# The options of a product that are a part of the cache key.
+PRODUCT_OPTIONS = ("precision", "preferred_element_type", "out_sharding")
+
 
 def product_dtype(
     name: str, preferred_element_type: Any, *operands: Any
@@ -44,7 +47,7 @@ def _dot_general(a, b, numbers, precision, dtype, out_sharding) -> Array:
     return lax.dot_general(a, b, numbers, precision, dtype, **sharding)
 
 
-@inline_jit(static_argnames=("precision", "preferred_element_type", "out_sharding"))
+@inline_jit(static_argnames=PRODUCT_OPTIONS)
 def dot(
     a: Any,
     b: Any,
@@ -69,7 +72,7 @@ def dot(
     return convert_element_type_to(result, dtype, weak_type)
 
 
-@inline_jit(static_argnames=("precision", "preferred_element_type", "out_sharding"))
+@inline_jit(static_argnames=PRODUCT_OPTIONS)
 def matmul(
     a: Any,
     b: Any,

@@ -255,17 +255,26 @@ def _filled_floats(name: str, shape, value, dtype, device, out_sharding) -> Arra
     return _filled(name, shape, value, dtype, device, out_sharding)
 
 
-def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
+def _filled(
+    name: str, shape, value, dtype, device, out_sharding, like: Any = None
+) -> Array:
+    """`value` everywhere; shape and dtype are those of `like` if they are not given."""
     _refuse_both(device, out_sharding)
-    shape = canonicalize_shape(shape)
-    keywords = {} if out_sharding is None else {"sharding": out_sharding}
     if dtype is not None:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
-    if np.ndim(value) == 0:
-        result = lax.full(shape, value, dtype, **keywords)
-    else:
+    if shape is not None or like is None:
+        shape = canonicalize_shape(shape)
+    sharding = {} if out_sharding is None else {"sharding": out_sharding}
+    if np.ndim(value) != 0:
+        if like is not None:
+            shape = np.shape(like) if shape is None else shape
+            dtype = element_types.result_type(like) if dtype is None else dtype
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
+    elif like is None:
+        result = lax.full(shape, value, dtype, **sharding)
+    else:
+        result = lax.full_like(like, value, dtype, shape, **sharding)
     return placed(result, device)
 
 
@@ -323,20 +332,7 @@ def _filled_like(name: str, a, value, dtype, shape, device, out_sharding) -> Arr
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
         a = unwrap_jax_array(a)
-    _refuse_both(device, out_sharding)
-    if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
-    if shape is not None:
-        shape = canonicalize_shape(shape)
-    if np.ndim(value) == 0:
-        keywords = {} if out_sharding is None else {"sharding": out_sharding}
-        result = lax.full_like(a, value, dtype, shape, **keywords)
-    else:
-        shape = np.shape(a) if shape is None else shape
-        dtype = element_types.result_type(a) if dtype is None else dtype
-        value = asarray(value, dtype=dtype)
-        result = broadcast_to(value, shape, out_sharding=out_sharding)
-    return placed(result, device)
+    return _filled(name, shape, value, dtype, device, out_sharding, a)
 
 
 def zeros_like(

@@ -21,7 +21,7 @@ from minijax.language.array import Array
 from minijax.numpy.arraylike import ensure_arraylike_tuple, unwrap_jax_array
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.contraction_paths import find_path
-from minijax.numpy.contractions import product_dtype
+from minijax.numpy.contractions import PRODUCT_OPTIONS, product_dtype
 from minijax.numpy.reducing import refuse_out
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.support import element_types
@@ -234,15 +234,7 @@ def einsum_path(
 # One step after the other
 
 
-@inline_jit(
-    static_argnames=(
-        "contractions",
-        "precision",
-        "preferred_element_type",
-        "_dot_general",
-        "out_sharding",
-    )
-)
+@inline_jit(static_argnames=("contractions", "_dot_general", *PRODUCT_OPTIONS))
 def _einsum(
     operands: list[Array],
     contractions: tuple[Contraction, ...],

@@ -79,21 +79,18 @@ class IndexUpdateRef:
         values: Any,
         array: Any = None,
         *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
+        **options: Any,
     ) -> Array:
+        array = self.array if array is None else array
         result = indexing.scatter_update(
-            self.array if array is None else array,
+            array,
             self.index,
             values,
             scatter,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
             normalize_indices=wrap_negative_indices,
+            **options,
         )
         return placed(result, out_sharding)
 

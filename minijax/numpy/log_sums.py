@@ -75,47 +75,45 @@ def _wrap_between(x: Array, half_turn: float) -> Array:
     return lax.sub(rest, half)
 
 
-@custom_jvp
-@_named("logaddexp")
-def _logaddexp(x1: Any, x2: Any) -> Array:
-    return _add_in_logarithm(
-        x1, x2, lambda rest: lax.log1p(lax.exp(rest)), half_turn=np.pi
-    )
+def _custom_rule(
+    name: str,
+    power: Callable[[Any], Array],
+    from_rest: Callable[[Any], Array],
+    half_turn: float,
+) -> Callable[[Any, Any], Array]:
+    """The sum in the logarithm with a derivative of its own.
+
+    Calls on arguments of one type share one program of the custom rule's function.
+    """
+
+    @custom_jvp
+    @_named(name)
+    def rule(x1: Any, x2: Any) -> Array:
+        return _add_in_logarithm(x1, x2, from_rest, half_turn)
+
+    @rule.defjvp
+    @_named(f"_{name}_jvp")
+    def rule_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+        return _weighted_jvp(rule, power, primals, tangents)
+
+    @functools.partial(jit, inline=True)
+    @_named(name)
+    def shared(x1: Any, x2: Any) -> Array:
+        return rule(x1, x2)
+
+    return shared
 
 
-@_logaddexp.defjvp
-def _logaddexp_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    return _weighted_jvp(_logaddexp, lax.exp, primals, tangents)
+def _log2_of_rest(rest: Any) -> Array:
+    return lax.mul(constant_like(rest, 1 / np.log(2)), lax.log1p(lax.exp2(rest)))
 
 
-@custom_jvp
-@_named("logaddexp2")
-def _logaddexp2(x1: Any, x2: Any) -> Array:
-    per_log_of_two = constant_like(x1, 1 / np.log(2))
-    return _add_in_logarithm(
-        x1,
-        x2,
-        lambda rest: lax.mul(per_log_of_two, lax.log1p(lax.exp2(rest))),
-        half_turn=np.pi / np.log(2),
-    )
-
-
-@_logaddexp2.defjvp
-def _logaddexp2_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    return _weighted_jvp(_logaddexp2, lax.exp2, primals, tangents)
-
-
-# Calls on arguments of one type share one program of the custom rule's function.
-@functools.partial(jit, inline=True)
-@_named("logaddexp")
-def _shared_logaddexp(x1: Any, x2: Any) -> Array:
-    return _logaddexp(x1, x2)
-
-
-@functools.partial(jit, inline=True)
-@_named("logaddexp2")
-def _shared_logaddexp2(x1: Any, x2: Any) -> Array:
-    return _logaddexp2(x1, x2)
+_logaddexp = _custom_rule(
+    "logaddexp", lax.exp, lambda rest: lax.log1p(lax.exp(rest)), half_turn=np.pi
+)
+_logaddexp2 = _custom_rule(
+    "logaddexp2", lax.exp2, _log2_of_rest, half_turn=np.pi / np.log(2)
+)
 
 
 def _weighted_jvp(
@@ -168,10 +166,10 @@ def _logsumexp2(a: Any, initial: Any = None, **keywords: Any) -> Array:
 @binary_ufunc(-np.inf, reduce=_logsumexp)
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(e^x1 + e^x2) without overflow."""
-    return _shared_logaddexp(*promote_args_inexact("logaddexp", x1, x2))
+    return _logaddexp(*promote_args_inexact("logaddexp", x1, x2))
 
 
 @binary_ufunc(-np.inf, reduce=_logsumexp2)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log2(2^x1 + 2^x2) without overflow."""
-    return _shared_logaddexp2(*promote_args_inexact("logaddexp2", x1, x2))
+    return _logaddexp2(*promote_args_inexact("logaddexp2", x1, x2))

@@ -129,6 +129,14 @@ def _correction(options: Options) -> Any:
     return options.correction
 
 
+def _settled(options: Options) -> dict[str, Any]:
+    """What the compiled functions are called with, beside a mean that is known."""
+    correction = _correction(options)
+    axis = static_axes(options.axis)
+    settled = options.only("dtype out keepdims where")
+    return settled | {"axis": axis, "correction": correction}
+
+
 @takes(OF_VARIANCE)
 def var(a: ArrayLike, options: Options) -> Array:
     """The variance along `axis`: the mean squared distance from the mean.
@@ -137,11 +145,7 @@ def var(a: ArrayLike, options: Options) -> Array:
     `correction`). A known `mean` (with `keepdims=True`) saves computing it. Real for
     complex numbers too. NaN where the divisor is not positive.
     """
-    correction = _correction(options)
-    a = ensure_arraylike("var", a)
-    more = {"keepdims": options.keepdims, "where": options.where}
-    more |= {"a_mean": options.mean, "correction": correction, "out": options.out}
-    return _var(a, axis=static_axes(options.axis), dtype=options.dtype, **more)
+    return _var(ensure_arraylike("var", a), a_mean=options.mean, **_settled(options))
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
@@ -191,11 +195,7 @@ def variance_dtypes(a_dtype: Any, dtype: Any, name: str) -> tuple[Any, Any]:
 @takes(OF_VARIANCE)
 def std(a: ArrayLike, options: Options) -> Array:
     """The standard deviation along `axis`: the square root of `var`."""
-    correction = _correction(options)
-    a = ensure_arraylike("std", a)
-    more = {"keepdims": options.keepdims, "where": options.where}
-    more |= {"mean": options.mean, "correction": correction, "out": options.out}
-    return _std(a, axis=static_axes(options.axis), dtype=options.dtype, **more)
+    return _std(ensure_arraylike("std", a), mean=options.mean, **_settled(options))
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
