@@ -103,6 +103,8 @@ class GradRow:
     shape: list[int]
     span: Span | None
     source: str  # the user's expression
+    results: list[str]  # names of all of its results
+    operands: list[str]  # names of what it reads
     active: bool  # whether a cotangent comes to it
     extra: list[str]  # equations of the forward pass that only the derivative needs
     made: list[int]  # residuals made here
@@ -625,6 +627,12 @@ class Program:
             shape=list(getattr(aval, "shape", ())),
             span=span,
             source=span_text(self.known.sources.found, span),
+            results=[name for name in map(self.known.name, atoms) if name != "_"],
+            operands=[
+                self.known.name(self.linearized.atoms[atom])
+                for atom in eqn.invars
+                if isinstance(atom, Var)
+            ],
             active=bool(steps),
             extra=[self.known.text(e) for e in part.extra if id(e) in self.needed],
             made=[],

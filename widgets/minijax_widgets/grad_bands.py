@@ -1,0 +1,231 @@
+"""The bands of `see.grad`: rows of a recording, grouped so that a page can hold them.
+
+A band is one equation of a small program. In a longer one it is a visit of a line of
+the user's source, such as one layer of a network; in a very long one lines that were
+visited often, and keep little, are one band together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from minijax_lab.explain.backward import (
+    GradArgument,
+    GradProgram,
+    GradRow,
+    GradSum,
+)
+from minijax_lab.explain.recording import Source
+from minijax_lab.explain.residuals import Residual
+
+# Up to so many equations each has a band; above, each visit of a source line.
+SINGLE = 14
+# More bands than this are too many: those that keep little are put together.
+MOST = 60
+# A band that keeps less than this part of all bytes is folded then.
+PART = 0.01
+# Programs inside are drawn as long as the picture has room.
+INSIDE = 40
+
+
+@dataclass
+class Band:
+    """A part of the picture that has one forward glyph and one cotangent.
+
+    `kept` are the residuals made here, `opened` those that are read here on the way
+    back. `gradients` are the arguments whose cotangents are complete here.
+    """
+
+    number: int
+    key: str
+    depth: int
+    label: str
+    source: str
+    line: int | None
+    rows: list[GradRow]
+    program: GradProgram
+    times: int
+    kept: list[Residual] = field(default_factory=list)
+    opened: list[Residual] = field(default_factory=list)
+    sums: list[GradSum] = field(default_factory=list)
+    gradients: list[GradArgument] = field(default_factory=list)
+    runs: int = 1
+    note: str = ""  # of the program that begins with this band
+    title: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Whether a cotangent comes here."""
+        return any(row.active for row in self.rows)
+
+    @property
+    def last(self) -> GradRow:
+        """The row whose result stands for the band."""
+        return self.rows[-1]
+
+    @property
+    def cotangent(self) -> GradRow | None:
+        """The row whose cotangent stands for the band: the last that has one."""
+        return next((row for row in reversed(self.rows) if row.active), None)
+
+
+def bands_of(program: GradProgram, sources: list[Source]) -> list[Band]:
+    """The bands of a program, those of programs inside after their own."""
+    found: list[Band] = []
+    add_bands(program, sources, found, 0, "", 1)
+    for number, band in enumerate(found):
+        band.number = number
+    return found
+
+
+def add_bands(
+    program: GradProgram,
+    sources: list[Source],
+    found: list[Band],
+    depth: int,
+    path: str,
+    times: int,
+) -> None:
+    """Adds the bands of one program to those found."""
+    groups = grouped(program)
+    runs = [1] * len(groups)
+    if len(groups) > MOST:
+        groups, runs = folded(program, groups)
+    own: dict[int, Band] = {}
+    before = len(found)
+    for place, (rows, count) in enumerate(zip(groups, runs)):
+        key = f"{path}{place}"
+        band = Band(
+            number=0,
+            key=key,
+            depth=depth,
+            label=label_of(rows, sources, count),
+            source="",
+            line=rows[0].span.line if rows[0].span else None,
+            rows=rows,
+            program=program,
+            times=times,
+            runs=count,
+        )
+        found.append(band)
+        own.update((row.id, band) for row in rows)
+        inside = [p for row in rows for p in row.programs]
+        drawn = [p for p in inside if len(p.rows) > 1 or p.times > 1 or depth == 0]
+        if inside and len(groups) + len(found) < INSIDE and depth < 2 and count == 1:
+            for number, inner in enumerate(drawn):
+                add_bands(
+                    inner,
+                    sources,
+                    found,
+                    depth + 1,
+                    f"{key}.{number}:",
+                    times * inner.times,
+                )
+    if program.title and len(found) > before:
+        found[before].title = program.title
+        found[before].note = program.note
+    place_facts(program, own, found[before])
+
+
+def place_facts(program: GradProgram, own: dict[int, Band], first: Band) -> None:
+    """Puts residuals, sums and gradients where they belong."""
+    for residual in program.residuals:
+        home = first if residual.row is None else own[residual.row]
+        if residual.origin != "argument":
+            home.kept.append(residual)
+        for reader in residual.readers:
+            band = own[reader]
+            if residual not in band.opened:
+                band.opened.append(residual)
+    for found in program.sums:
+        own[found.after].sums.append(found)
+    complete: dict[str, int] = {}
+    for row in program.rows:
+        for back in row.backward:
+            # The backward pass goes up: the first row with a part is the last to add.
+            complete.setdefault(back.gives, row.id)
+    for argument in program.arguments:
+        number = complete.get(argument.cotangent)
+        if number is not None and not argument.zero:
+            own[number].gradients.append(argument)
+
+
+def grouped(program: GradProgram) -> list[list[GradRow]]:
+    """The rows of each visit of a source line; of a small program, each by itself."""
+    if len(program.rows) <= SINGLE:
+        return [[row] for row in program.rows]
+    groups: list[list[GradRow]] = []
+    line: tuple[int, int] | None = None
+    first: str = ""
+    before: str = ""
+    for row in program.rows:
+        here = (row.span.source, row.span.line) if row.span else None
+        # Within a line its expressions come in turn: when the first one comes again
+        # after others, the line runs again.
+        again = here == line and row_place(row) == first and before != first
+        if not groups or here != line or again:
+            groups.append([])
+            line, first = here, row_place(row)
+        groups[-1].append(row)
+        before = row_place(row)
+    return groups
+
+
+def row_place(row: GradRow) -> str:
+    """The expression that made a row, and where it stands."""
+    if row.span is None:
+        return ""
+    return f"{row.span.line}:{row.span.column}:{row.span.end_line}:{row.span.end_column}"
+
+
+def folded(
+    program: GradProgram, groups: list[list[GradRow]]
+) -> tuple[list[list[GradRow]], list[int]]:
+    """Groups that keep little joined with their neighbours, and how many each joins."""
+    kept: dict[int, int] = {}
+    for residual in program.residuals:
+        if residual.row is not None:
+            kept[residual.row] = kept.get(residual.row, 0) + residual.bytes
+    total = sum(kept.values())
+    bytes_of = [sum(kept.get(row.id, 0) for row in group) for group in groups]
+    open_ones = {
+        place
+        for place, count in sorted(enumerate(bytes_of), key=lambda item: -item[1])[
+            : MOST // 3
+        ]
+        if total and count > PART * total
+    }
+    found: list[list[GradRow]] = []
+    runs: list[int] = []
+    joining = False
+    for place, group in enumerate(groups):
+        if place in open_ones:
+            found.append(group)
+            runs.append(1)
+            joining = False
+        elif joining:
+            found[-1] = [*found[-1], *group]
+            runs[-1] += 1
+        else:
+            found.append(group)
+            runs.append(1)
+            joining = True
+    return found, runs
+
+
+def label_of(rows: list[GradRow], sources: list[Source], runs: int) -> str:
+    """What stands over a band: an equation, a source line, or how many lines."""
+    if runs > 1:
+        lines = {row.span.line for row in rows if row.span}
+        where = f"line {min(lines)}" if len(lines) == 1 else f"{len(lines)} lines"
+        return f"{where} ran {runs:,} times: {len(rows):,} equations"
+    if len(rows) == 1:
+        return rows[0].text
+    span = rows[0].span
+    if span is None:
+        return f"{len(rows)} equations"
+    source = sources[span.source]
+    index = span.line - source.first_line
+    if not 0 <= index < len(source.lines):
+        return f"line {span.line}: {len(rows)} equations"
+    return source.lines[index].strip()

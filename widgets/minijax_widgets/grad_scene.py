@@ -1,0 +1,608 @@
+"""The picture of `see.grad`: forward down the left, what is kept, cotangents up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from minijax_lab.explain.backward import GradArgument, GradSum, bytes_in_words
+from minijax_lab.explain.residuals import Residual
+from minijax_widgets.glyph import glyph, text_width
+from minijax_widgets.grad_bands import Band
+from minijax_widgets.scene import Placed, Scene, byte_scale, bytes_side
+from minijax_widgets.view import cut
+
+# More arguments than this stand where their cotangents are complete.
+MOST_ARGUMENTS = 4
+MOST_BOXES = 6
+MOST_GRADIENTS = 4
+LABEL = 24
+GAP = 10
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns stand, in pixels."""
+
+    width: float
+    forward: float
+    kept: float
+    kept_width: float
+    cotangent: float
+    gradients: float
+    indent: float
+    scale: float
+    side: float  # of the largest residual
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is room for formulas on both sides."""
+        return self.width > 600
+
+
+WIDE = Layout(940, 110, 210, 270, 590, 690, 22, 1.0, 56)
+NARROW = Layout(356, 44, 88, 108, 236, 282, 8, 0.6, 40)
+
+
+@dataclass
+class Steps:
+    """In which step a band is passed downwards and upwards, and the turn between."""
+
+    down: dict[str, int] = field(default_factory=dict)
+    up: dict[str, int] = field(default_factory=dict)
+    sums: dict[tuple[str, str], int] = field(default_factory=dict)
+    turn: int = 0
+
+
+def path_of(band: Band) -> str:
+    """What tells the names of a band's program from those of other programs."""
+    return band.key.rpartition(":")[0]
+
+
+def residual_key(band: Band, residual: Residual) -> str:
+    """The key of a residual's box."""
+    return f"r{path_of(band)}/{residual.id}"
+
+
+def sum_key(band: Band, found: GradSum) -> str:
+    """The key of a sum of cotangents."""
+    return f"s{path_of(band)}/{found.name}"
+
+
+class Picture:
+    """Draws the bands of one function into a scene."""
+
+    def __init__(
+        self,
+        bands: Sequence[Band],
+        arguments: Sequence[GradArgument],
+        steps: Steps,
+        layout: Layout,
+        prefix: str = "",
+        most: int = 0,
+    ) -> None:
+        self.bands = bands
+        self.steps = steps
+        self.layout = layout
+        self.prefix = prefix
+        own = max((r.bytes * b.times for b in bands for r in b.kept), default=1)
+        self.bytes = byte_scale(max(own, most), layout.side)
+        single = all(len(band.rows) == 1 for band in bands)
+        self.top = list(arguments)
+        if not single or len(arguments) > MOST_ARGUMENTS:
+            self.top = []
+        self.forward: dict[str, Placed] = {}
+        self.cotangents: dict[str, Placed] = {}
+        self.boxes: dict[str, Placed] = {}
+        self.left: dict[tuple[str, str], Placed] = {}  # by path and name of a value
+        self.right: dict[tuple[str, str], Placed] = {}
+        self.homes: dict[tuple[str, str], Band] = {
+            (path_of(band), name): band
+            for band in bands
+            for row in band.rows
+            for name in row.results
+        }
+        self.heights = [self.height(band) for band in bands]
+        top = self.top_height()
+        below = 40
+        total = top + sum(h + GAP for h in self.heights) + below
+        self.scene = Scene(layout.width, total, "the backward pass as a picture")
+        self.draw(top)
+
+    def key(self, key: str) -> str:
+        """A key, told apart from those of another picture beside."""
+        return self.prefix + key
+
+    # ---- sizes -----------------------------------------------------------------------
+
+    def top_height(self) -> float:
+        """How high the arguments stand."""
+        if not self.top:
+            return 0
+        scale = self.layout.scale
+        highest = max(glyph(a.shape, name=a.name, scale=scale).h for a in self.top)
+        return LABEL + highest + 24
+
+    def height(self, band: Band) -> float:
+        """How high a band is."""
+        scale = self.layout.scale
+        heights = [glyph(band.last.shape, scale=scale).h]
+        row = band.cotangent
+        if row is not None:
+            heights.append(glyph(row.shape, scale=scale).h + 6)
+        heights.append(sum(h for _, h in self.lines_of_boxes(band)))
+        shown = self.gradients(band)
+        if shown:
+            names = [glyph(a.shape, name=a.name, scale=scale).h for a in shown]
+            heights.append(sum(names) + 8 * len(names) if not self.layout.wide else 0)
+            heights.append(max(names))
+        note = 18 if band.note else 0
+        return LABEL + max(heights) + 18 + note
+
+    def gradients(self, band: Band) -> list[GradArgument]:
+        """The arguments whose cotangents stand in a band."""
+        if self.top and band.depth == 0:
+            return []
+        return band.gradients[: MOST_GRADIENTS if self.layout.wide else 2]
+
+    def side(self, band: Band, residual: Residual) -> float:
+        """The side of a residual's box."""
+        return bytes_side(residual.bytes * band.times, self.bytes)
+
+    def texts(self, band: Band, residual: Residual) -> tuple[str, str]:
+        """What stands in or beside a residual's box."""
+        size = bytes_in_words(residual.bytes)
+        if band.times > 1:
+            size = f"{band.times:,} x {size}"
+        if residual.origin == "constant":
+            size += " constant"
+        return cut(residual.name, 12), size
+
+    def box_width(self, band: Band, residual: Residual) -> float:
+        """How wide a box is with its texts."""
+        side = self.side(band, residual)
+        name, size = self.texts(band, residual)
+        widest = max(text_width(name, 12, True) * 1.05, text_width(size, 11))
+        if widest + 6 <= side and side >= 34:
+            return side + 14
+        return max(side, 4) + 16 + text_width(f"{name}  {size}", 12, True)
+
+    def lines_of_boxes(self, band: Band) -> list[tuple[list[Residual], float]]:
+        """The residuals of a band in lines that fit, each with its height."""
+        lines: list[tuple[list[Residual], float]] = []
+        used = self.layout.kept_width + 1
+        kept = sorted(band.kept, key=lambda r: -r.bytes)[:MOST_BOXES]
+        for residual in kept:
+            width = self.box_width(band, residual)
+            height = max(self.side(band, residual), 14) + 12
+            if used + width > self.layout.kept_width or not lines:
+                lines.append(([residual], height))
+                used = width
+            else:
+                lines[-1] = ([*lines[-1][0], residual], max(lines[-1][1], height))
+                used += width
+        if len(band.kept) > MOST_BOXES or self.reads(band):
+            lines.append(([], 18))
+        return lines
+
+    def reads(self, band: Band) -> str:
+        """The arguments that the way back reads here, in words."""
+        names = [r.name for r in band.opened if r.origin == "argument"]
+        if not names:
+            return ""
+        room = 30 if self.layout.wide else 14
+        return cut(f"{', '.join(names)} (argument)", room)
+
+    # ---- drawing ---------------------------------------------------------------------
+
+    def draw(self, top: float) -> None:
+        """Draws all bands, then the arrows between them."""
+        scene, layout = self.scene, self.layout
+        y = 0.0
+        if self.top:
+            self.arguments(top)
+            y = top
+        for number, (band, height) in enumerate(zip(self.bands, self.heights)):
+            self.band(band, y, height, number)
+            y += height + GAP
+        turn = self.steps.turn
+        start = scene.glyph(
+            (),
+            layout.cotangent,
+            y + 16,
+            centered=True,
+            role="cotangent",
+            key=self.key("turn"),
+            at=turn,
+            go=turn,
+        )
+        last = next((b for b in reversed(self.bands) if b.active and not b.depth), None)
+        if last is not None:
+            self.up_arrow(start, self.cotangents[last.key], self.steps.up[last.key])
+        text = "1.0  the way back begins here" if layout.wide else "1.0"
+        scene.text(
+            layout.cotangent + 14,
+            y + 20,
+            text,
+            role="cotangent",
+            key=self.key("turn"),
+            at=turn,
+        )
+        self.flow()
+        self.open_arrows()
+        self.meetings()
+
+    def arguments(self, height: float) -> None:
+        """Draws the arguments on the left and their cotangents on the right."""
+        scene, layout = self.scene, self.layout
+        scene.band(0, height - GAP, text="arguments" if layout.wide else "")
+        last = max(self.steps.up.values(), default=0)
+        x, right = layout.forward - 44 * layout.scale, layout.cotangent
+        for argument in self.top:
+            key = self.key(f"a{argument.name}")
+            placed = scene.glyph(
+                argument.shape,
+                x,
+                LABEL,
+                name=cut(argument.name, 14),
+                scale=layout.scale,
+                key=key,
+                tell=f"{argument.name}: {argument.type}, an argument",
+            )
+            self.left["", argument.name] = placed
+            x = placed.x + placed.w + 16
+            if argument.zero:
+                scene.text(
+                    right + 14, LABEL + 20, f"{argument.cotangent} = 0: not used",
+                    role="constant", size=12,
+                )  # fmt: skip
+                continue
+            given = scene.glyph(
+                argument.shape,
+                right - 12,
+                LABEL,
+                name=cut(argument.cotangent, 14),
+                role="cotangent",
+                scale=layout.scale,
+                key=[key, self.key(f"g/{argument.name}")],
+                at=self.complete_at(argument, last),
+                tell=f"{argument.cotangent}: the gradient in {argument.name}",
+            )
+            self.right["", argument.name] = given
+            right = given.x + given.w + 30
+
+    def complete_at(self, argument: GradArgument, last: int) -> int:
+        """The step in which an argument's cotangent is complete."""
+        for band in self.bands:
+            if band.depth == 0 and argument in band.gradients:
+                return self.steps.up.get(band.key, last)
+        return last
+
+    def band(self, band: Band, y: float, height: float, number: int) -> None:
+        """Draws one band."""
+        scene, layout, scale = self.scene, self.layout, self.layout.scale
+        down = self.steps.down[band.key]
+        up = self.steps.up.get(band.key)
+        indent = layout.indent * band.depth
+        keys = [self.key(f"f{band.key}"), self.key(f"b{band.key}")]
+        if number % 2 == 0 or band.depth:
+            scene.band(y, height, x=indent)
+        if band.note:
+            title = f"{band.title}: {band.note}" if layout.wide else band.title
+            room = int((layout.width - indent - 20) / 6.6)
+            scene.text(indent + 10, y + 16, cut(title, room), role="constant", size=12)
+            y, height = y + 18, height - 18
+        elif band.title:
+            scene.text(indent + 10, y + 16, band.title, role="constant", size=12)
+            y, height = y + 18, height - 18
+        row = band.cotangent
+        half = layout.kept + layout.kept_width if layout.wide else layout.width - 6
+        room = int((half - indent - 14) / 7.5)
+        scene.text(
+            indent + 10, y + 17, cut(band.label, room),
+            size=12, mono=True, key=keys[0], at=down, go=down,
+        )  # fmt: skip
+        if layout.wide and len(band.rows) == 1 and row is not None and up is not None:
+            told = " ; ".join(back.text for back in row.backward)
+            scene.text(
+                layout.cotangent - 84, y + 17,
+                cut(told, int((layout.width - layout.cotangent + 80) / 7.5)),
+                size=12, mono=True, role="cotangent",
+                key=self.key(f"b{band.key}"), at=up, go=up,
+            )  # fmt: skip
+        middle = y + LABEL + (height - LABEL) / 2 - 4
+        placed = scene.glyph(
+            band.last.shape,
+            layout.forward + indent,
+            middle,
+            centered=True,
+            scale=scale,
+            key=keys[0],
+            at=down,
+            go=down,
+            tell=f"{band.last.text}: {band.last.type}",
+        )
+        self.forward[band.key] = placed
+        for one in band.rows:
+            for name in one.results:
+                self.left[path_of(band), name] = placed
+        self.draw_boxes(band, y + LABEL, height - LABEL, placed)
+        if row is None or up is None:
+            return
+        given = scene.glyph(
+            row.shape,
+            layout.cotangent,
+            middle,
+            centered=True,
+            scale=scale,
+            role="cotangent",
+            key=self.key(f"b{band.key}"),
+            at=up,
+            go=up,
+            tell=f"ct_{row.name}: {row.type}, the cotangent of {row.name}",
+        )
+        self.cotangents[band.key] = given
+        for one in band.rows:
+            for name in one.results:
+                self.right[path_of(band), name] = given
+        self.draw_gradients(band, y, middle, given, up)
+
+    def draw_boxes(self, band: Band, y: float, height: float, source: Placed) -> None:
+        """Draws what a band keeps, and the arrow that keeps it."""
+        scene, layout = self.scene, self.layout
+        down = self.steps.down[band.key]
+        lines = self.lines_of_boxes(band)
+        if not lines:
+            return
+        indent = layout.indent * band.depth
+        left = layout.kept + indent
+        at = y + (height - sum(h for _, h in lines)) / 2 + 2
+        first: Placed | None = None
+        for residuals, line_height in lines:
+            x = left + 6
+            for residual in residuals:
+                side = max(self.side(band, residual), 1.0)
+                name, size = self.texts(band, residual)
+                key = residual_key(band, residual)
+                placed = scene.box(
+                    x,
+                    at + (line_height - side) / 2,
+                    side,
+                    side,
+                    key=self.key(key),
+                    role="residual",
+                    text=name,
+                    detail=size,
+                    mono=True,
+                    at=down,
+                    go=down,
+                    tell=residual_told(residual, band.times),
+                )
+                self.boxes[key] = placed
+                first = first or placed
+                x += self.box_width(band, residual)
+            if not residuals:
+                rest = len(band.kept) - MOST_BOXES
+                said = self.reads(band)
+                if rest > 0:
+                    more = sum(
+                        r.bytes
+                        for r in sorted(band.kept, key=lambda r: -r.bytes)[MOST_BOXES:]
+                    )
+                    said = f"+ {rest:,} more, {bytes_in_words(more)}"
+                scene.text(left + 6, at + 13, said, role="constant", size=12)
+            at += line_height
+        if first is not None and first.x - source.right[0] > 14:
+            scene.arrow(
+                source.right, (first.x - 5, source.cy),
+                role="residual", at=down, text="keep" if layout.wide else "",
+                key=self.key(f"k{band.key}"),
+            )  # fmt: skip
+
+    def draw_gradients(
+        self, band: Band, y: float, middle: float, given: Placed, up: int
+    ) -> None:
+        """Draws the cotangents of arguments that are complete in a band."""
+        scene, layout = self.scene, self.layout
+        shown = self.gradients(band)
+        x, at = layout.gradients, y + LABEL
+        before = given
+        for argument in shown:
+            name = argument.cotangent
+            placed = scene.glyph(
+                argument.shape,
+                x,
+                at,
+                name=cut(name, 18 if layout.wide else 9),
+                scale=layout.scale,
+                role="cotangent",
+                key=[
+                    self.key(f"b{band.key}"),
+                    self.key(f"g{path_of(band)}/{argument.name}"),
+                ],
+                at=up,
+                go=up,
+                tell=f"{name}: {argument.type}, the gradient in {argument.name}",
+            )
+            self.right[path_of(band), argument.name] = placed
+            if before is given:
+                scene.arrow(
+                    given.right, (placed.x - 4, given.cy), role="cotangent", at=up,
+                    key=self.key(f"b{band.key}"),
+                )  # fmt: skip
+            before = placed
+            if layout.wide:
+                x += max(placed.w, 40) + 14
+            else:
+                at += placed.h + 6
+        rest = len(band.gradients) - len(shown)
+        if rest > 0 and shown:
+            scene.text(x, middle + 4, f"+ {rest}", role="cotangent", size=12, at=up)
+
+    # ---- arrows ----------------------------------------------------------------------
+
+    def flow(self) -> None:
+        """Draws which band reads which: down on the left, up on the right."""
+        many = len(self.bands) > 40
+        lanes = 0
+        for number, band in enumerate(self.bands):
+            path = path_of(band)
+            own = {name for row in band.rows for name in row.results}
+            names = [n for row in band.rows for n in row.operands if n not in own]
+            seen: set[str] = set()
+            for name in names:
+                home = self.homes.get((path, name))
+                argument = home is None and (path, name) in self.left and self.top
+                mark = home.key if home is not None else f"argument {name}"
+                if (home is None and not argument) or mark in seen:
+                    continue
+                seen.add(mark)
+                start = self.left[path, name]
+                end = self.forward[band.key]
+                # With nothing between, the arrow is straight.
+                above = number - 1
+                straight = (home is not None and above == home.number) or (
+                    home is None and number == 0
+                )
+                if not straight and many:
+                    continue
+                down = self.steps.down[band.key]
+                key = self.key(f"f{band.key}")
+                if straight:
+                    self.scene.arrow(
+                        start.bottom, end.top, role="value", at=down, key=key
+                    )
+                else:
+                    lanes += 1
+                    x = min(start.x, end.x) - 8 - 6 * (lanes % 3)
+                    via = [(x, start.cy), (x, end.cy)]
+                    self.scene.arrow(
+                        start.left, end.left, role="value", via=via, at=down, key=key
+                    )
+                if home is not None:
+                    self.back(band, home, path, straight, lanes)
+
+    def back(
+        self, band: Band, home: Band, path: str, straight: bool, lanes: int
+    ) -> None:
+        """Draws that a band hands a cotangent to the band whose result it read."""
+        start = self.cotangents.get(band.key)
+        end = self.cotangents.get(home.key)
+        if start is None or end is None or not hands_on(band, home):
+            return
+        at = self.steps.up[home.key]
+        if straight:
+            self.up_arrow(start, end, at)
+            return
+        x = max(start.cx + start.w / 2, end.cx + end.w / 2) + 14 + 7 * (lanes % 3)
+        via = [(x, start.cy), (x, end.cy + 6)]
+        finish = (end.x + end.w + 4, end.cy + 6)
+        self.scene.arrow(
+            start.right, finish, role="cotangent", via=via, at=at,
+            key=self.key(f"b{home.key}"),
+        )  # fmt: skip
+
+    def up_arrow(self, start: Placed, end: Placed, at: int) -> None:
+        """Draws a straight arrow from a cotangent to the one above."""
+        self.scene.arrow(start.top, end.bottom, role="cotangent", at=at)
+
+    def open_arrows(self) -> None:
+        """Draws which residual is opened where."""
+        layout = self.layout
+        for band in self.bands:
+            given = self.cotangents.get(band.key)
+            if given is None:
+                continue
+            up = self.steps.up[band.key]
+            own = 0
+            for residual in band.opened:
+                key = residual_key(band, residual)
+                box = self.boxes.get(key)
+                if box is None:
+                    continue
+                same = box.y < given.cy + 60 and box.y + box.h > given.cy - 60
+                end = (given.x - 5, given.cy)
+                if same:
+                    own += 1
+                    if own > 1:
+                        continue
+                    edge = max(
+                        p.x + p.w
+                        for k, p in self.boxes.items()
+                        if abs(p.cy - box.cy) < 8
+                    )
+                    start = (edge + 5, given.cy)
+                    text = "open" if layout.wide and end[0] - start[0] > 50 else ""
+                    if end[0] - start[0] > 12:
+                        self.scene.arrow(
+                            start, end, role="residual", text=text, at=up,
+                            key=[self.key(f"b{band.key}"), self.key(key)],
+                        )  # fmt: skip
+                else:
+                    self.scene.arrow(
+                        (box.x + box.w + 3, box.cy), (end[0], end[1] + 8),
+                        role="residual", curve="h", dash=True, at=up,
+                        key=[self.key(f"b{band.key}"), self.key(key)],
+                    )  # fmt: skip
+
+    def meetings(self) -> None:
+        """Draws the sums: a plus where cotangents meet, and where they come from."""
+        for band in self.bands:
+            path = path_of(band)
+            for found in band.sums:
+                if found.within and len(band.rows) > 1:
+                    continue
+                end = self.right.get((path, found.name))
+                if end is None:
+                    continue
+                at = self.steps.sums.get((path, found.name), self.steps.up[band.key])
+                key = self.key(sum_key(band, found))
+                x, y = end.cx - end.w / 2 - 24, end.cy + end.h / 2 - 4
+                if found.target is None:
+                    x = end.x - 26
+                plus = self.scene.box(
+                    x,
+                    y,
+                    20,
+                    20,
+                    role="cotangent",
+                    text=f"+{len(found.rows)}" if len(found.rows) > 2 else "+",
+                    key=key,
+                    at=at,
+                    go=at,
+                    tell=f"{len(found.rows)} cotangents of {found.name} add (add_any)",
+                )
+                if found.target is not None:
+                    continue
+                for number in dict.fromkeys(found.rows):
+                    start = self.right.get((path, self.result_of(band, number)))
+                    if start is None or start is end:
+                        continue
+                    self.scene.arrow(
+                        start.top, (plus.cx, plus.y + plus.h + 3),
+                        role="cotangent", curve="v", at=at, key=key,
+                    )  # fmt: skip
+
+    def result_of(self, band: Band, number: int) -> str:
+        """The first result of an equation of a band's program."""
+        return band.program.rows[number].name
+
+
+def hands_on(band: Band, home: Band) -> bool:
+    """Whether a band's way back gives a part of a cotangent of another band."""
+    wanted = {f"ct_{name}" for row in home.rows for name in row.results}
+    return any(back.gives in wanted for row in band.rows for back in row.backward) or (
+        any(row.active for row in band.rows) and any(row.active for row in home.rows)
+    )
+
+
+def residual_told(residual: Residual, times: int) -> str:
+    """A residual in a sentence: what it is, how large, why it is kept."""
+    size = bytes_in_words(residual.bytes)
+    if times > 1:
+        size = f"{size}, {times:,} times"
+    made = f", from {residual.made_by}" if residual.made_by else ""
+    why = "; ".join(residual.reasons[:3])
+    more = len(residual.reasons) - 3
+    why += f"; and {more} more" if more > 0 else ""
+    return f"{residual.name}: {residual.type}, {size}{made}. Kept because of {why}."
