@@ -12,6 +12,7 @@ from minijax.support import more_source_info
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.card_view import CardView, card, primitives
 from minijax_widgets.difference_view import DifferenceView
+from minijax_widgets.grad_view import GradView, grad
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.keys_view import KeysView, keys
 from minijax_widgets.memory_view import MemoryView, memory
@@ -27,6 +28,7 @@ __all__ = [
     "CacheView",
     "CardView",
     "DifferenceView",
+    "GradView",
     "JaxprView",
     "KeysView",
     "MemoryView",
@@ -37,6 +39,7 @@ __all__ = [
     "WhyView",
     "cache",
     "card",
+    "grad",
     "jaxpr",
     "keys",
     "live",

@@ -93,6 +93,7 @@ def add_bands(
         groups, runs = folded(program, groups)
     own: dict[int, Band] = {}
     before = len(found)
+    bands: list[Band] = []
     for place, (rows, count) in enumerate(zip(groups, runs)):
         key = f"{path}{place}"
         band = Band(
@@ -100,7 +101,7 @@ def add_bands(
             key=key,
             depth=depth,
             label=label_of(rows, sources, count),
-            source="",
+            source=source_of(rows, count),
             line=rows[0].span.line if rows[0].span else None,
             rows=rows,
             program=program,
@@ -108,6 +109,7 @@ def add_bands(
             runs=count,
         )
         found.append(band)
+        bands.append(band)
         own.update((row.id, band) for row in rows)
         inside = [p for row in rows for p in row.programs]
         drawn = [p for p in inside if len(p.rows) > 1 or p.times > 1 or depth == 0]
@@ -124,7 +126,31 @@ def add_bands(
     if program.title and len(found) > before:
         found[before].title = program.title
         found[before].note = program.note
-    place_facts(program, own, found[before])
+    if bands:
+        count_visits(bands)
+        place_facts(program, own, bands[0])
+
+
+def source_of(rows: list[GradRow], runs: int) -> str:
+    """What stands under the label: the user's expression, or how many equations."""
+    if runs > 1:
+        return ""
+    if len(rows) == 1:
+        source = rows[0].source
+        return "" if source == rows[0].text else source
+    return f"{len(rows)} equations"
+
+
+def count_visits(bands: list[Band]) -> None:
+    """Says of lines that ran several times which time it was."""
+    visits: dict[str, list[Band]] = {}
+    for band in bands:
+        if len(band.rows) > 1 and band.runs == 1:
+            visits.setdefault(f"{band.line}{band.label}", []).append(band)
+    for same in visits.values():
+        for number, band in enumerate(same, 1):
+            if len(same) > 1:
+                band.source = f"{number} of {len(same)}: {band.source}"
 
 
 def place_facts(program: GradProgram, own: dict[int, Band], first: Band) -> None:
@@ -141,11 +167,11 @@ def place_facts(program: GradProgram, own: dict[int, Band], first: Band) -> None
         own[found.after].sums.append(found)
     complete: dict[str, int] = {}
     for row in program.rows:
-        for back in row.backward:
+        for name in row.gives:
             # The backward pass goes up: the first row with a part is the last to add.
-            complete.setdefault(back.gives, row.id)
+            complete.setdefault(name, row.id)
     for argument in program.arguments:
-        number = complete.get(argument.cotangent)
+        number = complete.get(argument.name)
         if number is not None and not argument.zero:
             own[number].gradients.append(argument)
 
@@ -175,7 +201,9 @@ def row_place(row: GradRow) -> str:
     """The expression that made a row, and where it stands."""
     if row.span is None:
         return ""
-    return f"{row.span.line}:{row.span.column}:{row.span.end_line}:{row.span.end_column}"
+    return (
+        f"{row.span.line}:{row.span.column}:{row.span.end_line}:{row.span.end_column}"
+    )
 
 
 def folded(

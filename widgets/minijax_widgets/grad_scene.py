@@ -25,6 +25,7 @@ class Layout:
     """Where the columns stand, in pixels."""
 
     width: float
+    label: float
     forward: float
     kept: float
     kept_width: float
@@ -40,8 +41,11 @@ class Layout:
         return self.width > 600
 
 
-WIDE = Layout(940, 110, 210, 270, 590, 690, 22, 1.0, 56)
-NARROW = Layout(356, 44, 88, 108, 236, 282, 8, 0.6, 40)
+WIDE = Layout(980, 30, 290, 370, 250, 706, 796, 22, 1.0, 56)
+NARROW = Layout(356, 66, 46, 86, 108, 236, 282, 4, 0.6, 40)
+# Where arrows pass that go around others: on the left, and on the right.
+LANES = 3
+LANE = 6
 
 
 @dataclass
@@ -102,6 +106,8 @@ class Picture:
             for row in band.rows
             for name in row.results
         }
+        self.lanes = 0
+        self.lane = 0.0  # under the arguments
         self.heights = [self.height(band) for band in bands]
         top = self.top_height()
         below = 40
@@ -136,8 +142,11 @@ class Picture:
             names = [glyph(a.shape, name=a.name, scale=scale).h for a in shown]
             heights.append(sum(names) + 8 * len(names) if not self.layout.wide else 0)
             heights.append(max(names))
-        note = 18 if band.note else 0
-        return LABEL + max(heights) + 18 + note
+            heights[-1] += LABEL if self.layout.wide else 0
+        title = 20 if band.title else 0
+        if self.layout.wide:
+            return max(max(heights) + 20, 46) + title
+        return LABEL + max(heights) + 16 + title
 
     def gradients(self, band: Band) -> list[GradArgument]:
         """The arguments whose cotangents stand in a band."""
@@ -153,7 +162,7 @@ class Picture:
         """What stands in or beside a residual's box."""
         size = bytes_in_words(residual.bytes)
         if band.times > 1:
-            size = f"{band.times:,} x {size}"
+            size = f"{band.times:,}x{size}"
         if residual.origin == "constant":
             size += " constant"
         return cut(residual.name, 12), size
@@ -172,6 +181,9 @@ class Picture:
         lines: list[tuple[list[Residual], float]] = []
         used = self.layout.kept_width + 1
         kept = sorted(band.kept, key=lambda r: -r.bytes)[:MOST_BOXES]
+        # What others open stands last: nothing is in the way of its arrow.
+        own = {row.id for row in band.rows}
+        kept.sort(key=lambda r: any(reader not in own for reader in r.readers))
         for residual in kept:
             width = self.box_width(band, residual)
             height = max(self.side(band, residual), 14) + 12
@@ -219,7 +231,7 @@ class Picture:
         last = next((b for b in reversed(self.bands) if b.active and not b.depth), None)
         if last is not None:
             self.up_arrow(start, self.cotangents[last.key], self.steps.up[last.key])
-        text = "1.0  the way back begins here" if layout.wide else "1.0"
+        text = "1.0  the way back begins" if layout.wide else "1.0"
         scene.text(
             layout.cotangent + 14,
             y + 20,
@@ -237,31 +249,44 @@ class Picture:
         scene, layout = self.scene, self.layout
         scene.band(0, height - GAP, text="arguments" if layout.wide else "")
         last = max(self.steps.up.values(), default=0)
-        x, right = layout.forward - 44 * layout.scale, layout.cotangent
+        middle = (height - GAP) / 2
+        x, right = layout.forward, layout.cotangent
         for argument in self.top:
             key = self.key(f"a{argument.name}")
+            named = cut(argument.name, 14)
+            drawn = glyph(argument.shape, name=named, scale=layout.scale)
+            drop = middle - (drawn.top + drawn.bottom) / 2
+            if self.left:
+                x -= drawn.left
             placed = scene.glyph(
                 argument.shape,
                 x,
-                LABEL,
-                name=cut(argument.name, 14),
+                drop,
+                centered=True,
+                name=named,
                 scale=layout.scale,
                 key=key,
                 tell=f"{argument.name}: {argument.type}, an argument",
             )
             self.left["", argument.name] = placed
             x = placed.x + placed.w + 16
+            name = cut(argument.cotangent, 14)
             if argument.zero:
-                scene.text(
-                    right + 14, LABEL + 20, f"{argument.cotangent} = 0: not used",
-                    role="constant", size=12,
-                )  # fmt: skip
+                note = f"{name} = 0: not used" if layout.wide else f"{name} = 0"
+                at = scene.text(right - 10, middle, note, role="constant", size=12)
+                right = at.x + at.w + 24
                 continue
+            drawn = glyph(
+                argument.shape, name=name, scale=layout.scale, role="cotangent"
+            )
+            if self.right:
+                right -= drawn.left
             given = scene.glyph(
                 argument.shape,
-                right - 12,
-                LABEL,
-                name=cut(argument.cotangent, 14),
+                right,
+                middle - (drawn.top + drawn.bottom) / 2,
+                centered=True,
+                name=name,
                 role="cotangent",
                 scale=layout.scale,
                 key=[key, self.key(f"g/{argument.name}")],
@@ -269,7 +294,8 @@ class Picture:
                 tell=f"{argument.cotangent}: the gradient in {argument.name}",
             )
             self.right["", argument.name] = given
-            right = given.x + given.w + 30
+            right = given.x + given.w + 22
+        self.lane = height - GAP - 7
 
     def complete_at(self, argument: GradArgument, last: int) -> int:
         """The step in which an argument's cotangent is complete."""
@@ -287,30 +313,41 @@ class Picture:
         keys = [self.key(f"f{band.key}"), self.key(f"b{band.key}")]
         if number % 2 == 0 or band.depth:
             scene.band(y, height, x=indent)
-        if band.note:
-            title = f"{band.title}: {band.note}" if layout.wide else band.title
-            room = int((layout.width - indent - 20) / 6.6)
-            scene.text(indent + 10, y + 16, cut(title, room), role="constant", size=12)
-            y, height = y + 18, height - 18
-        elif band.title:
-            scene.text(indent + 10, y + 16, band.title, role="constant", size=12)
-            y, height = y + 18, height - 18
+        if band.title:
+            said = band.title
+            if band.note and layout.wide:
+                said = f"{said}: {band.note}"
+            room = int((layout.width - indent - 20) / 6.4)
+            scene.text(
+                indent + 10, y + 15, cut(said, room), role="constant", size=12,
+                tell=f"{band.title}: {band.note}" if band.note else band.title,
+            )  # fmt: skip
+            y, height = y + 20, height - 20
         row = band.cotangent
-        half = layout.kept + layout.kept_width if layout.wide else layout.width - 6
-        room = int((half - indent - 14) / 7.5)
+        left = layout.label + indent
+        end = layout.forward - 44 if layout.wide else layout.cotangent - 4
+        room = int((end - layout.label) / 7.4)
         scene.text(
-            indent + 10, y + 17, cut(band.label, room),
-            size=12, mono=True, key=keys[0], at=down, go=down,
+            left, y + 17, cut(band.label, room),
+            size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
         )  # fmt: skip
+        if layout.wide and band.source:
+            scene.text(
+                left, y + 34, cut(band.source, int((end - layout.label) / 6.8)),
+                role="constant", size=11, mono=True, at=down,
+            )  # fmt: skip
         if layout.wide and len(band.rows) == 1 and row is not None and up is not None:
             told = " ; ".join(back.text for back in row.backward)
+            start = layout.cotangent + 56
             scene.text(
-                layout.cotangent - 84, y + 17,
-                cut(told, int((layout.width - layout.cotangent + 80) / 7.5)),
+                start, y + 17, cut(told, int((layout.width - start) / 7.4)),
                 size=12, mono=True, role="cotangent",
-                key=self.key(f"b{band.key}"), at=up, go=up,
+                key=self.key(f"b{band.key}"), at=up, go=up, tell=told,
             )  # fmt: skip
-        middle = y + LABEL + (height - LABEL) / 2 - 4
+        above = 0 if layout.wide else LABEL - 4
+        middle = y + above + (height - above) / 2
+        if layout.wide:
+            middle -= 5
         placed = scene.glyph(
             band.last.shape,
             layout.forward + indent,
@@ -326,7 +363,7 @@ class Picture:
         for one in band.rows:
             for name in one.results:
                 self.left[path_of(band), name] = placed
-        self.draw_boxes(band, y + LABEL, height - LABEL, placed)
+        self.draw_boxes(band, middle, placed, up)
         if row is None or up is None:
             return
         given = scene.glyph(
@@ -347,7 +384,9 @@ class Picture:
                 self.right[path_of(band), name] = given
         self.draw_gradients(band, y, middle, given, up)
 
-    def draw_boxes(self, band: Band, y: float, height: float, source: Placed) -> None:
+    def draw_boxes(
+        self, band: Band, middle: float, source: Placed, up: int | None
+    ) -> None:
         """Draws what a band keeps, and the arrow that keeps it."""
         scene, layout = self.scene, self.layout
         down = self.steps.down[band.key]
@@ -356,7 +395,7 @@ class Picture:
             return
         indent = layout.indent * band.depth
         left = layout.kept + indent
-        at = y + (height - sum(h for _, h in lines)) / 2 + 2
+        at = middle - sum(h for _, h in lines) / 2
         first: Placed | None = None
         for residuals, line_height in lines:
             x = left + 6
@@ -390,11 +429,14 @@ class Picture:
                         for r in sorted(band.kept, key=lambda r: -r.bytes)[MOST_BOXES:]
                     )
                     said = f"+ {rest:,} more, {bytes_in_words(more)}"
-                scene.text(left + 6, at + 13, said, role="constant", size=12)
+                scene.text(
+                    left + 6, at + 13, said, role="constant", size=12,
+                    at=down if rest > 0 or up is None else up,
+                )  # fmt: skip
             at += line_height
         if first is not None and first.x - source.right[0] > 14:
             scene.arrow(
-                source.right, (first.x - 5, source.cy),
+                (source.right[0], source.cy), (first.x - 5, source.cy),
                 role="residual", at=down, text="keep" if layout.wide else "",
                 key=self.key(f"k{band.key}"),
             )  # fmt: skip
@@ -444,7 +486,6 @@ class Picture:
     def flow(self) -> None:
         """Draws which band reads which: down on the left, up on the right."""
         many = len(self.bands) > 40
-        lanes = 0
         for number, band in enumerate(self.bands):
             path = path_of(band)
             own = {name for row in band.rows for name in row.results}
@@ -458,33 +499,34 @@ class Picture:
                     continue
                 seen.add(mark)
                 start = self.left[path, name]
-                end = self.forward[band.key]
                 # With nothing between, the arrow is straight.
-                above = number - 1
-                straight = (home is not None and above == home.number) or (
-                    home is None and number == 0
-                )
-                if not straight and many:
-                    continue
-                down = self.steps.down[band.key]
-                key = self.key(f"f{band.key}")
-                if straight:
-                    self.scene.arrow(
-                        start.bottom, end.top, role="value", at=down, key=key
-                    )
-                else:
-                    lanes += 1
-                    x = min(start.x, end.x) - 8 - 6 * (lanes % 3)
-                    via = [(x, start.cy), (x, end.cy)]
-                    self.scene.arrow(
-                        start.left, end.left, role="value", via=via, at=down, key=key
-                    )
-                if home is not None:
-                    self.back(band, home, path, straight, lanes)
+                straight = home is not None and number - 1 == home.number
+                if home is None and number == 0 and start.cx == self.layout.forward:
+                    straight = True
+                if straight or not many:
+                    self.down_arrow(start, band, home, straight)
+                if home is not None and (straight or not many):
+                    self.back(band, home, straight)
 
-    def back(
-        self, band: Band, home: Band, path: str, straight: bool, lanes: int
+    def down_arrow(
+        self, start: Placed, band: Band, home: Band | None, straight: bool
     ) -> None:
+        """Draws that a band reads a value."""
+        end = self.forward[band.key]
+        times = {"at": self.steps.down[band.key], "key": self.key(f"f{band.key}")}
+        if straight:
+            self.scene.arrow(start.bottom, end.top, role="value", **times)
+            return
+        self.lanes += 1
+        x = 6 + LANE * (self.lanes % LANES) + self.layout.indent * band.depth
+        begin, via = start.left, [(x, start.cy)]
+        if home is None:
+            begin, via = start.bottom, [(start.cx, self.lane), (x, self.lane)]
+        self.scene.arrow(
+            begin, (end.x - 4, end.cy), role="value", via=[*via, (x, end.cy)], **times
+        )
+
+    def back(self, band: Band, home: Band, straight: bool) -> None:
         """Draws that a band hands a cotangent to the band whose result it read."""
         start = self.cotangents.get(band.key)
         end = self.cotangents.get(home.key)
@@ -494,13 +536,17 @@ class Picture:
         if straight:
             self.up_arrow(start, end, at)
             return
-        x = max(start.cx + start.w / 2, end.cx + end.w / 2) + 14 + 7 * (lanes % 3)
-        via = [(x, start.cy), (x, end.cy + 6)]
-        finish = (end.x + end.w + 4, end.cy + 6)
+        x = self.lane_of(start, end)
         self.scene.arrow(
-            start.right, finish, role="cotangent", via=via, at=at,
-            key=self.key(f"b{home.key}"),
+            start.right, (end.x + end.w + 4, end.cy + 6), role="cotangent", at=at,
+            via=[(x, start.cy), (x, end.cy + 6)], key=self.key(f"b{home.key}"),
         )  # fmt: skip
+
+    def lane_of(self, start: Placed, end: Placed) -> float:
+        """Where on the right an arrow goes up around others."""
+        self.lanes += 1
+        most = max(start.x + start.w, end.x + end.w, self.layout.cotangent + 20)
+        return most + 8 + LANE * (self.lanes % LANES)
 
     def up_arrow(self, start: Placed, end: Placed, at: int) -> None:
         """Draws a straight arrow from a cotangent to the one above."""
@@ -539,8 +585,9 @@ class Picture:
                             key=[self.key(f"b{band.key}"), self.key(key)],
                         )  # fmt: skip
                 else:
+                    edge = max(p.x + p.w for p in self.boxes.values() if p.cy == box.cy)
                     self.scene.arrow(
-                        (box.x + box.w + 3, box.cy), (end[0], end[1] + 8),
+                        (edge + 5, box.cy + 8), (end[0], end[1] + 8),
                         role="residual", curve="h", dash=True, at=up,
                         key=[self.key(f"b{band.key}"), self.key(key)],
                     )  # fmt: skip
@@ -557,10 +604,12 @@ class Picture:
                     continue
                 at = self.steps.sums.get((path, found.name), self.steps.up[band.key])
                 key = self.key(sum_key(band, found))
-                x, y = end.cx - end.w / 2 - 24, end.cy + end.h / 2 - 4
+                x, y = end.x - 20, end.y + end.h - 8
                 if found.target is None:
-                    x = end.x - 26
-                plus = self.scene.box(
+                    x, y = end.x + end.w + 4, end.cy - 10
+                if end.x + end.w + 24 > self.layout.width:
+                    x = end.x - 22
+                self.scene.box(
                     x,
                     y,
                     20,
@@ -572,28 +621,45 @@ class Picture:
                     go=at,
                     tell=f"{len(found.rows)} cotangents of {found.name} add (add_any)",
                 )
-                if found.target is not None:
-                    continue
-                for number in dict.fromkeys(found.rows):
-                    start = self.right.get((path, self.result_of(band, number)))
-                    if start is None or start is end:
-                        continue
-                    self.scene.arrow(
-                        start.top, (plus.cx, plus.y + plus.h + 3),
-                        role="cotangent", curve="v", at=at, key=key,
-                    )  # fmt: skip
+        for argument in self.top:
+            self.arrive(argument)
 
-    def result_of(self, band: Band, number: int) -> str:
-        """The first result of an equation of a band's program."""
-        return band.program.rows[number].name
+    def arrive(self, argument: GradArgument) -> None:
+        """Draws from where parts of the cotangent of an argument come."""
+        end = self.right.get(("", argument.name))
+        if end is None:
+            return
+        key = self.key(f"g/{argument.name}")
+        foot = (end.cx, end.y + end.h + 3)
+        for band in self.bands:
+            given = self.cotangents.get(band.key)
+            gives = any(argument.name in row.gives for row in band.rows)
+            if band.depth or given is None or not gives:
+                continue
+            at = self.steps.up[band.key]
+            if band.number == self.first_active:
+                via = [] if given.cx == end.cx else [(given.cx, self.lane)]
+                via += [(end.cx, self.lane)] if via else []
+                self.scene.arrow(
+                    given.top, foot, role="cotangent", via=via, at=at, key=key
+                )
+                continue
+            x = self.lane_of(given, given)
+            via = [(x, given.cy), (x, self.lane), (end.cx, self.lane)]
+            self.scene.arrow(
+                given.right, foot, role="cotangent", via=via, at=at, key=key
+            )
+
+    @property
+    def first_active(self) -> int:
+        """The number of the first band that a cotangent comes to."""
+        return next((b.number for b in self.bands if b.active and not b.depth), 0)
 
 
 def hands_on(band: Band, home: Band) -> bool:
     """Whether a band's way back gives a part of a cotangent of another band."""
-    wanted = {f"ct_{name}" for row in home.rows for name in row.results}
-    return any(back.gives in wanted for row in band.rows for back in row.backward) or (
-        any(row.active for row in band.rows) and any(row.active for row in home.rows)
-    )
+    wanted = {name for row in home.rows for name in row.results}
+    return any(name in wanted for row in band.rows for name in row.gives)
 
 
 def residual_told(residual: Residual, times: int) -> str:

@@ -1,4 +1,8 @@
-"""`see.grad`: the forward pass down, what it keeps in the middle, the way back up."""
+"""`see.grad`: the forward pass down, what it keeps in the middle, the way back up.
+
+The picture is drawn by `grad_scene.py`, over the bands of `grad_bands.py`; the listing
+below it has each equation.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax_lab.explain import foreign
 from minijax_lab.explain.backward import (
     GradProgram,
     GradRecording,
@@ -16,11 +21,70 @@ from minijax_lab.explain.backward import (
     sum_in_words,
     where_in_words,
 )
+from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.residuals import Residual
+from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.grad_bands import Band, bands_of
+from minijax_widgets.grad_scene import (
+    NARROW,
+    WIDE,
+    Picture,
+    Steps,
+    path_of,
+    residual_key,
+    residual_told,
+    sum_key,
+)
+from minijax_widgets.trace_view import split_headline
 from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
+# Residuals in the table; a browser shows as many without delay.
+MOST_RESIDUALS = 200
+
+
+def grad(
+    function: Callable[..., Any],
+    *args: Any,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    values: bool = False,
+    beside: Callable[..., Any] | None = None,
+    **kwargs: Any,
+) -> GradView:
+    """Shows `grad(function, argnums, has_aux)(*args, **kwargs)` as a picture.
+
+    Down the left is the forward pass, in the middle what it keeps (boxes whose area is
+    bytes), up the right the transposed equations on the same rows, and where
+    cotangents meet and add. Arrays and `ShapeDtypeStruct`s serve alike, since only
+    types are looked at; with `values=True` both passes run, and the first NaN and the
+    first infinity are marked.
+
+    `beside` is another function of the same arguments, drawn next to the first one:
+
+        see.grad(loss, params, x, beside=checkpoint(loss))
+
+    A function that itself has arguments of these names is passed as a lambda. Raises
+    TypeError, naming the argument, for what has no gradient, and what tracing raises.
+    """
+    if foreign.is_jaxpr(function) or foreign.is_of_jax(function):
+        raise TypeError(
+            "see.grad takes a function of minijax: a jaxpr of JAX does not carry which "
+            "equations are the forward pass, nor which values the linearization kept. "
+            "see.jaxpr shows such a jaxpr; `jax.ad_checkpoint.print_saved_residuals` "
+            "prints what JAX keeps."
+        )
+    options = {"argnums": argnums, "has_aux": has_aux, "values": values}
+    recording = record_grad(function, *args, **options, **kwargs)
+    if beside is not None:
+        if not callable(beside):
+            raise TypeError(
+                "see.grad got beside=, which takes a function of the same arguments, "
+                f"such as checkpoint(f), and got {type(beside).__name__}."
+            )
+        recording.beside = record_grad(beside, *args, **options, **kwargs)
+    return GradView(recording)
 
 
 class GradView(View):
@@ -38,11 +102,36 @@ class GradView(View):
     def text(self, full: bool = False) -> str:
         """Returns the headline and a row for each equation: down, kept, up."""
         record = self.recording
-        rows = [self.columns("  down", "kept", "up")]
         listed = self.program_rows(record.program, 0)
-        end = self.columns("", "", "ct = 1.0: the way back begins here, and goes up")
-        parts = [record.headline, *rows, *shortened(listed, full), end]
-        return "\n".join([*parts, *self.last_rows()])
+        parts = [
+            *split_headline(self.headline()),
+            self.columns("  down", "kept", "up"),
+            *shortened(listed, full),
+            self.columns("", "", "ct = 1.0, the way back begins"),
+            *self.last_rows(),
+        ]
+        if record.beside is not None:
+            parts += ["beside:", GradView(record.beside).text(full)]
+        return "\n".join(parts)
+
+    def headline(self) -> str:
+        """Returns the headline; of two functions, what they keep."""
+        record = self.recording
+        if record.beside is None:
+            return record.headline
+        other = record.beside
+        mine, theirs = bytes_in_words(record.bytes), bytes_in_words(other.bytes)
+        more = other.program.backward - record.program.backward
+        again = rerun(other.program) - rerun(record.program)
+        text = (
+            f"grad of {record.name} keeps {mine}, of the function beside it {theirs}; "
+            f"{record.program.backward:,} and {other.program.backward:,} backward"
+        )
+        if again > 0:
+            text += f"; {count_in_words(again, 'equation')} more run again"
+        elif more:
+            text += f", {abs(more):,} {'more' if more > 0 else 'fewer'}"
+        return text
 
     def columns(self, down: str, kept: str, up: str) -> str:
         """Returns one row of the twin, at most 100 columns."""
@@ -83,12 +172,17 @@ class GradView(View):
         """Returns the twin's rows about sums, arguments, and what is not finite."""
         record = self.recording
         rows = []
-        for number, found in enumerate(record.program.sums[:6]):
-            mark = ">" if number == self.first_sum() else " "
+        own = [found for found in record.program.sums if not found.within]
+        for number, found in enumerate(own[:6]):
+            mark = " " if number else ">"
             rows.append(cut(f"{mark} sum: {self.sum_text(found)}", WIDTH))
-        more = len(record.program.sums) - 6
-        if more > 0:
-            rows.append(f"  ... {more:,} more sums")
+        if len(own) > 6:
+            rows.append(f"  ... {len(own) - 6:,} more sums")
+        within = [found.within for found in record.program.sums if found.within]
+        if within:
+            rules = ", ".join(dict.fromkeys(within))
+            count = count_in_words(len(within), "sum")
+            rows.append(cut(f"  {count} more inside of rules: {rules}", WIDTH))
         rows += [
             f"  {a.name} is not used: its gradient is zero"
             for a in record.program.arguments
@@ -99,12 +193,6 @@ class GradView(View):
             rows.append(cut(f"{told}, {bad.count:,} of {bad.size:,} entries", WIDTH))
         return rows
 
-    def first_sum(self) -> int | None:
-        """Returns the place of the sum that the picture shows first."""
-        sums = self.recording.program.sums
-        own = [place for place, found in enumerate(sums) if not found.within]
-        return own[0] if own else (0 if sums else None)
-
     def sum_text(self, found: GradSum) -> str:
         """Returns a sum in words."""
         rows = self.recording.program.rows
@@ -113,3 +201,302 @@ class GradView(View):
             f"{found.cotangent} = add_any of {len(found.rows)}, from "
             f"{' and '.join(parts)}"
         )
+
+    # ---- the picture ---------------------------------------------------------------
+
+    def frame(self) -> Frame:
+        """Returns the picture, the listing, and what is kept by size."""
+        record = self.recording
+        sources = code_panes(record.sources, self.spans())
+        other = GradView(record.beside) if record.beside is not None else None
+        largest = max(self.largest(), other.largest() if other else 0)
+        steps, told, telling = self.steps(sources, "", 0)
+        panes = [self.scene_pane(steps, "", largest, record.call if other else "")]
+        if other:
+            theirs, more, _ = other.steps(sources, "o", len(told))
+            told = [*told, *more]
+            panes.append(
+                other.scene_pane(theirs, "o", largest, f"beside: {other.called()}")
+            )
+        panes.append(self.listing(steps))
+        panes.append(self.kept_pane())
+        first = len(panes)
+        for pane in sources.panes:
+            pane.below = False
+        for step in told:
+            step.marks = [(first + p, r, a, b) for p, r, a, b in step.marks]
+        return Frame(
+            kind="grad",
+            call=record.call,
+            headline=self.headline(),
+            panes=[*panes, *sources.panes],
+            steps=told,
+            telling=telling,
+            text=self.text(full=True),
+        )
+
+    def to_svg(self) -> str:
+        """Returns the picture at its telling step as an SVG file."""
+        return self.frame().svg()
+
+    def called(self) -> str:
+        """Returns the call, with the bytes that it keeps."""
+        record = self.recording
+        return f"{record.call} keeps {bytes_in_words(record.bytes)}"
+
+    def spans(self) -> list[Any]:
+        """Returns where the equations of the picture stand in the source."""
+        rows = [row for band in self.bands for row in band.rows]
+        return [row.span for row in rows if row.span is not None]
+
+    def largest(self) -> int:
+        """Returns the bytes of the largest residual."""
+        kept = [r.bytes * band.times for band in self.bands for r in band.kept]
+        return max(kept, default=1)
+
+    def scene_pane(self, steps: Steps, prefix: str, most: int, title: str) -> Pane:
+        """Returns the picture, and that for narrow pages."""
+        arguments = self.recording.program.arguments
+        wide, narrow = (
+            Picture(self.bands, arguments, steps, layout, prefix, most).scene
+            for layout in (WIDE, NARROW)
+        )
+        return Pane(title, [], kind="scene", scene=wide, narrow=narrow, wide=True)
+
+    def steps(
+        self, sources: CodePanes, prefix: str, start: int
+    ) -> tuple[Steps, list[FrameStep], int]:
+        """Returns when each band is passed, the steps, and the telling one."""
+        found = Steps()
+        told: list[FrameStep] = []
+
+        def add(label: str, detail: str, on: list[str], row: GradRow | None) -> int:
+            marks = (
+                mark_of(sources, row.span, first_pane=0) if row and not prefix else []
+            )
+            lit = [prefix + key for key in on]
+            if row is not None and not prefix:
+                lit += key_of_line(row.span)
+            told.append(FrameStep(label, detail, lit, marks))
+            return start + len(told) - 1
+
+        for band in self.bands:
+            on = [f"f{band.key}", f"k{band.key}"]
+            on += [residual_key(band, residual) for residual in band.kept]
+            step = add(f"down: {cut(band.label, 40)}", down_told(band), on, band.last)
+            found.down[band.key] = step
+        detail = "The result's own cotangent is 1.0: the way back begins here."
+        found.turn = add("ct = 1.0", detail, ["turn"], None)
+        sums: list[int] = []
+        for band in reversed(self.bands):
+            if not band.active:
+                continue
+            on = [f"b{band.key}"]
+            on += [residual_key(band, residual) for residual in band.opened]
+            step = add(f"up: {cut(band.label, 40)}", up_told(band), on, band.cotangent)
+            found.up[band.key] = step
+            for met in band.sums:
+                if met.within:
+                    continue
+                where = path_of(band)
+                on = [sum_key(band, met), f"g{where}/{met.name}"]
+                on += [
+                    f"b{one.key}"
+                    for one in self.bands
+                    if path_of(one) == where
+                    and any(row.id in met.rows for row in one.rows)
+                ]
+                step = add(f"sum: {met.cotangent}", sum_told(band, met), on, None)
+                found.sums[where, met.name] = step
+                sums.append(step)
+        telling = self.telling(found, sums)
+        if telling < start + len(told) - 1:
+            # The finished picture, with what tells most.
+            one = told[telling - start]
+            told.append(FrameStep(one.label, one.detail, one.on, one.marks))
+            telling = start + len(told) - 1
+        for bad in self.recording.first[:1]:
+            told[telling - start].look = "error"
+            told[telling - start].detail = (
+                f"The first {bad.what}: {where_in_words(bad)}, {bad.count:,} of "
+                f"{bad.size:,} entries. What comes after is made of it."
+            )
+        return found, told, telling
+
+    def telling(self, steps: Steps, sums: list[int]) -> int:
+        """Returns the step to show first: what is not finite, a sum, the largest."""
+        for bad in self.recording.first[:1]:
+            band = next(
+                (
+                    band
+                    for band in self.bands
+                    if band.depth == 0 and any(row.id == bad.row for row in band.rows)
+                ),
+                None,
+            )
+            if band is None:
+                return 0
+            down = bad.place == "forward"
+            return steps.down[band.key] if down else steps.up[band.key]
+        if sums:
+            return sums[0]
+        kept = [(r.bytes, band) for band in self.bands for r in band.kept]
+        if not kept:
+            return steps.turn
+        return steps.down[max(kept, key=lambda pair: pair[0])[1].key]
+
+    def most_kept(self) -> tuple[Band, Residual] | None:
+        """Returns the largest residual, and where it is made."""
+        kept = [(band, r) for band in self.bands for r in band.kept]
+        return max(kept, key=lambda pair: pair[1].bytes * pair[0].times, default=None)
+
+    def listing(self, steps: Steps) -> Pane:
+        """Returns each equation: down, kept, up; bands of several are folded."""
+        rows: list[Row] = []
+        for band in self.bands:
+            keys = [f"f{band.key}", f"b{band.key}"]
+            go = steps.down[band.key]
+            deeper = band.depth
+            if band.title:
+                note = f"{band.title}: {band.note}" if band.note else band.title
+                rows.append(Row([[Piece(note, "constant")]], depth=band.depth))
+            if len(band.rows) > 1:
+                kept = sum(r.bytes for r in band.kept)
+                size = f"keeps {bytes_in_words(kept)}" if kept else ""
+                count = count_in_words(len(band.rows), "equation")
+                rows.append(
+                    Row(
+                        [band.label, [Piece(size, "residual")], count],
+                        keys=keys,
+                        go=go,
+                        depth=band.depth,
+                        folded=True,
+                        look="group",
+                    )
+                )
+                deeper += 1
+            for row in band.rows:
+                rows += self.listed(band, row, keys, go, deeper)
+        return Pane("each equation", rows, columns=["down", "kept", "up"], wide=True)
+
+    def listed(
+        self, band: Band, row: GradRow, keys: list[str], go: int, depth: int
+    ) -> list[Row]:
+        """Returns the rows of one equation."""
+        kept: list[Piece] = []
+        for number in row.opened:
+            residual = band.program.residuals[number]
+            if kept:
+                kept.append(Piece("  "))
+            role = "residual" if residual.origin == "value" else "constant"
+            text = residual.name
+            if residual.origin != "value":
+                text += f" ({residual.origin})"
+            kept.append(Piece(text, role, residual_key(band, residual)))
+        up = " ; ".join(back.text for back in row.backward)
+        bad = [b for b in self.recording.first if b.row == row.id and not band.depth]
+        extra = f"   {'; '.join(row.extra)}" if row.extra else ""
+        found = [
+            Row(
+                [
+                    [Piece(row.text), Piece(extra, "constant")],
+                    kept,
+                    [Piece(up, "cotangent")],
+                ],
+                keys=[*keys, *key_of_line(row.span)],
+                go=go,
+                depth=depth,
+                tell=row.source,
+                look="miss" if bad else "",
+            )
+        ]
+        if row.rule:
+            found.append(Row([[Piece(row.rule, "constant")]], depth=depth + 1))
+        return found
+
+    def kept_pane(self) -> Pane:
+        """Returns what is kept, the largest first, and why."""
+        residuals = sorted(self.recording.program.residuals, key=order_of)
+        rows = []
+        for residual in residuals[:MOST_RESIDUALS]:
+            beside = residual.origin != "value"
+            size = bytes_in_words(residual.bytes)
+            why = "; ".join(residual.reasons[:2])
+            more = len(residual.reasons) - 2
+            why += f"; {more} more" if more > 0 else ""
+            made = residual.made_by or f"the {residual.origin} itself"
+            role = "constant" if beside else "residual"
+            rows.append(
+                Row(
+                    [
+                        [Piece(f"{residual.name}:{residual.type}", role)],
+                        size,
+                        made,
+                        why,
+                    ],
+                    keys=[f"r/{residual.id}", *key_of_line(residual.span)],
+                    tell=residual_told(residual, 1),
+                )
+            )
+        more = len(residuals) - len(rows)
+        title = "what the way back reads, the largest first"
+        if more > 0:
+            title += f" ({more:,} more: residuals(f, ...) lists them)"
+        return Pane(title, rows, columns=["value", "bytes", "from", "why"], wide=True)
+
+
+def order_of(residual: Residual) -> tuple[bool, int]:
+    """Arguments last, the largest first."""
+    return residual.origin == "argument", -residual.bytes
+
+
+def rerun(program: GradProgram) -> int:
+    """How many equations of checkpointed functions the way back runs again."""
+    return sum(
+        inner.forward if inner.title == "checkpoint" else rerun(inner)
+        for row in program.rows
+        for inner in row.programs
+    )
+
+
+def down_told(band: Band) -> str:
+    """What the forward pass does in a band, and what it keeps."""
+    count = len(band.rows)
+    told = band.label if count == 1 else f"{band.label}: {count:,} equations"
+    if count == 1 and band.rows[0].rule:
+        told += f". {band.rows[0].rule}"
+    if not band.kept:
+        return f"{told}. Nothing made here is kept."
+    size = bytes_in_words(sum(r.bytes for r in band.kept) * band.times)
+    first = max(band.kept, key=lambda r: r.bytes)
+    return f"{told}. Keeps {size}. {residual_told(first, band.times)}"
+
+
+def up_told(band: Band) -> str:
+    """What the backward pass does in a band, and what it reads."""
+    backs = [back.text for row in reversed(band.rows) for back in row.backward]
+    told = "; ".join(backs[:4]) or "hands its cotangent on as it is"
+    if len(backs) > 4:
+        told += f"; and {len(backs) - 4:,} more"
+    names = [residual.name for residual in band.opened]
+    if names:
+        shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        told += f". Reads {shown}"
+    return f"{told}."
+
+
+def sum_told(band: Band, found: GradSum) -> str:
+    """Which cotangents meet, and why."""
+    rows = band.program.rows
+    parts = [rows[number].text for number in dict.fromkeys(found.rows)]
+    said = sum_in_words(found)
+    shown = "; ".join(parts[:4]) + ("; ..." if len(parts) > 4 else "")
+    return (
+        f"{said[:1].upper()}{said[1:]}: {found.cotangent} = add_any of what comes back "
+        f"from {shown}."
+        if said[:3] == "in "
+        else f"{said}: {found.cotangent} = add_any of what comes back from {shown}."
+    )
+
+
+views["grad"] = GradView

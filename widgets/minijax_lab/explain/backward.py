@@ -105,6 +105,7 @@ class GradRow:
     source: str  # the user's expression
     results: list[str]  # names of all of its results
     operands: list[str]  # names of what it reads
+    gives: list[str]  # names of the values whose cotangents it gives a part of
     active: bool  # whether a cotangent comes to it
     extra: list[str]  # equations of the forward pass that only the derivative needs
     made: list[int]  # residuals made here
@@ -633,6 +634,10 @@ class Program:
                 for atom in eqn.invars
                 if isinstance(atom, Var)
             ],
+            gives=[
+                self.linear_names[v]
+                for v in dict.fromkeys(v for step in steps for v, _ in step.parts)
+            ],
             active=bool(steps),
             extra=[self.known.text(e) for e in part.extra if id(e) in self.needed],
             made=[],
@@ -859,8 +864,8 @@ class Program:
         zero = [False] * carry + zero[carry:]
         length = params["length"]
         note = (
-            f"one turn of {length:,}; what it keeps is stacked {length:,} times, but "
-            "for what is the same in each turn; cotangents of what all turns share add"
+            f"what one turn keeps is stacked {length:,} times; cotangents of what all "
+            "turns share add up"
         )
         title = f"body of scan, {length:,} turns"
         return self.opened(body, flags, wanted, zero, names, title, note, length)
