@@ -91,6 +91,34 @@ STATES: dict[str, Callable[[], View]] = {
     "card, of a program": lambda: see.card("scan"),
     "primitives": see.primitives,
     "primitives, few": of.small_table,
+    "grad": lambda: see.grad(of.twice, 2.0),
+    "grad, one step": lambda: see.grad(lambda x: x, 2.0),
+    "grad, network": lambda: see.grad(
+        of.squared_error,
+        [of.floats(256, 256)] * 12,
+        of.floats(128, 256),
+        of.floats(128, 256),
+    ),
+    "grad, loop": lambda: see.grad(
+        of.recurrent,
+        of.floats(64, 64),
+        of.floats(64, 32),
+        of.floats(20, 32),
+        argnums=(0, 1),
+    ),
+    "grad, beside": lambda: see.grad(
+        of.squared_error,
+        [of.floats(64, 64)] * 2,
+        of.floats(8, 64),
+        of.floats(8, 64),
+        beside=minijax.checkpoint(of.squared_error),
+    ),
+    "grad, not finite": lambda: see.grad(of.unsafe, X - 1.0, values=True),
+    "grad, huge": lambda: see.grad(of.summed, X),
+    "grad, hostile names": lambda: see.grad(
+        lambda tree: sum(x.sum() for x in tree.values()) ** 2,
+        {of.EVIL: X, of.HEBREW: X, "k" * 99: X},
+    ),
 }
 # The same picture as a widget: the player gets its frame from a model.
 AS_WIDGETS = ("trace", "jaxpr, hostile names")

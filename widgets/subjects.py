@@ -12,7 +12,16 @@ import numpy as np
 
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax import checkpoint, grad, jit, make_jaxpr, random, vmap
+from minijax import (
+    ShapeDtypeStruct,
+    checkpoint,
+    grad,
+    jit,
+    lax,
+    make_jaxpr,
+    random,
+    vmap,
+)
 from minijax_lab.explain import causes
 from minijax_lab.explain.cards import CardRecording, Check, PrimitivesRecording
 from minijax_widgets.card_view import CardView, PrimitivesView
@@ -266,3 +275,39 @@ def remembered() -> View:
     layers = [np.eye(16, dtype=np.float32)] * 6
     x = np.ones((32, 16), np.float32)
     return see.memory(grad(deep), layers, x, beside=grad(checkpoint(deep)))
+
+
+def squared_error(weights, x, y):
+    """The loss of `network`, whose layers have the same width."""
+    return ((network(weights, x) - y) ** 2).mean()
+
+
+def recurrent(w, u, xs):
+    """A loop whose carry goes through a layer."""
+
+    def step(h, x):
+        h = jnp.tanh(w @ h + u @ x)
+        return h, h
+
+    _, hs = lax.scan(step, jnp.zeros(w.shape[0]), xs)
+    return (hs**2).mean()
+
+
+def twice(x):
+    """Uses its argument twice."""
+    return jnp.sin(x) * x
+
+
+def unsafe(x):
+    """Has a derivative that is not finite at 0."""
+    return jnp.where(x > 0, jnp.sqrt(x), 0.0).sum()
+
+
+def summed(x):
+    """The sum of `long`."""
+    return long(x).sum()
+
+
+def floats(*shape):
+    """An array of a shape, without its values."""
+    return ShapeDtypeStruct(shape, np.float32)

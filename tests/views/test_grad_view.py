@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
+import numpy as np
 import pytest
 
 import minijax
-from minijax_lab.explain.backward import record_grad
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax.language.core import Literal
+from minijax_lab.explain.backward import Transposed, bytes_in_words, record_grad
+from minijax_lab.explain.recording import Recording
+from minijax_lab.explain.residuals import Call, Linearized
+from minijax_widgets.grad_view import GradView
 from tests.views import test_residuals as of
 
 # `jit` alone is opened, and `checkpoint` is written twice by the engine: their
@@ -31,3 +40,253 @@ def test_equations_are_those_of_the_jaxprs(make, args):
     assert every == len(minijax.make_jaxpr(minijax.grad(own))(*args).eqns)
     theirs = make(of.library(jax))
     assert every == len(jax.make_jaxpr(jax.grad(theirs))(*args).eqns)
+
+
+def product(x):
+    return jnp.sin(x) * x
+
+
+def network(params, x, y):
+    for w, b in params:
+        x = jnp.tanh(x @ w + b)
+    return ((x - y) ** 2).mean()
+
+
+def shape(*sizes):
+    return minijax.ShapeDtypeStruct(sizes, np.float32)
+
+
+LAYERS = [(shape(64, 64), shape(64))] * 12
+
+
+@pytest.mark.parametrize(
+    "make, args", of.FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_the_recorded_way_back_computes_the_gradient(make, args):
+    """The equations that the picture shows, run, give what JAX's `grad` gives."""
+    call = Call(make(of.library(minijax)), args, {}, 0, False, "test")
+    linearized = Linearized(call.closed, call.differentiated)
+    way_back = Transposed(linearized)
+    values = dict(zip(linearized.inputs, call.leaves))
+    values.update(linearized.constants)
+
+    def read(atom):
+        return atom.val if isinstance(atom, Literal) else values[atom]
+
+    def run(eqns):
+        for eqn in eqns:
+            out = eqn.primitive.rebind([read(v) for v in eqn.invars], eqn.params)
+            values.update(
+                zip(eqn.outvars, out if eqn.primitive.multiple_results else [out])
+            )
+
+    run(linearized.forward_eqns)
+    values.update((var, read(atom)) for var, atom in way_back.inputs)
+    run(way_back.eqns)
+    theirs = jax.tree.leaves(jax.grad(make(of.library(jax)))(*args))
+    own = [
+        read(answer)
+        for answer, flag in zip(way_back.answers, call.differentiated)
+        if flag
+    ]
+    assert len(own) == len(theirs)
+    for mine, other in zip(own, theirs):
+        np.testing.assert_allclose(np.asarray(mine), other, rtol=2e-5, atol=1e-6)
+
+
+def test_text_of_the_first_example():
+    view = see.grad(product, 2.0)
+    assert view.text().split("\n") == [
+        "grad of product(f32[]): 2 forward, 1 more for the derivative, 4 backward; "
+        "keeps 8 B beside x (4 B);",
+        "  x is used twice, so two cotangents add",
+        "  down                                 kept                     up",
+        "  a = sin x                            * b                      "
+        "ct_x += ct_a * b",
+        "  c = mul a x                          * x (argument); a        "
+        "ct_x += a * 1 ; ct_a = 1 * x",
+        " " * 64 + "ct = 1.0, the way back begins",
+        "> sum: ct_x = add_any of 2, from c = mul a x and a = sin x",
+    ]
+
+
+def test_first_frame_is_the_finished_picture_with_the_sum():
+    frame = see.grad(product, 2.0).frame()
+    step = frame.steps[frame.telling]
+    assert step.label == "sum: ct_x"
+    scene = frame.panes[0].scene
+    assert all(mark.there(frame.telling) for mark in scene.marks)
+    lit = {key for mark in scene.marks for key in mark.keys} & set(step.on)
+    assert {"s/x", "g/x", "b0", "b1"} <= lit
+
+
+def test_without_a_sum_the_largest_residual_is_shown():
+    frame = see.grad(network, LAYERS, shape(8, 64), shape(8, 64)).frame()
+    assert frame.telling == len(frame.steps) - 1
+    assert frame.steps[-1].label == "largest residual: d"
+    assert (
+        "d = tanh c: mul's transpose needs its other factor" in frame.steps[-1].detail
+    )
+
+
+@pytest.mark.parametrize(
+    "make, args", of.FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_every_function_is_drawn(make, args):
+    """All boxes and rows are there, nothing stands outside, the twin is narrow."""
+    view = see.grad(make(of.library(minijax)), *args)
+    frame = view.frame()
+    kept = [r for r in view.recording.program.residuals if r.origin != "argument"]
+    for scene, width in [(frame.panes[0].scene, 1040), (frame.panes[0].narrow, 356)]:
+        assert scene.width == width
+        keys = {key for mark in scene.marks for key in mark.keys}
+        first = [f"r/{r.id}" for r in sorted(kept, key=lambda r: -r.bytes)[:3]]
+        assert set(first) <= keys
+        lit = {key for step in frame.steps for key in step.on}
+        assert {key for key in keys if key[0] in "fb"} <= lit
+    assert max(map(len, view.text(full=True).split("\n"))) <= 100
+    assert view.text().isascii()
+    again = Recording.from_dict(view.recording.to_dict())
+    assert GradView(again).text() == view.text()
+
+
+def test_twelve_layers_are_a_band_each():
+    view = see.grad(network, LAYERS, shape(8, 64), shape(8, 64))
+    labels = [band.label for band in view.bands]
+    assert labels[:12] == ["x = jnp.tanh(x @ w + b)"] * 12
+    assert view.bands[2].source == "3 of 12: 4 equations"
+    assert [a.name for a in view.bands[2].gradients] == ["params[2][0]", "params[2][1]"]
+
+
+def test_loops_and_branches_open_into_rows_of_their_own():
+    view = see.grad(of.rnn(of.library(minijax)), *of.FUNCTIONS[4][1])
+    inner = [band for band in view.bands if band.depth]
+    assert inner[0].title == "body of scan, 6 turns"
+    assert [r.name for r in inner[-1].kept]
+    assert all(band.times == 6 for band in inner)
+    view = see.grad(of.branches(of.library(minijax)), np.ones(4, np.float32))
+    titles = {band.title for band in view.bands if band.title}
+    assert titles == {"branch 0", "branch 1"}
+
+
+def test_custom_rules_are_shown_as_what_they_are():
+    text = see.grad(of.own_backward(of.library(minijax)), of.ones(4)).text()
+    assert "clipped has a custom_vjp: its own fwd (forward)" in text
+    text = see.grad(of.own_forward(of.library(minijax)), of.ones(4)).text()
+    assert "log1pexp has a custom_jvp: its own rule (rule)" in text
+
+
+def test_a_checkpoint_beside():
+    layers = LAYERS[:3]
+    plain = see.grad(network, layers, shape(8, 64), shape(8, 64))
+    both = see.grad(
+        network, layers, shape(8, 64), shape(8, 64), beside=minijax.checkpoint(network)
+    )
+    mine = plain.recording.bytes
+    assert both.headline().startswith(
+        f"grad of network keeps {bytes_in_words(mine)}, of the function beside it 0 B"
+    )
+    assert "16 equations more run again" in both.headline()
+    scenes = [pane for pane in both.frame().panes if pane.kind == "scene"]
+    assert len(scenes) == 2
+
+
+def test_jit_with_static_and_keyword_arguments():
+    @functools.partial(minijax.jit, static_argnames=("power", "mode"))
+    def f(x, power, *, scale, mode="sum"):
+        y = scale * x**power
+        return y.sum() if mode == "sum" else y.mean()
+
+    view = see.grad(f, jnp.ones(3), 2, scale=jnp.ones(3), mode="mean")
+    assert view.recording.headline.startswith("grad of f(f32[3], f32[3]): 4 forward")
+    view = see.grad(f, jnp.ones(3), power=3, scale=2.0)
+    assert view.recording.program.arguments[0].name == "x"
+
+
+def test_aux_and_several_arguments():
+    def f(a, b):
+        return (a * b).sum(), {"a": a}
+
+    view = see.grad(f, shape(3), shape(3), argnums=(0, 1), has_aux=True)
+    assert [a.name for a in view.recording.program.arguments] == ["a", "b"]
+
+
+def test_an_unused_argument_is_said():
+    view = see.grad(lambda x, y: x * x, 1.0, 2.0, argnums=(0, 1))
+    assert view.recording.headline.endswith("y is not used, its gradient is zero")
+    assert "  y is not used: its gradient is zero" in view.text()
+    view.frame()
+
+
+@pytest.mark.parametrize(
+    "function, args, options, message",
+    [
+        (lambda n: n * 2.0, (3,), {}, r"respect to n, which is i32\[\]"),
+        (lambda x: x * 2.0, (np.ones(3),), {}, "a gradient is of a scalar"),
+        (lambda x: (x, x), (1.0,), {}, "returns 2 arrays"),
+        (lambda x: x > 0, (1.0,), {}, "has no derivative"),
+        (lambda x: x, (1.0,), {"argnums": 2}, "argnums=2, and 1 positional"),
+        (lambda x: x, ("text",), {}, "which is str and not an array"),
+        (lambda x: x, (shape(),), {"values": True}, "x is ShapeDtypeStruct"),
+        (lambda x: x, (1.0,), {"has_aux": True}, "must return a pair"),
+        (lambda x: x, (1.0,), {"beside": 3}, "beside=, which takes a function"),
+        (3, (), {}, "takes a function and its arguments, and got int"),
+    ],
+)
+def test_bad_input_is_a_sentence(function, args, options, message):
+    with pytest.raises(TypeError, match=message):
+        see.grad(function, *args, **options)
+
+
+def test_jaxprs_of_jax_are_refused_with_what_they_lack():
+    jaxpr = jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0)
+    with pytest.raises(TypeError, match="does not carry which equations"):
+        see.grad(jaxpr)
+
+
+def test_the_first_value_that_is_not_finite():
+    def f(x):
+        y = jnp.log(x)
+        return (y * x).sum()
+
+    view = see.grad(f, np.array([1.0, 0.0], np.float32), values=True)
+    first = view.recording.first
+    assert [(b.what, b.place, b.row) for b in first] == [
+        ("infinity", "forward", 0),
+        ("NaN", "forward", 1),
+    ]
+    frame = view.frame()
+    assert any(step.look == "error" for step in frame.steps)
+    told = "the first infinity is in the forward pass: a = log x"
+    assert told in view.recording.headline
+
+    def g(x):
+        return jnp.sqrt(x).sum()
+
+    view = see.grad(g, np.zeros(2, np.float32), values=True)
+    assert view.recording.first[0].what == "infinity"
+    view.frame()
+    before = see.grad(g, np.array([np.nan], np.float32), values=True)
+    assert "in the argument x, before the first equation" in before.recording.headline
+    before.frame()
+    backward = see.grad(
+        lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0).sum(),
+        np.array([0.0, 1.0], np.float32),
+        values=True,
+    )
+    assert "NaN" in {bad.what for bad in backward.recording.first}
+    assert backward.recording.result == "1"
+
+
+def test_ten_thousand_equations():
+    def long(x):
+        for _ in range(5000):
+            x = jnp.sin(x) * x
+        return x
+
+    view = see.grad(long, 1.0)
+    assert "10,000 forward" in view.recording.headline
+    frame = view.frame()
+    assert len(view.bands) <= 130
+    assert len(frame.panes[0].scene.marks) < 2000
+    assert len(view.text().split("\n")) < 40

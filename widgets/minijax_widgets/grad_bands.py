@@ -24,6 +24,8 @@ SINGLE = 14
 MOST = 60
 # A band that keeps less than this part of all bytes is folded then.
 PART = 0.01
+# Of a band of many equations, so many sums of cotangents are steps of their own.
+MOST_SUMS = 3
 # Programs inside are drawn as long as the picture has room.
 INSIDE = 40
 
@@ -52,6 +54,8 @@ class Band:
     runs: int = 1
     note: str = ""  # of the program that begins with this band
     title: str = ""
+    meetings: int = 0  # how many sums of cotangents the function makes here
+    again: bool = False  # run again on the way back, by a checkpoint: nothing is kept
 
     @property
     def active(self) -> bool:
@@ -85,6 +89,7 @@ def add_bands(
     depth: int,
     path: str,
     times: int,
+    again: bool = False,
 ) -> None:
     """Adds the bands of one program to those found."""
     groups = grouped(program)
@@ -107,6 +112,7 @@ def add_bands(
             program=program,
             times=times,
             runs=count,
+            again=again,
         )
         found.append(band)
         bands.append(band)
@@ -122,6 +128,7 @@ def add_bands(
                     depth + 1,
                     f"{key}.{number}:",
                     times * inner.times,
+                    again or inner.title == "checkpoint",
                 )
     if program.title and len(found) > before:
         found[before].title = program.title
@@ -161,10 +168,15 @@ def place_facts(program: GradProgram, own: dict[int, Band], first: Band) -> None
             home.kept.append(residual)
         for reader in residual.readers:
             band = own[reader]
-            if residual not in band.opened:
+            # Its readers come one after another: those of one band together.
+            if not band.opened or band.opened[-1] is not residual:
                 band.opened.append(residual)
     for found in program.sums:
-        own[found.after].sums.append(found)
+        band = own[found.after]
+        if not found.within:
+            band.meetings += 1
+        if len(band.sums) < MOST_SUMS or len(band.rows) == 1:
+            band.sums.append(found)
     complete: dict[str, int] = {}
     for row in program.rows:
         for name in row.gives:

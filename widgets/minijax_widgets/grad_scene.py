@@ -41,7 +41,7 @@ class Layout:
         return self.width > 600
 
 
-WIDE = Layout(980, 30, 290, 370, 250, 706, 796, 22, 1.0, 56)
+WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
 NARROW = Layout(356, 66, 46, 86, 108, 236, 282, 4, 0.6, 40)
 # Where arrows pass that go around others: on the left, and on the right.
 LANES = 3
@@ -98,6 +98,9 @@ class Picture:
         self.forward: dict[str, Placed] = {}
         self.cotangents: dict[str, Placed] = {}
         self.boxes: dict[str, Placed] = {}
+        self.homes_of_boxes: dict[str, str] = {}
+        self.edges: dict[tuple[str, float], float] = {}  # right ends of lines of boxes
+        self.spans: dict[str, tuple[float, float]] = {}  # from where to where bands are
         self.left: dict[tuple[str, str], Placed] = {}  # by path and name of a value
         self.right: dict[tuple[str, str], Placed] = {}
         self.homes: dict[tuple[str, str], Band] = {
@@ -230,7 +233,11 @@ class Picture:
         )
         last = next((b for b in reversed(self.bands) if b.active and not b.depth), None)
         if last is not None:
-            self.up_arrow(start, self.cotangents[last.key], self.steps.up[last.key])
+            end, at = self.cotangents[last.key], self.steps.up[last.key]
+            if last is self.bands[-1]:
+                self.up_arrow(start, end, at)
+            else:
+                self.around(start, end, at, "turn")
         text = "1.0  the way back begins" if layout.wide else "1.0"
         scene.text(
             layout.cotangent + 14,
@@ -311,6 +318,7 @@ class Picture:
         up = self.steps.up.get(band.key)
         indent = layout.indent * band.depth
         keys = [self.key(f"f{band.key}"), self.key(f"b{band.key}")]
+        self.spans[band.key] = (y, y + height)
         if number % 2 == 0 or band.depth:
             scene.band(y, height, x=indent)
         if band.title:
@@ -410,6 +418,8 @@ class Picture:
                     side,
                     key=self.key(key),
                     role="residual",
+                    lid=not band.again,
+                    dash=band.again,
                     text=name,
                     detail=size,
                     mono=True,
@@ -418,6 +428,8 @@ class Picture:
                     tell=residual_told(residual, band.times),
                 )
                 self.boxes[key] = placed
+                self.homes_of_boxes[key] = band.key
+                self.edges[band.key, placed.cy] = placed.x + placed.w
                 first = first or placed
                 x += self.box_width(band, residual)
             if not residuals:
@@ -434,10 +446,12 @@ class Picture:
                     at=down if rest > 0 or up is None else up,
                 )  # fmt: skip
             at += line_height
+        word = "again" if band.again else "keep"
         if first is not None and first.x - source.right[0] > 14:
             scene.arrow(
                 (source.right[0], source.cy), (first.x - 5, source.cy),
-                role="residual", at=down, text="keep" if layout.wide else "",
+                role="residual", at=down, text=word if layout.wide else "",
+                dash=band.again,
                 key=self.key(f"k{band.key}"),
             )  # fmt: skip
 
@@ -449,13 +463,19 @@ class Picture:
         shown = self.gradients(band)
         x, at = layout.gradients, y + LABEL
         before = given
+        drawn = 0
         for argument in shown:
-            name = argument.cotangent
+            name = cut(argument.cotangent, 18 if layout.wide else 9)
+            wide = glyph(
+                argument.shape, name=name, scale=layout.scale, role="cotangent"
+            ).w
+            if drawn and x + wide > layout.width:
+                break
             placed = scene.glyph(
                 argument.shape,
-                x,
+                min(x, layout.width - wide),
                 at,
-                name=cut(name, 18 if layout.wide else 9),
+                name=name,
                 scale=layout.scale,
                 role="cotangent",
                 key=[
@@ -464,8 +484,10 @@ class Picture:
                 ],
                 at=up,
                 go=up,
-                tell=f"{name}: {argument.type}, the gradient in {argument.name}",
+                tell=f"{argument.cotangent}: {argument.type}, the gradient in "
+                f"{argument.name}",
             )
+            drawn += 1
             self.right[path_of(band), argument.name] = placed
             if before is given:
                 scene.arrow(
@@ -477,9 +499,12 @@ class Picture:
                 x += max(placed.w, 40) + 14
             else:
                 at += placed.h + 6
-        rest = len(band.gradients) - len(shown)
-        if rest > 0 and shown:
-            scene.text(x, middle + 4, f"+ {rest}", role="cotangent", size=12, at=up)
+        rest = len(band.gradients) - drawn
+        if rest > 0 and drawn:
+            left, base = min(x, layout.width - 30), middle + 34
+            if not layout.wide:
+                left, base = layout.gradients - 24, at - 10
+            scene.text(left, base, f"+ {rest}", role="cotangent", size=12, at=up)
 
     # ---- arrows ----------------------------------------------------------------------
 
@@ -513,18 +538,22 @@ class Picture:
     ) -> None:
         """Draws that a band reads a value."""
         end = self.forward[band.key]
-        times = {"at": self.steps.down[band.key], "key": self.key(f"f{band.key}")}
+        down, key = self.steps.down[band.key], self.key(f"f{band.key}")
         if straight:
-            self.scene.arrow(start.bottom, end.top, role="value", **times)
+            self.scene.arrow(start.bottom, end.top, role="value", at=down, key=key)
             return
+        # Around what is between: under one band, along the left, over the other.
         self.lanes += 1
         x = 6 + LANE * (self.lanes % LANES) + self.layout.indent * band.depth
-        begin, via = start.left, [(x, start.cy)]
-        if home is None:
-            begin, via = start.bottom, [(start.cx, self.lane), (x, self.lane)]
+        under = self.lane if home is None else self.spans[home.key][1] + GAP / 2
+        over = self.spans[band.key][0] + 4
+        leave = start.cx - min(6, start.w / 2 - 2)
+        arrive = end.cx - min(6, end.w / 2 - 2)
         self.scene.arrow(
-            begin, (end.x - 4, end.cy), role="value", via=[*via, (x, end.cy)], **times
-        )
+            (leave, start.y + start.h + 3), (arrive, end.y - 4), role="value",
+            via=[(leave, under), (x, under), (x, over), (arrive, over)],
+            at=down, key=key,
+        )  # fmt: skip
 
     def back(self, band: Band, home: Band, straight: bool) -> None:
         """Draws that a band hands a cotangent to the band whose result it read."""
@@ -536,10 +565,14 @@ class Picture:
         if straight:
             self.up_arrow(start, end, at)
             return
+        self.around(start, end, at, f"b{home.key}")
+
+    def around(self, start: Placed, end: Placed, at: int, key: str) -> None:
+        """Draws an arrow from a cotangent up to another, around what is between."""
         x = self.lane_of(start, end)
         self.scene.arrow(
             start.right, (end.x + end.w + 4, end.cy + 6), role="cotangent", at=at,
-            via=[(x, start.cy), (x, end.cy + 6)], key=self.key(f"b{home.key}"),
+            via=[(x, start.cy), (x, end.cy + 6)], key=self.key(key),
         )  # fmt: skip
 
     def lane_of(self, start: Placed, end: Placed) -> float:
@@ -553,44 +586,41 @@ class Picture:
         self.scene.arrow(start.top, end.bottom, role="cotangent", at=at)
 
     def open_arrows(self) -> None:
-        """Draws which residual is opened where."""
+        """Draws which residual is opened where: on its own rows, and on others."""
         layout = self.layout
         for band in self.bands:
             given = self.cotangents.get(band.key)
             if given is None:
                 continue
             up = self.steps.up[band.key]
-            own = 0
-            for residual in band.opened:
-                key = residual_key(band, residual)
-                box = self.boxes.get(key)
-                if box is None:
-                    continue
-                same = box.y < given.cy + 60 and box.y + box.h > given.cy - 60
-                end = (given.x - 5, given.cy)
-                if same:
-                    own += 1
-                    if own > 1:
-                        continue
-                    edge = max(
-                        p.x + p.w
-                        for k, p in self.boxes.items()
-                        if abs(p.cy - box.cy) < 8
-                    )
-                    start = (edge + 5, given.cy)
-                    text = "open" if layout.wide and end[0] - start[0] > 50 else ""
-                    if end[0] - start[0] > 12:
-                        self.scene.arrow(
-                            start, end, role="residual", text=text, at=up,
-                            key=[self.key(f"b{band.key}"), self.key(key)],
-                        )  # fmt: skip
-                else:
-                    edge = max(p.x + p.w for p in self.boxes.values() if p.cy == box.cy)
+            own = f"b{band.key}"
+            here = [r for r in band.opened if self.home(band, r) == band.key]
+            if here:
+                edge = max(x for (key, _), x in self.edges.items() if key == band.key)
+                start, end = (edge + 6, given.cy), (given.x - 5, given.cy)
+                keys = [own, *(residual_key(band, residual) for residual in here)]
+                text = "open" if layout.wide and end[0] - edge > 60 else ""
+                if end[0] - edge > 14:
                     self.scene.arrow(
-                        (edge + 5, box.cy + 8), (end[0], end[1] + 8),
-                        role="residual", curve="h", dash=True, at=up,
-                        key=[self.key(f"b{band.key}"), self.key(key)],
+                        start, end, role="residual", text=text, at=up,
+                        key=list(map(self.key, keys)),
                     )  # fmt: skip
+            for residual in band.opened:
+                home = self.home(band, residual)
+                if home is None or home == band.key:
+                    continue
+                key = residual_key(band, residual)
+                box = self.boxes[key]
+                self.scene.arrow(
+                    (self.edges[home, box.cy] + 5, box.cy + 8),
+                    (given.x - 5, given.cy + 8),
+                    role="residual", curve="h", dash=True, at=up,
+                    key=[self.key(own), self.key(key)],
+                )  # fmt: skip
+
+    def home(self, band: Band, residual: Residual) -> str | None:
+        """The key of the band in which a residual has its box, if it has one."""
+        return self.homes_of_boxes.get(residual_key(band, residual))
 
     def meetings(self) -> None:
         """Draws the sums: a plus where cotangents meet, and where they come from."""

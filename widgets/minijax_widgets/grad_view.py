@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import Any
 
 from minijax_lab.explain import foreign
@@ -36,7 +37,6 @@ from minijax_widgets.grad_scene import (
     residual_told,
     sum_key,
 )
-from minijax_widgets.trace_view import split_headline
 from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
@@ -83,7 +83,10 @@ def grad(
                 "see.grad got beside=, which takes a function of the same arguments, "
                 f"such as checkpoint(f), and got {type(beside).__name__}."
             )
-        recording.beside = record_grad(beside, *args, **options, **kwargs)
+        other = record_grad(beside, *args, **options, **kwargs)
+        # Looking at it finishes a recording; what is set before would be lost.
+        assert recording.headline
+        recording.beside = other
     return GradView(recording)
 
 
@@ -104,7 +107,7 @@ class GradView(View):
         record = self.recording
         listed = self.program_rows(record.program, 0)
         parts = [
-            *split_headline(self.headline()),
+            *wrap(self.headline(), WIDTH, subsequent_indent="  "),
             self.columns("  down", "kept", "up"),
             *shortened(listed, full),
             self.columns("", "", "ct = 1.0, the way back begins"),
@@ -261,6 +264,10 @@ class GradView(View):
             Picture(self.bands, arguments, steps, layout, prefix, most).scene
             for layout in (WIDE, NARROW)
         )
+        if prefix:
+            # What is compared with is there from the first step on.
+            for mark in [*wide.marks, *narrow.marks]:
+                mark.at = 0
         return Pane(title, [], kind="scene", scene=wide, narrow=narrow, wide=True)
 
     def steps(
@@ -313,7 +320,20 @@ class GradView(View):
         if telling < start + len(told) - 1:
             # The finished picture, with what tells most.
             one = told[telling - start]
-            told.append(FrameStep(one.label, one.detail, one.on, one.marks))
+            last = FrameStep(one.label, one.detail, one.on, one.marks)
+            most = self.most_kept()
+            if most and not sums and not self.recording.first:
+                band, residual = most
+                last.label = f"largest residual: {residual.name}"
+                last.detail = residual_told(residual, band.times)
+                readers = [
+                    f"b{one.key}"
+                    for one in self.bands
+                    if path_of(one) == path_of(band) and residual in one.opened
+                ]
+                on = [residual_key(band, residual), f"k{band.key}", *readers]
+                last.on = [prefix + key for key in on]
+            told.append(last)
             telling = start + len(told) - 1
         for bad in self.recording.first[:1]:
             told[telling - start].look = "error"
@@ -340,14 +360,12 @@ class GradView(View):
             return steps.down[band.key] if down else steps.up[band.key]
         if sums:
             return sums[0]
-        kept = [(r.bytes, band) for band in self.bands for r in band.kept]
-        if not kept:
-            return steps.turn
-        return steps.down[max(kept, key=lambda pair: pair[0])[1].key]
+        most = self.most_kept()
+        return steps.turn if most is None else steps.down[most[0].key]
 
     def most_kept(self) -> tuple[Band, Residual] | None:
         """Returns the largest residual, and where it is made."""
-        kept = [(band, r) for band in self.bands for r in band.kept]
+        kept = [(band, r) for band in self.bands if not band.again for r in band.kept]
         return max(kept, key=lambda pair: pair[1].bytes * pair[0].times, default=None)
 
     def listing(self, steps: Steps) -> Pane:
@@ -363,7 +381,7 @@ class GradView(View):
             if len(band.rows) > 1:
                 kept = sum(r.bytes for r in band.kept)
                 size = f"keeps {bytes_in_words(kept)}" if kept else ""
-                count = count_in_words(len(band.rows), "equation")
+                count = band.source or count_in_words(len(band.rows), "equation")
                 rows.append(
                     Row(
                         [band.label, [Piece(size, "residual")], count],
@@ -468,6 +486,8 @@ def down_told(band: Band) -> str:
     if not band.kept:
         return f"{told}. Nothing made here is kept."
     size = bytes_in_words(sum(r.bytes for r in band.kept) * band.times)
+    if band.again:
+        return f"{told}. Runs again on the way back, which makes {size} for a while."
     first = max(band.kept, key=lambda r: r.bytes)
     return f"{told}. Keeps {size}. {residual_told(first, band.times)}"
 
@@ -482,6 +502,9 @@ def up_told(band: Band) -> str:
     if names:
         shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
         told += f". Reads {shown}"
+    more = band.meetings - sum(not found.within for found in band.sums)
+    if more > 0:
+        told += f". {count_in_words(more, 'more sum')} of cotangents here"
     return f"{told}."
 
 
@@ -489,13 +512,10 @@ def sum_told(band: Band, found: GradSum) -> str:
     """Which cotangents meet, and why."""
     rows = band.program.rows
     parts = [rows[number].text for number in dict.fromkeys(found.rows)]
-    said = sum_in_words(found)
     shown = "; ".join(parts[:4]) + ("; ..." if len(parts) > 4 else "")
     return (
-        f"{said[:1].upper()}{said[1:]}: {found.cotangent} = add_any of what comes back "
-        f"from {shown}."
-        if said[:3] == "in "
-        else f"{said}: {found.cotangent} = add_any of what comes back from {shown}."
+        f"{sum_in_words(found)}: {found.cotangent} = add_any of what comes back from "
+        f"{shown}."
     )
 
 

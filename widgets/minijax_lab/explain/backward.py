@@ -321,9 +321,14 @@ def finding(recording: GradRecording) -> str:
         text += f"; {some} is not used, its gradient is zero"
         return text
     if program.sums:
-        text += f"; {sum_in_words(first_sum(program))}"
-        if len(program.sums) > 1:
-            text += f", one of {len(program.sums):,} such sums"
+        own = [found for found in program.sums if not found.within]
+        if not own:
+            rules = ", ".join(dict.fromkeys(found.within for found in program.sums))
+            count = count_in_words(len(program.sums), "sum")
+            return f"{text}; {count} of cotangents, inside of rules: {rules}"
+        text += f"; {sum_in_words(own[0])}"
+        if len(own) > 1:
+            text += f", one of {len(own):,} such sums"
     return text
 
 
@@ -331,8 +336,6 @@ def sum_in_words(found: GradSum) -> str:
     """Why cotangents add: "x is used twice, so two cotangents add"."""
     count = len(found.rows)
     number = {2: "two", 3: "three"}.get(count, f"{count:,}")
-    if found.within:
-        return f"in {found.within}'s transpose {number} cotangents of {found.name} add"
     times = {2: "twice", 3: "three times"}.get(count, f"{count:,} times")
     return f"{found.name} is used {times}, so {number} cotangents add"
 
@@ -342,11 +345,6 @@ def where_in_words(bad: NotFinite) -> str:
     if bad.place == "argument":
         return f"the argument {bad.text}, before the first equation"
     return f"the {bad.place} pass: {bad.text}"
-
-
-def first_sum(program: GradProgram) -> GradSum:
-    """The first sum of the backward pass; those of the user's own uses come before."""
-    return next((found for found in program.sums if not found.within), program.sums[0])
 
 
 def bytes_in_words(count: int) -> str:
