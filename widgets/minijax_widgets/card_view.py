@@ -49,7 +49,7 @@ class CardView(View):
         rows += [cut(f"  {line}", 100) for line in record.stablehlo]
         if record.compiled:
             rows.append("-- differs between machines --")
-            rows.append(cut(f"  cpu: {', '.join(record.compiled)}", 100))
+            rows.append(cut(f"  XLA on the CPU: {', '.join(record.compiled)}", 100))
             rows += [
                 f"  {check.name}: largest difference {check.difference:.1e}"
                 for check in record.checks
@@ -79,8 +79,8 @@ class CardView(View):
         rows.append(Row(["GPU, TPU", "not compiled on this machine"], depth=1))
         example = [Row([line]) for line in record.example.splitlines()]
         if record.stablehlo:
-            example.append(Row([[Piece("StableHLO")]], look="head"))
-        example += [Row([line]) for line in record.stablehlo]
+            example.append(Row([[Piece("becomes StableHLO")]], look="head"))
+        example += [Row([line], depth=1) for line in record.stablehlo]
         return Frame(
             kind="card",
             call=record.call,
@@ -103,41 +103,51 @@ class PrimitivesView(View):
     links: str = ""
 
     def text(self, full: bool = False) -> str:
-        """Returns a line or more for each family."""
+        """Returns for each family a line or more of each kind of derivative."""
         rows = []
         for family, names in self.recording.groups.items():
-            line = f"  {family:18}"
-            for name in names:
-                if len(line) + len(name) + 1 > 100:
+            rows.append(f"  {family}")
+            for kind in LOOKS:
+                line = start = f"    {kind:8}"
+                for name in self.of_kind(names, kind):
+                    if len(line) + len(name) + 1 > 100:
+                        rows.append(line)
+                        line = " " * len(start)
+                    line += f" {name}"
+                if line != start:
                     rows.append(line)
-                    line = " " * 20
-                line += f" {name}"
-            rows.append(line)
         return "\n".join([self.recording.headline, *rows])
 
-    def frame(self) -> Frame:
-        """Returns the picture: a tile's look is how it is differentiated."""
+    def of_kind(self, names: list[str], kind: str) -> list[str]:
+        """Returns those primitives that are differentiated in one way."""
         kinds = self.recording.derivatives
+        return [name for name in names if kinds[name] == kind]
+
+    def frame(self) -> Frame:
+        """Returns the picture: a row for each family, a column for each derivative."""
         rows: list[Row] = []
         steps: list[FrameStep] = []
         for family, names in self.recording.groups.items():
-            tiles = []
-            for name in names:
-                role, told = LOOKS[kinds[name]]
-                link = self.links.format(name)
-                tiles.append(Piece(name, f"{role} tile", f"p{name}", link=link))
-                meaning = PHRASES.get(name, "")
-                detail = f"{name}: {meaning}" if meaning else name
-                told = f'{detail}  |  {told}  |  see.card("{name}")'
-                steps.append(FrameStep(name, told, [f"p{name}"]))
-            rows.append(Row([[Piece(family.replace("_", " "))], list(tiles)]))
-        legend = [Piece(told, f"{role} tile") for role, told in LOOKS.values()]
+            cells: list[Any] = [[Piece(family)]]
+            for kinds in COLUMNS.values():
+                tiles: list[Piece] = []
+                for kind in kinds:
+                    for name in self.of_kind(names, kind):
+                        role, told = LOOKS[kind]
+                        link = self.links.format(name)
+                        tiles.append(Piece(name, f"{role} tile", f"p{name}", link=link))
+                        meaning = PHRASES.get(name, "")
+                        detail = f"{name}: {meaning}" if meaning else name
+                        told = f'{detail}  |  {told}  |  see.card("{name}")'
+                        steps.append(FrameStep(name, told, [f"p{name}"]))
+                cells.append(tiles or [Piece("")])
+            rows.append(Row(cells))
         telling = next((i for i, step in enumerate(steps) if step.label == "sin"), 0)
         return Frame(
             kind="primitives",
             call="primitives",
             headline=self.recording.headline,
-            panes=[Pane("", [Row(["", list(legend)]), *rows], kind="tiles")],
+            panes=[Pane("", rows, columns=["", *COLUMNS], kind="tiles")],
             steps=steps,
             telling=telling,
             text=self.text(full=True),
@@ -147,8 +157,15 @@ class PrimitivesView(View):
 # The look of a tile, and what it means, for each kind of derivative.
 LOOKS = {
     "linear": ("batch", "linear in an operand: backward mode transposes it"),
-    "curved": ("value", "its derivative is made of linear ones"),
-    "flat": ("constant", "no derivative, or always zero"),
+    "derived": ("value", "its derivative is made of linear ones"),
+    "program": ("residual", "differentiated as the program inside of it is"),
+    "forward": ("constant", "differentiated in forward mode only"),
+    "none": ("constant", "no derivative, or always zero"),
+}
+COLUMNS = {
+    "linear in an operand": ("linear",),
+    "a derivative made of linear ones": ("derived", "program"),
+    "none, zero, or only forward": ("forward", "none"),
 }
 
 

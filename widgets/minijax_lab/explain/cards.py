@@ -7,6 +7,8 @@ and held against the dot product, batched and held against a loop, lowered and c
 
 from __future__ import annotations
 
+import dis
+import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -190,6 +192,11 @@ def record_card(name: str | Primitive) -> CardRecording:
         example = str(make_jaxpr(function)(*args))
         checks = run_checks(primitive, function, args)
         stablehlo, compiled = lowered(function, args)
+    rules = rules_of(primitive, *(used or (None, ())))
+    operations = re.findall(r"= (?:stablehlo\.)?([\w.]+)", "\n".join(stablehlo))
+    for rule in rules:
+        if rule[0] == "lowering" and rule[1] == "there" and operations:
+            rule[1] = f"to {', '.join(dict.fromkeys(operations))}"
     held = sum(check.result == "holds" for check in checks)
     ran = sum(check.difference is not None for check in checks)
     meaning = PHRASES.get(name, "")
@@ -206,7 +213,7 @@ def record_card(name: str | Primitive) -> CardRecording:
         family=family_of(primitive),
         block=block.sources[0].lines if block else [],
         path=block.path if block else "",
-        rules=rules_of(primitive),
+        rules=rules,
         example=example,
         checks=checks,
         stablehlo=stablehlo,
@@ -214,26 +221,145 @@ def record_card(name: str | Primitive) -> CardRecording:
     )
 
 
+# What the families of the table mean, in its order.
+FAMILIES = {
+    "elementwise": "each entry alone",
+    "shape": "the same entries, arranged",
+    "index": "parts of arrays",
+    "reduce": "many entries to one",
+    "linear algebra": "products and solves",
+    "random": "keys and bits",
+    "programs": "a program inside",
+    "devices": "across devices",
+    "refs": "arrays that change",
+    "order": "effects, names, order",
+}
+# The family by the room that a primitive's block stands in, where that says it.
+ROOMS = {
+    "elementwise": "elementwise",
+    "shape": "shape",
+    "index": "index",
+    "reduce": "reduce",
+    "linear": "linear algebra",
+    "random": "random",
+    "parallel": "devices",
+    "refs": "refs",
+    "callbacks": "order",
+}
+# Those whose room is another: tokens stand with shapes, general reductions with loops.
+ELSEWHERE = {
+    "after_all": "order",
+    "create_token": "order",
+    "custom_linear_solve": "linear algebra",
+    "dce_sink": "order",
+    "name": "order",
+    "optimization_barrier": "order",
+    "random_gamma_grad": "random",
+    "reduce": "reduce",
+    "reduce_window": "reduce",
+    "stage": "order",
+    "stop_gradient": "order",
+}
+
+
 def family_of(primitive: Primitive) -> str:
-    """The room that a primitive's block stands in: "elementwise", "control_flow"."""
+    """What a primitive is for: a name in `FAMILIES`."""
+    if primitive.name in ELSEWHERE:
+        return ELSEWHERE[primitive.name]
     place = defined_in(primitive)
-    return place[0].parent.name if place is not None else "other"
+    return ROOMS.get(place[0].parent.name, "programs") if place else "order"
 
 
-def rules_of(primitive: Primitive) -> list[list[str]]:
-    """Each rule, and whether it is there; if not, why, as the block says."""
-    found = []
+def rules_of(
+    primitive: Primitive, function: Callable[..., Any] | None, args: tuple
+) -> list[list[str]]:
+    """Each rule, and what it makes of the example; or why there is none."""
+    kind = kind_of(primitive)
     slots = {
         "type": primitive.type_rule is not None,
-        "jvp": primitive.jvp is not None or primitive.jvp_terms is not None,
-        "transpose": primitive.transpose is not None,
-        "batch": primitive.batch is not None,
+        "jvp": has_rule(primitive.jvp) or primitive.jvp_terms is not None,
+        "transpose": has_rule(primitive.transpose),
+        "batch": has_rule(primitive.batch),
         "lowering": bool(primitive.lowerings),
     }
+    found = []
     for name, there in slots.items():
-        told = "there" if there else primitive.reasons.get(name, "none")
+        told = ""
+        if there:
+            told = made_by_rule(name, primitive, function, args) or "there"
+        elif name in primitive.reasons:
+            told = f"none: {primitive.reasons[name]}"
+        elif name == "transpose" and kind == "derived":
+            told = "none needed: its derivative is made of linear primitives"
+        elif primitive.jvp is not None and name in ("jvp", "transpose"):
+            told = "refuses: it only raises an error"
+        else:
+            told = "none"
         found.append([name, told])
     return found
+
+
+def made_by_rule(
+    name: str, primitive: Primitive, function: Callable[..., Any] | None, args: tuple
+) -> str:
+    """What a rule makes of the example, in a few words; "" if that is not known."""
+    if function is None:
+        return ""
+
+    def applied(*xs: Any) -> Any:
+        return function(*xs)
+
+    try:
+        if name == "type":
+            closed = make_jaxpr(applied)(*args)
+            eqn = equation_of(closed.jaxpr, primitive)
+            types = [
+                [v.aval.str_short(short_dtypes=True) for v in side]
+                for side in (eqn.invars, eqn.outvars)
+            ]
+            return f"{', '.join(types[0]) or 'nothing'} -> {', '.join(types[1])}"
+        floats = bool(args) and all(a.dtype == np.float32 for a in args)
+        if name == "jvp" and floats:
+            closed = make_jaxpr(lambda *xs: jvp(applied, xs, xs))(*args)
+            made = in_their_order(closed.jaxpr)
+            return f"makes {', '.join(made)}" if made else ""
+        if name == "transpose" and floats:
+            closed = make_jaxpr(lambda *xs: vjp(applied, *xs)[1](applied(*xs)))(*args)
+            made = in_their_order(closed.jaxpr)
+            return f"with jvp, makes {', '.join(made)}" if made else ""
+        if name == "batch" and args:
+            batches = tuple(np.stack([a, a]) for a in args)
+            closed = make_jaxpr(vmap(applied))(*batches)
+            made = in_their_order(closed.jaxpr)
+            return f"makes {', '.join(made)}" if made else ""
+    except Exception:  # the rule declines this example; the checks say how
+        return ""
+    return ""
+
+
+def equation_of(jaxpr: Jaxpr, primitive: Primitive) -> Any:
+    """The first equation of a primitive in a program, or in one inside of it."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is primitive:
+            return eqn
+    for eqn in jaxpr.eqns:
+        for inner in jaxprs_in_params(eqn.params):
+            found = equation_of(inner, primitive)
+            if found is not None:
+                return found
+    return None
+
+
+def in_their_order(jaxpr: Jaxpr) -> list[str]:
+    """The primitives of a program, each once, those of called functions in place."""
+    found: dict[str, None] = {}
+    for eqn in jaxpr.eqns:
+        inner = list(jaxprs_in_params(eqn.params))
+        if eqn.primitive.name in ("jit", "closed_call") and inner:
+            found.update(dict.fromkeys(in_their_order(inner[0])))
+        else:
+            found[eqn.primitive.name] = None
+    return list(found)
 
 
 def example_of(name: str) -> tuple[Callable[..., Any], tuple] | None:
@@ -284,7 +410,7 @@ def run_checks(primitive: Primitive, function: Callable, args: tuple) -> list[Ch
     if differentiable and "always zero" not in flat:
         name = "jvp against differences"
         checks.append(attempted(name, derivative_check, function, args))
-        name = "transpose against dot product"
+        name = "backward against forward"
         checks.append(attempted(name, transpose_check, function, args))
     else:
         reason = primitive.reasons.get("jvp") or flat or "no derivative: not of floats"
@@ -358,7 +484,7 @@ def transpose_check(function: Callable, args: tuple) -> Check:
         float(np.sum(np.asarray(ct, np.float64) * d))
         for ct, d in zip(cotangents, directions)
     )
-    return verdict("transpose against dot product", abs(left - right), 1e-4)
+    return verdict("backward against forward", abs(left - right), 1e-4)
 
 
 def batch_check(function: Callable, args: tuple) -> Check:
@@ -397,11 +523,11 @@ def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str]]:
 
 
 def families() -> dict[str, list[str]]:
-    """All primitives of minijax by the room that their blocks stand in."""
-    found: dict[str, list[str]] = {}
+    """All primitives of minijax by what they are for."""
+    found: dict[str, list[str]] = {family: [] for family in FAMILIES}
     for name in sorted(all_primitives):
-        found.setdefault(family_of(all_primitives[name]), []).append(name)
-    return dict(sorted(found.items()))
+        found[family_of(all_primitives[name])].append(name)
+    return {family: names for family, names in found.items() if names}
 
 
 @dataclass(kw_only=True)
@@ -411,20 +537,50 @@ class PrimitivesRecording(Recording):
     kind = "primitives"
 
     groups: dict[str, list[str]]
-    derivatives: dict[str, str]  # "linear", "curved" or "flat", as `kind_of` says
+    derivatives: dict[str, str]  # as `kind_of` says
 
 
 def kind_of(primitive: Primitive) -> str:
-    """How a primitive is differentiated.
+    """How a primitive is differentiated, by what its rules do.
 
-    "linear": it is linear in an operand, and backward mode transposes it; "curved": its
-    derivative is written with linear ones; "flat": its derivative is zero, or none.
+    "linear": it is linear in an operand, and backward mode transposes it; "derived":
+    its derivative is written with linear ones; "forward": its derivative is written
+    with itself, so that only forward mode has it; "program": it is differentiated as
+    the program inside of it is; "none": its derivative is zero, or there is none.
     """
-    if primitive.transpose is not None:
+    family = family_of(primitive)
+    inside = "look inside" in primitive.reasons.get("jvp", "")
+    if family == "programs" and (
+        inside or has_rule(primitive.jvp) or has_rule(primitive.transpose)
+    ):
+        return "program"
+    if family == "order" and not has_results(primitive):
+        return "none"
+    if has_rule(primitive.transpose):
         return "linear"
-    has_jvp = primitive.jvp is not None or primitive.jvp_terms is not None
-    zero = "always zero" in primitive.reasons.get("transpose", "")
-    return "curved" if has_jvp and not zero else "flat"
+    has_jvp = has_rule(primitive.jvp) or primitive.jvp_terms is not None
+    reason = primitive.reasons.get("transpose", "")
+    if "carried beside the value" in reason:
+        return "forward"
+    return "derived" if has_jvp and "always zero" not in reason else "none"
+
+
+def has_results(primitive: Primitive) -> bool:
+    """Whether a primitive gives arrays; printing, and waiting for effects, do not."""
+    return primitive.name not in {*WITHOUT_VALUES, "debug_callback", "debug_print"}
+
+
+def has_rule(rule: Any) -> bool:
+    """Whether there is a rule that can give an answer: one that only raises is none."""
+    if rule is None:
+        return False
+    code = getattr(inspect.unwrap(rule), "__code__", None)
+    if code is None:
+        return True
+    return any(
+        instruction.opname in ("RETURN_VALUE", "RETURN_CONST", "RETURN_GENERATOR")
+        for instruction in dis.get_instructions(code)
+    )
 
 
 def record_primitives() -> PrimitivesRecording:
@@ -432,11 +588,15 @@ def record_primitives() -> PrimitivesRecording:
     groups = families()
     kinds = {name: kind_of(all_primitives[name]) for name in all_primitives}
     found = list(kinds.values())
-    linear, curved = found.count("linear"), found.count("curved")
+    counts = {
+        kind: found.count(kind) for kind in ("linear", "derived", "program", "forward")
+    }
+    none = len(kinds) - sum(counts.values())
     headline = (
-        f"{len(kinds)} primitives in {len(groups)} families: {linear} are linear in an "
-        f"operand, {curved} have a derivative made of those, "
-        f"{len(kinds) - linear - curved} have none"
+        f"{len(kinds)} primitives in {len(groups)} families: {counts['linear']} are "
+        f"linear in an operand, {counts['derived']} have a derivative made of linear "
+        f"ones, {counts['program']} that of the program inside, "
+        f"{counts['forward']} only in forward mode, {none} have none"
     )
     return PrimitivesRecording(
         call="primitives", headline=headline, groups=groups, derivatives=kinds

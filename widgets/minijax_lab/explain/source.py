@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import sys
@@ -149,20 +150,34 @@ def rules_named(parts: list[str], statements: list[ast.stmt]) -> set[str]:
 
 def defined_in(primitive: Primitive) -> tuple[Path, str] | None:
     """The file in which a primitive is made, and the variable that holds it there."""
-    package = Path(minijax.__file__).resolve().parent
-    call = re.compile(
-        rf'^(\w+_p)\b[^\n=]*=\s*(?:[\w.]+\(\s*)+"{re.escape(primitive.name)}"',
-        re.MULTILINE,
-    )
-    for path in sorted(package.glob("**/*.py")):
-        found = call.search(path.read_text(encoding="utf-8"))
-        if found and path.name != "rules.py":
-            return path, found.group(1)
+    by_name, by_variable = made_primitives()
     variable = f"{primitive.name}_p"
-    for path in sorted((package / "primitives").glob("**/*.py")):
-        if re.search(rf"^{variable}\b.*=", path.read_text("utf-8"), re.MULTILINE):
-            return path, variable
-    return None
+    return by_name.get(primitive.name) or by_variable.get(variable)
+
+
+MAKES_PRIMITIVE = re.compile(
+    r'^(\w+_p)\b[^\n=]*=\s*(?:[\w.]+\(\s*)+"([^"\n]+)"', re.MULTILINE
+)
+SETS_VARIABLE = re.compile(r"^(\w+_p)\b.*=", re.MULTILINE)
+
+
+@functools.cache
+def made_primitives() -> tuple[dict[str, tuple], dict[str, tuple]]:
+    """Where primitives are made: by the name given there, and by their variable."""
+    package = Path(minijax.__file__).resolve().parent
+    by_name: dict[str, tuple] = {}
+    by_variable: dict[str, tuple] = {}
+    for path in sorted(package.glob("**/*.py")):
+        text = path.read_text(encoding="utf-8")
+        if "_p" not in text:
+            continue
+        if path.name != "rules.py":
+            for found in MAKES_PRIMITIVE.finditer(text):
+                by_name.setdefault(found.group(2), (path, found.group(1)))
+        if package / "primitives" in path.parents:
+            for found in SETS_VARIABLE.finditer(text):
+                by_variable.setdefault(found.group(1), (path, found.group(1)))
+    return by_name, by_variable
 
 
 def short_path(path: Path) -> str:

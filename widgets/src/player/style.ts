@@ -128,12 +128,22 @@ text-decoration:underline 2px var(--mj-value)}
 .mj-live table.mj-tiles tr:first-child{width:100%}
 .mj-live table.mj-table.mj-tiles td{display:block;white-space:normal;padding:0;width:auto}
 .mj-live table.mj-tiles td:first-child{font-family:${TEXT};color:var(--mj-constant)}
+.mj-live table.mj-tiles:has(thead) tbody{display:table-row-group}
+.mj-live table.mj-tiles:has(thead) tr{display:table-row}
+.mj-live table.mj-table.mj-tiles:has(thead) td{display:table-cell;padding:2px 12px 4px 0;vertical-align:top}
+.mj-live table.mj-tiles:has(thead){table-layout:fixed;width:100%}
+.mj-live table.mj-tiles:has(thead) th:first-child{width:104px}
+.mj-live table.mj-tiles:has(thead) th:nth-child(2){width:28%}
+.mj-live table.mj-tiles:has(thead) th:nth-child(3){width:36%}
+.mj-live table.mj-tiles:has(thead) th:nth-child(4){width:auto}
+.mj-live table.mj-tiles:has(thead) .mj-tile{min-width:0;font-size:12px;line-height:16px;font-weight:400;margin:1px 3px 1px 0}
 .mj-live .mj-tile{display:inline-block;margin:2px 4px 2px 0;padding:1px 6px;min-width:4em;text-align:center;
 border-radius:4px;border:1px solid var(--mj-line);background:var(--mj-panel);color:var(--mj-text);
 text-decoration:none;cursor:pointer}
 .mj-live .mj-tile.mj-value{background:var(--mj-value-wash);border-color:var(--mj-value);color:var(--mj-text)}
 .mj-live .mj-tile.mj-batch{background:var(--mj-batch-wash);border-color:var(--mj-batch);border-width:1px 1px 3px;
 color:var(--mj-text)}
+.mj-live .mj-tile.mj-residual{background:var(--mj-residual-wash);border-color:var(--mj-residual);color:var(--mj-text)}
 .mj-live .mj-tile.mj-constant{background:transparent;border-style:dashed;color:var(--mj-text)}
 .mj-live .mj-tile.mj-use{outline:2px solid var(--mj-value);outline-offset:1px;text-decoration:none}
 .mj-live a.mj-tile:hover{text-decoration:underline}
@@ -181,6 +191,8 @@ background:var(--mj-base);color:var(--mj-text)}
 @media (prefers-reduced-motion:no-preference){.mj-live g.mj-mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 .mj-live mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
+.mj-live table.mj-tiles:has(thead) thead{display:none}
+.mj-live table.mj-tiles:has(thead) tr,.mj-live table.mj-table.mj-tiles:has(thead) td{display:block}
 .mj-panes{flex-direction:column}
 .mj-column{width:100%;flex:none}
 .mj-pane{max-height:360px}
