@@ -186,7 +186,8 @@ def test_a_checkpoint_beside():
     assert both.headline().startswith(
         f"grad of network keeps {bytes_in_words(mine)}, of the function beside it 0 B"
     )
-    assert "16 equations more run again" in both.headline()
+    again = both.recording.beside.program.again
+    assert f"{again} equations more run again" in both.headline()
     scenes = [pane for pane in both.frame().panes if pane.kind == "scene"]
     assert len(scenes) == 2
 
@@ -290,3 +291,30 @@ def test_ten_thousand_equations():
     assert len(view.bands) <= 130
     assert len(frame.panes[0].scene.marks) < 2000
     assert len(view.text().split("\n")) < 40
+
+
+def test_what_a_checkpoint_runs_again_is_counted_in_its_program():
+    """Those equations of the way back that no cotangent comes to."""
+    view = see.grad(minijax.checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
+    assert view.recording.program.again == 3  # sin, and cos twice
+    assert "3 equations run again" in view.recording.headline
+    for make in (of.checkpointed, of.keeping_dots, of.keeping_everything):
+        f, args = make(of.library(minijax)), (of.ones(3, 4), of.ones(4, 4))
+        program = minijax.make_jaxpr(minijax.grad(f))(*args)
+        inner = [
+            e for e in program.eqns if e.primitive.name in ("remat2", "checkpoint")
+        ]
+        fed = set(inner[-1].params["jaxpr"].invars[-1:])  # the cotangent comes last
+        alone = 0
+        for eqn in inner[-1].params["jaxpr"].eqns:
+            if any(v in fed for v in eqn.invars if not isinstance(v, Literal)):
+                fed.update(eqn.outvars)
+            else:
+                alone += 1
+        assert see.grad(f, *args).recording.program.again == alone, make
+
+
+def test_a_value_that_python_asks_for_is_refused_with_the_reason():
+    with pytest.raises(minijax.errors.TracerBoolConversionError) as caught:
+        see.grad(lambda x: x if x > 0 else -x, 1.0)
+    assert any("see.grad traces the function" in n for n in caught.value.__notes__)

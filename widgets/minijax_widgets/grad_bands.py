@@ -257,8 +257,10 @@ def label_of(rows: list[GradRow], sources: list[Source], runs: int) -> str:
     """What stands over a band: an equation, a source line, or how many lines."""
     if runs > 1:
         lines = {row.span.line for row in rows if row.span}
-        where = f"line {min(lines)}" if len(lines) == 1 else f"{len(lines)} lines"
-        return f"{where} ran {runs:,} times: {len(rows):,} equations"
+        if len(lines) == 1:
+            return f"line {min(lines)} ran {runs:,} times: {len(rows):,} equations"
+        times = f", {runs:,} visits" if runs != len(lines) else ""
+        return f"{len(lines)} lines{times}: {len(rows):,} equations"
     if len(rows) == 1:
         return rows[0].text
     span = rows[0].span

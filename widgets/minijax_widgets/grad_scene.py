@@ -9,7 +9,7 @@ from minijax_lab.explain.backward import GradArgument, GradSum, bytes_in_words
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.glyph import glyph, text_width
 from minijax_widgets.grad_bands import Band
-from minijax_widgets.scene import Placed, Scene, byte_scale, bytes_side
+from minijax_widgets.scene import Placed, Point, Scene, byte_scale, bytes_side
 from minijax_widgets.view import cut
 
 # More arguments than this stand where their cotangents are complete.
@@ -624,6 +624,7 @@ class Picture:
 
     def meetings(self) -> None:
         """Draws the sums: a plus where cotangents meet, and where they come from."""
+        beside: dict[Point, int] = {}
         for band in self.bands:
             path = path_of(band)
             for found in band.sums:
@@ -639,10 +640,12 @@ class Picture:
                     x, y = end.x + end.w + 4, end.cy - 10
                 if end.x + end.w + 24 > self.layout.width:
                     x = end.x - 22
+                place = (end.cx, end.cy)
+                beside[place] = beside.get(place, 0) + 1
                 self.scene.box(
-                    x,
+                    x - 28 * (beside[place] - 1),
                     y,
-                    20,
+                    20 if len(found.rows) < 3 else 26,
                     20,
                     role="cotangent",
                     text=f"+{len(found.rows)}" if len(found.rows) > 2 else "+",

@@ -125,7 +125,7 @@ class GradView(View):
         other = record.beside
         mine, theirs = bytes_in_words(record.bytes), bytes_in_words(other.bytes)
         more = other.program.backward - record.program.backward
-        again = rerun(other.program) - rerun(record.program)
+        again = other.program.again - record.program.again
         text = (
             f"grad of {record.name} keeps {mine}, of the function beside it {theirs}; "
             f"{record.program.backward:,} and {other.program.backward:,} backward"
@@ -294,7 +294,7 @@ class GradView(View):
             found.down[band.key] = step
         detail = "The result's own cotangent is 1.0: the way back begins here."
         found.turn = add("ct = 1.0", detail, ["turn"], None)
-        sums: list[int] = []
+        sums: list[tuple[int, int]] = []  # how deep inside, and the step
         for band in reversed(self.bands):
             if not band.active:
                 continue
@@ -315,7 +315,7 @@ class GradView(View):
                 ]
                 step = add(f"sum: {met.cotangent}", sum_told(band, met), on, None)
                 found.sums[where, met.name] = step
-                sums.append(step)
+                sums.append((band.depth, step))
         telling = self.telling(found, sums)
         if telling < start + len(told) - 1:
             # The finished picture, with what tells most.
@@ -343,7 +343,7 @@ class GradView(View):
             )
         return found, told, telling
 
-    def telling(self, steps: Steps, sums: list[int]) -> int:
+    def telling(self, steps: Steps, sums: list[tuple[int, int]]) -> int:
         """Returns the step to show first: what is not finite, a sum, the largest."""
         for bad in self.recording.first[:1]:
             band = next(
@@ -359,7 +359,7 @@ class GradView(View):
             down = bad.place == "forward"
             return steps.down[band.key] if down else steps.up[band.key]
         if sums:
-            return sums[0]
+            return min(sums)[1]
         most = self.most_kept()
         return steps.turn if most is None else steps.down[most[0].key]
 
@@ -466,15 +466,6 @@ class GradView(View):
 def order_of(residual: Residual) -> tuple[bool, int]:
     """Arguments last, the largest first."""
     return residual.origin == "argument", -residual.bytes
-
-
-def rerun(program: GradProgram) -> int:
-    """How many equations of checkpointed functions the way back runs again."""
-    return sum(
-        inner.forward if inner.title == "checkpoint" else rerun(inner)
-        for row in program.rows
-        for inner in row.programs
-    )
 
 
 def down_told(band: Band) -> str:

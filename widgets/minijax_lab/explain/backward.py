@@ -162,6 +162,7 @@ class GradProgram:
     extra: int  # equations more that the derivative needs on the way down
     unused: int  # equations that a rule runs and nothing reads; a compiler drops them
     backward: int  # equations of the way back
+    again: int  # equations that a checkpoint runs again on the way back
 
 
 @dataclass
@@ -280,6 +281,11 @@ def check_scalar(call: Call) -> None:
             f"returns {kind}: a gradient is of a scalar. Reduce it, with .sum() or "
             ".mean()."
         )
+    if dtypes.issubdtype(aval.dtype, np.complexfloating):
+        raise TypeError(
+            f"see.grad needs a real result, and {name} returns {kind}: return its "
+            "real part, or the square of its absolute value."
+        )
     if not dtypes.issubdtype(aval.dtype, np.floating):
         raise TypeError(
             f"see.grad needs a result of floats, and {name} returns {kind}, which has "
@@ -313,6 +319,8 @@ def finding(recording: GradRecording) -> str:
         arguments = [r.name for r in program.residuals if r.origin == "argument"]
         some = arguments[0] if len(arguments) == 1 else f"{len(arguments)} arguments"
         text += f" beside {some} ({bytes_in_words(recording.argument_bytes)})"
+    if program.again:
+        text += f"; {count_in_words(program.again, 'equation')} run again"
     for bad in recording.first[:1]:
         return f"{text}; the first {bad.what} is in {where_in_words(bad)}"
     zeros = [argument.name for argument in program.arguments if argument.zero]
@@ -606,6 +614,7 @@ class Program:
             extra=extra,
             unused=every - extra,
             backward=len(self.transposed.eqns),
+            again=sum(inner.again for row in rows for inner in row.programs),
         )
 
     def row(self, number: int, part: Part) -> GradRow:
@@ -797,14 +806,22 @@ class Program:
             closed = eqn.params["jaxpr"]
             if not isinstance(closed, ClosedJaxpr):
                 closed = ClosedJaxpr(closed)
-            note = ""
-            title = f"jit {eqn.params['name']}" if name == "jit" else "checkpoint"
-            if name != "jit":
-                note = (
-                    "nothing of this is kept: the backward pass runs it again, from "
-                    "what stands as kept outside"
-                )
-            return [self.opened(closed, nonzeros, [], zero, operands, title, note, 1)]
+            if name == "jit":
+                title = f"jit {eqn.params['name']}"
+                note = "what it keeps is what stands as kept above, seen from inside"
+                return [
+                    self.opened(closed, nonzeros, [], zero, operands, title, note, 1)
+                ]
+            again = sum(self.runs_again(step.eqn) for step in steps)
+            note = (
+                f"only what stands as kept above is kept; the way back runs "
+                f"{count_in_words(again, 'equation')} again"
+            )
+            program = self.opened(
+                closed, nonzeros, [], zero, operands, "checkpoint", note, 1
+            )
+            program.again = again
+            return [program]
         if eqn.primitive is cond_p:
             branches = eqn.params["branches"]
             flags = nonzeros[1:]
@@ -828,6 +845,28 @@ class Program:
         if eqn.primitive is scan_p:
             return [self.loop(eqn, nonzeros, zero, operands)]
         return []
+
+    def runs_again(self, eqn: JaxprEqn) -> int:
+        """How many equations of a checkpoint's linear program no tangent comes to.
+
+        These are what the way back computes before it transposes the others.
+        """
+        program = eqn.params.get("jaxpr")
+        if program is None:
+            return 0
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        linear = {
+            var
+            for var, atom in zip(jaxpr.invars, eqn.invars)
+            if isinstance(atom, Var) and atom not in self.known.of_constvar
+        }
+        count = 0
+        for inner in jaxpr.eqns:
+            if linear.isdisjoint(v for v in inner.invars if isinstance(v, Var)):
+                count += 1
+            else:
+                linear.update(inner.outvars)
+        return count
 
     def is_zero(self, tangent: Var | None, steps: Sequence[Pulled]) -> bool:
         """Whether no cotangent comes to the linear variable of a result."""

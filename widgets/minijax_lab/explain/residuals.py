@@ -38,7 +38,7 @@ from minijax.language.core import (
     set_current_trace,
 )
 from minijax.language.rules import Zero
-from minijax.support import dtypes, source_info
+from minijax.support import dtypes, errors, source_info
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.ad import LinearizeTrace, instantiate_wanted
 from minijax.transforms.api_util import CallSignature, lazy_debug_info
@@ -200,7 +200,20 @@ class Call:
             return outputs
 
         info = lazy_debug_info(function, tree, "grad")
-        self.closed = opened(ClosedJaxpr(*trace_to_jaxpr(flat, self.avals, info)))
+        try:
+            traced = trace_to_jaxpr(flat, self.avals, info)
+        except (
+            errors.ConcretizationTypeError,
+            errors.TracerArrayConversionError,
+            errors.TracerIntegerConversionError,
+        ) as error:
+            error.add_note(
+                f"{who} traces the function, as jit does: no array has a value then. "
+                "grad alone runs a function with values, and Python may decide by "
+                "them; wrap what depends on such a value, or use jnp.where."
+            )
+            raise
+        self.closed = opened(ClosedJaxpr(*traced))
 
     def positions_of(
         self, argnums: int | Sequence[int] | None, args: tuple
