@@ -121,7 +121,7 @@ def test_every_module_of_tiny_is_built_by_its_chapter():
     text = ast.get_docstring(ast.parse((NOTEBOOKS / "tiny/__init__.py").read_text()))
     rows = re.findall(r"^\| (\d\d) \| ([a-z_, ]+) \|", str(text), re.MULTILINE)
     chapter_of = {name: row[0] for row in rows for name in row[1].split(", ")}
-    assert shipped == set(chapter_of)
+    assert shipped <= set(chapter_of)
     there = {path.name[:2] for path in CHAPTERS}
     due = {name for name, chapter in chapter_of.items() if chapter in there}
     assert due == {piece[5:-3] for piece, _ in pieces_of_tiny()}
