@@ -1,0 +1,123 @@
+"""Chapter 06: a solution of each exercise, and two answers that must fail."""
+
+import numpy as np
+
+import minijax
+import minijax.numpy as jnp
+from minijax import jvp, vmap
+from tiny.operations import primitive
+from tiny.tangents import slopes
+from tiny.trace import SHAPES, bind
+
+
+def make_cube():
+    """x * x * x, with a rule of its own: the slope times the tangent that comes in."""
+
+    @minijax.custom_jvp
+    def cube(x):
+        return x * x * x
+
+    @cube.defjvp
+    def cube_rule(primals, tangents):
+        (x,), (t,) = primals, tangents
+        return cube(x), 3.0 * x * x * t
+
+    return (cube,)
+
+
+def make_cube_of_unit():
+    """Wrong, as in the exercise: the tangent that comes in is forgotten."""
+
+    @minijax.custom_jvp
+    def cube(x):
+        return x * x * x
+
+    @cube.defjvp
+    def cube_rule(primals, tangents):
+        (x,) = primals
+        return cube(x), 3.0 * x * x
+
+    return (cube,)
+
+
+def plain_cube(x):
+    """Wrong: right numbers, and no rule."""
+    return x * x * x
+
+
+def make_atan():
+    """The inverse tangent: a meaning, a type and a row of TANGENTS."""
+    primitive("atan", np.arctan, SHAPES["sin"])
+    slopes("atan", lambda t, y, x: t / (1.0 + x * x))
+    return (lambda x: bind("atan", x),)
+
+
+def make_atan_upside_down():
+    """Wrong: times what it should be divided by."""
+    primitive("atan_up", np.arctan, SHAPES["sin"])
+    slopes("atan_up", lambda t, y, x: t * (1.0 + x * x))
+    return (lambda x: bind("atan_up", x),)
+
+
+def make_atan_without_row():
+    """Wrong: it has a meaning and a type, and no tangent."""
+    primitive("atan_flat", np.arctan, SHAPES["sin"])
+    return (lambda x: bind("atan_flat", x),)
+
+
+def columns(f, x):
+    """A jvp along each axis, by one vmap; the results are columns."""
+    return vmap(lambda t: jvp(f, (x,), (t,))[1], out_axes=-1)(jnp.eye(len(x)))
+
+
+def columns_as_rows(f, x):
+    """Wrong: each change is a column, and stands in a row."""
+    return vmap(lambda t: jvp(f, (x,), (t,))[1])(jnp.eye(len(x)))
+
+
+# From the first idea to what to read; `hint("NN.N")` gives one after the other.
+HINTS = {
+    "06.1": (
+        "at a tie of maximum half of the tangent goes to each side; a where follows "
+        "one side.",
+        "in c both entries tie, and both move; in d the second half is moved by -1, "
+        "with a minus before it.",
+        "the rule of `max` in minijax/primitives/elementwise/choosing.py.",
+    ),
+    "06.2": (
+        "what is handed to the rule and never used?",
+        "the tangent of the result is the slope times the tangent that comes in.",
+        'the row `slopes("sin", ...)` in tiny/tangents.py.',
+    ),
+    "06.3": (
+        '`primitive("atan", np.arctan, SHAPES["sin"])` gives a meaning and a type.',
+        'slopes("atan", lambda t, y, x: ...) and a function that binds it.',
+        'the row `slopes("log", ...)` in tiny/tangents.py.',
+    ),
+    "06.4": (
+        "jnp.eye(n) has the n directions in its rows.",
+        "vmap over the directions; out_axes says where their axis goes in the result.",
+        "`slopes_one_by_one` in this chapter.",
+    ),
+}
+
+# Each answer is the tuple of arguments for `check`, made when it is needed.
+SOLUTIONS = {
+    "06.1": lambda: ([0.5, 0.0, 1.0, 1.0],),
+    "06.2": make_cube,
+    "06.3": make_atan,
+    "06.4": lambda: (columns, 1_000_000),
+}
+WRONG = {
+    "06.1": [lambda: ([1.0, 0.0, 1.0, 1.0],), lambda: ([0.5, 0.0, 1.0, 0.0],)],
+    "06.2": [make_cube_of_unit, lambda: (plain_cube,)],
+    "06.3": [make_atan_upside_down, make_atan_without_row],
+    "06.4": [lambda: (columns_as_rows, 1_000_000), lambda: (columns, 1000)],
+}
+# What `check` says of each wrong answer.
+COMPLAINTS = {
+    "06.1": ["The tangent of a is not 1", "The tangent of d is not 0"],
+    "06.2": ["with t = -3.0 the tangent is", "cube has no rule of its own"],
+    "06.3": ["moved by 1.0, the tangent is", "There is no row for atan_flat"],
+    "06.4": ["The Jacobian of W @ x should be", "The largest array has 1,000,000"],
+}

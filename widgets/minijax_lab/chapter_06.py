@@ -1,0 +1,168 @@
+"""Questions and exercises of chapter 06, "Forward mode"."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "06.r1": Prediction(
+        3,
+        "The loop runs three times while tracing, and leaves a sine each time.",
+        "the view of `puzzle` in chapter 02",
+        because={1: "That is a `scan`; a loop of Python's is written out."},
+    ),
+    "06.r2": Prediction(
+        "its type",
+        "An argument is a tracer: shape, dtype and weak type are in the key.",
+        "exercise 03.2 of chapter 03",
+        because={"its value": "That is so for static arguments only."},
+    ),
+    "06.r3": Prediction(
+        2,
+        "Two numbers; None is a tree without leaves.",
+        "the puzzle of chapter 04",
+        because={3: "None has no leaf."},
+    ),
+    "06.p1": Prediction(
+        1,
+        "Value and change are computed side by side, equation by equation.",
+        because={
+            2: "That is a finite difference: at x, and a step further.",
+            0: "That is a formula from the source; nobody reads the source.",
+            3: "Nothing is tried; each equation has a rule.",
+        },
+    ),
+    "06.p2": Prediction(
+        7,
+        "cos and mul for the sine; two mul and a sum for the product; and the two "
+        "of f.",
+        because={
+            4: "One more for each is too few: both factors of a product change.",
+            3: "The sine's slope needs a cosine, and the product needs two parts.",
+            6: "The two parts of the product's change are added, by an equation, too.",
+            5: "Those are the new ones; the two of f are there as well.",
+        },
+    ),
+    "06.p3": Prediction(
+        0.5,
+        "At a tie both are the larger one, and each gets half.",
+        because={
+            1: "That is so just right of the tie, where x alone is the larger.",
+            0: "That is so just left of the tie, where the constant is the larger.",
+        },
+    ),
+}
+
+CORNERS = [0.5, 0.0, 1.0, 1.0]
+
+
+def grade_corners(answers: Any) -> str | None:
+    """The tangents of exercise 1, at four corners."""
+    if isinstance(answers, str) or not np.iterable(answers):
+        return "Give a list of four numbers."
+    said = [float(answer) for answer in answers]
+    if len(said) != len(CORNERS):
+        return f"There are {len(CORNERS)} functions, and you gave {len(said)} numbers."
+    for letter, mine, right in zip("abcd", said, CORNERS):
+        if mine != right:
+            return f"The tangent of {letter} is not {mine:g}."
+    return None
+
+
+def grade_cube(cube: Callable[..., Any]) -> str | None:
+    """x ** 3 with a rule of its own, linear in the tangent."""
+    import minijax
+    import minijax.numpy as jnp
+
+    if not isinstance(cube, minijax.custom_jvp):
+        return "cube has no rule of its own: keep custom_jvp, and repair the rule."
+    for x, t in ((2.0, 1.0), (2.0, -3.0), (-0.5, 0.0)):
+        value, change = minijax.jvp(cube, (x,), (t,))
+        if not np.allclose(value, x**3, atol=1e-5):
+            return f"cube({x}) should be {x**3} and is {value}."
+        right = 3 * x * x * t
+        if not np.allclose(change, right, atol=1e-5):
+            return f"At x = {x} with t = {t} the tangent is {change}, not {right}."
+    found = minijax.jvp(lambda x: cube(jnp.sin(x)), (1.0,), (1.0,))[1]
+    right = 3 * np.sin(1.0) ** 2 * np.cos(1.0)
+    if not np.allclose(found, right, atol=1e-5):
+        return f"After a sine, at 1, the tangent is {found}, not {right:.4f}."
+    return None
+
+
+def grade_atan(atan: Callable[..., Any]) -> str | None:
+    """One equation, a tangent of few, and the numbers."""
+    tiny = importlib.import_module("tiny.trace")
+    operations = importlib.import_module("tiny.operations")
+    tangents = importlib.import_module("tiny.tangents")
+    x = np.array([-2.0, 0.0, 0.5, 3.0])
+    program = tiny.trace(atan, x)
+    if len(program.equations) != 1:
+        return f"Its program has {len(program.equations)} equations, not 1:\n{program}"
+    if not np.allclose(program(x), np.arctan(x)):
+        return f"For {x} the program gives {program(x)}."
+    name = program.equations[0].primitive
+    row = getattr(atan, "__globals__", {}).get("TANGENTS", {}).get(name)
+    if row is not None:
+        tangents.TANGENTS.setdefault(name, row)
+    if name not in tangents.TANGENTS:
+        return f"There is no row for {name} in TANGENTS."
+    t = np.ones_like(x)
+    both = tiny.trace(lambda x, t: tangents.jvp(atan, (x,), (t,)), x, t)
+    if len(both.equations) > 5:
+        return f"With its tangent it has {len(both.equations)} equations:\n{both}"
+    for scale in (1.0, -2.0):
+        found = tangents.jvp(atan, (x,), (scale * t,))[1]
+        if not np.allclose(found, scale / (1 + x * x)):
+            return f"At {x}, moved by {scale}, the tangent is {found}."
+    found = tangents.jvp(lambda x: atan(operations.sin(x)), (x,), (t,))[1]
+    if not np.allclose(found, np.cos(x) / (1 + np.sin(x) ** 2)):
+        return f"After a sine the tangent is {found}."
+    return None
+
+
+def grade_columns(columns: Callable[..., Any], size: Any) -> str | None:
+    """A Jacobian by one vmap of jvp, and the size of its largest array."""
+    import minijax.numpy as jnp
+    from minijax import make_jaxpr
+
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    both = matrix.T @ (np.cos(matrix @ x)[:, None] * matrix)
+    cases: list[tuple[str, Callable[..., Any], np.ndarray]] = [
+        ("jnp.sin", jnp.sin, np.diag(np.cos(x))),
+        ("W @ x", lambda x: matrix @ x, matrix),
+        ("W.T @ jnp.sin(W @ x)", lambda x: matrix.T @ jnp.sin(matrix @ x), both),
+    ]
+    for text, function, right in cases:
+        found = np.asarray(columns(function, x))
+        if found.shape != right.shape or not np.allclose(found, right, atol=1e-4):
+            return f"The Jacobian of {text} should be\n{right}\nand is\n{found}"
+
+    def energy(x: Any) -> Any:
+        return jnp.sum(jnp.sin(x) * x)
+
+    def program(count: int) -> Any:
+        return make_jaxpr(lambda x: columns(energy, x))(np.ones(count, np.float32))
+
+    few, more = (len(program(count).eqns) for count in (3, 6))
+    if more != few:
+        return f"It has {few} equations for 3 entries and {more} for 6: use vmap."
+    largest = max(v.aval.size for eqn in program(1000).eqns for v in eqn.outvars)
+    if size != largest:
+        return f"The largest array has {largest:,} numbers, not {size}."
+    return None
+
+
+EXERCISES = {
+    "06.1": Exercise(grade_corners),
+    "06.2": Exercise(grade_cube),
+    "06.3": Exercise(grade_atan),
+    "06.4": Exercise(grade_columns),
+}
