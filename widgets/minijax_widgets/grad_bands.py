@@ -141,7 +141,7 @@ def add_bands(
 def source_of(rows: list[GradRow], runs: int) -> str:
     """What stands under the label: the user's expression, or how many equations."""
     if runs > 1:
-        return ""
+        return f"{runs:,} visits, joined"
     if len(rows) == 1:
         source = rows[0].source
         return "" if source == rows[0].text else source
@@ -259,8 +259,7 @@ def label_of(rows: list[GradRow], sources: list[Source], runs: int) -> str:
         lines = {row.span.line for row in rows if row.span}
         if len(lines) == 1:
             return f"line {min(lines)} ran {runs:,} times: {len(rows):,} equations"
-        times = f", {runs:,} visits" if runs != len(lines) else ""
-        return f"{len(lines)} lines{times}: {len(rows):,} equations"
+        return f"{len(lines)} lines, {len(rows):,} equations"
     if len(rows) == 1:
         return rows[0].text
     span = rows[0].span

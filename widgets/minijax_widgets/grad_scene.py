@@ -42,7 +42,7 @@ class Layout:
 
 
 WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
-NARROW = Layout(356, 66, 46, 86, 108, 236, 282, 4, 0.6, 40)
+NARROW = Layout(356, 66, 46, 86, 108, 236, 282, 4, 0.6, 50)
 # Where arrows pass that go around others: on the left, and on the right.
 LANES = 3
 LANE = 6
@@ -168,7 +168,11 @@ class Picture:
             size = f"{band.times:,}x{size}"
         if residual.origin == "constant":
             size += " constant"
-        return cut(residual.name, 12), size
+        name = cut(residual.name, 12)
+        side = self.side(band, residual)
+        fits = max(text_width(name, 12, True) * 1.05, text_width(size, 11)) + 6 <= side
+        # Beside a box there is no room for both on a narrow page.
+        return (name if fits or self.layout.wide else "", size)
 
     def box_width(self, band: Band, residual: Residual) -> float:
         """How wide a box is with its texts."""
@@ -177,7 +181,8 @@ class Picture:
         widest = max(text_width(name, 12, True) * 1.05, text_width(size, 11))
         if widest + 6 <= side and side >= 34:
             return side + 14
-        return max(side, 4) + 16 + text_width(f"{name}  {size}", 12, True)
+        said = f"{name}  {size}".strip()
+        return max(side, 4) + 16 + text_width(said, 12, True)
 
     def lines_of_boxes(self, band: Band) -> list[tuple[list[Residual], float]]:
         """The residuals of a band in lines that fit, each with its height."""
@@ -465,7 +470,9 @@ class Picture:
         before = given
         drawn = 0
         for argument in shown:
-            name = cut(argument.cotangent, 18 if layout.wide else 9)
+            name = cut(argument.cotangent, 18)
+            if not layout.wide and len(name) > 9:
+                name = f"..{argument.cotangent[-7:]}"  # where it lies in a tree
             wide = glyph(
                 argument.shape, name=name, scale=layout.scale, role="cotangent"
             ).w
@@ -611,9 +618,10 @@ class Picture:
                     continue
                 key = residual_key(band, residual)
                 box = self.boxes[key]
+                end = (given.x - 5, given.cy + 8)
                 self.scene.arrow(
-                    (self.edges[home, box.cy] + 5, box.cy + 8),
-                    (given.x - 5, given.cy + 8),
+                    (min(self.edges[home, box.cy] + 5, end[0] - 14), box.cy + 8),
+                    end,
                     role="residual", curve="h", dash=True, at=up,
                     key=[self.key(own), self.key(key)],
                 )  # fmt: skip

@@ -75,7 +75,8 @@ def grad(
             "see.jaxpr shows such a jaxpr; `jax.ad_checkpoint.print_saved_residuals` "
             "prints what JAX keeps."
         )
-    options = {"argnums": argnums, "has_aux": has_aux, "values": values}
+    options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux}
+    options["values"] = values
     recording = record_grad(function, *args, **options, **kwargs)
     if beside is not None:
         if not callable(beside):
@@ -237,10 +238,6 @@ class GradView(View):
             telling=telling,
             text=self.text(full=True),
         )
-
-    def to_svg(self) -> str:
-        """Returns the picture at its telling step as an SVG file."""
-        return self.frame().svg()
 
     def called(self) -> str:
         """Returns the call, with the bytes that it keeps."""

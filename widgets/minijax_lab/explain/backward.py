@@ -531,9 +531,8 @@ class Program:
             self.linear_names.setdefault(tangent, name)
         for number, part in enumerate(self.linearized.parts):
             for var in part.eqn.outvars:
-                tangent = self.linearized.tangents.get(var)
-                if tangent is not None:
-                    self.targets.setdefault(tangent, number)
+                if var in self.linearized.tangents:
+                    self.targets.setdefault(self.linearized.tangents[var], number)
         for tangent in self.linearized.jaxpr.invars:
             self.targets.pop(tangent, None)
         inner = (f"t{number}" for number in itertools.count(1))

@@ -406,10 +406,9 @@ class Linearized:
         self.places: list[int | None] = []
         for eqn in self.jaxpr.eqns:
             numbers = [place[v] for v in eqn.outvars if v in place]
-            number = numbers[0] if numbers else None
-            self.places.append(number)
-            if number is not None:
-                self.parts[number].linear.append(eqn)
+            self.places.append(numbers[0] if numbers else None)
+            if numbers:
+                self.parts[numbers[0]].linear.append(eqn)
 
     @property
     def forward_eqns(self) -> list[JaxprEqn]:
