@@ -3,7 +3,6 @@
 In JAX: `numpy/array_constructors.py` and `numpy/array_creation.py`.
 """
 
-import operator
 import types
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from minijax.compile import placing
 from minijax.compile.transfers import device_put
 from minijax.language.array import Array
 from minijax.language.core import Tracer
-from minijax.numpy.arguments import concrete_or_error
+from minijax.numpy.arguments import concrete_or_error, shape_tuple
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import (
     check_arraylike,
@@ -218,29 +217,11 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     """
     if isinstance(shape, types.GeneratorType):
         raise TypeError("expected sequence object with len >= 0 or a single integer")
-    sizes = shape if isinstance(shape, (tuple, list)) else None
-    if sizes is None:
-        sizes = (shape,) if np.ndim(shape) == 0 else tuple(shape)
-    result = []
-    for size in sizes:
-        if isinstance(size, Tracer):
-            raise TypeError(
-                f"Shapes must be 1D sequences of concrete values of integer type, got "
-                f"{shape}. Array sizes cannot depend on traced values: compute them "
-                "outside jit, or mark the argument with static_argnums."
-            )
-        try:
-            result.append(operator.index(size))
-        except TypeError:
-            raise TypeError(
-                "Shapes must be 1D sequences of concrete values of integer type, got "
-                f"{shape}."
-            ) from None
-    if any(size < 0 for size in result):
-        raise TypeError(
-            f"shape must have every element be nonnegative, got {tuple(result)}."
-        )
-    return tuple(result)
+    is_sequence = isinstance(shape, (tuple, list)) or np.ndim(shape) > 0
+    sizes = shape_tuple(shape if is_sequence else (shape,))
+    if any(size < 0 for size in sizes):
+        raise TypeError(f"shape must have every element be nonnegative, got {sizes}.")
+    return sizes
 
 
 def _filled_floats(name: str, shape, value, dtype, device, out_sharding) -> Array:

@@ -5,7 +5,7 @@ In JAX: `numpy/lax_numpy.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,25 +117,23 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     return lax.unstack(ensure_arraylike("unstack", x), axis=axis)
 
 
+def _each(name: str, widen: Callable[..., Any], tup: Any) -> Any:
+    """`widen` of each array, or of each slice of one array along its axis 0."""
+    if is_single_array(tup):
+        return vmap(widen)(tup)
+    check_arraylike(name, *tup)
+    return [widen(a) for a in tup]
+
+
 def vstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
     """Arrays on top of each other: along axis 0, vectors as rows."""
-    if is_single_array(tup):
-        arrays = vmap(atleast_2d)(tup)
-    else:
-        check_arraylike("vstack", *tup)
-        arrays = [atleast_2d(a) for a in tup]
-    return concatenate(arrays, axis=0, dtype=dtype)
+    return concatenate(_each("vstack", atleast_2d, tup), axis=0, dtype=dtype)
 
 
 def hstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
     """Arrays side by side: along axis 1, vectors along their only axis."""
-    if is_single_array(tup):
-        arrays = vmap(atleast_1d)(tup)
-        rank = arrays.ndim - 1
-    else:
-        check_arraylike("hstack", *tup)
-        arrays = [atleast_1d(a) for a in tup]
-        rank = arrays[0].ndim
+    arrays = _each("hstack", atleast_1d, tup)
+    rank = arrays.ndim - 1 if is_single_array(arrays) else arrays[0].ndim
     return concatenate(arrays, axis=0 if rank == 1 else 1, dtype=dtype)
 
 

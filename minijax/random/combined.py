@@ -5,15 +5,12 @@ In JAX: `random/core.py`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.language.array import Array
 from minijax.random.arguments import (
-    StaticShape,
     inexact_dtype,
     sampler_dtype,
     shape_as_given,
@@ -21,11 +18,10 @@ from minijax.random.arguments import (
 from minijax.random.frames import sampler
 from minijax.random.keys import split_typed
 from minijax.random.samplers import bernoulli, normal, uniform
-from minijax.typing import ArrayLike
 
 
 @sampler(lambda name, dtype: sampler_dtype(int, dtype))
-def rademacher(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def rademacher(key, shape, dtype) -> Array:
     """Draws -1 or 1, each with probability 1/2.
 
     Args:
@@ -39,7 +35,7 @@ def rademacher(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler()
-def maxwell(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def maxwell(key, shape, dtype) -> Array:
     """Draws the length of a vector of three standard normals (Maxwell-Boltzmann).
 
     Args:
@@ -56,9 +52,7 @@ def maxwell(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler(shape_of=shape_as_given, check_casts=False, takes_sharding=False)
-def double_sided_maxwell(
-    key: Array, loc: ArrayLike, scale: ArrayLike, shape: StaticShape, dtype: np.dtype
-) -> Array:
+def double_sided_maxwell(key, loc, scale, shape, dtype) -> Array:
     """Draws `loc` plus or minus `scale` times a Maxwell number, either sign alike.
 
     Args:
@@ -81,7 +75,7 @@ def double_sided_maxwell(
 
 
 @sampler()
-def wald(key: Array, mean: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def wald(key, mean, shape, dtype) -> Array:
     """Draws from the Wald (inverse Gaussian) distribution of scale 1.
 
     The two roots of a quadratic in a squared normal, chosen between by a uniform number
@@ -110,9 +104,7 @@ def wald(key: Array, mean: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler(inexact_dtype, inline=True)
-def lognormal(
-    key: Array, sigma=np.float32(1), shape: StaticShape = (), dtype: Any = None
-) -> Array:
+def lognormal(key, sigma=np.float32(1), shape=(), dtype=None) -> Array:
     """Draws `exp(sigma * n)` for standard normal `n`.
 
     Args:

@@ -77,7 +77,7 @@ def _until_accepted(
     check_casts=False,
     compiled=False,
 )
-def poisson(key: Array, lam: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
+def poisson(key, lam, shape, dtype) -> Array:
     """Draws counts from the Poisson distribution.
 
     Args:
@@ -172,9 +172,7 @@ def _poisson_rejection(key, lam, shape: StaticShape, dtype, max_iters):
 @sampler(
     shape_of=optional_shape, check_casts=False, compiled=False, takes_sharding=False
 )
-def binomial(
-    key: Array, n: ArrayLike, p: ArrayLike, shape: StaticShape | None, dtype: np.dtype
-) -> Array:
+def binomial(key, n, p, shape, dtype) -> Array:
     """Draws how many of `n` trials succeed.
 
     Args:

@@ -39,7 +39,7 @@ from minijax.typing import ArrayLike, DTypeLike
 
 
 @sampler()
-def exponential(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def exponential(key, shape, dtype) -> Array:
     """Draws from the exponential distribution of rate 1: `-log(1 - u)`.
 
     Args:
@@ -148,7 +148,7 @@ def _fraction_of_bits(bits: Array, dtype: np.dtype) -> Array:
 
 
 @sampler()
-def laplace(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def laplace(key, shape, dtype) -> Array:
     """Draws from the Laplace distribution of scale 1: `sign(u) * log(1 - |u|)`.
 
     Args:
@@ -166,7 +166,7 @@ def laplace(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler()
-def logistic(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def logistic(key, shape, dtype) -> Array:
     """Draws from the logistic distribution of scale 1: `log(u) - log(1 - u)`.
 
     Args:
@@ -184,7 +184,7 @@ def logistic(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler()
-def cauchy(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def cauchy(key, shape, dtype) -> Array:
     """Draws from the Cauchy distribution: `tan(pi * (u - 1/2))`.
 
     Args:
@@ -203,13 +203,7 @@ def cauchy(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler(shape_of=shape_as_given, check_casts=False, takes_sharding=False)
-def weibull_min(
-    key: Array,
-    scale: ArrayLike,
-    concentration: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
-) -> Array:
+def weibull_min(key, scale, concentration, shape, dtype) -> Array:
     """Draws from the Weibull distribution: `scale * (-log(1 - u))**(1/concentration)`.
 
     Args:
@@ -227,7 +221,7 @@ def weibull_min(
 
 
 @sampler()
-def pareto(key: Array, b: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
+def pareto(key, b, shape, dtype) -> Array:
     """Draws from the Pareto distribution on [1, inf) with exponent `b`.
 
     Args:
@@ -245,7 +239,7 @@ def pareto(key: Array, b: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Arr
 
 
 @sampler()
-def rayleigh(key: Array, scale: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def rayleigh(key, scale, shape, dtype) -> Array:
     """Draws the length of a vector of two normals: `scale * sqrt(-2 log(u))`.
 
     Args:
@@ -274,7 +268,7 @@ def _integer_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
 
 
 @sampler(_integer_dtype, check_casts=False)
-def geometric(key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype) -> Array:
+def geometric(key, p, shape, dtype) -> Array:
     """Draws how many trials of success probability `p` it takes to succeed once.
 
     Args:
@@ -299,14 +293,7 @@ def geometric(key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype) -> 
 
 
 @sampler(inline=True)
-def triangular(
-    key: Array,
-    left: ArrayLike,
-    mode: ArrayLike,
-    right: ArrayLike,
-    shape: StaticShape,
-    dtype: np.dtype,
-) -> Array:
+def triangular(key, left, mode, right, shape, dtype) -> Array:
     """Draws from the distribution whose density is a triangle with its top at `mode`.
 
     Args:

@@ -45,8 +45,9 @@ def sampler(
     The public function is called as `(key, *parameters, shape, dtype, *,
     out_sharding)`, the last if it `takes_sharding`. Without parameters, `shape` is ()
     by default, else None, of which `shape_of` makes what the parameters broadcast to
-    (`shape_as_given` has the default () too). `dtype_of` checks the dtype and gives the
-    default one; `check_casts` forbids parameters of wider dtypes. What is not
+    (`shape_as_given` has the default () too). Their types are said here alone: the
+    arithmetic gets arrays, a tuple and a NumPy dtype. `dtype_of` checks the dtype and
+    gives the default one; `check_casts` forbids parameters of wider dtypes. What is not
     `compiled` calls a compiled function itself.
     """
 

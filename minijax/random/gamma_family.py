@@ -32,11 +32,10 @@ from minijax.random.frames import sampler
 from minijax.random.gamma_sampling import random_gamma_p
 from minijax.random.keys import split, split_typed
 from minijax.random.samplers import normal
-from minijax.typing import ArrayLike
 
 
 @sampler(shape_of=optional_shape, check_casts=False, compiled=False)
-def gamma(key: Array, a: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
+def gamma(key, a, shape, dtype) -> Array:
     """Draws from the gamma distribution, of density proportional to x^(a-1) e^-x.
 
     Differentiable in `a`.
@@ -55,7 +54,7 @@ def gamma(key: Array, a: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
 
 
 @sampler(shape_of=optional_shape, check_casts=False, compiled=False)
-def loggamma(key: Array, a: ArrayLike, shape: Any, dtype: np.dtype) -> Array:
+def loggamma(key, a, shape, dtype) -> Array:
     """The logarithm of what `gamma` draws with the same key; exact also for small `a`.
 
     Args:
@@ -81,7 +80,7 @@ def _gamma(key: Array, a, shape: Any, dtype: np.dtype, log_space=False) -> Array
 
 
 @sampler()
-def beta(key: Array, a: Array, b: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def beta(key, a, b, shape, dtype) -> Array:
     """Draws from the beta distribution, of density proportional to x^(a-1) (1-x)^(b-1).
 
     Args:
@@ -108,9 +107,7 @@ def beta(key: Array, a: Array, b: Array, shape: StaticShape, dtype: np.dtype) ->
 
 
 @sampler(shape_of=optional_shape, check_casts=False)
-def dirichlet(
-    key: Array, alpha: ArrayLike, shape: StaticShape | None, dtype: np.dtype
-) -> Array:
+def dirichlet(key, alpha, shape, dtype) -> Array:
     """Draws probabilities from the Dirichlet distribution.
 
     Args:
@@ -142,7 +139,7 @@ def dirichlet(
 
 
 @sampler()
-def t(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def t(key, df, shape, dtype) -> Array:
     """Draws from Student's t distribution.
 
     Args:
@@ -164,7 +161,7 @@ def t(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler()
-def chisquare(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def chisquare(key, df, shape, dtype) -> Array:
     """Draws from the chi-square distribution.
 
     Args:
@@ -185,9 +182,7 @@ def chisquare(key: Array, df: Array, shape: StaticShape, dtype: np.dtype) -> Arr
 
 
 @sampler()
-def f(
-    key: Array, dfnum: Array, dfden: Array, shape: StaticShape, dtype: np.dtype
-) -> Array:
+def f(key, dfnum, dfden, shape, dtype) -> Array:
     """Draws from the F distribution, the quotient of two chi-squares by their degrees.
 
     Args:
@@ -211,9 +206,7 @@ def f(
 
 
 @sampler(any_dtype, shape_of=shape_as_given, check_casts=False)
-def generalized_normal(
-    key: Array, p: ArrayLike, shape: StaticShape, dtype: np.dtype
-) -> Array:
+def generalized_normal(key, p, shape, dtype) -> Array:
     """Draws from the density proportional to exp(-|x|^p); p = 2 is nearly normal.
 
     Args:
@@ -230,9 +223,7 @@ def generalized_normal(
 
 
 @sampler(any_dtype, shape_of=shape_as_given, check_casts=False, compiled=False)
-def ball(
-    key: Array, d: int, p: float = 2, shape: StaticShape = (), dtype: Any = None
-) -> Array:
+def ball(key, d, p=2, shape=(), dtype=None) -> Array:
     """Draws points of the ball of radius 1 in d dimensions, in the p-norm.
 
     Barthe, Guédon, Mendelson and Naor, 2005: generalized normals, divided by their norm

@@ -49,7 +49,7 @@ def _unsigned_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
 
 
 @sampler(_unsigned_dtype, compiled=False)
-def bits(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def bits(key, shape, dtype) -> Array:
     """Draws unsigned integers, every bit 0 or 1 with equal probability.
 
     Args:
@@ -210,7 +210,7 @@ def _randint(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler(inexact_dtype)
-def normal(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def normal(key, shape, dtype) -> Array:
     """Draws from the normal distribution of mean 0 and variance 1.
 
     A uniform number u in (-1, 1) becomes `sqrt(2) * erf_inv(u)`. Complex numbers have
@@ -244,9 +244,7 @@ def _normal_real(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
 
 
 @sampler(check_casts=False)
-def truncated_normal(
-    key: Array, lower: ArrayLike, upper: ArrayLike, shape: StaticShape, dtype: np.dtype
-) -> Array:
+def truncated_normal(key, lower, upper, shape, dtype) -> Array:
     """Draws from the normal distribution, given that the result is in (lower, upper).
 
     Args:
