@@ -24,6 +24,12 @@ def several_results(
     return primitive
 
 
+def without_operands(primitive: Primitive) -> None:
+    """Declare that a primitive takes no values, so that nothing can happen to them."""
+    for rule in ("jvp", "transpose", "batch"):
+        primitive.without(rule, "it has no operands")
+
+
 def front_batch(primitive: Primitive) -> Callable:
     """Batch rule that puts every operand's axis first, repeating unmapped operands.
 

@@ -47,14 +47,9 @@ def jacfwd(
     The Jacobian of an output of shape `s` in an argument of shape `t` has shape `s +
     t`. Best for more outputs than inputs. Arguments as in `grad`.
     """
-    check_callable(fun, "jacfwd")
-    numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
 
-    @api_boundary
-    @functools.wraps(fun)
-    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
-        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+    def compute(partial_fun: Callable, dynamic: tuple) -> tuple:
         for leaf in tree_leaves(dynamic):
             _check_jacfwd_input(holomorphic, leaf)
         primals = dynamic[0] if single else dynamic
@@ -70,9 +65,9 @@ def jacfwd(
         jacobian = tree_map(
             lambda y, jac: _unravel(primals, -1, y, jac), value, columns
         )
-        return (jacobian, aux[0]) if has_aux else jacobian
+        return jacobian, *aux
 
-    return jacobian_f
+    return _jacobian("jacfwd", fun, argnums, compute)
 
 
 def jacrev(
@@ -87,14 +82,9 @@ def jacrev(
     The Jacobian of an output of shape `s` in an argument of shape `t` has shape `s +
     t`. Best for more inputs than outputs. Arguments as in `grad`.
     """
-    check_callable(fun, "jacrev")
-    numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
 
-    @api_boundary
-    @functools.wraps(fun)
-    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
-        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+    def compute(partial_fun: Callable, dynamic: tuple) -> tuple:
         for leaf in tree_leaves(dynamic):
             check_grad_input("jacrev", holomorphic, allow_int, leaf)
         value, pullback, *aux = vjp(partial_fun, *dynamic, has_aux=has_aux)
@@ -107,12 +97,30 @@ def jacrev(
         jacobian = tree_transpose(
             tree_structure(example), tree_structure(value), by_input
         )
-        return (jacobian, aux[0]) if has_aux else jacobian
+        return jacobian, *aux
 
-    return jacobian_f
+    return _jacobian("jacrev", fun, argnums, compute)
 
 
 jacobian = jacrev
+
+
+def _jacobian(name: str, fun: Callable, argnums: Any, compute: Callable) -> Callable:
+    """`fun` as a function that returns its Jacobian, and the aux if there is one.
+
+    `compute(function of the differentiated arguments, these) -> (jacobian, *aux)`.
+    """
+    check_callable(fun, name)
+    numbers = argnums_tuple(argnums, "argnums")
+
+    @api_boundary
+    @functools.wraps(fun)
+    def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+        jacobian, *aux = compute(partial_fun, dynamic)
+        return (jacobian, aux[0]) if aux else jacobian
+
+    return jacobian_f
 
 
 def hessian(

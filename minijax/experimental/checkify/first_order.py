@@ -103,35 +103,25 @@ def _out_of_bounds(
     return assert_func(error, jnp.any(mask), exception)
 
 
-@rule_for(lax.dynamic_slice_p)
+@rule_for(lax.dynamic_slice_p, lax.dynamic_update_slice_p)
 def _dynamic_slice_rule(
     primitive, error, enabled, *args, **params
 ) -> tuple[Error, Any]:
     out = primitive.bind(*args, **params)
     operand, *starts = args
+    if primitive is lax.dynamic_update_slice_p:
+        update, *starts = starts
+        sizes = update.shape
+    else:
+        sizes = params["slice_sizes"]
     if OOBError not in enabled or not starts:
         return error, out
-    return _check_slice(primitive, error, operand, starts, params["slice_sizes"]), out
-
-
-@rule_for(lax.dynamic_update_slice_p)
-def _dynamic_update_slice_rule(primitive, error, enabled, *args) -> tuple[Error, Any]:
-    out = primitive.bind(*args)
-    operand, update, *starts = args
-    if OOBError not in enabled or not starts:
-        return error, out
-    return _check_slice(primitive, error, operand, starts, update.shape), out
-
-
-def _check_slice(
-    primitive: Primitive, error: Error, operand: Any, starts: Any, sizes: Any
-) -> Error:
     indices = jnp.array(starts)
     dims = np.array(operand.shape, indices.dtype)
     sizes = np.array(sizes, indices.dtype)
     mask = (indices < 0) | (indices + sizes > dims)
     axes = range(operand.ndim)
-    return _out_of_bounds(primitive, error, mask, indices, axes, operand.shape)
+    return _out_of_bounds(primitive, error, mask, indices, axes, operand.shape), out
 
 
 @rule_for(lax.gather_p)

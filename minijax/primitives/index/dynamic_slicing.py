@@ -289,24 +289,21 @@ def dynamic_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Any:
     """`dynamic_slice` along one axis, whole along the others."""
-    shape = get_aval(operand).shape
-    axis = int(axis)
-    starts, sizes = [_zero_start(start_index)] * len(shape), [*shape]
-    starts[axis] = start_index
-    sizes[axis] = canonicalize_dim(slice_size)
-    allowed = _only_at(axis, len(shape), allow_negative_indices)
+    sizes = [*get_aval(operand).shape]
+    sizes[int(axis)] = canonicalize_dim(slice_size)
+    starts, allowed = _along(axis, len(sizes), start_index, allow_negative_indices)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allowed)
 
 
-def _zero_start(start_index: Any) -> Any:
-    """0 of the dtype of the start beside it: all starts have one dtype."""
-    return np.zeros((), dtypes.dtype(start_index))[()]
+def _along(axis: int, rank: int, start_index: Any, allow_negative: bool) -> tuple:
+    """(a start along one axis, 0 along the others; where it may be negative).
 
-
-def _only_at(axis: int, rank: int, allowed: bool) -> list[bool]:
-    flags = [False] * rank
-    flags[axis] = allowed
-    return flags
+    All starts have one dtype.
+    """
+    starts = [np.zeros((), dtypes.dtype(start_index))[()]] * rank
+    allowed = [False] * rank
+    starts[int(axis)], allowed[int(axis)] = start_index, allow_negative
+    return starts, allowed
 
 
 def dynamic_index_in_dim(
@@ -450,10 +447,7 @@ def dynamic_update_slice_in_dim(
 ) -> Any:
     """`dynamic_update_slice` that starts at 0 along all axes but one."""
     rank = get_aval(operand).ndim
-    axis = int(axis)
-    starts = [_zero_start(start_index)] * rank
-    starts[axis] = start_index
-    allowed = _only_at(axis, rank, allow_negative_indices)
+    starts, allowed = _along(axis, rank, start_index, allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allowed)
 
 

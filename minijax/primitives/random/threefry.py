@@ -30,7 +30,7 @@ from minijax.primitives.elementwise.comparing import (
     shift_left,
     shift_right_logical,
 )
-from minijax.primitives.families import several_results
+from minijax.primitives.families import several_results, without_operands
 from minijax.primitives.shape.broadcasting import iota
 from minijax.primitives.shape.joining import concatenate
 from minijax.primitives.shape.shaping import (
@@ -224,9 +224,7 @@ iota_2x32_shape_p = several_results(
     _positions_meaning,
 )
 iota_2x32_shape_p.def_lowering(_positions_lowering)
-iota_2x32_shape_p.without("jvp", "it has no operands")
-iota_2x32_shape_p.without("transpose", "it has no operands")
-iota_2x32_shape_p.without("batch", "it has no operands")
+without_operands(iota_2x32_shape_p)
 
 
 # -- what a generator does ----------------------------------------------------------

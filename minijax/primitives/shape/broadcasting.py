@@ -28,6 +28,7 @@ from minijax.language.core import (
     register,
 )
 from minijax.language.rules import scalar_like
+from minijax.primitives import families
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.shape.casting import asarray
 from minijax.primitives.shape.shaping import (
@@ -258,9 +259,7 @@ def _iota_type(*, dtype, shape, dimension: int, sharding) -> ShapedArray:
     return ShapedArray(shape, dtype)
 
 
-iota_p.without("jvp", "it has no operands")
-iota_p.without("transpose", "it has no operands")
-iota_p.without("batch", "it has no operands that could be mapped")
+families.without_operands(iota_p)
 
 
 @iota_p.def_lowering
@@ -318,9 +317,7 @@ empty_p.meaning = lambda shape, dtype, out_sharding: np.zeros(shape, dtype)
 empty_p.def_abstract_eval(
     lambda *, shape, dtype, out_sharding: ShapedArray(shape, dtype)
 )
-empty_p.without("jvp", "it has no operands")
-empty_p.without("transpose", "it has no operands")
-empty_p.without("batch", "it has no operands that could be mapped")
+families.without_operands(empty_p)
 
 
 @empty_p.def_lowering
@@ -352,9 +349,7 @@ empty2_p.meaning = lambda dtype, memory_space: np.zeros((), dtype)
 empty2_p.def_abstract_eval(
     lambda *, dtype, memory_space: ShapedArray((), dtype, memory_space=memory_space)
 )
-empty2_p.without("jvp", "it has no operands")
-empty2_p.without("transpose", "it has no operands")
-empty2_p.without("batch", "it has no operands that could be mapped")
+families.without_operands(empty2_p)
 empty2_p.pretty = lambda params: {
     **params,
     "memory_space": params["memory_space"] or "MemorySpace.Device",

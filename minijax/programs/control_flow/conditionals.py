@@ -151,6 +151,15 @@ def _cond_with_two_operands(pred: Any, x: Any, f: Any, y: Any, g: Any) -> Any:
     return cond(pred, lambda x, _: f(x), lambda _, y: g(y), x, y)
 
 
+def _type_of_array(value: Any) -> ShapedArray | None:
+    """The type of an array or number; None of anything else."""
+    try:
+        aval = get_aval(value)
+    except TypeError:
+        return None
+    return aval if isinstance(aval, ShapedArray) else None
+
+
 def _as_predicate(pred: Any) -> Any:
     if pred is None:
         raise errors.type_error("cond predicate is None: give a boolean scalar.")
@@ -158,11 +167,8 @@ def _as_predicate(pred: Any) -> Any:
         raise errors.type_error(
             f"Pred must be a scalar, got {pred} of type {type(pred)}."
         )
-    try:
-        aval = get_aval(pred)
-    except TypeError:
-        aval = None
-    if not isinstance(aval, ShapedArray):
+    aval = _type_of_array(pred)
+    if aval is None:
         raise errors.type_error(
             f"Pred type must be either boolean or number, got {pred}."
         )
@@ -222,11 +228,8 @@ def switch(
 
 
 def _as_index(index: Any) -> Any:
-    try:
-        aval = get_aval(index)
-    except TypeError:
-        aval = None
-    if not isinstance(aval, ShapedArray):
+    aval = _type_of_array(index)
+    if aval is None:
         raise errors.type_error(f"Index type must be an integer, got {index}.")
     if aval.shape:
         raise errors.type_error(

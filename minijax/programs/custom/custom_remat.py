@@ -147,9 +147,7 @@ def _dce(used, eqn) -> JaxprEqn:
     if any(used[:num_res]):
 
         def smaller() -> ClosedJaxpr:
-            own = thunk()
-            outvars = [v for v, flag in zip(own.jaxpr.outvars, used[num_res:]) if flag]
-            return ClosedJaxpr(own.jaxpr.replace(outvars=outvars), own.consts)
+            return partial_eval.prune_outputs(thunk(), used[num_res:])
 
         keep = [position >= num_consts for position in range(len(eqn.invars))]
         jaxpr, used_in = partial_eval.dce_jaxpr(params["fwd_jaxpr"].jaxpr, used, keep)
