@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.compile import dispatch, mlir
+from minijax.compile import dispatch
 from minijax.language import core, pretty
 from minijax.language.array import Array, first_device
 from minijax.language.core import ClosedJaxpr, JaxprEqn, Tracer, eval_trace
@@ -542,7 +542,5 @@ jit_p.pretty = _jit_pretty
 
 
 @jit_p.def_lowering
-def _jit_lowering(
-    ctx: mlir.LoweringRuleContext, *operands, jaxpr: ClosedJaxpr, **params
-) -> list[Any]:
+def _jit_lowering(ctx, *operands, jaxpr: ClosedJaxpr, **params) -> list[Any]:
     return ctx.call(jaxpr, params["name"], *operands)

@@ -22,7 +22,7 @@ from minijax.experimental.checkify.error_values import (
     assert_func,
     update_error,
 )
-from minijax.experimental.checkify.interpreter import Enabled, rule_for
+from minijax.experimental.checkify.interpreter import Checked, Enabled, rule_for
 from minijax.language.core import Primitive, all_primitives
 from minijax.support import dtypes, element_types, source_info
 from minijax.support.trees import tree_unflatten
@@ -66,13 +66,13 @@ def _has_nan(x: Any) -> Any:
 
 
 @rule_for(*(all_primitives[name] for name in _MAY_GIVE_NAN))
-def _nan_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any]:
+def _nan_rule(primitive, error, enabled, *args, **params) -> Checked:
     out = primitive.rebind(args, params)
     return check_nans(primitive, error, enabled, out), out
 
 
 @rule_for(lax.div_p)
-def _div_rule(primitive, error, enabled, x, y) -> tuple[Error, Any]:
+def _div_rule(primitive, error, enabled, x, y) -> Checked:
     if DivisionByZeroError in enabled:
         any_zero = jnp.any(jnp.equal(y, 0))
         error = assert_func(error, any_zero, DivisionByZeroError(_here()))
@@ -104,9 +104,7 @@ def _out_of_bounds(
 
 
 @rule_for(lax.dynamic_slice_p, lax.dynamic_update_slice_p)
-def _dynamic_slice_rule(
-    primitive, error, enabled, *args, **params
-) -> tuple[Error, Any]:
+def _dynamic_slice_rule(primitive, error, enabled, *args, **params) -> Checked:
     out = primitive.bind(*args, **params)
     operand, *starts = args
     if primitive is lax.dynamic_update_slice_p:
@@ -125,7 +123,7 @@ def _dynamic_slice_rule(
 
 
 @rule_for(lax.gather_p)
-def _gather_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any]:
+def _gather_rule(primitive, error, enabled, *args, **params) -> Checked:
     operand, indices = args
     out = primitive.bind(operand, indices, **params)
     axes = np.array(params["dimension_numbers"].start_index_map)
@@ -140,7 +138,7 @@ def _gather_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any
 
 @rule_for(lax.scatter_p, lax.scatter_add_p, lax.scatter_mul_p)
 @rule_for(lax.scatter_min_p, lax.scatter_max_p)
-def _scatter_rule(primitive, error, enabled, *args, **params) -> tuple[Error, Any]:
+def _scatter_rule(primitive, error, enabled, *args, **params) -> Checked:
     operand, indices, updates = args
     out = primitive.bind(operand, indices, updates, **params)
     numbers = params["dimension_numbers"]
@@ -165,7 +163,7 @@ def _scatter_rule(primitive, error, enabled, *args, **params) -> tuple[Error, An
 
 
 @rule_for(check_p)
-def _check_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list]:
+def _check_rule(primitive, error, enabled, *args, **params) -> Checked:
     """The error of the check, of the enabled kinds, becomes a part of the value.
 
     As in JAX, one that is not enabled is dropped.

@@ -43,6 +43,8 @@ from minijax.transforms.api_util import check_callable, fun_name
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
 Enabled = frozenset[ErrorCategory]
+# What a rule returns: the error after the equation, and its outputs.
+Checked = tuple[Error, Any]
 
 # What is checked beside a primitive, or how the error passes through its programs.
 error_checks: dict[Primitive, Callable] = {}

@@ -11,12 +11,13 @@ In JAX: `jax/_src/checkify.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.compile import pjit
 from minijax.experimental.checkify.error_values import Error
 from minijax.experimental.checkify.interpreter import (
+    Checked,
     CheckedProgram,
     checked_program,
     checkify_jaxpr,
@@ -65,7 +66,7 @@ def _avals(values: Sequence[Any]) -> list[Any]:
 
 
 @rule_for(pjit.jit_p)
-def _jit_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
+def _jit_rule(primitive, error, enabled, *args, **params) -> Checked:
     leaves = tree_leaves(error)
     checked = checked_program(params["jaxpr"], enabled, error, _avals(args))
     donated = (False,) * len(leaves) + params["donated_invars"]
@@ -74,7 +75,7 @@ def _jit_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[A
 
 
 @rule_for(remat_p)
-def _remat_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
+def _remat_rule(primitive, error, enabled, *args, **params) -> Checked:
     leaves, prevent_cse = tree_leaves(error), params["prevent_cse"]
     program = close_jaxpr(params["jaxpr"])
     checked = checked_program(program, enabled, error, _avals(args))
@@ -87,9 +88,7 @@ def _remat_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list
 
 
 @rule_for(closed_call_p)
-def _closed_call_rule(
-    primitive, error, enabled, *args, **params
-) -> tuple[Error, list[Any]]:
+def _closed_call_rule(primitive, error, enabled, *args, **params) -> Checked:
     call = params["call_jaxpr"]
     return checkify_jaxpr(call.jaxpr, call.consts, enabled, error, *args)
 
@@ -100,7 +99,7 @@ def _closed_call_rule(
 
 
 @rule_for(cond_p)
-def _cond_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
+def _cond_rule(primitive, error, enabled, *args, **params) -> Checked:
     index, *operands = args
     avals, branches = _avals(operands), params["branches"]
     for branch in branches:
@@ -118,7 +117,7 @@ def _cond_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[
 
 
 @rule_for(scan_p)
-def _scan_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
+def _scan_rule(primitive, error, enabled, *args, **params) -> Checked:
     loop = Scan(**params)
     operands, avals = loop.operands(args), loop.jaxpr.in_avals
     error = error.with_places(checked_program(loop.jaxpr, enabled, error, avals).kinds)
@@ -139,7 +138,7 @@ def _errors_in_carry(
 
 
 @rule_for(while_p)
-def _while_rule(primitive, error, enabled, *args, **params) -> tuple[Error, list[Any]]:
+def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
     """What the condition checks is checked before the loop and at the end of steps.
 
     A condition returns a truth value and nothing else, so the body runs it once more.
@@ -211,15 +210,8 @@ class _Passed:
 
 @rule_for(custom_jvp_call_p)
 def _custom_jvp_rule(
-    primitive,
-    error,
-    enabled,
-    *args,
-    call_jaxpr: ClosedJaxpr,
-    jvp_jaxpr_fun: Callable,
-    num_consts: int,
-    **params,
-) -> tuple[Error, list[Any]]:
+    primitive, error, enabled, *args, call_jaxpr, jvp_jaxpr_fun, num_consts, **params
+) -> Checked:
     checked = checked_program(call_jaxpr, enabled, error, _avals(args))
     passed = _Passed(error, checked)
     skipped = passed.num_in + num_consts
@@ -242,16 +234,9 @@ def _custom_jvp_rule(
 
 @rule_for(custom_vjp_call_p)
 def _custom_vjp_rule(
-    primitive,
-    error,
-    enabled,
-    *args,
-    call_jaxpr: ClosedJaxpr,
-    fwd_jaxpr_thunk: Callable,
-    bwd: Callable,
-    num_consts: int,
-    **params,
-) -> tuple[Error, list[Any]]:
+    primitive, error, enabled, *args, call_jaxpr, bwd, num_consts, **params
+) -> Checked:
+    fwd_jaxpr_thunk = params.pop("fwd_jaxpr_thunk")
     checked = checked_program(call_jaxpr, enabled, error, _avals(args))
     passed = _Passed(error, checked)
     skipped = passed.num_in + num_consts

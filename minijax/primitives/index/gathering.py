@@ -221,9 +221,9 @@ def _gather_lowering(
     operand,
     indices,
     *,
-    dimension_numbers: GatherDimensionNumbers,
+    dimension_numbers,
     slice_sizes,
-    mode: GatherScatterMode,
+    mode,
     fill_value,
     **promises,
 ) -> Any:

@@ -95,9 +95,7 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shap
     return operand.shape
 
 
-def _scatter_dtype(
-    operand: ShapedArray, indices: ShapedArray, updates: ShapedArray, **_
-) -> Any:
+def _scatter_dtype(operand, indices, updates, **_) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
             "indices must have an integer type, got "
@@ -115,24 +113,15 @@ def _combiner(update_jaxpr: Jaxpr | None, consts: Any) -> Callable:
 
 
 def _meaning(combine: Callable | None) -> Callable:
-    def meaning(
-        operand,
-        indices,
-        updates,
-        *,
-        update_jaxpr,
-        update_consts,
-        dimension_numbers: ScatterDimensionNumbers,
-        mode: GatherScatterMode,
-        **_,
-    ) -> Any:
+    def meaning(operand, indices, updates, *, dimension_numbers, mode, **params) -> Any:
         numbers = dimension_numbers
         out = operand.copy()
         block = block_shape(operand.ndim, updates.shape, numbers)
         window = [axis for axis in numbers.update_window_dims]
         last = range(updates.ndim - len(window), updates.ndim)
         batch_first = np.moveaxis(updates, window, last)
-        one = combine or np.frompyfunc(_combiner(update_jaxpr, update_consts), 2, 1)
+        program = (params["update_jaxpr"], params["update_consts"])
+        one = combine or np.frompyfunc(_combiner(*program), 2, 1)
         for place, start in blocks(
             indices,
             numbers.scatter_dims_to_operand_dims,
@@ -172,17 +161,7 @@ def scatter_primitive(name: str, combine: Callable | None) -> Primitive:
 
 
 def _scatter_lowering(
-    ctx,
-    operand,
-    indices,
-    updates,
-    *,
-    update_jaxpr: Jaxpr | None,
-    update_consts,
-    dimension_numbers: ScatterDimensionNumbers,
-    indices_are_sorted: bool,
-    unique_indices: bool,
-    mode: GatherScatterMode,
+    ctx, operand, indices, updates, *, dimension_numbers, mode, **params
 ) -> Any:
     operand_aval, indices_aval, updates_aval = ctx.avals_in
     numbers = dimension_numbers
@@ -213,17 +192,17 @@ def _scatter_lowering(
             scattered_dims_to_operand_dims=list(numbers.scatter_dims_to_operand_dims),
             index_vector_dim=indices_aval.ndim - 1,
         ),
-        indices_are_sorted=hlo.ir.BoolAttr.get(indices_are_sorted),
-        unique_indices=hlo.ir.BoolAttr.get(unique_indices),
+        indices_are_sorted=hlo.ir.BoolAttr.get(params["indices_are_sorted"]),
+        unique_indices=hlo.ir.BoolAttr.get(params["unique_indices"]),
     )
     scalar = hlo.tensor_type((), physical.dtype)
     body = scatter_op.update_computation.blocks.append(scalar, scalar)
     with hlo.ir.InsertionPoint(body):
         old, new = body.arguments
-        if update_jaxpr is None:
+        if params["update_jaxpr"] is None:
             results = [new]
         else:
-            program = ClosedJaxpr(update_jaxpr, update_consts)
+            program = ClosedJaxpr(params["update_jaxpr"], params["update_consts"])
             results = lower_scalars(ctx, program, old, new)
         hlo.stablehlo.return_(results)
     return scatter_op.results[0]
@@ -251,9 +230,7 @@ def _clamped_indices(operand, indices, updates, *, numbers: ScatterDimensionNumb
 
 
 def _scatter_batch(primitive) -> Callable:
-    def batch(
-        axis_data, args, dims, *, dimension_numbers: ScatterDimensionNumbers, **params
-    ) -> Any:
+    def batch(axis_data, args, dims, *, dimension_numbers, **params) -> Any:
         """The new axis is one more of every block, or a batching axis of all three."""
         operand, indices, updates = args
         operand_dim, indices_dim, updates_dim = dims

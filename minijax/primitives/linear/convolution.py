@@ -42,26 +42,17 @@ from minijax.primitives.shape.rearranging import split_axis
 from minijax.support import dtypes
 
 
-def _conv_shape(
-    lhs: ShapedArray,
-    rhs: ShapedArray,
-    *,
-    window_strides,
-    padding,
-    lhs_dilation,
-    rhs_dilation,
-    dimension_numbers: ConvDimensionNumbers,
-    feature_group_count: int,
-    batch_group_count: int,
-    **_,
-) -> Shape:
+def _conv_shape(lhs: ShapedArray, rhs: ShapedArray, **params) -> Shape:
     name = "conv_general_dilated"
+    window_strides, padding = params["window_strides"], params["padding"]
+    feature_group_count = params["feature_group_count"]
+    batch_group_count = params["batch_group_count"]
     if lhs.ndim != rhs.ndim:
         raise ValueError(
             f"{name} lhs and rhs must have the same number of dimensions, but got "
             f"{lhs.shape} and {rhs.shape}."
         )
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     for what, count in (
         ("feature_group_count", feature_group_count),
         ("batch_group_count", batch_group_count),
@@ -103,8 +94,8 @@ def _conv_shape(
         )
     lhs_shape = [lhs.shape[d] for d in lhs_spec]
     rhs_shape = [rhs.shape[d] for d in rhs_spec]
-    image = [*lhs_shape[:2], *dilated_shape(lhs_shape[2:], lhs_dilation)]
-    kernel = [*rhs_shape[:2], *dilated_shape(rhs_shape[2:], rhs_dilation)]
+    image = [*lhs_shape[:2], *dilated_shape(lhs_shape[2:], params["lhs_dilation"])]
+    kernel = [*rhs_shape[:2], *dilated_shape(rhs_shape[2:], params["rhs_dilation"])]
     shape = conv_shape_tuple(image, kernel, window_strides, padding, batch_group_count)
     return tuple(shape[list(out_spec).index(d)] for d in range(lhs.ndim))
 
@@ -126,34 +117,22 @@ def _conv_dtype(lhs: ShapedArray, rhs: ShapedArray, *, preferred_element_type, *
 # ----------------------------------------------------------------------------------
 
 
-def _conv_meaning(
-    lhs: np.ndarray,
-    rhs: np.ndarray,
-    *,
-    window_strides,
-    padding,
-    lhs_dilation,
-    rhs_dilation,
-    dimension_numbers: ConvDimensionNumbers,
-    feature_group_count: int,
-    batch_group_count: int,
-    preferred_element_type,
-    **_,
-) -> np.ndarray:
+def _conv_meaning(lhs, rhs, *, preferred_element_type, **params) -> np.ndarray:
     """Every window of the image with the kernel, group by group."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    batch_group_count = params["batch_group_count"]
     image, kernel = np.transpose(lhs, lhs_spec), np.transpose(rhs, rhs_spec)
     windows = windows_of(
         image.astype(np.result_type(image.dtype, kernel.dtype)),
         0,
         window_dimensions=(1, 1, *kernel.shape[2:]),
-        window_strides=(1, 1, *window_strides),
-        padding=((0, 0), (0, 0), *padding),
-        base_dilation=(1, 1, *lhs_dilation),
-        window_dilation=(1, 1, *rhs_dilation),
+        window_strides=(1, 1, *params["window_strides"]),
+        padding=((0, 0), (0, 0), *params["padding"]),
+        base_dilation=(1, 1, *params["lhs_dilation"]),
+        window_dilation=(1, 1, *params["rhs_dilation"]),
     )
     weights = kernel.reshape(*kernel.shape[:2], math.prod(kernel.shape[2:]))
-    groups = feature_group_count * batch_group_count
+    groups = params["feature_group_count"] * batch_group_count
     parts = []
     for part, share in zip(
         np.split(windows, groups, axis=0 if batch_group_count > 1 else 1),

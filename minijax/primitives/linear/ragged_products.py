@@ -174,9 +174,7 @@ def _ragged_shape(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **_):
     return (count, *out) if mode is RaggedDotMode.RAGGED_CONTRACTING else out
 
 
-def _ragged_dtype(
-    lhs: ShapedArray, rhs: ShapedArray, group_sizes: ShapedArray, **params
-) -> Any:
+def _ragged_dtype(lhs, rhs, group_sizes, **params) -> Any:
     if not dtypes.issubdtype(group_sizes.dtype, np.integer):
         raise TypeError(
             "ragged_dot_general requires that group_sizes.dtype is subtype of "

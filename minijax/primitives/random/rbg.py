@@ -87,9 +87,7 @@ def rng_bit_generator(
     return tuple(rng_bit_generator_p.bind(key, **params, out_sharding=out_sharding))
 
 
-def _generator_type(
-    key: ShapedArray, *, shape: Shape, dtype, algorithm, out_sharding
-) -> list[ShapedArray]:
+def _generator_type(key: ShapedArray, *, shape, dtype, out_sharding, **_) -> list:
     if (key.shape, key.dtype) not in (((4,), UINT32), ((2,), UINT_DTYPES[64])):
         raise TypeError(
             "rng_bit_generator needs a key of type u32[4] or u64[2], got "

@@ -26,18 +26,14 @@ from minijax.support import dtypes
 # ----------------------------------------------------------------------------------
 
 
-def _sort_types(
-    *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
-) -> list[ShapedArray]:
+def _sort_types(*avals: ShapedArray, **_) -> list[ShapedArray]:
     if any(aval.shape != avals[0].shape for aval in avals):
         shapes = " ".join(str(aval.shape) for aval in avals)
         raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
     return list(avals)
 
 
-def _sort_meaning(
-    *operands: np.ndarray, dimension: int, is_stable: bool, num_keys: int
-) -> list[np.ndarray]:
+def _sort_meaning(*operands, dimension, is_stable, num_keys) -> list[np.ndarray]:
     keys: list[np.ndarray] = []
     for key in operands[:num_keys]:
         keys += [key.real, key.imag] if key.dtype.kind == "c" else [key]

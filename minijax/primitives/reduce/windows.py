@@ -233,9 +233,7 @@ def _def_linear_in_first(primitive: Primitive) -> None:
         return primitive.bind(first, operand, **inserted(0, params)), 0
 
 
-def _gather_meaning(
-    t: np.ndarray, x: np.ndarray, *, select_prim: Primitive, **params
-) -> np.ndarray:
+def _gather_meaning(t, x, *, select_prim: Primitive, **params) -> np.ndarray:
     best = np.argmax if select_prim is elementwise.ge_p else np.argmin
     values = windows_of(x, _neutral_of(select_prim, x.dtype), **params)
     tangents = windows_of(t, 0, **params)

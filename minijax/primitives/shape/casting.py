@@ -128,9 +128,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _reduce_precision_shape(
-    x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
-) -> Shape:
+def _reduce_precision_shape(x: ShapedArray, *, exponent_bits, mantissa_bits) -> Shape:
     if exponent_bits < 1:
         raise ValueError(
             f"reduce_precision: exponent_bits must be positive; got {exponent_bits}"

@@ -538,9 +538,7 @@ def _answering(
 
 
 @cond_p.def_batch
-def _cond_batch(
-    axis_data, args, dims, *, branches: tuple, **params
-) -> tuple[list, list]:
+def _cond_batch(axis_data, args, dims, *, branches, **params) -> tuple[list, list]:
     if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
         raise NotImplementedError("State effect not supported in vmap-of-cond.")
     if any({io_effect, ordered_io_effect} & closed.effects for closed in branches):
@@ -643,9 +641,7 @@ def _cond_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
 cond_p.partial_eval_custom = _cond_partial_eval_custom
 
 
-def _cond_discharge(
-    discharged, index, *args, branches: tuple, **params
-) -> tuple[list, list]:
+def _cond_discharge(discharged, index, *args, branches, **params) -> tuple[list, list]:
     """The content of a ref that no branch changes bypasses the equation."""
     pure = [discharge.discharge_state(c, discharged[1:]) for c in branches]
     count = len(branches[0].out_avals)

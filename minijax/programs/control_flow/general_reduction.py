@@ -29,7 +29,6 @@ from minijax.language.core import (
 )
 from minijax.language.rules import (
     AxisData,
-    Shape,
     Zero,
     batch_at_front,
     no_axis_name,
@@ -53,9 +52,7 @@ def halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return list(items[:half]), list(items[half:])
 
 
-def _reduce_types(
-    *avals: ShapedArray, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
-) -> list[ShapedArray]:
+def _reduce_types(*avals: ShapedArray, jaxpr, dimensions, **_) -> list[ShapedArray]:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
         shapes = [start.shape for start in starts]
@@ -87,9 +84,7 @@ def _reduce_types(
     ]
 
 
-def _reduce_meaning(
-    *arrays: np.ndarray, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
-) -> list[np.ndarray]:
+def _reduce_meaning(*arrays, jaxpr, dimensions, **_) -> list[np.ndarray]:
     operands, starts = halves(arrays)
     combine = jaxpr_as_fun(jaxpr)
     kept = [axis for axis in range(operands[0].ndim) if axis not in dimensions]
@@ -134,9 +129,7 @@ def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 @reduce_p.def_jvp_rule
-def _reduce_jvp(
-    primals, tangents, *, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
-) -> Any:
+def _reduce_jvp(primals, tangents, *, jaxpr, dimensions, **_) -> Any:
     operands, starts = halves(primals)
     operand_tangents, start_tangents = halves(tangents)
     if any(type(t) is not Zero for t in start_tangents):
@@ -154,21 +147,12 @@ reduce_p.without("transpose", "its jvp is written with operations on two entries
 
 
 @reduce_p.def_batch
-def _reduce_batch(
-    axis_data,
-    args,
-    dims,
-    *,
-    computation: Callable,
-    jaxpr: ClosedJaxpr,
-    dimensions: Shape,
-) -> Any:
+def _reduce_batch(axis_data, args, dims, *, dimensions, **params) -> Any:
     operands, starts = halves(args)
     operand_dims, start_dims = halves(dims)
     fronts = [
         batch_at_front(x, dim, axis_data.size) for x, dim in zip(operands, operand_dims)
     ]
-    params = {"computation": computation, "jaxpr": jaxpr}
     if all(dim is not_mapped for dim in start_dims):
         moved = tuple(axis + 1 for axis in dimensions)
         outs = reduce_p.bind(*fronts, *starts, dimensions=moved, **params)
@@ -193,9 +177,7 @@ def _reduce_batch(
 
 
 @reduce_p.def_lowering
-def _reduce_lowering(
-    ctx, *values, computation: Callable, jaxpr: ClosedJaxpr, dimensions: Shape
-) -> list[Any]:
+def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
     operands, starts = halves(values)
     reduce = hlo.stablehlo.ReduceOp(
         [ctx.result_type(index) for index in range(len(operands))],

@@ -69,17 +69,10 @@ def _run_state_lowering(ctx, *operands, **params) -> list[Any]:
 
 
 @run_state_p.def_jvp_rule
-def _run_state_jvp(
-    primals,
-    tangents,
-    *,
-    jaxpr: Jaxpr,
-    which_linear: tuple[bool, ...],
-    is_initialized: tuple[bool, ...],
-) -> tuple[list, list]:
+def _run_state_jvp(primals, tangents, *, jaxpr, which_linear, **_) -> tuple[list, list]:
     nonzeros = _nonzero_contents(jaxpr, [type(t) is not Zero for t in tangents])
     given = [instantiate(t) for t, nonzero in zip(tangents, nonzeros) if nonzero]
-    forward, _ = ad.jvp_jaxpr(ClosedJaxpr(jaxpr), nonzeros)
+    forward = ad.jvp_jaxpr(ClosedJaxpr(jaxpr), nonzeros)[0]
     hoisted, consts = _consts_to_refs(forward.jaxpr), forward.consts
     results = run_state_p.bind(
         *consts,

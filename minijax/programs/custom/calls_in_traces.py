@@ -19,7 +19,7 @@ In JAX: the methods of these names in `core.py` and in each interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from minijax.language.core import EvalTrace, Trace, set_current_trace
@@ -87,14 +87,7 @@ define(JaxprTrace, _split, _split)
 
 
 def _differentiate_by_jvp(
-    self: JVPTrace,
-    primitive,
-    fun: Callable,
-    jvp: Callable,
-    args,
-    *,
-    symbolic_zeros: bool = False,
-    **params,
+    self: JVPTrace, primitive, fun, jvp, args, *, symbolic_zeros=False, **params
 ) -> list[Any]:
     params["symbolic_zeros"] = symbolic_zeros
     primals, tangents = unzip(map(self.to_pair, args))
@@ -107,13 +100,7 @@ def _differentiate_by_jvp(
 
 
 def _differentiate_by_vjp(
-    self: JVPTrace,
-    primitive: Any,
-    fun: Callable,
-    fwd: Callable,
-    bwd: Callable,
-    args: Sequence[Any],
-    **params: Any,
+    self: JVPTrace, primitive, fun, fwd, bwd, args, **params
 ) -> list[Any]:
     primals, tangents = unzip(map(self.to_pair, args))
     if only_zeros(map(type, tangents)):

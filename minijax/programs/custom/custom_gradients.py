@@ -237,16 +237,13 @@ def linear_call(
 
 
 @linear_call_p.def_jvp_rule
-def _linear_call_jvp(
-    primals, tangents, *, num_callee_consts: int, num_res: int, **params
-) -> tuple[list, list]:
-    count = num_callee_consts + num_res
+def _linear_call_jvp(primals, tangents, **params) -> tuple[list, list]:
+    count = params["num_callee_consts"] + params["num_res"]
     if any(type(t) is not Zero for t in tangents[:count]):
         raise NotImplementedError(
             "linear_call is differentiated in its linear arguments only; pass its "
             "residual arguments through `lax.stop_gradient`."
         )
-    params = dict(params, num_callee_consts=num_callee_consts, num_res=num_res)
     outs = linear_call_p.bind(*primals, **params)
     given = [instantiate(t) for t in tangents[count:]]
     return outs, linear_call_p.bind(*primals[:count], *given, **params)
@@ -254,12 +251,7 @@ def _linear_call_jvp(
 
 @linear_call_p.def_transpose
 def _linear_call_transpose(
-    cts,
-    *args,
-    callee: ClosedJaxpr,
-    transpose_thunk: Callable,
-    num_callee_consts: int,
-    num_res: int,
+    cts, *args, callee, transpose_thunk, num_callee_consts, num_res
 ) -> list[Any]:
     """The other function is called, with this one as its transpose."""
     transpose, consts = transpose_thunk()

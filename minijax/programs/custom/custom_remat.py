@@ -105,9 +105,7 @@ def _batch(axis, args, dims, *, num_consts: int, num_res: int, **params) -> tupl
 
 
 @remat_opt_p.def_jvp_rule
-def _jvp(
-    primals, tangents, *, num_consts: int, num_res: int, **params
-) -> tuple[list, list]:
+def _jvp(primals, tangents, *, num_consts, num_res, **params) -> tuple[list, list]:
     """The rule of values and tangents; its residuals are those and their tangents."""
     fwd_jaxpr, fun_jaxpr_thunk = params["fwd_jaxpr"], params["fun_jaxpr_thunk"]
     nonzeros = [type(t) is not Zero for t in tangents[:num_consts]]
