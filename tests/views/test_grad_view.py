@@ -11,7 +11,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax.language.core import Literal
+from minijax.language.core import Literal, jaxprs_in_params
 from minijax_lab.explain.backward import Transposed, bytes_in_words, record_grad
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.residuals import Call, Linearized
@@ -174,6 +174,33 @@ def test_custom_rules_are_shown_as_what_they_are():
     assert "clipped has a custom_vjp: its own fwd (forward)" in text
     text = see.grad(of.own_forward(of.library(minijax)), of.ones(4)).text()
     assert "log1pexp has a custom_jvp: its own rule (rule)" in text
+
+
+@pytest.mark.parametrize(
+    "make, args, name",
+    [
+        (of.rnn, of.FUNCTIONS[4][1], "scan"),
+        (of.branches, (of.ones(4),), "cond"),
+        (of.inner_jit, (of.ones(4),), "jit"),
+        (of.choice, (of.ones(4), of.ones(4)), "jit"),
+        (of.checkpointed, (of.ones(3, 4), of.ones(4, 4)), "remat2"),
+        (of.keeping_dots, (of.ones(3, 4), of.ones(4, 4)), "remat2"),
+    ],
+)
+def test_programs_inside_have_the_equations_of_the_jaxpr(make, args, name):
+    """The bodies of loops, branches and calls that `grad` writes are those shown."""
+    f = make(of.library(minijax))
+    numbers = tuple(range(len(args)))
+    rows = see.grad(f, *args, argnums=numbers).recording.program.rows
+    inner = [program for row in rows for program in row.programs]
+    written = [
+        len(body.eqns)
+        for eqn in minijax.make_jaxpr(minijax.grad(f, numbers))(*args).eqns
+        if eqn.primitive.name == name
+        for body in jaxprs_in_params(eqn.params)
+    ]
+    backward = [program.backward + program.again for program in inner]
+    assert sorted(written[-len(inner) :]) == sorted(backward)
 
 
 def test_a_checkpoint_beside():

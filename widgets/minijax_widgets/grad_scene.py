@@ -660,7 +660,7 @@ class Picture:
                     key=key,
                     at=at,
                     go=at,
-                    tell=f"{len(found.rows)} cotangents of {found.name} add (add_any)",
+                    tell=met_told(found),
                 )
         for argument in self.top:
             self.arrive(argument)
@@ -695,6 +695,16 @@ class Picture:
     def first_active(self) -> int:
         """The number of the first band that a cotangent comes to."""
         return next((b.number for b in self.bands if b.active and not b.depth), 0)
+
+
+def met_told(found: GradSum) -> str:
+    """Which cotangents meet, in a sentence."""
+    if len(found.rows) == 1:
+        return (
+            f"each turn adds its cotangent of {found.name} to that of the turns before"
+        )
+    where = f" in {found.within}'s transpose" if found.within else ""
+    return f"{len(found.rows)} cotangents of {found.name} add{where} (add_any)"
 
 
 def hands_on(band: Band, home: Band) -> bool:

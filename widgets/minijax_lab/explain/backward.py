@@ -390,11 +390,15 @@ class Transposed:
     """The linear program of a `Linearized`, transposed.
 
     The first cotangent is 1 where `zeros` is not given, as in `grad`; else `zeros` has
-    a flag for each nonzero output: whether its cotangent is zero.
+    a flag for each nonzero output: whether its cotangent is zero. `carried` are flags
+    for the inputs whose cotangents add to what came before, as in the turns of a loop.
     """
 
     def __init__(
-        self, linearized: Linearized, zeros: Sequence[bool] | None = None
+        self,
+        linearized: Linearized,
+        zeros: Sequence[bool] | None = None,
+        carried: Sequence[bool] = (),
     ) -> None:
         jaxpr = self.jaxpr = linearized.jaxpr
         trace = self.trace = DynamicJaxprTrace(jaxpr.debug_info)
@@ -411,6 +415,12 @@ class Transposed:
                 self.inputs.append((kept[atom].atom, atom))
             env[var] = kept[atom]
         accumulators = [accumulator_for(var.aval) for var in jaxpr.invars]
+        self.before: list[tuple[Var, Var]] = []
+        for var, accumulator, flag in zip(jaxpr.invars, accumulators, carried):
+            if flag:
+                start = trace.new_arg(accumulator.aval)
+                accumulator.value = start
+                self.before.append((var, start.atom))
         env.update(zip(jaxpr.invars, accumulators))
         self.given: list[Any] = []
         with set_current_trace(trace):
@@ -576,6 +586,8 @@ class Program:
             value = getattr(given, "atom", None)
             if isinstance(value, Var) and isinstance(atom, Var):
                 names.setdefault(value, f"ct_{self.linear_names[atom]}")
+        for var, before in self.transposed.before:
+            names[before] = f"ct_{self.linear_names[var]}"
         for var, parts in self.parts.items():
             for _, atom in parts:
                 if isinstance(atom, Var):
@@ -688,7 +700,7 @@ class Program:
             results = [self.back_name(v) for v in eqn.outvars]
             text = formula(eqn, results, [self.back_name(v) for v in eqn.invars])
             target = next((gives[v] for v in eqn.outvars if v in gives), None)
-            adds = target is not None and len(self.parts[target]) > 1
+            adds = target is not None and self.adds(target)
             if adds:
                 text = text.replace(" = ", " += ", 1)
             name = "" if target is None else f"ct_{self.linear_names[target]}"
@@ -707,7 +719,7 @@ class Program:
             if part in written:
                 continue
             name = f"ct_{self.linear_names[var]}"
-            adds = len(self.parts[var]) > 1
+            adds = self.adds(var)
             if not adds:
                 continue  # handed on under another name
             own = self.back_name(part)
@@ -716,6 +728,11 @@ class Program:
             text = f"{name} += {own}"
             found.append(Back(text, name, adds, kind, shape, False))
         return found
+
+    def adds(self, var: Var) -> bool:
+        """Whether a part of a cotangent is added to others."""
+        carried = any(var is other for other, _ in self.transposed.before)
+        return carried or len(self.parts[var]) > 1
 
     def sums(self) -> list[GradSum]:
         """The cotangents that add, in the order of the backward pass."""
@@ -748,6 +765,8 @@ class Program:
     def within(self, var: Var, places: Sequence[int | None]) -> str:
         """The primitive whose rule alone makes a sum; "" where the function does."""
         place = places[0]
+        if len(places) == 1:
+            return "scan"  # each turn adds to what came before
         if place is None or any(other != place for other in places):
             return ""
         eqn = self.linearized.parts[place].eqn
@@ -904,7 +923,10 @@ class Program:
             "turns share add up"
         )
         title = f"body of scan, {length:,} turns"
-        return self.opened(body, flags, wanted, zero, names, title, note, length)
+        carried = [flag and place < consts for place, flag in enumerate(flags)]
+        return self.opened(
+            body, flags, wanted, zero, names, title, note, length, carried
+        )
 
     def opened(
         self,
@@ -916,6 +938,7 @@ class Program:
         title: str,
         note: str,
         times: int,
+        carried: Sequence[bool] = (),
     ) -> GradProgram:
         """A program inside, linearized and transposed by itself."""
         linearized = Linearized(closed, nonzeros, wanted)
@@ -923,7 +946,7 @@ class Program:
         own = [name or next(letters) for name in names]
         facts = Facts(linearized, own, self.known.sources, letters)
         zeros = [flag for flag, there in zip(zero, linearized.nonzeros) if there]
-        transposed = Transposed(linearized, zeros)
+        transposed = Transposed(linearized, zeros, carried)
         program = Program(facts, transposed, self.depth + 1)
         return program.facts(title, note, times, nonzeros)
 
