@@ -159,11 +159,19 @@ def test_twelve_layers_are_a_band_each():
 
 
 def test_loops_and_branches_open_into_rows_of_their_own():
-    view = see.grad(of.rnn(of.library(minijax)), *of.FUNCTIONS[4][1])
+    args = of.FUNCTIONS[4][1]
+    view = see.grad(of.rnn(of.library(minijax)), *args, argnums=(0, 1))
     inner = [band for band in view.bands if band.depth]
     assert inner[0].title == "body of scan, 6 turns"
     assert [r.name for r in inner[-1].kept]
     assert all(band.times == 6 for band in inner)
+    # The carry, too: it is gone when the loop is over. A row of `xs` is not.
+    kept = [r for band in inner for r in band.kept]
+    stacked = [r for r in view.recording.program.residuals if r.shape[:1] == [6]]
+    stacked = [r for r in stacked if "scan" in r.made_by]
+    assert sorted(r.origin for r in kept) == ["carry", "value", "value"]
+    assert sum(r.bytes * 6 for r in kept) == sum(r.bytes for r in stacked)
+    assert any(r.name == "xs[i]" for band in inner for r in band.opened)
     view = see.grad(of.branches(of.library(minijax)), np.ones(4, np.float32))
     titles = {band.title for band in view.bands if band.title}
     assert titles == {"branch 0", "branch 1"}

@@ -166,8 +166,8 @@ class Picture:
         size = bytes_in_words(residual.bytes)
         if band.times > 1:
             size = f"{band.times:,}x{size}"
-        if residual.origin == "constant":
-            size += " constant"
+        if residual.origin in ("constant", "carry"):
+            size += f" {residual.origin}"
         name = cut(residual.name, 12)
         side = self.side(band, residual)
         fits = max(text_width(name, 12, True) * 1.05, text_width(size, 11)) + 6 <= side

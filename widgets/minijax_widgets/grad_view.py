@@ -168,8 +168,8 @@ class GradView(View):
         """Returns a residual in the twin: how it is made, or where it comes from."""
         if residual.origin == "argument":
             return f"{residual.name} (argument)"
-        if residual.origin == "constant":
-            return f"{residual.name} (constant)"
+        if residual.origin != "value":
+            return f"{residual.name} ({residual.origin})"
         return residual.name
 
     def last_rows(self) -> list[str]:
@@ -403,7 +403,8 @@ class GradView(View):
             residual = band.program.residuals[number]
             if kept:
                 kept.append(Piece("  "))
-            role = "residual" if residual.origin == "value" else "constant"
+            own = residual.origin in ("value", "carry")
+            role = "residual" if own else "constant"
             text = residual.name
             if residual.origin != "value":
                 text += f" ({residual.origin})"

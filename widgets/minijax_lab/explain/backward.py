@@ -915,7 +915,8 @@ class Program:
             both = [a or b for a, b in zip(own, inside)]
             flags[consts : consts + carry] = both
             wanted[:carry] = both
-        names = [*operands[:consts], *[""] * (len(body.in_avals) - consts)]
+        rows = [f"{name}[i]" if name else "" for name in operands[consts + carry :]]
+        names = [*operands[:consts], *[""] * carry, *rows]
         zero = [False] * carry + zero[carry:]
         length = params["length"]
         note = (
@@ -924,9 +925,15 @@ class Program:
         )
         title = f"body of scan, {length:,} turns"
         carried = [flag and place < consts for place, flag in enumerate(flags)]
-        return self.opened(
+        program = self.opened(
             body, flags, wanted, zero, names, title, note, length, carried
         )
+        for residual in program.residuals:
+            # What comes from the turn before is gone when the loop is over: it is kept.
+            if residual.position in range(consts, consts + carry):
+                residual.origin = "carry"
+                residual.made_by = "the turn before"
+        return program
 
     def opened(
         self,

@@ -74,10 +74,10 @@ NEEDS = {
 class Residual:
     """A value that the forward pass keeps for the backward pass.
 
-    `origin` is "value" (an equation made it), "argument" or "constant" (an array that
-    the function closes over). `row` is the equation of the function that it was made
-    for, `readers` are those whose transposes read it; `reasons` has a sentence for each
-    use.
+    `origin` is "value" (an equation made it), "argument", "constant" (an array that the
+    function closes over), or in the body of a loop "carry". `row` is the equation of
+    the function that it was made for, `readers` are those whose transposes read it;
+    `reasons` has a sentence for each use.
     """
 
     id: int
@@ -87,6 +87,7 @@ class Residual:
     dtype: str
     bytes: int
     origin: str
+    position: int | None  # of an argument: which input of the program it is
     row: int | None
     made_by: str  # the equation, as text; "" for arguments and constants
     argument: str  # the name of the argument, with the path to the leaf
@@ -492,6 +493,7 @@ class Facts:
             dtype=str(getattr(aval, "dtype", "")),
             bytes=bytes_of(aval),
             origin=origin,
+            position=inputs.index(atom) if origin == "argument" else None,
             row=row,
             made_by=self.text(maker) if maker is not None else "",
             argument=self.names[atom] if origin == "argument" else "",
