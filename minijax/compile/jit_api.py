@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax.compile import pjit
 from minijax.compile.pjit import JitFunction
+from minijax.compile.titles import title_of, titles
 from minijax.language.core import AbstractValue
 from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.language.named_axes import extend_axis_env
@@ -165,7 +166,9 @@ def make_jaxpr(
     matter.
     """
     if not axis_env and not return_shape:
-        return pjit.make_jaxpr(fun, static_argnums)
+        maker = pjit.make_jaxpr(fun, static_argnums)
+        title = title_of(fun)
+        return maker if title.isidentifier() else _titled(maker, title)
     check_callable(fun, "make_jaxpr")
     options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
     jitted = JitFunction(fun, options)
@@ -182,6 +185,18 @@ def make_jaxpr(
         return closed, tree_unflatten(traced.out_tree, shapes)
 
     jaxpr_maker.__module__ = "minijax"
+    return jaxpr_maker
+
+
+def _titled(maker: Callable, title: str) -> Callable:
+    """`maker`, which notes of each program what the function was made from."""
+
+    @functools.wraps(maker)
+    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+        closed = maker(*args, **kwargs)
+        titles[closed.jaxpr] = title
+        return closed
+
     return jaxpr_maker
 
 

@@ -17,6 +17,8 @@ from minijax_lab.explain.jaxpr import (
     JaxprRecording,
     Line,
     Piece,
+    is_path,
+    record_call,
     record_jaxpr,
 )
 from minijax_widgets import frame as picture
@@ -51,9 +53,12 @@ def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View
                 "pass it alone, or pass the function with its arguments."
             )
         return JaxprView(record_jaxpr(function))
-    from minijax.compile.jit_api import make_jaxpr
-
-    return JaxprView(record_jaxpr(make_jaxpr(function)(*args, **kwargs)))
+    if not callable(function):
+        raise TypeError(
+            "see.jaxpr takes a function and its arguments, or a jaxpr, and got "
+            f"{type(function).__name__} first."
+        )
+    return JaxprView(record_call(function, args, kwargs))
 
 
 def is_jaxpr(value: Any) -> bool:
@@ -134,10 +139,40 @@ class JaxprView(View):
                 name = self.name(made[0]) if made else record.equations[use].primitive
                 if name not in readers:
                     readers.append(name)
-        said = [f"used by {', '.join(readers)}"] if readers else []
+        said = [self.label(operand) for operand in self.inputs_of(equation)]
+        said = [f"reads {', '.join(said)}"] if said else []
+        said += [f"used by {', '.join(readers)}"] if readers else []
         if returned:
             said.append("returned")
         return "; ".join(said) or "not used"
+
+    def label(self, operand: int) -> str:
+        """Returns what an input is called in the user's call."""
+        return self.recording.variables[operand].label
+
+    def inputs_of(self, equation: Equation) -> list[int]:
+        """Returns the inputs that an equation reads and that lead into a tree."""
+        found = [o for o in equation.operands if isinstance(o, int)]
+        return [o for o in dict.fromkeys(found) if is_path(self.label(o))]
+
+    def inputs(self) -> picture.Pane | None:
+        """Returns the inputs by their names, where letters alone tell too little."""
+        named = [v for v in self.recording.variables if v.label]
+        if len(named) <= 4 and not any(is_path(v.label) for v in named):
+            return None
+        rows = [
+            picture.Row(
+                [
+                    [picture.Piece(v.name, "constant", f"v{v.id}", True)],
+                    [picture.Piece(v.label, "strong", f"v{v.id}")],
+                    [picture.Piece(v.type, "type")],
+                ],
+                keys=[f"e{use}" for use in v.uses],
+                go=v.uses[0] if v.uses else None,
+            )
+            for v in named
+        ]
+        return picture.Pane("inputs", rows, below=True)
 
     def detail(self, equation: Equation) -> str:
         """Returns all that is known about an equation, as a few sentences."""
@@ -150,6 +185,8 @@ class JaxprView(View):
             text = self.recording.span_text(equation)
             parts.append(f"{source.file}, line {span.line}: {text}")
         parts.append(self.uses_in_words(equation))
+        for operand in self.inputs_of(equation):
+            parts.append(f"{self.name(operand)} is {self.label(operand)}")
         told = "  |  ".join(parts)
         named = [f"{n} = {t}" for n, t in equation.parameters.items() if t != "None"]
         if named:
@@ -166,6 +203,9 @@ class JaxprView(View):
         program = picture.Pane("jaxpr", self.rows(), kind="listing")
         # The program comes first; the source panes follow in their order.
         panes = [program, *sources.panes]
+        inputs = self.inputs()
+        if inputs is not None:
+            panes.append(inputs)
         steps = []
         for equation in record.equations:
             on = [f"e{equation.id}", *(f"v{r}" for r in equation.results)]
@@ -255,7 +295,9 @@ class JaxprView(View):
         if not self.opens(line, equation):
             return picture.Row([code], keys=keys[:1], go=equation.id, depth=depth)
         where = str(equation.span.line) if equation.span else ""
-        cells: list[Any] = [code, where, equation.meaning]
+        labels = [self.label(operand) for operand in self.inputs_of(equation)]
+        told = ", ".join([equation.meaning, *labels] if labels else [equation.meaning])
+        cells: list[Any] = [code, where, told]
         return picture.Row(cells, keys=keys, go=equation.id, depth=depth)
 
     def opens(self, line: Line, equation: Equation) -> bool:

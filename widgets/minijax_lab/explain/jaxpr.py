@@ -8,10 +8,11 @@ equations have small whole numbers as ids, in the order in which they are printe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from minijax.compile.titles import title_of, titles
 from minijax.language import print_options
 from minijax.language.core import (
     ClosedJaxpr,
@@ -23,6 +24,12 @@ from minijax.language.core import (
     jaxprs_in_params,
 )
 from minijax_lab.explain import foreign
+from minijax_lab.explain.calls import (
+    has_path,
+    inputs_in_words,
+    program_of,
+    statics_in_words,
+)
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -48,6 +55,12 @@ class Variable:
     definition: int | None
     uses: list[int] = field(default_factory=list)
     returned: bool = False
+    label: str = ""  # of an input: the argument, and the way into it
+
+
+def is_path(label: str) -> bool:
+    """Whether a label tells more than a letter does: `params['w']`, not `x`."""
+    return has_path(label)
 
 
 @dataclass
@@ -109,6 +122,15 @@ class JaxprRecording(Recording):
         return span_text(self.sources, equation.span)
 
 
+def record_call(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> JaxprRecording:
+    """Records the jaxpr of a function for the arguments of a call."""
+    statics = statics_in_words(function, args, kwargs)
+    jaxpr = program_of(function, args, kwargs).jaxpr
+    return Recorder(jaxpr, title_of(function), statics).recording()
+
+
 def record_jaxpr(closed: Any) -> JaxprRecording:
     """Records a jaxpr of minijax or of JAX; raises TypeError if it is none."""
     if foreign.is_jaxpr(closed):
@@ -125,8 +147,12 @@ def record_jaxpr(closed: Any) -> JaxprRecording:
 class Recorder:
     """Collects a jaxpr's variables, equations and lines, and gives them ids."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(
+        self, jaxpr: Jaxpr, title: str = "", statics: Sequence[str] = ()
+    ) -> None:
         self.jaxpr = jaxpr
+        self.title = title or titles.get(jaxpr, "")
+        self.statics = statics
         self.variables: list[Variable] = []
         self.equations: list[Equation] = []
         self.sources = Sources()
@@ -141,10 +167,15 @@ class Recorder:
         lines = list(self.printed_lines())
         self.find_printed_parameters(lines)
         telling = self.telling()
-        name = self.jaxpr.debug_info.name
+        name = self.title or self.jaxpr.debug_info.name
         name = "lambda" if name == "<lambda>" else name
         types = [v.aval.str_short(short_dtypes=True) for v in self.jaxpr.invars]
-        call = f"{name}({signature(types)})"
+        names = self.jaxpr.debug_info.arg_names
+        if len(names) == len(types):
+            for variable, label in zip(self.jaxpr.invars, names):
+                self.variables[self.variable_ids[variable]].label = label
+        inputs = [*inputs_in_words(names, types), *self.statics]
+        call = f"{name}({signature(inputs)})"
         return JaxprRecording(
             call=call,
             headline=f"jaxpr of {call}: {self.finding()}",

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import minijax.random
-from minijax.compile.jit_api import make_jaxpr
+from minijax.compile.titles import title_of
 from minijax.language.core import (
     ClosedJaxpr,
     Jaxpr,
@@ -39,6 +39,11 @@ from minijax.support.event_watching import subscribe
 from minijax.support.source_info import is_user_filename
 from minijax.support.thread_state import override, state
 from minijax.transforms import batching
+from minijax_lab.explain.calls import (
+    inputs_in_words,
+    program_of,
+    statics_in_words,
+)
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -48,7 +53,6 @@ from minijax_lab.explain.recording import (
     span_text,
 )
 from minijax_lab.explain.statements import targets_of
-from minijax_lab.explain.trace import name_of
 
 # How many rounds are followed, of all loops together, and how many keys of one split.
 MOST_ROUNDS = 1024
@@ -156,7 +160,7 @@ def record_keys(
     # traced in, so nothing of what other settings traced is taken.
     mark = (f"keys {id(shared)}", _Shared)
     with override("replaced", (*state.replaced, mark)), subscribe(shared.listen):
-        closed = make_jaxpr(function)(*args, **kwargs)
+        closed = program_of(function, args, kwargs)
     follower = _Follower(shared, names_outside(function))
     names = closed.jaxpr.debug_info.arg_names
     values: list[Value | None] = []
@@ -164,7 +168,8 @@ def record_keys(
         name = names[position] if position < len(names) else f"argument {position}"
         values.append(follower.incoming(var, name, "argument"))
     follower.run(closed.jaxpr, follower.constants(closed), values)
-    return follower.recording(function, closed.jaxpr)
+    statics = statics_in_words(function, args, kwargs)
+    return follower.recording(function, closed.jaxpr, statics)
 
 
 def names_outside(function: Any) -> dict[int, str]:
@@ -883,7 +888,9 @@ class _Follower:
 
     # ---- the result ------------------------------------------------------------------
 
-    def recording(self, function: Callable[..., Any], jaxpr: Jaxpr) -> KeysRecording:
+    def recording(
+        self, function: Callable[..., Any], jaxpr: Jaxpr, statics: list[str]
+    ) -> KeysRecording:
         """The tree in its order, and the sentence about it."""
         # Two words that nothing used as a key were none.
         plain = {
@@ -898,7 +905,8 @@ class _Follower:
         reused = [i for i, node in enumerate(keys) if node.reused]
         unsure = [i for i, node in enumerate(keys) if node.unsure and node.uses]
         types = [v.aval.str_short(short_dtypes=True) for v in jaxpr.invars]
-        call = f"{name_of(function)}({signature(types)})"
+        inputs = inputs_in_words(jaxpr.debug_info.arg_names, types)
+        call = f"{title_of(function)}({signature([*inputs, *statics])})"
         drawn = sum(
             count_of([use for use in node.uses if use.kind == "draw"]) for node in keys
         )

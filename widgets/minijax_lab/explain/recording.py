@@ -396,7 +396,7 @@ def count_in_words(number: int, noun: str) -> str:
 
 
 def signature(types_of_inputs: list[str]) -> str:
-    """Returns the inputs' types, with the middle of a long list left out."""
+    """Returns the inputs, as types or in words, with the middle of a long list cut."""
     if len(types_of_inputs) <= 4:
         return ", ".join(types_of_inputs)
     first, last = types_of_inputs[0], types_of_inputs[-1]

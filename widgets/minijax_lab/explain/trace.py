@@ -24,12 +24,18 @@ import numpy as np
 
 from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.pjit import JitFunction
+from minijax.compile.titles import title_of
 from minijax.language.array import Array
 from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.support import event_watching, events, source_info
 from minijax.support.trees import tree_leaves
 from minijax.transforms.partial_eval import DynamicJaxprTracer
 from minijax_lab.explain import lines
+from minijax_lab.explain.calls import (
+    inputs_in_words,
+    statics_in_words,
+    without_statics,
+)
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
 from minijax_lab.explain.lines import PAUSES
 from minijax_lab.explain.recording import (
@@ -153,6 +159,7 @@ class _Watch:
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
+        self.given = function  # knows which arguments are static
         while isinstance(function, JitFunction):
             function = function.__wrapped__
         self.function = function
@@ -193,10 +200,12 @@ class _Watch:
             with lines.watching(self):
                 return self.function(*arguments, **named)
 
+        self.statics = statics_in_words(self.given, args, kwargs)
         closed: ClosedJaxpr | None = None
         with self.watching():
             try:
-                closed = make_jaxpr(fresh)(*args, **kwargs)
+                called, args, kwargs = without_statics(self.given, fresh, args, kwargs)
+                closed = make_jaxpr(called)(*args, **kwargs)
             except Exception as error:
                 self.error = error
         while self.stack:  # those through which an exception went unseen
@@ -206,6 +215,11 @@ class _Watch:
         # A global may hold something else by the time somebody looks.
         known = names_of_values(self.function)
         return later(TraceRecording, lambda: self.recording(closed, known))
+
+    def inputs(self, printed: JaxprRecording) -> list[str]:
+        """The inputs by their arguments, and the static ones as they are."""
+        labels = [v.label for v in printed.variables if v.label]
+        return [*inputs_in_words(labels, printed.inputs), *self.statics]
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -469,7 +483,7 @@ class _Watch:
         if self.error is not None:
             message = self.note_error(steps)
         constants = constants_of(closed, known, recorder, printed) if closed else []
-        call = f"{name_of(self.function)}({signature(printed.inputs)})"
+        call = f"{title_of(self.function)}({signature(self.inputs(printed))})"
         only = self.lines_in_python()
         written = [step for step in steps if step.kind == "equation"]
         kept = [step for step in written if step.equation is not None]
@@ -609,12 +623,6 @@ def is_installed(file: str) -> bool:
     """Whether a file belongs to an installed package."""
     parts = file.replace("\\", "/").split("/")
     return "site-packages" in parts or "dist-packages" in parts
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """A function's name; of a lambda, "lambda"."""
-    name = getattr(function, "__name__", type(function).__name__)
-    return "lambda" if name == "<lambda>" else name
 
 
 def shortened(text: str) -> str:

@@ -1,0 +1,180 @@
+"""Calls as users write them: static arguments, and inputs by their names.
+
+What a view is given is a function and the arguments of a call. Here it becomes a
+program: arguments that `jit` was told are static, and those that cannot be arrays (a
+text, a function), are fixed; the others are traced.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.compile.jit_api import make_jaxpr
+from minijax.compile.pjit import JitFunction
+from minijax.compile.titles import title_of
+from minijax.language.core import ClosedJaxpr
+from minijax.support.trees import tree_leaves
+
+# `params['layer3']['w']`: the argument, and the first step of the way from it.
+ROOT = re.compile(r"[^\[.]+")
+STEP = re.compile(r"\[[^\]]*\]|\.\w+")
+NUMBERED = re.compile(r"([A-Za-z]+?)_?\d+$")
+
+
+def program_of(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> ClosedJaxpr:
+    """The jaxpr of `function` for these arguments, static ones being what they are."""
+    traced, args, kwargs = without_statics(function, function, args, kwargs)
+    return make_jaxpr(traced)(*args, **kwargs)
+
+
+def without_statics(
+    function: Callable[..., Any],
+    called: Callable[..., Any],
+    args: tuple,
+    kwargs: dict[str, Any],
+) -> tuple[Callable[..., Any], tuple, dict[str, Any]]:
+    """`called` as a function of the arguments that are traced, and those arguments.
+
+    Which are static, `function` says: it, or what it was made from, may be jitted.
+    """
+    numbers, names = statics_of(function)
+    fixed = {i: a for i, a in enumerate(args) if i in numbers or cannot_be_traced(a)}
+    named = {n: a for n, a in kwargs.items() if n in names or cannot_be_traced(a)}
+    if not fixed and not named:
+        return called, args, kwargs
+
+    def bound(*dynamic: Any, **others: Any) -> Any:
+        rest = iter(dynamic)
+        every = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+        return called(*every, **named, **others)
+
+    functools.update_wrapper(bound, called, updated=())
+    bound.__wrapped__ = called  # type: ignore[attr-defined]
+    parameters = parameters_without(called, set(fixed), set(named))
+    if parameters is not None:
+        bound.__signature__ = parameters  # type: ignore[attr-defined]
+    dynamic = tuple(a for i, a in enumerate(args) if i not in fixed)
+    return bound, dynamic, {n: a for n, a in kwargs.items() if n not in named}
+
+
+def statics_of(function: Any) -> tuple[set[int], set[str]]:
+    """The positions and names that `jit` was told are static."""
+    numbers: set[int] = set()
+    names: set[str] = set()
+    while function is not None:
+        if isinstance(function, JitFunction):
+            numbers |= set(function._signature.static_nums)
+            names |= set(function._signature.static_names)
+        function = getattr(function, "__wrapped__", None)
+    return numbers, names
+
+
+def cannot_be_traced(argument: Any) -> bool:
+    """Whether an argument, or a part of it, is a text or a function."""
+    return any(
+        isinstance(leaf, (str, bytes)) or inspect.isroutine(leaf)
+        for leaf in tree_leaves(argument)
+    )
+
+
+def parameters_without(
+    function: Callable[..., Any], numbers: set[int], names: set[str]
+) -> inspect.Signature | None:
+    """The signature of a function without its fixed arguments; None if unknown."""
+    try:
+        given = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    kept = [
+        parameter
+        for i, (name, parameter) in enumerate(given.parameters.items())
+        if name not in names
+        and (i not in numbers or parameter.kind is parameter.VAR_POSITIONAL)
+    ]
+    # What has no default must not stand behind what has one: names are all that counts.
+    plain = [p.replace(default=inspect.Parameter.empty) for p in kept]
+    return given.replace(parameters=plain)
+
+
+def statics_in_words(
+    function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
+) -> list[str]:
+    """The fixed arguments as written: ["kind='tanh'"]."""
+    numbers, names = statics_of(function)
+    try:
+        known = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        known = []
+    said = []
+    for i, value in enumerate(args):
+        if i in numbers or cannot_be_traced(value):
+            name = known[i] if i < len(known) else f"argument {i}"
+            said.append(f"{name}={short(value)}")
+    for name, value in kwargs.items():
+        if name in names or cannot_be_traced(value):
+            said.append(f"{name}={short(value)}")
+    return said
+
+
+def short(value: Any) -> str:
+    """A static value as a short text, without addresses."""
+    if inspect.isroutine(value) or isinstance(value, JitFunction):
+        return title_of(value)
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    return text if len(text) <= 24 else text[:21] + "..."
+
+
+def inputs_in_words(names: Sequence[str], types: Sequence[str]) -> list[str]:
+    """The inputs by their arguments: ["params: dict of 12 layers", "x: f32[8,16]"].
+
+    Plain arguments, up to four of them, are told by their types alone.
+    """
+    if len(names) != len(types):
+        return list(types)
+    if len(types) <= 4 and not any(has_path(name) for name in names):
+        return list(types)
+    roots: dict[str, list[int]] = {}
+    for position, name in enumerate(names):
+        found = ROOT.match(name)
+        roots.setdefault(found.group() if found else name, []).append(position)
+    said = []
+    for root, positions in roots.items():
+        if len(positions) == 1 and names[positions[0]] == root:
+            said.append(f"{root}: {types[positions[0]]}")
+        else:
+            paths = [names[i][len(root) :] for i in positions]
+            said.append(f"{root}: {tree_in_words(paths)}")
+    return said
+
+
+def has_path(name: str) -> bool:
+    """Whether a name leads into a tree: `params['w']`."""
+    return ROOT.sub("", name, count=1) != ""
+
+
+def tree_in_words(paths: list[str]) -> str:
+    """What an argument is, from the ways to its arrays: "dict of 12 layers"."""
+    steps = []
+    for path in paths:
+        found = STEP.match(path)
+        steps.append(found.group() if found else path)
+    first = list(dict.fromkeys(steps))
+    kind = "tree"
+    if all(step.startswith(("['", '["')) for step in first):
+        kind = "dict"
+    elif all(re.fullmatch(r"\[\d+\]", step) for step in first):
+        kind = "sequence"
+    keys = [step.strip("[]'\".") for step in first]
+    stems = {found.group(1) for key in keys if (found := NUMBERED.match(key))}
+    counted = len(first) > 1 and len(stems) == 1 and all(map(NUMBERED.match, keys))
+    what = next(iter(stems)) if counted else "entry"
+    plural = f"{what}s" if counted else "entries"
+    number = len(first)
+    said = f"{kind} of {number} {what if number == 1 else plural}"
+    return said if len(paths) == number else f"{said} ({len(paths)} arrays)"
