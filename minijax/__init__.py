@@ -62,7 +62,7 @@ from minijax.language import print_options as _print_options
 from minijax.language import tracer_interchange as _tracer_interchange
 from minijax.language.core import typeof
 from minijax.language.concrete import ensure_compile_time_eval
-from minijax.language.more_avals import ShapeDtypeStruct
+from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient
@@ -74,7 +74,7 @@ from minijax.primitives.refs.mutable_arrays import (
 )
 from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
-from minijax.support.more_source_info import named_scope
+from minijax.support.user_source import named_scope
 from minijax.support.version import __version__ as __version__
 # fmt: on
 

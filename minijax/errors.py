@@ -14,11 +14,11 @@ from minijax.support.errors import (
     TracerIntegerConversionError as TracerIntegerConversionError,
 )
 from minijax.support.errors import UnexpectedTracerError as UnexpectedTracerError
-from minijax.support.more_errors import (
+from minijax.support.special_errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )
-from minijax.support.more_errors import JAXIndexError as JAXIndexError
-from minijax.support.more_errors import KeyReuseError as KeyReuseError
-from minijax.support.more_errors import (
+from minijax.support.special_errors import JAXIndexError as JAXIndexError
+from minijax.support.special_errors import KeyReuseError as KeyReuseError
+from minijax.support.special_errors import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
 )

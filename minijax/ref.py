@@ -4,7 +4,7 @@ See `primitives/mutable_arrays.py` for what a ref is, `primitives/references.py`
 reads and writes.
 """
 
-from minijax.language.more_avals import AbstractRef as AbstractRef
+from minijax.language.ref_avals import AbstractRef as AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref as Ref
 from minijax.primitives.refs.mutable_arrays import empty_ref as empty_ref
 from minijax.primitives.refs.mutable_arrays import free_ref as free_ref

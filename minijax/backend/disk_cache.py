@@ -23,7 +23,7 @@ from minijax.backend.compiler import (
     program_of,
 )
 from minijax.backend.door import jaxlib_version_text
-from minijax.backend.more_hlo import strip_locations
+from minijax.backend.hlo_parts import strip_locations
 
 
 @dataclasses.dataclass(frozen=True)

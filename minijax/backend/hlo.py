@@ -11,7 +11,7 @@ MLIR is loaded when first used, so that importing minijax stays quick:
 
 `hlo.ir`, `hlo.stablehlo`, `hlo.chlo` and `hlo.func` are jaxlib's modules; the first
 access imports them. So `hlo.stablehlo.sine` stands inside functions, never at the top
-level of a file. `more_hlo` has the attributes that only a few rooms write.
+level of a file. `hlo_parts` has the attributes that only a few rooms write.
 
 A context of MLIR is not safe to use from two threads, and what is made unique in it
 (types, attributes, locations) lives as long as it does. So each program is built in a

@@ -13,9 +13,9 @@ from minijax.compile import pjit
 from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of, titles
 from minijax.language.core import AbstractValue
-from minijax.language.more_avals import ShapeDtypeStruct
 from minijax.language.named_axes import extend_axis_env
-from minijax.support import errors, more_source_info
+from minijax.language.ref_avals import ShapeDtypeStruct
+from minijax.support import errors, user_source
 from minijax.support.errors import api_boundary
 from minijax.support.trees import tree_unflatten
 from minijax.transforms import api, api_util, differentiation
@@ -223,4 +223,4 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """`fun`, with a name for its operations in compiled programs and profiles."""
     label = api_util.fun_name(fun) if name is None else name
-    return more_source_info.named_scope(label)(fun)  # type: ignore[operator]
+    return user_source.named_scope(label)(fun)  # type: ignore[operator]

@@ -17,7 +17,7 @@ from minijax.compile import dispatch
 from minijax.compile.inlining import jit_staging
 from minijax.compile.pjit import jit_p, with_program
 from minijax.language.core import Atom, ClosedJaxpr, Jaxpr, get_aval
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.support import errors, source_info
 from minijax.transforms import api_util, discharge

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.compile import mlir, tokens
 from minijax.language.core import AbstractValue, ClosedJaxpr, Jaxpr
-from minijax.language.more_avals import AbstractToken
+from minijax.language.ref_avals import AbstractToken
 from minijax.support.effects import Effect
 
 
@@ -82,7 +82,7 @@ def _set_aliases(
             out = out_avals[index]
             if out.shape == aval.shape and out.dtype == aval.dtype:
                 free.remove(index)
-                entry["tf.aliasing_output"] = more_hlo.int_attribute(
+                entry["tf.aliasing_output"] = hlo_parts.int_attribute(
                     num_tokens + index, 32
                 )
                 break

@@ -22,7 +22,7 @@ from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
 from minijax.language import core
 from minijax.language.array import default_device
-from minijax.language.more_avals import ShapeDtypeStruct
+from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.support import errors
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
 from minijax.support.memory_spaces import sharding_in

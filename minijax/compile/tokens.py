@@ -58,7 +58,7 @@ from minijax.backend import executables, hlo, platforms, transfers
 from minijax.language.avals import ShapedArray
 from minijax.support import errors
 from minijax.support.effects import Effect, ordered_effects
-from minijax.support.more_errors import add_callback_cause
+from minijax.support.special_errors import add_callback_cause
 
 # ----------------------------------------------------------------------------------
 # Inside a program

@@ -3,8 +3,6 @@
 In JAX: `jax.extend.source_info_util`.
 """
 
-from minijax.support.more_source_info import new_source_info as new_source_info
-from minijax.support.more_source_info import register_exclusion as register_exclusion
 from minijax.support.source_info import NameStack as NameStack
 from minijax.support.source_info import SourceInfo as SourceInfo
 from minijax.support.source_info import current as current
@@ -15,6 +13,8 @@ from minijax.support.source_info import set_name_stack as set_name_stack
 from minijax.support.source_info import summarize as summarize
 from minijax.support.source_info import transform_name_stack as transform_name_stack
 from minijax.support.source_info import user_context as user_context
+from minijax.support.user_source import new_source_info as new_source_info
+from minijax.support.user_source import register_exclusion as register_exclusion
 
 
 def new_name_stack(name: str = "") -> NameStack:

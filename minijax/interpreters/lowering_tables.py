@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import clients, hlo, more_hlo
+from minijax.backend import clients, hlo, hlo_parts
 from minijax.language import core
 from minijax.language.core import Primitive, get_aval
 
@@ -138,12 +138,12 @@ def dense_int_array(xs: Sequence[int]) -> Any:
 
 def i32_attr(i: int) -> Any:
     """A whole number as an attribute of 32 bits."""
-    return more_hlo.int_attribute(i, 32)
+    return hlo_parts.int_attribute(i, 32)
 
 
 def i64_attr(i: int) -> Any:
     """A whole number as an attribute of 64 bits."""
-    return more_hlo.int_attribute(i, 64)
+    return hlo_parts.int_attribute(i, 64)
 
 
 def make_ir_context() -> Any:

@@ -23,7 +23,7 @@ from minijax.support import dtypes, errors
 from minijax.support.thread_state import state
 
 if TYPE_CHECKING:
-    from minijax.language.array_operators import Operators
+    from minijax.language.operator_types import Operators
 else:
     Operators = object
 

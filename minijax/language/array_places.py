@@ -17,7 +17,7 @@ from minijax.backend import platforms, transfers
 from minijax.language.array import Array, first_device, wrap_as
 from minijax.language.core import ShapedArray
 from minijax.support import errors
-from minijax.support.more_errors import add_callback_cause
+from minijax.support.special_errors import add_callback_cause
 
 F = TypeVar("F", bound=Callable)
 

@@ -16,7 +16,7 @@ from minijax.language.array import Array
 from minijax.language.core import Tracer
 from minijax.numpy import creation
 from minijax.numpy.arguments import is_concrete
-from minijax.support import dtypes, more_errors
+from minijax.support import dtypes, special_errors
 
 
 class Kind(enum.Enum):
@@ -170,7 +170,7 @@ def expand_masks(items: list[Item], shape: tuple[int, ...]) -> list[Item]:
             expanded.append(item)
             continue
         if not is_concrete(item.index):
-            raise more_errors.NonConcreteBooleanIndexError(item.index)
+            raise special_errors.NonConcreteBooleanIndexError(item.index)
         mask = np.asarray(item.index)
         if mask.ndim == 0:
             expanded.append(Item(Kind.BOOLEAN, bool(mask), ()))

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import lax
 from minijax.language.array import from_numpy
 from minijax.language.array_interchange import item_assignment_error
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats
 from minijax.numpy.promotion import ensure_arraylike
 from minijax.primitives.operators import (

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.compile.jit_api import eval_shape, jit
 from minijax.language.array import Array
-from minijax.language.more_avals import ShapeDtypeStruct
+from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.broadcasting import _where, broadcast_to
 from minijax.numpy.promotion import as_array, check_arraylike

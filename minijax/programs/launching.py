@@ -19,8 +19,8 @@ from minijax.language.array_places import deleted_error
 from minijax.language.check import check_jaxpr
 from minijax.language.core import ShapedArray
 from minijax.programs.debugging import finiteness, key_reuse
-from minijax.support.more_source_info import user_stacklevel
 from minijax.support.thread_state import state
+from minijax.support.user_source import user_stacklevel
 
 
 @dispatch.new_program.attach

@@ -38,8 +38,8 @@ from minijax.support.dtypes import (
     scalar_defaults,
     without_infinity,
 )
-from minijax.support.more_source_info import user_stacklevel
 from minijax.support.thread_state import state
+from minijax.support.user_source import user_stacklevel
 
 can_cast = np.can_cast
 

@@ -209,7 +209,7 @@ def format_line(source: Any) -> str:
 class NameStackContext:
     """Set the name stack in this thread within a block.
 
-    `more_source_info` makes it a decorator too.
+    `user_source` makes it a decorator too.
     """
 
     __slots__ = ("change", "saved")

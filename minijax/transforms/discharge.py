@@ -39,7 +39,7 @@ from minijax.language.core import (
     Var,
     weakref_lru_cache,
 )
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Flags
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.language.core import get_aval
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Accumulator, NullAccumulator, instantiate
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
 from minijax.support import errors

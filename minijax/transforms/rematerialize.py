@@ -33,12 +33,12 @@ from minijax.language.core import (
     no_effects,
     weakref_lru_cache,
 )
-from minijax.language.more_avals import AbstractRef
 from minijax.language.named_axes import NamedAxisEffect
+from minijax.language.ref_avals import AbstractRef
 from minijax.primitives.parallel.placement import device_put_p, placed_aval
 from minijax.primitives.refs import mutable_arrays, references
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect
-from minijax.support import more_source_info
+from minijax.support import user_source
 from minijax.support.effects import of_equation, of_program
 from minijax.support.memory_spaces import space_of_kind
 from minijax.transforms import unknown_refs
@@ -97,7 +97,7 @@ def _move(inputs: Sequence[Any], outputs: Sequence[Any], kind: str) -> JaxprEqn:
         "srcs": (None,) * len(inputs),
         "copy_semantics": (ArrayCopySemantics.ALWAYS_COPY,) * len(inputs),
     }
-    source = more_source_info.new_source_info()
+    source = user_source.new_source_info()
     return JaxprEqn([*inputs], [*outputs], device_put_p, params, no_effects, source)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.support import element_types
 
 
@@ -21,9 +21,9 @@ def reference_eval(module: Any, args: Sequence[Any]) -> list[np.ndarray]:
     Returns:
       NumPy arrays, of the dtypes that `main` returns.
     """
-    with more_hlo.context():
+    with hlo_parts.context():
         ir, stablehlo, func = hlo._mlir().ir, hlo._mlir().stablehlo, hlo._mlir().func
-        copy = more_hlo.parse(hlo.module_to_bytes(module))
+        copy = hlo_parts.parse(hlo.module_to_bytes(module))
         main = next(
             op for op in copy.body.operations if str(op.name).strip('"') == "main"
         )

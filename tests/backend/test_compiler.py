@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from minijax.backend import disk_cache, door, executables, hlo, more_hlo, platforms
+from minijax.backend import disk_cache, door, executables, hlo, hlo_parts, platforms
 from minijax.backend.compiler import CompileSettings, compile_module
 from tests.backend.processes import FORBID_JAX, run
 
@@ -49,8 +49,8 @@ def launch_sine(executable) -> np.ndarray:
 
 @pytest.mark.parametrize("form", ["text", "bytes", "module"])
 def test_all_forms_of_a_program(form) -> None:
-    with more_hlo.context():
-        module = more_hlo.parse(SINE)
+    with hlo_parts.context():
+        module = hlo_parts.parse(SINE)
         program = {
             "text": SINE,
             "bytes": hlo.module_to_bytes(module),
@@ -311,7 +311,7 @@ SEVERAL = (
     FORBID_JAX
     + """
 import numpy as np
-from minijax.backend import compiler, disk_cache, executables, hlo, more_hlo
+from minijax.backend import compiler, disk_cache, executables, hlo, hlo_parts
 from minijax.backend import platforms, several_devices, transfers
 from minijax.support.devices.shardings import (
     AxisType, GSPMDSharding, Mesh, NamedSharding, P, sdy_sharding,
@@ -338,7 +338,7 @@ def test_partitioned_program_on_eight_devices(tmp_path) -> None:
         + f"""
 def matmul(a, b, out, directory=None):
     # out = a @ b, with these shardings of arguments and result
-    with more_hlo.context():
+    with hlo_parts.context():
         f32 = np.float32
         ta, tb = hlo.tensor_type((16, 8), f32), hlo.tensor_type((8, 4), f32)
         tc = hlo.tensor_type((16, 4), f32)
@@ -355,7 +355,7 @@ def matmul(a, b, out, directory=None):
         given = [attributes(a), attributes(b)]
         main.attributes["arg_attrs"] = hlo.ir.ArrayAttr.get(given)
         main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get([attributes(out)])
-        more_hlo.verify(module)
+        hlo_parts.verify(module)
         settings = several_devices.PartitionedSettings(
             num_partitions=8,
             device_ids=tuple(d.id for d in a.mesh.devices.flat),

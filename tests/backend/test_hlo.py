@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minijax.backend import compiler, door, hlo, more_hlo, platforms
+from minijax.backend import compiler, door, hlo, hlo_parts, platforms
 from tests.backend.reference import reference_eval, supported_dtypes
 
 
@@ -25,7 +25,7 @@ def program_of_constants(arrays):
         main.attributes["sym_visibility"] = hlo.string("public")
         with hlo.ir.InsertionPoint(main.add_entry_block()):
             hlo.func.return_([hlo.constant(a) for a in arrays])
-    more_hlo.verify(module)
+    hlo_parts.verify(module)
     return module
 
 
@@ -52,7 +52,7 @@ def values(shape, dtype) -> np.ndarray:
 @pytest.mark.parametrize("dtype", supported_dtypes(), ids=str)
 def test_constants_in_the_reference_interpreter(dtype) -> None:
     arrays = [values(shape, dtype) for shape in SHAPES]
-    with more_hlo.context():
+    with hlo_parts.context():
         results = reference_eval(program_of_constants(arrays), [])
     assert all(map(equal, results, arrays))
 
@@ -64,7 +64,7 @@ RUNNABLE = [
 
 def test_constants_compiled() -> None:
     arrays = [values(shape, dtype) for dtype in RUNNABLE for shape in SHAPES]
-    with more_hlo.context():
+    with hlo_parts.context():
         module = program_of_constants(arrays)
         device = platforms.devices("cpu")[0]
         program = compiler.compile_module(module, [device])
@@ -100,7 +100,7 @@ def test_constants_compiled() -> None:
     ],
 )
 def test_strides_orders_and_repetition(array) -> None:
-    with more_hlo.context():
+    with hlo_parts.context():
         (result,) = reference_eval(program_of_constants([np.asarray(array)]), [])
     assert result.shape == np.shape(array)
     np.testing.assert_array_equal(result, array)
@@ -109,7 +109,7 @@ def test_strides_orders_and_repetition(array) -> None:
 
 
 def test_repetition_makes_small_programs() -> None:
-    with more_hlo.context():
+    with hlo_parts.context():
         big = np.ones((1000, 1000))
         text = hlo.module_to_text(program_of_constants([big]))
         assert len(text) < 300
@@ -118,22 +118,24 @@ def test_repetition_makes_small_programs() -> None:
 
 
 def test_dtypes_without_counterpart() -> None:
-    with more_hlo.context():
+    with hlo_parts.context():
         for dtype in ("U3", "O", "M8[s]", [("a", "f4")]):
             with pytest.raises(TypeError, match="cannot be part of a compiled program"):
                 hlo.element_type(np.dtype(dtype))
 
 
 def test_attributes() -> None:
-    with more_hlo.context():
+    with hlo_parts.context():
         assert str(hlo.int_array((np.int64(3), 1))) == "array<i64: 3, 1>"
-        assert str(more_hlo.bool_array([True, False])) == "array<i1: true, false>"
-        assert str(more_hlo.int_matrix([[0, 1], [2, 3]])) == (
+        assert str(hlo_parts.bool_array([True, False])) == "array<i1: true, false>"
+        assert str(hlo_parts.int_matrix([[0, 1], [2, 3]])) == (
             "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
         )
-        assert str(more_hlo.int_matrix(np.zeros((0, 2)))) == "dense<> : tensor<0x2xi64>"
-        assert str(more_hlo.int_attribute(5)) == "5 : i64"
-        assert str(more_hlo.int_attribute(5, bits=32)) == "5 : i32"
+        assert (
+            str(hlo_parts.int_matrix(np.zeros((0, 2)))) == "dense<> : tensor<0x2xi64>"
+        )
+        assert str(hlo_parts.int_attribute(5)) == "5 : i64"
+        assert str(hlo_parts.int_attribute(5, bits=32)) == "5 : i32"
         assert str(hlo.string("so")) == '"so"'
 
 
@@ -141,7 +143,7 @@ def test_locations() -> None:
     def here():
         return door.get_traceback()
 
-    with more_hlo.context():
+    with hlo_parts.context():
         assert str(hlo.location()) == "loc(unknown)"
         found = str(hlo.location(here(), "jit(f)/cos"))
         assert '"jit(f)/cos"' in found
@@ -153,13 +155,13 @@ def test_locations_keep_the_innermost_frames() -> None:
     def deep(number: int):
         return door.get_traceback() if number == 0 else deep(number - 1)
 
-    with more_hlo.context():
+    with hlo_parts.context():
         found = str(hlo.location(deep(30)))
     assert found.count("test_hlo.py") == hlo.FRAME_LIMIT
 
 
 def test_locations_reach_the_compiled_program_and_can_be_stripped() -> None:
-    with more_hlo.context():
+    with hlo_parts.context():
         tensor = hlo.tensor_type((3,), np.float32)
         module = hlo.ir.Module.create()
         with hlo.ir.InsertionPoint(module.body):
@@ -175,10 +177,10 @@ def test_locations_reach_the_compiled_program_and_can_be_stripped() -> None:
         assert "model.py" not in hlo.module_to_text(module)
     compiled = compiler.compile_module(program, [platforms.devices("cpu")[0]])
     assert 'op_name="jit(f)/sin"' in compiled.hlo_text()
-    stripped = more_hlo.strip_locations(program)
+    stripped = hlo_parts.strip_locations(program)
     assert b"model.py" not in stripped
-    with more_hlo.context():
-        text = hlo.module_to_text(more_hlo.parse(stripped), locations=True)
+    with hlo_parts.context():
+        text = hlo.module_to_text(hlo_parts.parse(stripped), locations=True)
     assert "stablehlo.sine" in text
     assert "jit(f)" not in text
 
@@ -186,14 +188,14 @@ def test_locations_reach_the_compiled_program_and_can_be_stripped() -> None:
 def test_verify_refuses_wrong_programs() -> None:
     text = """module { func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {
       return %x : tensor<2xf32> } }"""
-    with more_hlo.context():
-        module = more_hlo.parse(text)
-        more_hlo.verify(module)
+    with hlo_parts.context():
+        module = hlo_parts.parse(text)
+        hlo_parts.verify(module)
         main = module.body.operations[0]
         wrong = hlo.ir.FunctionType.get([], [hlo.tensor_type((2,), np.float32)])
         main.attributes["function_type"] = hlo.ir.TypeAttr.get(wrong)
         with pytest.raises(hlo.ir.MLIRError):
-            more_hlo.verify(module)
+            hlo_parts.verify(module)
 
 
 def test_reference_interpreter_computes() -> None:
@@ -209,8 +211,8 @@ def test_reference_interpreter_computes() -> None:
         : tensor<3xbf16>, tensor<2xcomplex<f32>>, tensor<i1>, tensor<2xi8> } }"""
     x = np.array([1, 2, 3], ml_dtypes.bfloat16)
     c = np.array([1 + 1j, 2], np.complex64)
-    with more_hlo.context():
-        before = more_hlo.parse(text)
+    with hlo_parts.context():
+        before = hlo_parts.parse(text)
         y, d, n, k = reference_eval(before, [x, c, np.array(True)])
         assert "stablehlo.real" not in hlo.module_to_text(before)
     assert (y.dtype, d.dtype, n.dtype, k.dtype) == (x.dtype, c.dtype, bool, np.int8)
@@ -221,9 +223,9 @@ def test_reference_interpreter_computes() -> None:
 
 
 def test_contexts_nest_and_do_not_mix() -> None:
-    with more_hlo.context() as outer:
+    with hlo_parts.context() as outer:
         outer_type = hlo.tensor_type((3,), np.float32)
-        with more_hlo.context() as inner:
+        with hlo_parts.context() as inner:
             assert inner is not outer
             inner_type = hlo.tensor_type((3,), np.float32)
             assert inner_type.context is inner
@@ -239,7 +241,7 @@ def live_contexts() -> int:
 
 def test_contexts_and_constants_are_freed() -> None:
     def build(number: int) -> None:
-        with more_hlo.context():
+        with hlo_parts.context():
             program_of_constants([np.arange(200_000.0) + number])
 
     build(0)
@@ -267,7 +269,7 @@ def test_threads_build_programs_at_once() -> None:
     def build(number: int) -> None:
         for turn in range(30):
             array = np.arange(float(number + 1)) + turn
-            with more_hlo.context():
+            with hlo_parts.context():
                 texts[number, turn] = hlo.module_to_text(program_of_constants([array]))
 
     threads = [threading.Thread(target=build, args=(n,)) for n in range(6)]
@@ -277,6 +279,6 @@ def test_threads_build_programs_at_once() -> None:
         thread.join()
     assert len(texts) == 180
     for (number, turn), text in texts.items():
-        with more_hlo.context():
-            (result,) = reference_eval(more_hlo.parse(text), [])
+        with hlo_parts.context():
+            (result,) = reference_eval(hlo_parts.parse(text), [])
         np.testing.assert_array_equal(result, np.arange(float(number + 1)) + turn)

@@ -27,8 +27,8 @@ INNER = FLOORS[3:]
 # The design's ceilings for the rest, 14,500 and 9,000, were guesses made before there
 # was code, for 200 functions of NumPy; there are 350, and every primitive of lax. These
 # are the numbers that building showed. Closing the core cut 229 files into 320: about
-# 900 lines of imports came with that, and 600 lines of other code went.
-CEILINGS = {"weekend core": 3_500, "floors 0-6": 27_500, "floor 7": 12_700}
+# 900 lines of imports came with that, and 1,200 lines of other code went.
+CEILINGS = {"weekend core": 3_200, "floors 0-6": 27_000, "floor 7": 12_700}
 LONGEST_FILE = 800
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]

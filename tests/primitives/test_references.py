@@ -12,7 +12,7 @@ from jax._src.indexing import dslice as jax_dslice
 import minijax
 from minijax.language import check, core
 from minijax.language.core import ClosedJaxpr, ShapedArray
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Accumulator
 from minijax.primitives.index.indexers import NDIndexer, Slice, dslice
 from minijax.primitives.refs import references

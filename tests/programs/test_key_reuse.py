@@ -3,7 +3,7 @@
 import pytest
 
 import minijax
-from minijax.support.more_errors import KeyReuseError
+from minijax.support.special_errors import KeyReuseError
 from tests.programs.sides import LIBRARIES
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minijax.errors
-from minijax.support import errors, more_errors, more_source_info, source_info
+from minijax.support import errors, source_info, special_errors, user_source
 from minijax.support.errors import with_facts
 
 
@@ -30,7 +30,7 @@ TRACER_ERRORS = [
     errors.TracerBoolConversionError,
     errors.TracerArrayConversionError,
     errors.TracerIntegerConversionError,
-    more_errors.NonConcreteBooleanIndexError,
+    special_errors.NonConcreteBooleanIndexError,
 ]
 
 
@@ -77,12 +77,12 @@ def test_with_facts_keeps_the_exception_and_adds():
     with_facts(error, rule="sub")
     assert error.facts["rule"] == "sub"
     assert error.facts["instead"] == "x[:2]"
-    assert more_errors.facts_of(ValueError()) == {}
+    assert special_errors.facts_of(ValueError()) == {}
     assert str(error).startswith("add got f32[2] and f32[3]\nIt happened at\n")
 
 
 def test_plain_message_errors():
-    error = more_errors.KeyReuseError("the key was used twice", key="k")
+    error = special_errors.KeyReuseError("the key was used twice", key="k")
     assert str(error) == "the key was used twice"
     assert error.facts == {"key": "k"}
 
@@ -103,7 +103,7 @@ def test_frames_are_the_users_with_exact_columns():
     line = linecache.getline(__file__, inner.start_line)
     pointed = line[inner.start_column : inner.end_column]
     assert pointed == "source_info.current()"
-    assert more_source_info.expression_text(inner) == pointed
+    assert user_source.expression_text(inner) == pointed
     assert outer.function_name.startswith("test_frames_are_the_users")
     place = f"{__file__}:{inner.start_line}:{inner.start_column} (multiply)"
     assert source_info.summarize(found) == place
@@ -117,7 +117,7 @@ def test_frames_are_the_users_with_exact_columns():
 def test_columns_count_characters_behind_wide_letters():
     found = ("äöü€", source_info.current())[1]
     frame = source_info.user_frame(found)
-    assert more_source_info.expression_text(frame) == "source_info.current()"
+    assert user_source.expression_text(frame) == "source_info.current()"
 
 
 def test_own_and_library_frames_are_hidden():
@@ -135,7 +135,7 @@ def test_own_and_library_frames_are_hidden():
 def test_exclusions_can_be_added():
     path = "/some/library/"
     assert source_info.is_user_filename(path + "a.py")
-    more_source_info.register_exclusion(path)
+    user_source.register_exclusion(path)
     try:
         assert not source_info.is_user_filename(path + "a.py")
         assert source_info.is_user_filename(path + "a_test.py")
@@ -146,11 +146,11 @@ def test_exclusions_can_be_added():
 
 def test_frame_now():
     frame = source_info.user_frame_now()
-    assert more_source_info.expression_text(frame) == "source_info.user_frame_now()"
+    assert user_source.expression_text(frame) == "source_info.user_frame_now()"
 
 
 def test_nothing_known():
-    empty = more_source_info.new_source_info()
+    empty = user_source.new_source_info()
     assert source_info.summarize(empty) == "unknown"
     assert source_info.user_frame(empty) is None
     assert source_info.format_line(empty) == ""

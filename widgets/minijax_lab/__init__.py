@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from minijax.support import more_source_info, traceback_filtering
+from minijax.support import traceback_filtering, user_source
 from minijax_lab.grading import check, hint, predict, solution
 from minijax_lab.sabotage import sabotage
 from minijax_lab.tiny_pieces import piece
@@ -21,5 +21,5 @@ def _interpreter(made: type, **options: Any) -> None:
 check.interpreter = _interpreter  # type: ignore[attr-defined]
 
 # Frames of the course are not the user's code.
-more_source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
+user_source.register_exclusion(os.path.dirname(__file__) + os.sep)
 traceback_filtering.register_exclusion(os.path.dirname(__file__) + os.sep)

@@ -8,7 +8,7 @@ Importing this package also makes a jaxpr that a notebook's cell ends on show it
 import os
 from typing import Any
 
-from minijax.support import more_source_info
+from minijax.support import user_source
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.card_view import CardView, card, primitives
 from minijax_widgets.difference_view import DifferenceView
@@ -63,5 +63,5 @@ def __getattr__(name: str) -> Any:
 
 
 # Frames of the views are not the user's code.
-more_source_info.register_exclusion(os.path.dirname(__file__) + os.sep)
+user_source.register_exclusion(os.path.dirname(__file__) + os.sep)
 register_formatters()

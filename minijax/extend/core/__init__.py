@@ -30,10 +30,10 @@ from minijax.language.core import (
     valid_jaxtype,
 )
 from minijax.language.concrete import concrete_or_error
-from minijax.language.more_avals import AbstractToken
+from minijax.language.ref_avals import AbstractToken
 from minijax.support.effects import Effect
 from minijax.support.errors import JaxprTypeError
-from minijax.support.more_errors import (
+from minijax.support.special_errors import (
     InconclusiveDimensionOperation as _Inconclusive,
 )
 from minijax.extend.core import primitives

@@ -19,7 +19,7 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
-from minijax.support import dtypes, more_source_info
+from minijax.support import dtypes, user_source
 
 Effects = frozenset
 
@@ -64,7 +64,7 @@ def new_jaxpr_eqn(
 
 
 def _unknown_source() -> Any:
-    return more_source_info.new_source_info()
+    return user_source.new_source_info()
 
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:

@@ -8,15 +8,15 @@ In JAX: `jax.extend.mlir.dialects`.
 
 from typing import Any
 
-from minijax.backend import more_hlo
+from minijax.backend import hlo_parts
 
 
 def __getattr__(name: str) -> Any:
     if name == "hlo":
-        return more_hlo.dialect("stablehlo")
-    if name in more_hlo.DIALECTS:
-        return more_hlo.dialect(name)
+        return hlo_parts.dialect("stablehlo")
+    if name in hlo_parts.DIALECTS:
+        return hlo_parts.dialect(name)
     raise AttributeError(
         f"module {__name__!r} has no dialect {name!r}; it has "
-        f"{', '.join(more_hlo.DIALECTS)}."
+        f"{', '.join(hlo_parts.DIALECTS)}."
     )

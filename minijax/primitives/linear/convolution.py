@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import (
     Shape,
@@ -348,13 +348,13 @@ def _conv_lowering(ctx, lhs, rhs, **params) -> Any:
         lhs,
         rhs,
         dimension_numbers=numbers,
-        feature_group_count=more_hlo.int_attribute(params["feature_group_count"]),
-        batch_group_count=more_hlo.int_attribute(params["batch_group_count"]),
+        feature_group_count=hlo_parts.int_attribute(params["feature_group_count"]),
+        batch_group_count=hlo_parts.int_attribute(params["batch_group_count"]),
         window_strides=hlo.int_array(params["window_strides"]),
-        padding=more_hlo.int_matrix(padding),
+        padding=hlo_parts.int_matrix(padding),
         lhs_dilation=hlo.int_array(params["lhs_dilation"]),
         rhs_dilation=hlo.int_array(params["rhs_dilation"]),
-        window_reversal=more_hlo.bool_array([False] * len(padding)),
+        window_reversal=hlo_parts.bool_array([False] * len(padding)),
         precision_config=precision_attribute(params["precision"]),
     )
 

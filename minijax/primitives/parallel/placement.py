@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.backend.transfers import ArrayCopySemantics
 from minijax.language.core import Primitive, register
 from minijax.language.rules import Zero, instantiate, zero_tangent_of
@@ -85,7 +85,7 @@ def _moving_lowering(ctx, *xs, devices, **params) -> list:
                 [x],
                 "annotate_device_placement",
                 has_side_effect=True,
-                api_version=more_hlo.int_attribute(1, 32),
+                api_version=hlo_parts.int_attribute(1, 32),
             )
             where = {"_xla_buffer_placement": hlo.string(kinds[space])}
             call.attributes["mhlo.frontend_attributes"] = hlo.ir.DictAttr.get(where)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import (
     broadcast_shapes_of_operands,
@@ -206,7 +206,7 @@ def _positions_lowering(ctx, *, shape: Shape) -> list[Any]:
     wide_type = hlo.tensor_type(shape, wide.dtype)
     total = None
     for axis in range(len(shape)):
-        coordinate = hlo.stablehlo.iota(wide_type, more_hlo.int_attribute(axis))
+        coordinate = hlo.stablehlo.iota(wide_type, hlo_parts.int_attribute(axis))
         stride = math.prod(shape[axis + 1 :])
         if stride != 1:
             scale = ctx.full_like(stride, wide)

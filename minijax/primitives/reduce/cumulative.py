@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, primitive_named
 from minijax.language.rules import Shape, scalar_like, standard_primitive
@@ -75,7 +75,7 @@ def _lowering(combine: Callable, neutral: Callable) -> Callable:
             window_strides=ones,
             base_dilations=ones,
             window_dilations=ones,
-            padding=more_hlo.int_matrix(padding),
+            padding=hlo_parts.int_matrix(padding),
         )
         scalar = hlo.tensor_type((), aval.dtype)
         body = reduce.regions[0].blocks.append(scalar, scalar)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.core import Primitive, ShapedArray, get_aval, register
 from minijax.language.rules import (
@@ -253,7 +253,7 @@ def _arg_lowering(better: Callable, neutral: Callable) -> Callable:
         (aval,), (out_aval,) = ctx.avals_in, ctx.avals_out
         (axis,) = axes
         indices = hlo.stablehlo.iota(
-            hlo.tensor_type(aval.shape, index_dtype), more_hlo.int_attribute(axis)
+            hlo.tensor_type(aval.shape, index_dtype), hlo_parts.int_attribute(axis)
         )
         starts = [ctx.constant(neutral(aval.dtype)), ctx.constant(zero(index_dtype))]
         reduce = hlo.stablehlo.ReduceOp(

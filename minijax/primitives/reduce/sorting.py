@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import Zero, scalar_like, zero_tangent_of
@@ -148,7 +148,7 @@ def _sort_lowering(ctx, *operands, dimension: int, is_stable: bool, num_keys: in
     sort = hlo.stablehlo.SortOp(
         [ctx.result_type(index) for index in range(len(operands))],
         list(operands),
-        dimension=more_hlo.int_attribute(dimension),
+        dimension=hlo_parts.int_attribute(dimension),
         is_stable=hlo.ir.BoolAttr.get(is_stable),
     )
     pairs = [ShapedArray((), aval.dtype) for aval in ctx.avals_in for _ in range(2)]
@@ -282,9 +282,9 @@ def _top_k_lowering(ctx, x, *, k: int, axis: int) -> Any:
     permutation[axis], permutation[-1] = rank - 1, axis
     order = hlo.int_array(permutation)
     if axis == rank - 1:
-        return list(hlo.chlo.top_k(x, more_hlo.int_attribute(k)))
+        return list(hlo.chlo.top_k(x, hlo_parts.int_attribute(k)))
     results = hlo.chlo.top_k(
-        hlo.stablehlo.transpose(x, order), more_hlo.int_attribute(k)
+        hlo.stablehlo.transpose(x, order), hlo_parts.int_attribute(k)
     )
     return [hlo.stablehlo.transpose(result, order) for result in results]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language.core import Primitive, ShapedArray, get_aval
 from minijax.language.rules import (
     Zero,
@@ -120,7 +120,7 @@ def lower_windows(
         window_strides=hlo.int_array(params["window_strides"]),
         base_dilations=hlo.int_array(params["base_dilation"]),
         window_dilations=hlo.int_array(params["window_dilation"]),
-        padding=more_hlo.int_matrix(
+        padding=hlo_parts.int_matrix(
             np.array(params["padding"], np.int64).reshape(-1, 2)
         ),
     )
@@ -352,7 +352,7 @@ def _scatter_lowering(
         ctx.constant(np.zeros((), source_aval.dtype)),
         window_dimensions=hlo.int_array(window_dimensions),
         window_strides=hlo.int_array(window_strides),
-        padding=more_hlo.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
+        padding=hlo_parts.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
     )
     scalar = hlo.tensor_type((), dtype)
     block = operation.regions[0].blocks.append(scalar, scalar)

@@ -44,7 +44,7 @@ from minijax.language.core import (
     register,
     shaped_abstractify,
 )
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     Zero,

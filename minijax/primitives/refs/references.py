@@ -21,8 +21,8 @@ import numpy as np
 
 from minijax.language import rules
 from minijax.language.core import JaxprEqn, ShapedArray, get_aval
-from minijax.language.more_avals import AbstractRef
 from minijax.language.print_options import prints_equation
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Zero, instantiate, is_linear
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.array import Array, put
 from minijax.language.concrete import concrete_or_error
@@ -264,7 +264,7 @@ families.without_operands(iota_p)
 
 @iota_p.def_lowering
 def _iota_lowering(ctx, *, dimension: int, **params) -> Any:
-    return hlo.stablehlo.iota(ctx.result_type(), more_hlo.int_attribute(dimension))
+    return hlo.stablehlo.iota(ctx.result_type(), hlo_parts.int_attribute(dimension))
 
 
 def iota(dtype: Any, size: int) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.array import Array
 from minijax.language.concrete import concrete_or_error
@@ -175,8 +175,8 @@ rules.def_linear(
 def _reduce_precision_lowering(ctx, x, *, exponent_bits: int, mantissa_bits: int):
     return hlo.stablehlo.reduce_precision(
         x,
-        more_hlo.int_attribute(exponent_bits, 32),
-        more_hlo.int_attribute(mantissa_bits, 32),
+        hlo_parts.int_attribute(exponent_bits, 32),
+        hlo_parts.int_attribute(mantissa_bits, 32),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, more_hlo
+from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.array import Array
 from minijax.language.core import ShapedArray, get_aval, physical_aval
@@ -106,7 +106,7 @@ def _concatenate_batch(axis_data, args, dims, *, dimension: int) -> Any:
 
 
 def _joined(operands: Sequence[Any], dimension: int) -> Any:
-    attribute = more_hlo.int_attribute(dimension)
+    attribute = hlo_parts.int_attribute(dimension)
     parts = list(operands)
     while len(parts) > 1:
         parts = [

@@ -22,7 +22,7 @@ from minijax.language.core import (
     get_aval,
     register,
 )
-from minijax.language.more_avals import AbstractToken, abstract_token
+from minijax.language.ref_avals import AbstractToken, abstract_token
 from minijax.language.rules import Zero, def_linear, instantiate, zero_tangent_of
 from minijax.primitives import families
 from minijax.support import dtypes, effects, tree_util, trees

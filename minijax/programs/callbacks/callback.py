@@ -39,7 +39,7 @@ row-major, and raises RuntimeError with both types in it where they differ.
 
 **What an exception becomes.** XLA knows only its text: the launch, or whoever first
 reads a result, raises `JaxRuntimeError`. The exception itself is kept
-(`more_errors.remember_callback_error`) and becomes its `__cause__`, so that the
+(`special_errors.remember_callback_error`) and becomes its `__cause__`, so that the
 traceback goes down to the user's line.
 
 Outside of all programs the function is called at once, in the same way and with the
@@ -65,7 +65,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import more_hlo, platforms
+from minijax.backend import hlo_parts, platforms
 from minijax.compile import mlir, tokens
 from minijax.compile.dispatch import buffer_aval
 from minijax.compile.placing import buffer_on, choose_device
@@ -81,12 +81,12 @@ from minijax.language.core import (
     set_current_trace,
     unmapped_aval,
 )
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Dims
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
-from minijax.support import dtypes, errors, more_errors, source_info
+from minijax.support import dtypes, errors, source_info, special_errors
 from minijax.support.effects import Effect
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.thread_state import override, state
@@ -140,7 +140,7 @@ class HostFunction:
         try:
             results = self.run(operands[len(leading) :])
         except BaseException as error:
-            more_errors.remember_callback_error(error)
+            special_errors.remember_callback_error(error)
             raise
         return (*leading, *results)
 
@@ -299,11 +299,11 @@ def emit_python_callback(
     index = len(module_context.host_callbacks) - 1
     results = [mlir.tensor_type(aval) for aval in ctx.avals_out]
     given = tokens.current(module_context, kinds)
-    call = more_hlo.custom_call(
+    call = hlo_parts.custom_call(
         target,
         [*tokens.types(kinds), *results],
         [*given, *operands],
-        {"index": more_hlo.unsigned_attribute(index)},
+        {"index": hlo_parts.unsigned_attribute(index)},
         has_side_effect,
     )
     return tokens.update(module_context, kinds, call.results)
@@ -340,7 +340,7 @@ def call_now(
     try:
         results = host.run(operands)
     except Exception as error:
-        more_errors.start_at_users_frame(error)
+        special_errors.start_at_users_frame(error)
         text = "".join(traceback.format_exception_only(error)).strip()
         raise errors.JaxRuntimeError(
             f"INTERNAL: {purpose}: error calling callback: {text}"

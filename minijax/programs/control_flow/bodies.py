@@ -38,7 +38,7 @@ from minijax.language.core import (
     typecompat,
     weakref_lru_cache,
 )
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import AxisData, Flags
 from minijax.programs.control_flow.operands import (
     Operands,

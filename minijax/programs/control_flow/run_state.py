@@ -27,7 +27,7 @@ from minijax.language.core import (
     get_aval,
     register,
 )
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Zero, instantiate
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.refs.references import ref_get

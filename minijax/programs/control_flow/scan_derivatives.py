@@ -29,7 +29,7 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.language.more_avals import AbstractRef
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Accumulator, Zero, instantiate, zeros_of
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.programs.calls import closed_call_p, rewritten

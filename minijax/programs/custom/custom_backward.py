@@ -22,8 +22,8 @@ from minijax.language.core import (
     no_effects,
     register,
 )
-from minijax.language.more_avals import AbstractRef
 from minijax.language.pretty import printed_first
+from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import (
     Accumulator,
     AxisData,

@@ -30,7 +30,7 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.language.inner_programs import InnerProgram, inner_programs
-from minijax.support import dtypes, element_types, errors, more_errors, source_info
+from minijax.support import dtypes, element_types, errors, source_info, special_errors
 
 Mask = Any  # True for all keys of an array, or a Boolean array
 
@@ -162,9 +162,9 @@ def signature_of(jaxpr: Jaxpr) -> Signature:
     return Signature(sinks, frozenset(sources), forwards)
 
 
-def _reused_in_program(eqn: JaxprEqn, position: int) -> more_errors.KeyReuseError:
+def _reused_in_program(eqn: JaxprEqn, position: int) -> special_errors.KeyReuseError:
     place = source_info.format_line(eqn.source_info)
-    return more_errors.KeyReuseError(
+    return special_errors.KeyReuseError(
         f"In {eqn.primitive}, argument {position} is already consumed.\n"
         + (f"It happened at\n  {place}\n" if place else "")
         + _ADVICE,
@@ -265,7 +265,7 @@ def _repeated(program: InnerProgram, step: Signature) -> Signature:
             else f"entry {entry} of the carry is consumed and not replaced by a new key"
         )
         raise errors.with_facts(
-            more_errors.KeyReuseError(
+            special_errors.KeyReuseError(
                 f"{program.name} leads to key reuse when repeatedly executed: {kind}.\n"
                 f"{_ADVICE} In a loop, carry the new key on, or scan over split keys."
             ),
@@ -354,9 +354,9 @@ def checking(launch: Callable, lowered: Any) -> Callable:
     return run
 
 
-def _reused(name: str, place: int, first: Any) -> more_errors.KeyReuseError:
+def _reused(name: str, place: int, first: Any) -> special_errors.KeyReuseError:
     line = source_info.format_line(first) if first is not None else ""
-    error = more_errors.KeyReuseError(
+    error = special_errors.KeyReuseError(
         f"Previously-consumed key passed to {name} at index {place}.\n"
         + (f"It was first used at\n  {line}\n" if line else "")
         + _ADVICE

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import more_hlo
+from minijax.backend import hlo_parts
 from minijax.backend.door import DeviceList, HloSharding, _hlo
 from minijax.backend.platforms import Sharding, SingleDeviceSharding, replicated
 from minijax.backend.sharding_methods import Index, Shape
@@ -557,4 +557,4 @@ def sdy_sharding(sharding: NamedSharding, ndim: int, open_dims: bool = False) ->
         unused = sharding.replicated_axes
         kept = [name for name in mesh.explicit_axes if name in unused]
     unreduced = [name for name in mesh.axis_names if name in spec.unreduced]
-    return more_hlo.sdy_sharding(mesh.shape_tuple, dimensions, kept, unreduced)
+    return hlo_parts.sdy_sharding(mesh.shape_tuple, dimensions, kept, unreduced)

@@ -24,8 +24,8 @@ from minijax.language.core import (
     Var,
     all_primitives,
 )
-from minijax.language.more_avals import AbstractRef
-from minijax.support import more_source_info
+from minijax.language.ref_avals import AbstractRef
+from minijax.support import user_source
 from minijax.support.source_info import NameStack, SourceInfo
 
 
@@ -70,7 +70,7 @@ def leave_out_jax_frames() -> None:
     file = getattr(library, "__file__", None)
     if file is not None and file not in _left_out:
         _left_out.add(file)
-        more_source_info.register_exclusion(os.path.dirname(file) + os.sep)
+        user_source.register_exclusion(os.path.dirname(file) + os.sep)
 
 
 class _Reader:

@@ -24,9 +24,9 @@ import minijax
 from minijax.compile.pjit import JitFunction
 from minijax.language.core import Primitive, all_primitives
 from minijax.numpy.ufunc_api import ufunc
-from minijax.support.more_source_info import named_scope
 from minijax.support.source_info import extend_name_stack
 from minijax.support.thread_state import state
+from minijax.support.user_source import named_scope
 from minijax.transforms.partial_eval import DynamicJaxprTrace
 from minijax_lab.explain.recording import once_a_code
 

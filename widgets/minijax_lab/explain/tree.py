@@ -8,7 +8,7 @@ from typing import Any
 
 from minijax.language.avals import valid_jaxtype
 from minijax.language.core import get_aval
-from minijax.language.more_avals import ShapeDtypeStruct
+from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.support.trees import keystr, tree_flatten_with_path, tree_structure
 from minijax_lab.explain.recording import Recording, count_in_words
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minijax.language.core import JaxprEqn, Literal, Tracer, Var
-from minijax.support import more_errors, source_info
+from minijax.support import source_info, special_errors
 from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 from minijax_lab.explain import causes
 from minijax_lab.explain.jaxpr import (
@@ -84,7 +84,7 @@ def record_why(subject: Any = None) -> WhyRecording:
 
 def why_exception(error: BaseException) -> WhyRecording:
     """The story of an exception."""
-    facts = more_errors.facts_of(error)
+    facts = special_errors.facts_of(error)
     sources = Sources()
     frames = user_frames_of(error)
     moments: list[Moment] = []

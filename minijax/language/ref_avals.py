@@ -1,4 +1,4 @@
-"""Types beside that of arrays: references, tokens, and shapes without arrays.
+"""The types of refs and of tokens, and shapes of arrays that need not exist.
 
 In JAX: `state/types.py`, `core.py`, and `jax.ShapeDtypeStruct`.
 """

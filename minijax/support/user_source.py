@@ -1,4 +1,4 @@
-"""More about where operations were written: for users and for views.
+"""Where operations were written, as users and views ask for it.
 
 In JAX: `jax/_src/source_info_util.py`, and `jax/_src/api.py`, `named_scope`.
 """

@@ -1,4 +1,4 @@
-"""StableHLO beyond the core: more attributes, foreign calls, Shardy, parsing.
+"""Parts of StableHLO that single rooms need: attributes, foreign calls, parsing.
 
 In JAX: `interpreters/mlir.py`.
 """
