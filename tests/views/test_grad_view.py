@@ -175,6 +175,8 @@ def test_loops_and_branches_open_into_rows_of_their_own():
     view = see.grad(of.branches(of.library(minijax)), np.ones(4, np.float32))
     titles = {band.title for band in view.bands if band.title}
     assert titles == {"branch 0", "branch 1"}
+    inside = [r.origin for band in view.bands if band.depth for r in band.kept]
+    assert sorted(inside) == ["copy", "value"]  # x itself, and cos x
 
 
 def test_custom_rules_are_shown_as_what_they_are():

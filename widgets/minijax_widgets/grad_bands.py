@@ -164,7 +164,7 @@ def place_facts(program: GradProgram, own: dict[int, Band], first: Band) -> None
     """Puts residuals, sums and gradients where they belong."""
     for residual in program.residuals:
         home = first if residual.row is None else own[residual.row]
-        if residual.origin != "argument":
+        if residual.origin not in ("argument", "outside"):
             home.kept.append(residual)
         for reader in residual.readers:
             band = own[reader]

@@ -166,7 +166,7 @@ class Picture:
         size = bytes_in_words(residual.bytes)
         if band.times > 1:
             size = f"{band.times:,}x{size}"
-        if residual.origin in ("constant", "carry"):
+        if residual.origin != "value":
             size += f" {residual.origin}"
         name = cut(residual.name, 12)
         side = self.side(band, residual)
@@ -207,11 +207,12 @@ class Picture:
 
     def reads(self, band: Band) -> str:
         """The arguments that the way back reads here, in words."""
-        names = [r.name for r in band.opened if r.origin == "argument"]
-        if not names:
+        read = [r for r in band.opened if r.origin in ("argument", "outside")]
+        if not read:
             return ""
         room = 30 if self.layout.wide else 14
-        return cut(f"{', '.join(names)} (argument)", room)
+        names = ", ".join(residual.name for residual in read)
+        return cut(f"{names} ({read[0].origin})", room)
 
     # ---- drawing ---------------------------------------------------------------------
 

@@ -403,7 +403,7 @@ class GradView(View):
             residual = band.program.residuals[number]
             if kept:
                 kept.append(Piece("  "))
-            own = residual.origin in ("value", "carry")
+            own = residual.origin in ("value", "carry", "copy")
             role = "residual" if own else "constant"
             text = residual.name
             if residual.origin != "value":

@@ -415,7 +415,7 @@ class Transposed:
                 self.inputs.append((kept[atom].atom, atom))
             env[var] = kept[atom]
         accumulators = [accumulator_for(var.aval) for var in jaxpr.invars]
-        self.before: list[tuple[Var, Var]] = []
+        self.before: list[tuple[Var, Any]] = []
         for var, accumulator, flag in zip(jaxpr.invars, accumulators, carried):
             if flag:
                 start = trace.new_arg(accumulator.aval)
@@ -855,8 +855,9 @@ class Program:
                     zero,
                     operands[1:],
                     f"branch {number}",
-                    "one of the branches runs; each returns the residuals of all",
+                    "one of the branches runs; what all of them keep is kept above",
                     1,
+                    inputs="copy",
                 )
                 for number, branch in enumerate(branches)
             ]
@@ -926,7 +927,7 @@ class Program:
         title = f"body of scan, {length:,} turns"
         carried = [flag and place < consts for place, flag in enumerate(flags)]
         program = self.opened(
-            body, flags, wanted, zero, names, title, note, length, carried
+            body, flags, wanted, zero, names, title, note, length, carried, "outside"
         )
         for residual in program.residuals:
             # What comes from the turn before is gone when the loop is over: it is kept.
@@ -946,16 +947,27 @@ class Program:
         note: str,
         times: int,
         carried: Sequence[bool] = (),
+        inputs: str = "outside",
     ) -> GradProgram:
-        """A program inside, linearized and transposed by itself."""
+        """A program inside, linearized and transposed by itself.
+
+        `inputs` says what an input is that it keeps: "outside" for one that is there
+        anyway, "copy" for one that the program returns as a residual.
+        """
         linearized = Linearized(closed, nonzeros, wanted)
         letters = self.known.letters
         own = [name or next(letters) for name in names]
         facts = Facts(linearized, own, self.known.sources, letters)
         zeros = [flag for flag, there in zip(zero, linearized.nonzeros) if there]
         transposed = Transposed(linearized, zeros, carried)
-        program = Program(facts, transposed, self.depth + 1)
-        return program.facts(title, note, times, nonzeros)
+        told = Program(facts, transposed, self.depth + 1)
+        program = told.facts(title, note, times, nonzeros)
+        for residual in program.residuals:
+            if residual.origin == "argument":
+                residual.origin = inputs
+                if inputs == "copy":
+                    residual.made_by = "the branch's input"
+        return program
 
 
 def rule_in_words(eqn: JaxprEqn) -> str:

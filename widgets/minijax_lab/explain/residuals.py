@@ -74,10 +74,11 @@ NEEDS = {
 class Residual:
     """A value that the forward pass keeps for the backward pass.
 
-    `origin` is "value" (an equation made it), "argument", "constant" (an array that the
-    function closes over), or in the body of a loop "carry". `row` is the equation of
-    the function that it was made for, `readers` are those whose transposes read it;
-    `reasons` has a sentence for each use.
+    `origin` is "value" (an equation made it), "argument" or "constant" (an array that
+    the function closes over); in a program inside of another it is also "outside" (an
+    input that is there anyway), "copy" (an input that a branch returns) or "carry" (of
+    a loop). `row` is the equation of the function that it was made for, `readers` are
+    those whose transposes read it; `reasons` has a sentence for each use.
     """
 
     id: int
