@@ -199,7 +199,7 @@ class JitFunction:
                 bound = Bound(leaves, tree, statics, len(args))
                 call = self._compile(bound, key, call_key, device, committed)
             elif events.subscribers:
-                events.emit("jit.hit", function=self, key=key)
+                events.emit("jit.hit", function=self, key=call_key)
             outputs = call.program(buffers)
             if call.donated:
                 _give_up(leaves, call.donated)
@@ -225,7 +225,7 @@ class JitFunction:
                 return call
             if events.subscribers:
                 known = list(caches.calls)
-                events.emit("jit.miss", function=self, key=key, known=known)
+                events.emit("jit.miss", function=self, key=call_key, known=known)
             traced = self._traced(bound, key)
             if traced.outer:
                 raise core.escaped_tracer_error(traced.outer[0])

@@ -28,11 +28,16 @@ def watched():
     return f, view
 
 
+def rows_of(view):
+    """The twin without what differs between machines."""
+    return view.text().partition("\n-- differs")[0].splitlines()
+
+
 def test_the_twin():
     _, view = watched()
-    assert view.text().splitlines() == [
+    assert rows_of(view) == [
         "cache of f: 15 calls, 11 hits, 4 misses; 2 avoidable",
-        "  1 x first call",
+        "  1 o first call",
         "  2 + hit",
         "  3 x x: f32[3] -> f32[4]",
         "> 4 x n: float32 -> int32               pass 2.0, not 2",
@@ -61,7 +66,7 @@ def test_statics_trees_and_settings():
         with minijax.enable_x64(True):
             g({"a": 1.0}, n=2)
         g({"a": 1.0}, n=2.5)
-    rows = view.text().splitlines()[2:]
+    rows = rows_of(view)[2:]
     assert rows[0].startswith("  2 x new leaves: p['b']")
     assert rows[1].startswith("> 3 x n: 2 -> 2.5")
     assert rows[1].endswith("make n an argument, not static")
@@ -98,13 +103,13 @@ def test_calls_are_watched_from_the_first_view_on():
     early = view.recording
     f(jnp.ones(3, jnp.int32))
     f(jnp.ones(3, jnp.int32))
-    assert view.text().splitlines()[-1] == "  3-4 + hit"
+    assert rows_of(view)[-1] == "  3-4 + hit"
     assert len(early.calls) == 2, "what was shown does not change"
     assert "3-4" in view.frame().to_json()
     view.close()
     f(jnp.ones(5))
     view.close()
-    assert "4 calls" in view.text() and "5" not in view.text()
+    assert "4 calls" in view.text() and "f32[5]" not in view.text()
 
 
 def test_a_view_that_nobody_holds_watches_no_more():
@@ -144,7 +149,7 @@ def test_earlier_keys_are_compared_with():
     with see.cache(f) as view:
         f(jnp.ones(3))
         f(jnp.ones(3, jnp.int32))
-    assert view.text().splitlines()[1:] == [
+    assert rows_of(view)[1:] == [
         "  1 + hit",
         "> 2 x x: float32 -> int32               pass x as float32 each time",
     ]
@@ -170,3 +175,73 @@ def test_the_picture(show):
     lit = page.locator("tr:is(.mj-on, .mj-rel) td:first-child").all_inner_texts()
     assert [text.split()[-1] for text in lit] == ["3", "4"]
     assert page.inner_text("mark") == "f(jnp.ones(4), 2)"
+
+
+def test_advice_fits_the_change():
+    """Padding only where one axis has many sizes; none for a rank or a scalar."""
+    f = jit(lambda x: x + 1)
+    with see.cache(f) as view:
+        for shape in ((3,), (4,), (5,), (4, 4), (2, 3, 4)):
+            f(np.ones(shape, np.float32))
+        f(2.0)
+    told = [call.advice for call in view.recording.calls]
+    assert told == ["", "", "pad x to one size", "", "", ""]
+    assert "; 1 avoidable" in view.recording.headline
+    g = jit(lambda x: x + 1)
+    with see.cache(g) as view:
+        for shape in ((3, 2), (3, 5), (3, 7), (4, 8)):
+            g(np.ones(shape, np.float32))
+    told = [call.advice for call in view.recording.calls]
+    assert told == ["", "", "pad axis 1 of x to one size", ""]
+
+
+def test_the_headline_counts_the_rows_with_advice():
+    f = jit(lambda x, n=0: x)
+    with see.cache(f) as view:
+        f([1.0, 2.0])
+        f((1.0, 2.0))
+        f([1.0, 2.0], n=1)
+        f([1.0, 2.0, 3.0])
+        f([1, 2, 3])
+    record = view.recording
+    advised = sum(bool(call.advice) for call in record.calls)
+    assert advised and record.headline.endswith(f"; {advised} avoidable")
+    assert "structure: ([*, *],) -> ((*, *),)" in view.text()
+    assert all(call.changes for call in record.calls[1:])
+
+
+def test_a_call_on_another_device_says_so():
+    f = jit(lambda x: x + 1)
+    with see.cache(f) as view:
+        f(jnp.ones(3))
+        f(minijax.device_put(jnp.ones(3), minijax.devices()[0]))
+    assert rows_of(view)[-1].startswith("> 2 x device: default -> ")
+
+
+def test_the_first_call_is_no_failure():
+    _, view = watched()
+    row = view.frame().panes[1].rows[0]
+    assert row.look == "" and row.pieces()[0][0].text == "○ 1"
+
+
+def test_ten_thousand_calls_are_one_picture():
+    f = jit(lambda x: x + 1)
+    sizes = [np.ones(1 + i % 3, np.float32) for i in range(10_000)]
+    with see.cache(f) as view:
+        for x in sizes:
+            f(x)
+    record = view.recording
+    assert sum(run.count for run in record.runs) == record.calls[-1].number + 9_996
+    by_program = [0, 0, 0]
+    for run in record.runs:
+        by_program[run.program - 1] += run.count
+    assert by_program == [3334, 3333, 3333]
+    scene = view.frame().panes[0].scene
+    assert len(scene.marks) < 100
+
+
+def test_times_stand_below_the_line():
+    _, view = watched()
+    above, _, below = view.text().partition("-- differs between machines --")
+    assert " ms" not in above and "trace" in below and "compile" in below
+    assert all(seconds > 0 for seconds in view.recording.seconds.values())

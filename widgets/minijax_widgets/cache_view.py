@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.compile.pjit import JitFunction
-from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change
+from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change, Run
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.scene import Scene, text_width
 from minijax_widgets.view import View, cut, shortened, views
+
+MOST_PROGRAMS = 12  # that have a line of their own in the strip of calls
+LINE = 22
+# The least width of a mark: what would be nearer than that is one mark.
+LEAST_MARK = 3.0
 
 
 def cache(function: JitFunction) -> CacheView:
@@ -78,12 +84,16 @@ class CacheView(View):
                 self.row(call, number == record.telling)
                 for number, call in enumerate(record.calls)
             ]
-        return "\n".join([cut(record.headline, 100), *shortened(rows, full)])
+        rows = shortened(rows, full)
+        if record.seconds:
+            times = (f"{k} {t * 1e3:.1f} ms" for k, t in record.seconds.items())
+            rows += ["-- differs between machines --", f"in all: {', '.join(times)}"]
+        return "\n".join([cut(record.headline, 100), *rows])
 
     def row(self, call: Call, telling: bool) -> str:
         """Returns one call's row of the text twin."""
         mark = ">" if telling and not call.hit else " "
-        left = f"{mark} {self.numbers(call)} {'+' if call.hit else 'x'} {said(call)}"
+        left = f"{mark} {self.numbers(call)} {SIGNS[kind(call)][0]} {said(call)}"
         return cut(f"{left:39} {call.advice}".rstrip(), 100)
 
     def numbers(self, call: Call) -> str:
@@ -112,9 +122,9 @@ class CacheView(View):
         sources = code_panes(record.sources, spans)
         rows, steps = [], []
         for number, call in enumerate(record.calls):
-            look = "" if call.hit else "miss"
+            look = "miss" if kind(call) == "miss" else ""
             cells: list[Any] = [
-                [Piece(f"{'✓' if call.hit else '✗'} {self.numbers(call)}")],
+                [Piece(f"{SIGNS[kind(call)][1]} {self.numbers(call)}")],
                 # A miss that could not be avoided is no fault.
                 [Piece(said(call), "miss" if call.advice else "")],
                 [Piece(call.advice, "strong" if call.advice else "")],
@@ -129,7 +139,7 @@ class CacheView(View):
                     f"call {self.numbers(call)}",
                     self.detail(call),
                     on,
-                    mark_of(sources, call.span, first_pane=1),
+                    mark_of(sources, call.span, first_pane=2),
                 )
             )
         columns = ["call", "what decided", "write instead"]
@@ -137,7 +147,18 @@ class CacheView(View):
             kind="cache",
             call=record.call,
             headline=record.headline,
-            panes=[Pane("", rows, columns=columns), *sources.panes],
+            panes=[
+                Pane(
+                    "",
+                    [],
+                    kind="scene",
+                    wide=True,
+                    scene=strip(record, 900),
+                    narrow=strip(record, 340),
+                ),
+                Pane("", rows, columns=columns),
+                *sources.panes,
+            ],
             steps=steps,
             telling=record.telling,
             text=self.text(full=True),
@@ -165,8 +186,112 @@ class CacheView(View):
         return text
 
 
+def strip(record: CacheRecording, width: float) -> Scene:
+    """Returns the calls from left to right, each on the line of its program.
+
+    However many there are, they are one picture: calls nearer than a mark is wide share
+    one. A mark that stands out made the program; a red one need not have been.
+    """
+    counts: dict[int, int] = {}
+    for run in record.runs:
+        counts[run.program] = counts.get(run.program, 0) + run.count
+    shown = list(counts)[:MOST_PROGRAMS]
+    others = len(counts) - len(shown)
+    names = {n: cut(name_of(record, n), 44 if width > 560 else 18) for n in shown}
+    left = 20 + max((text_width(text, 12, True) for text in names.values()), default=0)
+    right = width - 70
+    calls = max(1, sum(counts.values()))
+    step = (right - left) / calls
+    lines = len(shown) + bool(others)
+    scene = Scene(width, LINE * lines + 30, "calls over time, by program")
+    for place, number in enumerate(shown):
+        y = LINE * place + 4
+        scene.text(8, y + 13, names[number], size=12, mono=True)
+        middle = y + 9
+        scene.arrow((left, middle), (right, middle), head=False, thick=0.8)
+        # The calls seen before a run begins, since some may be counted only.
+        runs = [run for run in record.runs if run.program == number]
+        for start, end, run in joined(runs, left, step):
+            made = record.calls[run.row]
+            look = "" if not run.made else "miss" if made.advice else "kernel"
+            tall = 18 if run.made else 10
+            scene.box(
+                start,
+                middle - tall / 2,
+                max(LEAST_MARK + 1, end - start),
+                tall,
+                key=f"c{run.row}",
+                role=look or "value",
+                go=run.row,
+                tell=told(record, run),
+                label=told(record, run),
+            )
+        times = f"{counts[number]:,} x"
+        scene.text(right + 8, y + 13, times, role="constant", size=12)
+    if others:
+        rest = sum(counts[n] for n in list(counts)[MOST_PROGRAMS:])
+        said = f"{others:,} more programs, {rest:,} calls"
+        scene.text(8, LINE * len(shown) + 17, said, role="constant", size=12)
+    y = LINE * lines + 20
+    scene.text(left, y, "call 1", role="constant", size=11)
+    scene.text(right, y, f"{calls:,}", role="constant", size=11, anchor="end")
+    return scene
+
+
+def joined(runs: list[Run], left: float, step: float) -> list[tuple[float, float, Run]]:
+    """Returns runs of a program as (start, end, run), neighbours joined to one mark.
+
+    The run that made the program stands alone, and so is never hidden.
+    """
+    found: list[tuple[float, float, Run]] = []
+    for run in runs:
+        start = left + (run.first - 1) * step
+        end = start + run.count * step
+        if found and not run.made and not found[-1][2].made:
+            before = found[-1]
+            if start - max(before[1], before[0] + LEAST_MARK) < 1:
+                found[-1] = (before[0], end, before[2])
+                continue
+        if run.made and run.count > 1:
+            # The call that made it, and the hits that followed at once.
+            found.append((start, start + step, run))
+            rest = Run(run.first + 1, run.count - 1, run.program, False, run.row)
+            found.append((start + step, end, rest))
+        else:
+            found.append((start, end, run))
+    return found
+
+
+def name_of(record: CacheRecording, program: int) -> str:
+    """Returns a program as the types that it was made for."""
+    if not 0 < program <= len(record.programs):
+        return "made before"
+    return record.programs[program - 1]
+
+
+def told(record: CacheRecording, run: Run) -> str:
+    """Returns a sentence about a mark of the strip."""
+    did = "made and kept" if run.made else "found"
+    many = f"calls {run.first:,}-{run.first + run.count - 1:,}"
+    which = many if run.count > 1 and not run.made else f"call {run.first:,}"
+    return f"{which}: the program for {name_of(record, run.program)} was {did}"
+
+
+# Kinds of calls, as the twin and the picture sign them.
+SIGNS = {"hit": "+✓", "first": "o○", "miss": "x✗"}
+
+
+def kind(call: Call) -> str:
+    """Returns whether a call hit, missed, or was the first, which cannot hit."""
+    if call.hit:
+        return "hit"
+    return "first" if call.first else "miss"
+
+
 def leaves_in_words(change: Change) -> str:
     """Returns which leaves came and went with another structure."""
+    if change.name == "structure":
+        return f"structure: {change.was} -> {change.now}"
     if change.was == "-":
         return f"new leaves: {change.now}"
     if change.now == "-":

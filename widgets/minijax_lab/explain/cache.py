@@ -7,6 +7,7 @@ before: what differs from the nearest is what made the new program necessary.
 from __future__ import annotations
 
 import sys
+import time
 import weakref
 from dataclasses import dataclass, field, replace
 from types import CodeType
@@ -47,13 +48,31 @@ class Call:
     first: bool  # the first call of all: there was no key to compare with
     changes: list[Change]
     nearest: int | None  # the row that made the nearest key
-    advice: str
-    avoidable: bool
+    advice: str  # what to write instead; there is some where a miss was avoidable
     span: Span | None
+    program: int = 0  # which program answered, from 1 on; 0: made before the watch
+
+    @property
+    def avoidable(self) -> bool:
+        """Whether a kept program would have served: then there is advice."""
+        return bool(self.advice)
 
 
-# Rows that a watch keeps; later calls are only counted.
+# Rows that a watch keeps, and runs of one program; later calls are only counted.
 MOST_ROWS = 10_000
+# From so many sizes of an axis on it is said that they could be padded to one.
+SIZES_TO_PAD = 3
+
+
+@dataclass
+class Run:
+    """Calls one after another that the same program answered."""
+
+    first: int  # the number of the first of them
+    count: int
+    program: int
+    made: bool  # the first of them traced and compiled it
+    row: int  # among the calls
 
 
 @dataclass(kw_only=True)
@@ -67,6 +86,9 @@ class CacheRecording(Recording):
     kept: int  # keys in the cache at the end
     watched: bool  # False: there was no call, only the keys were looked at
     keys: list[str] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    programs: list[str] = field(default_factory=list)  # the key of each in words
+    seconds: dict[str, float] = field(default_factory=dict)  # of tracing, lowering, ...
 
 
 @dataclass
@@ -78,8 +100,10 @@ class Key:
     statics: dict[str, Any]
     settings: Any
     place: tuple
+    tree: Any = None
     examples: dict[str, str] = field(default_factory=dict)  # scalars, as written
     row: int | None = None
+    program: int = 0
 
 
 class CacheWatch:
@@ -95,7 +119,14 @@ class CacheWatch:
         self.function = function
         self.sources = Sources()
         self.calls: list[Call] = []
+        self.runs: list[Run] = []
         self.keys: dict[Any, Key] = {}
+        # Of the misses seen: how long tracing, lowering and compiling took. `began` is
+        # when the trace that a miss started began, and how many run inside of it.
+        self.seconds = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
+        self.missing = False
+        self.began: float | None = None
+        self.inner = 0
         self.total = 0
         self.hits = 0
         self.misses = 0
@@ -108,7 +139,7 @@ class CacheWatch:
         if self.subscription is not None:
             return
         for raw in list(self.function._caches.calls):
-            self.keys.setdefault(identity(raw), self.taken_apart(raw))
+            self.know(raw, self.taken_apart(raw))
         # Events hold their subscribers: one that held this object would keep it, and
         # with it the listening, for ever.
         weakly = weakref.ref(self)
@@ -132,17 +163,49 @@ class CacheWatch:
     def listen(self, name: str, data: dict[str, Any]) -> None:
         """Notes a hit or a miss of this function, at the moment it happens."""
         if name not in ("jit.hit", "jit.miss"):
+            if self.missing:
+                self.note_time(name, data)
             return
         if data["function"]._caches is not self.function._caches:
             return
         self.total += 1
-        if name == "jit.hit":
+        self.missing = name == "jit.miss"
+        if not self.missing:
             self.hits += 1
-            self.note_hit()
+            self.note_hit(data["key"])
         else:
             self.misses += 1
-            if len(self.calls) < MOST_ROWS:
-                self.note_miss(data["key"], self.line_of_call())
+            self.note_miss(data["key"], self.line_of_call())
+
+    def note_time(self, name: str, data: dict[str, Any]) -> None:
+        """Adds what a miss of this function spends until its program is there."""
+        if name == "trace.begin":
+            self.inner += 1
+            if self.inner == 1:
+                self.began = time.perf_counter()
+        elif name == "trace.end" and self.inner:
+            self.inner -= 1
+            if not self.inner and self.began is not None:
+                self.seconds["trace"] += time.perf_counter() - self.began
+        elif name in ("lower", "compile") and not self.inner:
+            self.seconds[name] += data["seconds"]
+            self.missing = name != "compile"
+
+    def know(self, raw: tuple, key: Key) -> Key:
+        """Keeps a key, with a number for its program."""
+        key.program = len(self.keys) + 1
+        return self.keys.setdefault(identity(raw), key)
+
+    def note_run(self, program: int, made: bool) -> None:
+        """Notes which program answered the call."""
+        last = self.runs[-1] if self.runs else None
+        if last is not None and not made and last.program == program:
+            if last.first + last.count == self.total:
+                last.count += 1
+                return
+        if len(self.runs) < MOST_ROWS:
+            row = len(self.calls) - 1
+            self.runs.append(Run(self.total, 1, program, made, row))
 
     def line_of_call(self) -> Span | None:
         """Where the user wrote the call that is being answered."""
@@ -151,23 +214,30 @@ class CacheWatch:
             return None
         return self.sources.span(frame.f_code, frame.f_lasti)
 
-    def note_hit(self) -> None:
+    def note_hit(self, raw: tuple) -> None:
+        key = self.keys.get(identity(raw))
+        program = key.program if key is not None else 0
         last = self.calls[-1] if self.calls else None
         follows = last is not None and last.number + last.count == self.total
         if last is not None and last.hit and follows:
             last.count += 1
         elif len(self.calls) < MOST_ROWS:
             span = self.line_of_call()
-            self.calls.append(
-                Call(self.total, 1, True, False, [], None, "", False, span)
-            )
+            call = Call(self.total, 1, True, False, [], None, "", span, program)
+            self.calls.append(call)
+        else:
+            return
+        self.note_run(program, made=False)
 
     def note_miss(self, raw: tuple, span: Span | None) -> None:
+        if len(self.calls) >= MOST_ROWS:
+            return
         key = self.taken_apart(raw)
         key.examples = self.scalars_of_call(key)
         nearest, changes = self.nearest(key)
-        row = len(self.calls)
-        advice, avoidable = self.advice(key, nearest, changes)
+        advice = self.advice(key, nearest, changes)
+        key.row = len(self.calls)
+        key = self.know(raw, key)
         self.calls.append(
             Call(
                 number=self.total,
@@ -177,12 +247,11 @@ class CacheWatch:
                 changes=changes,
                 nearest=nearest.row if nearest is not None else None,
                 advice=advice,
-                avoidable=avoidable,
                 span=span,
+                program=key.program,
             )
         )
-        key.row = row
-        self.keys[identity(raw)] = key
+        self.note_run(key.program, made=True)
 
     # ---- keys ----------------------------------------------------------------------
 
@@ -202,7 +271,8 @@ class CacheWatch:
             signature.argument_name(where) if isinstance(where, int) else where: value
             for where, _, value in statics
         }
-        return Key(signature.leaf_names(bound), avals, named, settings, place)
+        names = signature.leaf_names(bound)
+        return Key(names, avals, named, settings, place, tree)
 
     def scalars_of_call(self, key: Key) -> dict[str, str]:
         """The plain numbers among the arguments of the call, as they were written."""
@@ -231,41 +301,64 @@ class CacheWatch:
                 best, best_changes = known, changes
         return best, best_changes
 
-    def advice(
-        self, key: Key, nearest: Key | None, changes: list[Change]
-    ) -> tuple[str, bool]:
-        """What to write instead, and whether the miss could have been avoided."""
-        if nearest is None or len(changes) != 1:
-            alike = changes and all(change.kind == "type" for change in changes)
-            if nearest is not None and alike:
-                names = ", ".join(change.name for change in changes)
-                return f"pass {names} with the same dtypes each time", True
-            return "", False
+    def advice(self, key: Key, nearest: Key | None, changes: list[Change]) -> str:
+        """What to write so that a kept program serves; "" where nothing fits."""
+        if nearest is None or not changes:
+            return ""
+        if len(changes) > 1:
+            if any(change.kind != "type" for change in changes):
+                return ""
+            names = ", ".join(change.name for change in changes)
+            return f"pass {names} with the same dtypes each time"
         (change,) = changes
         was = nearest.examples.get(change.name)
         now = key.examples.get(change.name)
         if change.kind == "type":
             if was and now:
-                return f"pass {was}, not {now}", True
+                return f"pass {was}, not {now}"
             kept = change.was.removeprefix("weak ")
             if now:
-                return f"pass an array of {kept}, not {now}", True
-            return f"pass {change.name} as {kept} each time", True
+                return f"pass an array of {kept}, not {now}"
+            return f"pass {change.name} as {kept} each time"
         if change.kind == "shape":
-            shapes = {
-                known.avals[known.names.index(change.name)].shape
-                for known in self.keys.values()
-                if change.name in known.names
-            }
-            return ("pad to one size" if len(shapes) >= 3 else ""), False
+            return self.padding(key, nearest, change.name)
         if change.kind == "static":
             value = key.statics.get(change.name)
             if isinstance(value, float):
-                return f"make {change.name} an argument, not static", True
-            return "", False
-        if change.kind == "tree":
-            return "pass the same structure each time", False
-        return "", False
+                return f"make {change.name} an argument, not static"
+            code = getattr(value, "__code__", None)
+            before = getattr(nearest.statics.get(change.name), "__code__", None)
+            if code is not None and code is before:
+                return f"pass the same function as {change.name}, made once"
+            return ""
+        if change.kind == "tree" and sorted(nearest.names) == sorted(key.names):
+            return "pass the same structure each time"
+        return ""
+
+    def padding(self, key: Key, nearest: Key, name: str) -> str:
+        """What to pad, where one axis comes in many sizes; "" for another change.
+
+        A change of rank is no matter of sizes, and a second size alone no habit.
+        """
+        shape = key.avals[key.names.index(name)].shape
+        kept = nearest.avals[nearest.names.index(name)].shape
+        if len(shape) != len(kept):
+            return ""
+        axes = [axis for axis, size in enumerate(shape) if size != kept[axis]]
+        if len(axes) != 1:
+            return ""
+        (axis,) = axes
+        sizes = {shape[axis]}
+        for known in self.keys.values():
+            if name not in known.names:
+                continue
+            other = known.avals[known.names.index(name)].shape
+            if len(other) == len(shape) and drop(other, axis) == drop(shape, axis):
+                sizes.add(other[axis])
+        if len(sizes) < SIZES_TO_PAD:
+            return ""
+        where = f"axis {axis} of {name}" if len(shape) > 1 else name
+        return f"pad {where} to one size"
 
     # ---- the result ----------------------------------------------------------------
 
@@ -274,7 +367,7 @@ class CacheWatch:
         name = getattr(self.function, "__name__", "function").strip("<>")
         # Copies: the calls go on while somebody looks at them.
         calls = [replace(call) for call in self.calls]
-        avoidable = sum(call.avoidable for call in calls)
+        avoidable = sum(call.avoidable for call in calls)  # the rows with advice
         kept = len(self.function._caches.calls)
         if not self.total:
             finding = f"{count_in_words(kept, 'key')} kept; no call since it is watched"
@@ -304,6 +397,9 @@ class CacheWatch:
             kept=kept,
             watched=self.total > 0,
             keys=[in_words(self.taken_apart(raw)) for raw in raws],
+            runs=[replace(run) for run in self.runs],
+            programs=[in_words(key) for key in self.keys.values()],
+            seconds=dict(self.seconds) if self.misses else {},
         )
 
 
@@ -318,6 +414,11 @@ def identity(raw: tuple) -> Any:
     return (*raw[:3], raw[3] if len(raw) > 3 else ())
 
 
+def drop(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    """A shape without one axis."""
+    return shape[:axis] + shape[axis + 1 :]
+
+
 def differences(known: Key, key: Key) -> list[Change]:
     """What differs between two keys, leaf by leaf."""
     changes: list[Change] = []
@@ -328,6 +429,9 @@ def differences(known: Key, key: Key) -> list[Change]:
         if not gone and not new:
             was, now = ", ".join(known.names), ", ".join(key.names)
         changes.append(Change("tree", "leaves", was, now))
+    elif known.tree != key.tree:
+        texts = (structure(known.tree), structure(key.tree))
+        changes.append(Change("tree", "structure", *texts))
     types = dict(zip(known.names, known.avals))
     for name, aval in zip(key.names, key.avals):
         before = types.get(name)
@@ -348,6 +452,15 @@ def differences(known: Key, key: Key) -> list[Change]:
             Change("device", "device", place_text(known.place), place_text(key.place))
         )
     return changes
+
+
+def structure(tree: Any) -> str:
+    """How arguments are nested: `(*, [*])`, behind it those passed by keyword."""
+    args, kwargs = tree.children()
+    text = str(args).removeprefix("PyTreeDef(")[:-1]
+    if kwargs.num_leaves:
+        text += " " + str(kwargs).removeprefix("PyTreeDef(")[:-1]
+    return text
 
 
 def type_texts(before: Any, after: Any) -> tuple[str, str]:
