@@ -113,12 +113,12 @@ class Row:
 class Pane:
     """A part of the picture.
 
-    `scene` is a picture of marks, `narrow` the same for pages under 560 pixels. Else: a
-    table, code, prose that wraps, a listing, tiles, or a graph. A listing is a text
-    with a rail of remarks, which narrow pages leave out; "sides" are a sign and two
-    programs. Cells of tiles wrap, a tile stands for the step that lights its key. A
-    pane is as wide as what it holds asks for: `below` puts it under the one before it,
-    `wide` under all of them.
+    `scene` is a picture of marks, `narrow` the same for pages under 560 pixels, and
+    `layouts` are what boxes show that open or close (a mark's `opens`). Else: a table,
+    code, prose that wraps, a listing or tiles. A listing is a text with a rail of
+    remarks, which narrow pages leave out; "sides" are a sign and two programs. Cells of
+    tiles wrap, a tile stands for the step that lights its key. A pane is as wide as
+    what it holds asks for: `below` puts it under the one before it, `wide` under all.
     """
 
     title: str
@@ -127,9 +127,9 @@ class Pane:
     columns: list[str] | None = None
     below: bool = False
     wide: bool = False
-    graph: dict[str, Any] | None = None
     scene: Scene | None = None
     narrow: Scene | None = None
+    layouts: list[Scene] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the pane as the player takes it."""
@@ -144,12 +144,12 @@ class Pane:
             page["wide"] = True
         if self.columns:
             page["columns"] = self.columns
-        if self.graph:
-            page["graph"] = self.graph
         if self.scene:
             page["scene"] = self.scene.to_json()
         if self.narrow:
             page["narrow"] = self.narrow.to_json()
+        if self.layouts:
+            page["layouts"] = [scene.to_json() for scene in self.layouts]
         return page
 
 
@@ -256,7 +256,7 @@ class Frame:
         for number, pane in enumerate(self.panes):
             if pane.scene is not None:
                 parts.append(_static_scene(pane, self.telling, step))
-            elif pane.graph is None:
+            else:
                 parts.append(_static_pane(pane, number, on, marks))
         if step and step.detail:
             parts.append(

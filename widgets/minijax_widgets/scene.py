@@ -9,6 +9,7 @@ positions, but for what `moves` and `turns` say.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -58,14 +59,16 @@ class Times(TypedDict, total=False):
     """What every mark may have besides its own arguments.
 
     `at` is the first step in which it is there, `until` the last; outside it is faint.
-    `go` is the step a click goes to, `tell` a sentence for the detail line, `label`
-    what a screen reader says instead of what the mark makes of itself. `moves` are
-    (step, x, y): from that step on it stands there.
+    `go` is the step a click goes to, `opens` the layout of the pane that a click shows,
+    `tell` a sentence for the detail line, `label` what a screen reader says instead of
+    what the mark makes of itself; "" for a mark that another one speaks for.
+    `moves` are (step, x, y): from that step on it stands there.
     """
 
     at: int
     until: int | None
     go: int | None
+    opens: int | None
     tell: str
     label: str
     moves: Sequence[tuple[int, float, float]]
@@ -117,6 +120,7 @@ class Mark:
     at: int = 0
     until: int | None = None
     go: int | None = None
+    opens: int | None = None
     tell: str = ""
     moves: list[tuple[int, float, float]] = field(default_factory=list)
     turns: list[tuple[int, list[Drawn]]] = field(default_factory=list)
@@ -323,27 +327,21 @@ class Scene:
         points = [start, *via, end]
         before = points[-2]
         middle = points[len(points) // 2 - 1], points[len(points) // 2]
+        bends = [bend_between(a, b, curve) for a, b in itertools.pairwise(points)]
         if curve:
-            (x, y), (to_x, to_y) = start, end
-            bend = (to_x - x) / 2 if curve == "h" else (to_y - y) / 2
-            first = (x + bend, y) if curve == "h" else (x, y + bend)
-            second = (to_x - bend, to_y) if curve == "h" else (to_x, to_y - bend)
-            before, middle = second, (start, end)
+            before = bends[-1][1]
         length = math.dist(before, end) or 1.0
         dx, dy = (end[0] - before[0]) / length, (end[1] - before[1]) / length
         tip = min(length, 5 + 2 * thick)
         # The line ends inside of its head, so that a thick one does not cover the tip.
         last = (end[0] - dx * tip / 2, end[1] - dy * tip / 2) if head else end
+        ends = [*points[1:-1], last]
+        d = line([start, *ends])
         if curve:
-            d = (
-                line([start])
-                + "C"
-                + " ".join(
-                    f"{numeral(px)} {numeral(py)}" for px, py in (first, second, last)
-                )
+            d = line([start]) + "".join(
+                "C" + line([*bend, to])[1:].replace("L", " ")
+                for bend, to in zip(bends, ends, strict=True)
             )
-        else:
-            d = line([*points[:-1], last])
         drawn = [path(d, ink, thick, dash="4 3" if dash else "")]
         if head:
             wide = tip * 0.45
@@ -508,12 +506,13 @@ class Scene:
             y,
             drawn,
             keys,
-            times.get("label") or said,
+            times.get("label", said),
             # What can neither be lit nor pointed at needs none.
-            around if keys or tell or times.get("go") is not None else None,
+            around if keys or tell or "go" in times or "opens" in times else None,
             times.get("at", 0),
             times.get("until"),
             times.get("go"),
+            times.get("opens"),
             tell,
             sorted(moves),
             sorted(turns, key=lambda turn: turn[0]),
@@ -548,6 +547,8 @@ class Scene:
                 page["u"] = mark.until
             if mark.go is not None:
                 page["go"] = mark.go
+            if mark.opens is not None:
+                page["o"] = mark.opens
             if mark.tell:
                 page["t"] = mark.tell
             if mark.moves:
@@ -604,6 +605,14 @@ class Scene:
             f'alt="{escape(title or self.label)}" width="{self.width:.0f}" '
             'style="max-width:100%;height:auto;display:block">'
         )
+
+
+def bend_between(start: Point, end: Point, curve: str) -> tuple[Point, Point]:
+    """Returns the two points towards which a curve leaves and from which it arrives."""
+    (x, y), (to_x, to_y) = start, end
+    if curve == "h":
+        return ((x + to_x) / 2, y), ((x + to_x) / 2, to_y)
+    return (x, (y + to_y) / 2), (to_x, (y + to_y) / 2)
 
 
 def halo(x: float, y: float, w: float, h: float) -> Drawn:

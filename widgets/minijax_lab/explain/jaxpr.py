@@ -83,6 +83,21 @@ class Equation:
 
 
 @dataclass
+class Program:
+    """A program: the whole one, or one that an equation carries.
+
+    `name` is the parameter that holds it, such as `body_jaxpr` or `branches 0`. An
+    output is a variable's id, or a literal's text.
+    """
+
+    parent: int | None
+    name: str
+    inputs: list[int]
+    outputs: list[int | str]
+    equations: list[int]
+
+
+@dataclass
 class Piece:
     """A part of a printed line: plain text, or a variable's name."""
 
@@ -111,6 +126,7 @@ class JaxprRecording(Recording):
     variables: list[Variable]
     equations: list[Equation]
     lines: list[Line]
+    programs: list[Program] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -154,6 +170,7 @@ class Recorder:
         self.title = title or titles.get(jaxpr, "")
         self.statics = statics
         self.variables: list[Variable] = []
+        self.programs: list[Program] = []
         self.equations: list[Equation] = []
         self.sources = Sources()
         self.variable_ids: dict[Var, int] = {}
@@ -187,38 +204,44 @@ class Recorder:
             variables=self.variables,
             equations=self.equations,
             lines=lines,
+            programs=self.programs,
         )
 
     # ---- structure -----------------------------------------------------------------
 
-    def visit(self, jaxpr: Jaxpr, parent: int | None) -> None:
+    def visit(self, jaxpr: Jaxpr, parent: int | None, name: str = "") -> None:
         if id(jaxpr) in self.seen:
             return
         self.seen.add(id(jaxpr))
+        program = Program(parent, name, [], [], [])
+        self.programs.append(program)
         for variable in jaxpr.constvars:
-            self.add_variable(variable, "constant", None)
+            program.inputs.append(self.add_variable(variable, "constant", None))
         for variable in jaxpr.invars:
-            self.add_variable(variable, "input", None)
+            program.inputs.append(self.add_variable(variable, "input", None))
         for eqn in jaxpr.eqns:
-            self.visit_equation(eqn, parent)
+            program.equations.append(self.visit_equation(eqn, parent))
         for atom in jaxpr.outvars:
-            if not isinstance(atom, Literal):
+            if isinstance(atom, Literal):
+                program.outputs.append(literal_text(atom))
+            else:
+                program.outputs.append(self.variable_ids[atom])
                 self.variables[self.variable_ids[atom]].returned = True
 
-    def visit_equation(self, eqn: JaxprEqn, parent: int | None) -> None:
+    def visit_equation(self, eqn: JaxprEqn, parent: int | None) -> int:
         number = len(self.equations)
         self.kept.append(eqn)
         self.equation_ids[id(eqn)] = number
         operands: list[int | str] = []
         for atom in eqn.invars:
             if isinstance(atom, Literal):
-                operands.append(f"{atom.val}:{atom.aval.str_short(short_dtypes=True)}")
+                operands.append(literal_text(atom))
                 continue
             operands.append(self.variable_ids[atom])
             uses = self.variables[self.variable_ids[atom]].uses
             if not uses or uses[-1] != number:
                 uses.append(number)
-        programs = list(jaxprs_in_params(dict(sorted(eqn.params.items()))))
+        programs = named_programs(eqn)
         equation = Equation(
             id=number,
             parent=parent,
@@ -232,11 +255,12 @@ class Recorder:
             programs=len(programs),
         )
         self.equations.append(equation)
-        for program in programs:
-            self.visit(program, parent=number)
+        for name, program in programs:
+            self.visit(program, number, name)
         for variable in eqn.outvars:
             if not isinstance(variable, DropVar):
                 equation.results.append(self.add_variable(variable, "value", number))
+        return number
 
     def add_variable(self, variable: Var, role: str, definition: int | None) -> int:
         number = len(self.variables)
@@ -341,11 +365,27 @@ def unfinished(
     return Jaxpr(consts, inputs, unread, eqns, debug_info=debug_info)
 
 
+def literal_text(atom: Literal) -> str:
+    """Returns a literal as the listing shows it."""
+    return f"{atom.val}:{atom.aval.str_short(short_dtypes=True)}"
+
+
+def named_programs(eqn: JaxprEqn) -> list[tuple[str, Jaxpr]]:
+    """Returns the programs that an equation carries, with their parameters' names."""
+    found = []
+    for name, value in sorted(eqn.params.items()):
+        inner = list(jaxprs_in_params({name: value}))
+        for number, program in enumerate(inner):
+            found.append((f"{name} {number}" if len(inner) > 1 else name, program))
+    return found
+
+
 def leave_open(recording: JaxprRecording) -> None:
     """Takes back what `unfinished` made up: its program returns nothing yet."""
     for variable in recording.variables:
         variable.returned = False
     recording.outputs = []
+    recording.programs[0].outputs = []
     recording.lines[-1] = Line([Piece("    ...")], None)
 
 

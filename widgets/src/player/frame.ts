@@ -31,7 +31,7 @@ export interface Pane {
   /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
    *  "code": lines with their numbers; "prose": rows that wrap; "sides": a sign and two
    *  programs side by side; "tiles": cells of tiles. */
-  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "graph" | "scene";
+  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "scene";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];
@@ -39,10 +39,11 @@ export interface Pane {
   below?: boolean;
   /** Whether the pane takes the whole width, under the others. */
   wide?: boolean;
-  graph?: Graph;
   scene?: Scene;
   /** The scene for narrow pages. */
   narrow?: Scene;
+  /** What boxes show that open or close. */
+  layouts?: Scene[];
 }
 
 /** A part of a drawing: an SVG element, its attributes with colours by name, its text. */
@@ -70,18 +71,13 @@ export interface SceneMark {
   at?: number;
   u?: number;
   go?: number;
+  /** The layout that a click shows. */
+  o?: number;
   t?: string;
   /** Where it stands from a step on. */
   m?: [step: number, x: number, y: number][];
   /** Its drawing from a step on. */
   v?: [step: number, drawing: number][];
-}
-
-export interface Graph {
-  width: number;
-  height: number;
-  nodes: { key: string; label: string; role?: string; x: number; y: number; w: number; h: number }[];
-  edges: { points: [number, number][]; keys: string[] }[];
 }
 
 /** Where a step lights part of a code row: [pane, row, from, to]. */

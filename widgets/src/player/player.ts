@@ -2,7 +2,6 @@
 // text, never as HTML.
 
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
-import { drawGraph } from "./graph";
 import { ScenePane, inlineGlyph } from "./scene";
 import { choices, linesOfSteps, type Choice, type Only } from "./only";
 import { MANY_ROWS, State, children, columnWidths, leastWidth, naturalWidth, type Hit } from "./state";
@@ -312,8 +311,7 @@ export class Player {
     }
     const body = element("tbody");
     table.append(body);
-    if (pane.graph) section.append(drawGraph(pane.graph, (key, made) => this.remember(key, made)));
-    else if (!pane.scene) section.append(table);
+    if (!pane.scene) section.append(table);
     const below = children(pane.rows);
     const drawn: Drawn = {
       pane,
@@ -559,7 +557,7 @@ export class Player {
       const { section } = drawn;
       if (drawn.pane.scene) continue;
       const line =
-        section.querySelector<HTMLElement>("tr.mj-on, mark, g.mj-on, .mj-tile.mj-use") ??
+        section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use") ??
         section.querySelector<HTMLElement>(".mj-use") ??
         this.newest(drawn);
       if (!line) continue;

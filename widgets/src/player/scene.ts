@@ -6,8 +6,10 @@ import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 const SVG = "http://www.w3.org/2000/svg";
 /** Pages narrower than this get the narrow layout. */
 const NARROW = 560;
-/** A picture a little too wide is shrunk, down to this; a wider one scrolls. */
+/** A picture a little too wide is shrunk, down to this; a wider one scrolls. A graph,
+ *  which has much small text and may be large, is shrunk less. */
 const LEAST_FIT = 0.8;
+const LEAST_FIT_OF_GRAPHS = 0.92;
 const MOST_ZOOM = 4;
 const MOTION = 160;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
@@ -122,6 +124,8 @@ export class ScenePane {
   private layouts = new Map<Scene, Layout>();
   private now!: Layout;
   private zoom = 0;
+  private opened: Scene | undefined;
+  private dragged = false;
 
   constructor(
     readonly section: HTMLElement,
@@ -145,7 +149,8 @@ export class ScenePane {
   choose(): void {
     const { pane, root } = this;
     const width = root.clientWidth;
-    const scene = pane.narrow && width && width < NARROW ? pane.narrow : pane.scene!;
+    const narrow = pane.narrow && width && width < NARROW;
+    const scene = this.opened ?? (narrow ? pane.narrow! : pane.scene!);
     if (this.now?.scene !== scene) {
       this.now?.svg.setAttribute("hidden", "");
       let layout = this.layouts.get(scene);
@@ -172,7 +177,7 @@ export class ScenePane {
       group.dataset.mark = String(number);
       group.dataset.pane = String(this.index);
       if (mark.l) {
-        group.setAttribute("role", mark.go === undefined ? "img" : "button");
+        group.setAttribute("role", mark.go === undefined && mark.o === undefined ? "img" : "button");
         group.setAttribute("aria-label", mark.l);
       } else group.setAttribute("aria-hidden", "true");
       if (mark.h === undefined) group.classList.add("mj-idle");
@@ -182,8 +187,9 @@ export class ScenePane {
         halo!.setAttribute("class", "mj-halo");
         group.append(halo!);
       }
-      if (mark.go !== undefined) group.classList.add("mj-go");
-      if (mark.go !== undefined || mark.t) group.setAttribute("tabindex", "-1");
+      const leads = mark.go !== undefined || mark.o !== undefined;
+      if (leads) group.classList.add("mj-go");
+      if (leads || mark.t) group.setAttribute("tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
       const parts = drawParts(scene.draws[mark.d]!);
       group.append(...parts);
@@ -193,6 +199,7 @@ export class ScenePane {
     svg.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
     svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     svg.addEventListener("focusin", (event) => this.over(event.target as Element));
+    svg.addEventListener("pointerdown", (event) => this.pan(event));
     svg.addEventListener("mouseleave", () => this.over(null));
     this.section.append(svg);
     return { scene, svg, shown };
@@ -246,7 +253,8 @@ export class ScenePane {
   private resize(): void {
     const { scene, svg } = this.now;
     const room = this.section.clientWidth;
-    const fit = room ? Math.min(1, Math.max(LEAST_FIT, room / scene.w)) : 1;
+    const least = this.pane.layouts ? LEAST_FIT_OF_GRAPHS : LEAST_FIT;
+    const fit = room ? Math.min(1, Math.max(least, room / scene.w)) : 1;
     const zoom = this.zoom || fit;
     svg.setAttribute("width", String(Math.floor(scene.w * zoom)));
     svg.setAttribute("height", String(Math.ceil(scene.h * zoom)));
@@ -274,6 +282,38 @@ export class ScenePane {
     this.zoomBy(Math.exp(-event.deltaY / 400), event.clientX, event.clientY);
   }
 
+  /** Dragging moves the picture, if it is larger than the pane. */
+  private pan(down: PointerEvent): void {
+    const { section } = this;
+    this.dragged = false;
+    if (down.button || down.pointerType === "touch") return;
+    const [left, top] = [section.scrollLeft, section.scrollTop];
+    const move = (event: PointerEvent): void => {
+      const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
+      this.dragged ||= Math.hypot(x, y) > 4;
+      if (!this.dragged) return;
+      section.scrollLeft = left - x;
+      section.scrollTop = top - y;
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
+  }
+
+  /** Shows another layout; the box that was opened or closed stays where it is. */
+  private open(one: Shown): void {
+    const key = one.mark.k?.[0];
+    const before = one.group.getBoundingClientRect();
+    const focused = one.group === document.activeElement;
+    this.opened = this.pane.layouts![one.mark.o!];
+    this.choose();
+    const same = this.now.shown.find((other) => other.mark.o !== undefined && other.mark.k?.[0] === key);
+    if (!same) return;
+    const after = same.group.getBoundingClientRect();
+    this.section.scrollTop += after.top - before.top;
+    this.section.scrollLeft += after.left + after.width / 2 - before.left - before.width / 2;
+    if (focused) same.group.focus({ preventScroll: true });
+  }
+
   private markOf(target: Element | null): Shown | undefined {
     const group = target?.closest<SVGGElement>("g.mj-mark");
     if (!group || !this.now.svg.contains(group)) return undefined;
@@ -291,6 +331,11 @@ export class ScenePane {
   click(target: Element): boolean {
     const one = this.markOf(target);
     if (!one) return false;
+    if (this.dragged) return true;
+    if (one.mark.o !== undefined) {
+      this.open(one);
+      return true;
+    }
     if (one.mark.go !== undefined) this.stage.goTo(one.mark.go);
     if (one.mark.t) this.stage.say(one.mark.t);
     this.stage.near(one.mark.k ?? []);
@@ -306,7 +351,10 @@ export class ScenePane {
     }
     const one = this.markOf(document.activeElement);
     if (!one) return false;
-    if (event.key === "Enter") return this.click(one.group);
+    if (event.key === "Enter") {
+      this.dragged = false;
+      return this.click(one.group);
+    }
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!by) return false;
     const all = [...this.now.svg.querySelectorAll<SVGGElement>("g[tabindex]")];

@@ -78,7 +78,6 @@ function usualWidth(pane: Pane): number {
 /** How many letters wide a pane would like to be, within reason. */
 export function naturalWidth(pane: Pane): number {
   if (pane.scene) return pane.scene.w / 7.8 + 2;
-  if (pane.graph) return clamp(pane.graph.width / 8, 26, 100);
   if (pane.kind === "prose") return 72;
   if (pane.kind === "tiles") return 100;
   const widths = columnWidths(pane);
@@ -94,8 +93,8 @@ export function naturalWidth(pane: Pane): number {
 export function leastWidth(pane: Pane, leads = false): number {
   // Code and prose wrap, and long lines of a listing; a cut table says less.
   if (pane.kind === "listing") return Math.min(naturalWidth(pane), leads ? 100 : 85);
-  const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75, graph: 0.6 };
-  const bare = pane.kind !== "graph" && columnWidths(pane).length === 1;
+  const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75 };
+  const bare = columnWidths(pane).length === 1;
   const part = bare ? 0.6 : (parts[pane.kind] ?? 1);
   return part * naturalWidth(pane);
 }

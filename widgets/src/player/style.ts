@@ -165,16 +165,9 @@ background:var(--mj-base);color:var(--mj-text)}
 .mj-help div{display:inline-block;margin:2px 14px 2px 0}
 .mj-live svg{display:block;max-width:100%;height:auto}
 .mj-live svg text{font:12px ${CODE};fill:var(--mj-text)}
-.mj-live svg .mj-node rect{fill:var(--mj-panel);stroke:var(--mj-line)}
-.mj-live svg .mj-node.mj-on rect{fill:var(--mj-value-wash);stroke:var(--mj-value);stroke-width:2}
-.mj-live svg path{fill:none;stroke:var(--mj-line)}
-.mj-live svg polygon{fill:var(--mj-line)}
-.mj-live svg polygon.mj-on{fill:var(--mj-value)}
-.mj-live svg path.mj-on{stroke:var(--mj-value);stroke-width:2}
 .mj-live .mj-pane.mj-scene-pane{max-height:620px}
 .mj-live svg.mj-scene{max-width:none;font-variant-numeric:tabular-nums;overflow:visible}
 .mj-live svg.mj-glyph{display:inline-block;vertical-align:middle;height:auto;overflow:visible}
-.mj-live svg.mj-scene path{stroke:none}
 .mj-live svg.mj-scene text{white-space:pre}
 .mj-live g.mj-idle{pointer-events:none}
 .mj-live g.mj-mark{outline:none}
