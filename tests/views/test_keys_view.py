@@ -145,6 +145,29 @@ def of_halves_of_rounds_folded_in(key):
     return lax.fori_loop(0, 4, body, jnp.zeros(4))
 
 
+def of_examples_folded_in(key):
+    return vmap(lambda i: random.uniform(random.fold_in(key, i)))(jnp.arange(3))
+
+
+def of_examples_and_keys_folded_in(key):
+    def draw(key, i):
+        return random.uniform(random.fold_in(key, i))
+
+    return vmap(draw)(random.split(key, 3), jnp.zeros(3, int))
+
+
+def of_keys_folded_with_one_number(key):
+    return vmap(lambda k: random.uniform(random.fold_in(k, 5)))(random.split(key, 3))
+
+
+def of_a_grid_of_keys_and_numbers(key):
+    def draw(k, i):
+        return random.uniform(random.fold_in(k, i))
+
+    rows = vmap(draw, in_axes=(None, 0))
+    return vmap(rows, in_axes=(0, None))(random.split(key, 2), jnp.arange(3) % 2)
+
+
 def of_one_number_folded_in_twice(key):
     a, b = random.fold_in(key, 7), random.fold_in(key, 7)
     return jnp.stack([random.uniform(a), random.uniform(b)])

@@ -296,7 +296,7 @@ class JaxprView(View):
             return picture.Row([code], keys=keys[:1], go=equation.id, depth=depth)
         where = str(equation.span.line) if equation.span else ""
         labels = [self.label(operand) for operand in self.inputs_of(equation)]
-        told = ", ".join([equation.meaning, *labels] if labels else [equation.meaning])
+        told = ", ".join([*labels, equation.meaning])
         cells: list[Any] = [code, where, told]
         return picture.Row(cells, keys=keys, go=equation.id, depth=depth)
 

@@ -20,7 +20,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -222,7 +222,7 @@ class _Shared:
         if name != "bind":
             return
         size = 1
-        frame = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             if frame.f_code is APPLIES_BATCH_RULES and frame.f_locals.get("unmapped"):
                 size *= frame.f_locals["self"].axis_data.size
@@ -628,16 +628,20 @@ class _Follower:
         span = self.span_of(eqn)
         self.use(keys.ids, "fold", "fold_in", span)
         naming = self.naming(span)
-        ids = np.empty(keys.ids.shape, np.int64)
-        for index in np.ndindex(*ids.shape):
-            parent = int(keys.ids[index])
-            known = isinstance(number, Known)
-            if known:
-                here = int(np.broadcast_to(number.array, ids.shape)[index])
+        # Either may have the axes of a `vmap` that the other lacks.
+        shape = eqn.outvars[0].aval.shape
+        parents = aligned(keys.ids, shape)
+        ids = np.empty(shape, np.int64)
+        known = isinstance(number, Known)
+        for index in np.ndindex(*shape):
+            parent = int(parents[index])
+            made: Any = ("fold", parent, text_of(number), index)
+            told = "fold_in"
+            if isinstance(number, Known):
+                here = int(aligned(number.array, shape)[index])
                 made, told = ("fold", parent, here), f"fold_in {here}"
-            else:
-                text = text_of(number) if number is not None else next(self.fresh)
-                made, told = ("fold", parent, text, index), "fold_in"
+            elif number is None:
+                made = ("fold", parent, next(self.fresh), index)
             ids[index] = self.node(made, parent, naming(()), told, span)
             if not known:
                 self.folded.setdefault(parent, []).append(int(ids[index]))
@@ -838,7 +842,8 @@ class _Follower:
         while True:
             goes_on = self.run(test.jaxpr, self.constants(test), [*tested, *carry])[0]
             known = isinstance(goes_on, Known)
-            if isinstance(goes_on, Known) and not goes_on.array:
+            ended = isinstance(goes_on, Known) and not goes_on.array
+            if ended:
                 break
             if followed >= (self.left if known else 2):
                 break
@@ -846,7 +851,7 @@ class _Follower:
             followed += 1
             self.left = max(self.left - 1, 2)
         self.rounds -= 1
-        if known and not goes_on.array:
+        if ended:
             return list(carry)
         span = self.span_of(eqn)
         line = f" at line {span.line}" if span else ""
@@ -1043,6 +1048,13 @@ def stack(values: Sequence[Any]) -> Value | None:
     if values and all(isinstance(value, Known) for value in values):
         return Known(np.stack([value.array for value in values]))
     return None
+
+
+def aligned(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """An array that lacks some of a shape's last axes, repeated along them."""
+    while array.ndim < len(shape):
+        array = array[..., None]
+    return np.broadcast_to(array, shape)
 
 
 def same_keys(one: Any, two: Any) -> bool:
