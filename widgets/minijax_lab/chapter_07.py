@@ -1,0 +1,151 @@
+"""Questions and exercises of chapter 07, "Reverse mode"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "07.r1": Prediction(
+        7,
+        "Two for the value, five for its change.",
+        "the second view of chapter 06",
+        because={2: "Those are the two of f; their changes are missing."},
+    ),
+    "07.r2": Prediction(
+        1000,
+        "One direction for each weight.",
+        '"One direction at a time" in chapter 06',
+        because={1: "One pass gives the change along one direction, for all together."},
+    ),
+    "07.r3": Prediction(
+        "its rounds",
+        "Python runs the loop while tracing.",
+        "the view of `puzzle` in chapter 02",
+        because={"a loop": "That is what `scan` writes, in chapter 10."},
+    ),
+    "07.p1": Prediction(
+        1,
+        "It is computed on the way there, and kept for the way back.",
+        because={
+            2: "That is a way back that runs forward again; the value was kept.",
+            0: "The derivative of the product in its second factor is the sine itself.",
+            3: "It does not run once for each entry: an equation is for the array.",
+        },
+    ),
+    "07.p2": Prediction(
+        1000,
+        "One number came out, so one cotangent goes back: no array of all pairs.",
+        because={
+            1_000_000: "That is forward mode: a direction for each entry.",
+            3000: "Three arrays are kept, and each has 1000 numbers.",
+            1: "That is the result; the cotangent of x is as large as x.",
+        },
+    ),
+}
+
+KEPT = [0, 1, 1, 3]
+
+
+def grade_kept(answers: Any) -> str | None:
+    """How many arrays the way back of four functions needs."""
+    if isinstance(answers, str) or not np.iterable(answers):
+        return "Give a list of four numbers."
+    said = list(answers)
+    if len(said) != len(KEPT):
+        return f"There are {len(KEPT)} functions, and you gave {len(said)} numbers."
+    for letter, mine, right in zip("abcd", said, KEPT):
+        if mine != right:
+            return f"{letter} does not need {mine}."
+    return None
+
+
+STEPS = {
+    "used once": ([("y", "x", 2.0), ("out", "y", 3.0)], 6.0),
+    "used twice": ([("y", "x", 2.0), ("out", "y", 3.0), ("out", "x", 5.0)], 11.0),
+    "of which a part is never used": (
+        [("y", "x", 2.0), ("z", "x", 7.0), ("out", "y", 3.0)],
+        6.0,
+    ),
+    "used by two that meet again": (
+        [("y", "x", 2.0), ("z", "y", 4.0), ("z", "x", 1.0), ("out", "z", -1.0)],
+        -9.0,
+    ),
+    "of which the result takes nothing": ([("y", "x", 2.0)], 0.0),
+}
+
+
+def grade_back(back: Callable[..., Any]) -> str | None:
+    """Slopes of chains in which values are used once, twice and never."""
+    for how, (steps, right) in STEPS.items():
+        try:
+            found = back(list(steps))
+        except KeyError as error:
+            return f"A value {how}: there is no cotangent of {error} in {steps}."
+        if found != right:
+            return f"A value {how}: {steps} gives {found}, and should give {right}."
+    return None
+
+
+def grade_safe_roots(safe_roots: Callable[..., Any]) -> str | None:
+    """Roots of what is positive, and a gradient without NaN on the way."""
+    import minijax
+
+    x = np.array([4.0, 0.0, -1.0, 0.25], np.float32)
+    value = np.asarray(safe_roots(x))
+    if value.shape != () or not np.allclose(value, 2.5):
+        return f"safe_roots({x}) should be 2.5 and is {value}."
+    closed = minijax.make_jaxpr(minijax.grad(safe_roots))(x)
+    for forbidden in ("is_finite", "ne ", "isnan", "nan_to_num"):
+        if forbidden in str(closed):
+            return f"Its gradient has {forbidden.strip()}: cure it before the root."
+    found = np.asarray(minijax.grad(safe_roots)(x))
+    right = np.array([0.25, 0.0, 0.0, 1.0])
+    if not np.allclose(found, right):
+        return f"The gradient should be {right} and is {found}."
+    return None
+
+
+def grade_rows(rows: Callable[..., Any]) -> str | None:
+    """A Jacobian by one vmap of a vjp."""
+    import minijax.numpy as jnp
+    from minijax import make_jaxpr
+
+    matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    both = matrix.T @ (np.cos(matrix @ x)[:, None] * matrix)
+    cases: list[tuple[str, Callable[..., Any], np.ndarray]] = [
+        ("jnp.sin", jnp.sin, np.diag(np.cos(x))),
+        ("W @ x", lambda x: matrix @ x, matrix),
+        ("W.T @ jnp.sin(W @ x)", lambda x: matrix.T @ jnp.sin(matrix @ x), both),
+    ]
+    for text, function, right in cases:
+        found = np.asarray(rows(function, x))
+        if found.shape != right.shape or not np.allclose(found, right, atol=1e-4):
+            return f"The Jacobian of {text} should be\n{right}\nand is\n{found}"
+    ran: list[int] = []
+
+    def energy(x: Any) -> Any:
+        ran.append(1)
+        return jnp.sum(jnp.sin(x) * x)[None]
+
+    closed = make_jaxpr(lambda x: rows(energy, x))(np.ones(1000, np.float32))
+    # Once to see the shape of the result is allowed.
+    if len(ran) > 2:
+        return f"f ran {len(ran)} times; one vjp is enough for all rows."
+    largest = max(var.aval.size for eqn in closed.eqns for var in eqn.outvars)
+    if largest > 1000:
+        return f"For one result of 1000 entries an array has {largest:,} numbers."
+    return None
+
+
+EXERCISES = {
+    "07.1": Exercise(grade_kept),
+    "07.2": Exercise(grade_back),
+    "07.3": Exercise(grade_safe_roots),
+    "07.4": Exercise(grade_rows),
+}
