@@ -134,17 +134,13 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     if dtype == np.bool_:
         return _view(self, np.uint8).astype(bool)
     if dtypes.issubdtype(self.dtype, np.complexfloating):
-        pairs = lax.concatenate(
-            [
-                lax.expand_dims(lax.real(self), (self.ndim,)),
-                lax.expand_dims(lax.imag(self), (self.ndim,)),
-            ],
-            self.ndim,
-        )
+        parts = (lax.real, lax.imag)
+        columns = [lax.expand_dims(part(self), (self.ndim,)) for part in parts]
+        pairs = lax.concatenate(columns, self.ndim)
         return _view(lax.reshape(pairs, (*self.shape[:-1], self.shape[-1] * 2)), dtype)
     if dtypes.issubdtype(dtype, np.complexfloating):
-        parts = _view(self, dtypes.finfo(dtype).dtype)
-        return lax.complex(parts[..., 0::2], parts[..., 1::2])
+        halves = _view(self, dtypes.finfo(dtype).dtype)
+        return lax.complex(halves[..., 0::2], halves[..., 1::2])
     if bits_in < bits_out:
         factor = bits_out // bits_in
         shape = (*self.shape[:-1], self.shape[-1] // factor, factor)

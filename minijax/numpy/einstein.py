@@ -110,9 +110,7 @@ def _parse(operands: Sequence[Any]) -> tuple[list[str], str, list[Any]]:
     if not arrays:
         raise ValueError("No input operands")
     if "-" in subscripts or ">" in subscripts:
-        if subscripts.count("->") != 1 or subscripts.count("-") > 1:
-            raise ValueError("Subscripts can only contain one '->'.")
-        if subscripts.count(">") > 1:
+        if any(subscripts.count(part) != 1 for part in ("->", "-", ">")):
             raise ValueError("Subscripts can only contain one '->'.")
     left, arrow, right = subscripts.partition("->")
     terms = left.split(",")

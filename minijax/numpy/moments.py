@@ -120,18 +120,16 @@ def _weights_along(
     return lax.reshape(weights, shape, dimensions=tuple(map(int, np.argsort(axes))))
 
 
-def _correction(options: Options) -> Any:
-    """What to take off the count, by NumPy's name `ddof` or the array API's."""
-    if options.correction is None:
-        return options.ddof
-    if not isinstance(options.ddof, int) or options.ddof != 0:
-        raise ValueError("ddof and correction can't be provided simultaneously.")
-    return options.correction
-
-
 def _settled(options: Options) -> dict[str, Any]:
-    """What the compiled functions are called with, beside a mean that is known."""
-    correction = _correction(options)
+    """What the compiled functions are called with, beside a mean that is known.
+
+    What to take off the count has two names: NumPy's `ddof`, and the array API's.
+    """
+    ddof, correction = options.ddof, options.correction
+    if correction is None:
+        correction = ddof
+    elif not isinstance(ddof, int) or ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
     axis = static_axes(options.axis)
     settled = options.only("dtype out keepdims where")
     return settled | {"axis": axis, "correction": correction}

@@ -8,7 +8,8 @@ For optimizers and solvers that know vectors only:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,19 +51,17 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     return lax.concatenate(flat, 0), _Unravel(tree, shapes, kinds, dtype)
 
 
+@dataclasses.dataclass(frozen=True)
 class _Unravel:
     """From a vector to a tree; two of the same tree and types are equal.
 
     So a jitted function that gets one as a static argument is compiled once.
     """
 
-    def __init__(
-        self, tree, shapes: Sequence[tuple[int, ...]], kinds: Sequence[Any], dtype
-    ):
-        self.tree = tree
-        self.shapes = tuple(shapes)
-        self.kinds = tuple(kinds)
-        self.dtype = dtype
+    tree: Any
+    shapes: tuple[tuple[int, ...], ...]
+    kinds: tuple[np.dtype, ...]
+    dtype: Any
 
     def __call__(self, flat: Any) -> Any:
         if not self.shapes:
@@ -83,12 +82,3 @@ class _Unravel:
                 )
             leaves.append(leaf)
         return tree_unflatten(self.tree, leaves)
-
-    def _key(self) -> tuple:
-        return (self.tree, self.shapes, self.kinds, self.dtype)
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Unravel) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())

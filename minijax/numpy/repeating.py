@@ -193,11 +193,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     """
     position = 0 if isinstance(obj, slice) else obj
     array, _, inserted = ensure_arraylike("insert", arr, position, values)
-    if axis is None:
-        array = ravel(array)
-        axis = 0
     axis = concrete_or_error(None, axis, "axis argument of jnp.insert()")
-    axis = canonicalize_axis(axis, array.ndim)
+    array, axis = along_axis(array, axis)
     size = array.shape[axis]
     if isinstance(obj, slice):
         indices = creation.arange(*obj.indices(size))

@@ -31,9 +31,6 @@ class _ScalarType(type):
     def __eq__(self, other: Any) -> bool:
         return self is other or self.dtype.type == other
 
-    def __ne__(self, other: Any) -> bool:
-        return not self == other
-
     def __call__(self, x: Any) -> Array:
         return asarray(x, dtype=self.dtype)
 

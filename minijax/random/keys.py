@@ -13,6 +13,7 @@ In JAX: `random/core.py`.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -34,25 +35,17 @@ LEGACY_KEY_MESSAGE = (
 )
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
 class PRNGSpec:
     """Names a generator that is not registered; what `key_impl` returns for its keys.
 
     In JAX: `random/core.py`, `PRNGSpec`.
     """
 
-    __slots__ = ("_impl",)
-
-    def __init__(self, impl: PRNGImpl) -> None:
-        self._impl = impl
+    _impl: PRNGImpl
 
     def __repr__(self) -> str:
         return f"PRNGSpec({self._impl.name!r})"
-
-    def __hash__(self) -> int:
-        return hash(self._impl)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PRNGSpec) and self._impl == other._impl
 
 
 def default_prng_impl() -> PRNGImpl:
