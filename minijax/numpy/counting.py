@@ -142,6 +142,27 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Array, ...]
     )
 
 
+def in_bounds(
+    name: str, what: str, modes: str, index: Array, size: int, mode: str
+) -> Array:
+    """`index` for an axis of this size, checked ("raise"), wrapped or clipped."""
+    if mode == "clip":
+        return clipping.clip(index, 0, size - 1)
+    if mode == "wrap":
+        return index % size
+    if mode != "raise":
+        raise ValueError(f"invalid mode={mode!r}. Expected {modes}.")
+    index = concrete_or_error(
+        creation.asarray,
+        index,
+        f"The error occurred because {name} was jit-compiled with mode='raise'. Use "
+        "mode='wrap' or mode='clip' instead.",
+    )
+    if reductions.any((index < 0) | (index >= size)):
+        raise ValueError(f"invalid entry in {what} array")
+    return index
+
+
 def ravel_multi_index(
     multi_index: Sequence[Any],
     dims: Sequence[int],
@@ -173,28 +194,16 @@ def ravel_multi_index(
             f"flattened index for dims={dims!r}. Use the dtype argument to pass a "
             "suitable dtype (e.g. dtype=np.min_scalar_type(prod(dims)))."
         )
-    for array in arrays:
-        if mode == "raise":
-            concrete_or_error(
-                None,
-                array,
-                "The error occurred because ravel_multi_index was jit-compiled with "
-                "mode='raise'. Use mode='wrap' or mode='clip' instead.",
-            )
-        if not dtypes.issubdtype(array.dtype, np.integer):
-            raise TypeError("only int indices permitted")
-    pairs = list(zip(arrays, dims, strict=True))
-    if mode == "raise":
-        if any(reductions.any((i < 0) | (i >= n)) for i, n in pairs):
-            raise ValueError("invalid entry in coordinates array")
-    elif mode == "clip":
-        arrays = [clipping.clip(i, 0, n - 1) for i, n in pairs]
-    elif mode == "wrap":
-        arrays = [i % n for i, n in pairs]
-    elif mode != "ignore":
-        raise ValueError(
-            f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'."
+    if not all(dtypes.issubdtype(array.dtype, np.integer) for array in arrays):
+        raise TypeError("only int indices permitted")
+    if mode != "ignore":
+        names = (
+            "ravel_multi_index",
+            "coordinates",
+            "'raise', 'wrap', 'clip', or 'ignore'",
         )
+        pairs = zip(arrays, dims, strict=True)
+        arrays = [in_bounds(*names, array, size, mode) for array, size in pairs]
     if order == "F":
         strides = np.cumprod((1, *dims[:-1]))
     elif order == "C":

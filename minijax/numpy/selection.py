@@ -23,14 +23,12 @@ from minijax.numpy import (
     sorting,
     vectorizing,
 )
-from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.arraylike import (
     check_arraylike,
     ensure_arraylike,
     ensure_arraylike_tuple,
 )
 from minijax.numpy.broadcasting import _where, broadcast_arrays
-from minijax.numpy.clipping import clip
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reducing import refuse_out
 from minijax.numpy.shaping import expand_dims, moveaxis, ravel
@@ -106,23 +104,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     if not dtypes.issubdtype(a.dtype, np.integer):
         raise ValueError("`a` array must be integer typed")
     count = len(choices)
-    if mode == "raise":
-        index = concrete_or_error(
-            creation.asarray,
-            a,
-            "The error occurred because jnp.choose was jit-compiled with mode='raise'. "
-            "Use mode='wrap' or mode='clip' instead.",
-        )
-        if reductions.any((index < 0) | (index >= count)):
-            raise ValueError("invalid entry in choice array")
-    elif mode == "wrap":
-        index = a % count
-    elif mode == "clip":
-        index = clip(a, 0, count - 1)
-    else:
-        raise ValueError(
-            f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'"
-        )
+    names = "jnp.choose", "choice", "'raise', 'wrap', or 'clip'"
+    index = counting.in_bounds(*names, a, count, mode)
     index, *choices = broadcast_arrays(index, *choices)
     table = creation.array(choices)
     return table[(index, *diagonals.indices(index.shape, sparse=True))]
