@@ -262,3 +262,43 @@ def test_the_picture(show):
     assert "prints, once" in page.inner_text(".mj-detail")
     page.click("button[aria-label='one step on']")
     assert page.locator("tr.mj-py").count() == 1
+
+
+@minijax.custom_vjp
+def clip_gradient(value):
+    return value
+
+
+def clip_forward(value):
+    return value, None
+
+
+def clip_backward(saved_in_forward, cotangent_in):
+    clipped = jnp.clip(cotangent_in, -1.0, 1.0)
+    return (clipped,)
+
+
+clip_gradient.defvjp(clip_forward, clip_backward)
+
+
+def uses_clip(point):
+    inner = jnp.sin(point)
+    return jnp.sum(clip_gradient(inner) * 2.0)
+
+
+def test_names_are_those_of_the_frame_that_is_shown():
+    """The backward pass writes equations at lines of a function that has ended."""
+    view = see.trace(minijax.grad(uses_clip), np.ones(3, np.float32))
+    own = {
+        "uses_clip": {"point", "inner"},
+        "clip_forward": {"value"},
+        "clip_backward": {"saved_in_forward", "cotangent_in", "clipped"},
+    }
+    sources = {source.id: source.name for source in view.recording.sources}
+    seen = set()
+    for step, frame in zip(view.recording.steps, view.frame().steps, strict=True):
+        if step.kind == "equation" and step.span is not None:
+            name = sources[step.span.source]
+            seen.add(name)
+            assert {shown[0] for shown in frame.live} <= own.get(name, {"value"})
+    assert {"uses_clip", "clip_backward"} <= seen

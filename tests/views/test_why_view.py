@@ -174,3 +174,37 @@ def test_the_picture(show):
     assert "jnp.where" in page.inner_text(".mj-panes")
     page.click("button[aria-label='one step back']")
     assert page.inner_text(".mj-where") == "step 1 of 2: born"
+
+
+class Model:
+    last = None
+    other = None
+
+
+def test_a_leak_names_the_line_that_keeps_the_tracer():
+    def loss(x):
+        y = jnp.sin(x)
+        Model.other = 3
+        Model.last = y
+        return y * 2.0
+
+    jit(loss)(1.0)
+    record = see.why(caught(lambda: Model.last + 1.0)).recording
+    kept = [moment for moment in record.moments if moment.label == "kept"]
+    assert [span_text(record.sources, m.span) for m in kept] == ["Model.last = y"]
+    assert "kept in Model.last" in kept[0].text
+    assert record.instead == "Write `return ..., y` instead of `Model.last = y`."
+    Model.last = None
+
+
+def test_a_leak_into_a_list_names_the_call():
+    def loss(x):
+        y = jnp.sin(x)
+        KEPT.append(y)
+        return y
+
+    jit(loss)(1.0)
+    record = see.why(caught(lambda: KEPT[-1] + 1.0)).recording
+    KEPT.clear()
+    kept = [moment for moment in record.moments if moment.label == "kept"]
+    assert [span_text(record.sources, m.span) for m in kept] == ["KEPT.append(y)"]

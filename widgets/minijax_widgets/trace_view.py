@@ -168,16 +168,24 @@ class TraceView(View):
         steps = []
         # The names of each running function, the innermost last.
         running = [{name.name: name for name in record.arguments}]
+        # Whose source each of them has, and the last names of each source: a rule of a
+        # function that has ended writes equations at the lines of that function.
+        owners = [0]
+        last: dict[int, dict[str, Name]] = {}
         for number, step in enumerate(record.steps):
             called = step.kind == "call"
             del running[max(1, step.depth + (not called)) :]
+            del owners[len(running) :]
             while len(running) <= step.depth:
                 # A lambda sees the names around it.
                 running.append({} if called else dict(running[-1]))
+                owners.append(step.span.source if step.span else owners[-1])
             for name in step.names:
                 if name.depth < len(running):
                     running[name.depth][name.name] = name
-            live = running[-1]
+            last[owners[-1]] = live = running[-1]
+            if step.span is not None and step.span.source != owners[-1]:
+                live = last.get(step.span.source, {})
             on = [] if step.equation is None else [f"e{step.equation}"]
             if step.equation is not None:
                 results = record.jaxpr.equations[step.equation].results

@@ -6,6 +6,7 @@ Needs the extra `minijax[lab]`; nothing else of the views imports this module.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -83,6 +84,7 @@ def live(
     ipywidgets control stands above the picture and gives its value; others are passed
     as they are. Where a shape depends on a control, let `function` make the array. An
     error is shown in place of the picture, which comes back with the next good value.
+    The step stays while the program has as many steps; else the telling one shows.
 
         see.live(see.jaxpr, lambda n: jnp.zeros(n).sum(), n=IntSlider(3, 1, 8))
 
@@ -115,7 +117,7 @@ def live(
     box = Live(widgets, [complaint, player], first)
 
     def record_again(change: Any = None) -> None:
-        step = player.step
+        step, before = player.step, json.loads(player.frame)["steps"]
         try:
             box.view = recorded()
             frame = box.view.frame()
@@ -124,7 +126,9 @@ def live(
             return
         complaint.value = ""
         player.frame = frame.to_json()
-        player.step = min(step, max(0, len(frame.steps) - 1))
+        # In a program of another length the old step is another place.
+        same = len(before) == len(frame.steps)
+        player.step = step if same else frame.telling
 
     for control in widgets.values():
         control.observe(record_again, names="value")

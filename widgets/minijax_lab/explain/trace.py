@@ -176,6 +176,8 @@ class _Watch:
         self.frames: dict[types.FrameType, _Frame] = {}
         self.stack: list[types.FrameType] = []
         self.place: tuple[int, str] = (0, "")
+        # 1 once the function has ended: a rule that runs later is no part of it.
+        self.after = 0
         self.lines: list[LineRuns] = []
         self.spans: dict[tuple[int, int], Span] = {}  # by source and line
         self.runs: dict[tuple[int, int], LineRuns] = {}  # by source and line
@@ -246,7 +248,7 @@ class _Watch:
         code = frame.f_code
         number = self.sources.add_code(code)
         assert number is not None
-        depth = len(self.frames)
+        depth = len(self.frames) + self.after
         self.moves((depth, code.co_name))
         lines = self.statements.setdefault(id(code), {})
         within = depth > 0 and code.co_name.startswith("<")
@@ -314,6 +316,8 @@ class _Watch:
             self.stack.pop()
         else:
             self.stack.remove(frame)
+        if not self.frames:
+            self.after = 1
         self.moves(self.frames[self.stack[-1]].place if self.stack else (0, ""))
 
     def end_statement(

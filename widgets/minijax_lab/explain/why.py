@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from dataclasses import dataclass
@@ -10,14 +11,20 @@ from typing import Any
 from minijax.language.core import JaxprEqn, Literal, Tracer, Var
 from minijax.support import source_info, special_errors
 from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
-from minijax_lab.explain import causes
+from minijax_lab.explain import causes, leaks
 from minijax_lab.explain.jaxpr import (
     JaxprRecording,
     leave_open,
     record_jaxpr,
     unfinished,
 )
-from minijax_lab.explain.recording import Recording, Sources, Span, file_label
+from minijax_lab.explain.recording import (
+    Recording,
+    Sources,
+    Span,
+    file_label,
+    span_text,
+)
 from minijax_lab.explain.words import meaning
 
 LAST_EQUATIONS = 10
@@ -94,6 +101,9 @@ def why_exception(error: BaseException) -> WhyRecording:
         moments.append(born)
     elif facts.get("born"):
         moments.append(Moment("born", None, scrubbed(str(facts["born"]), frames)))
+    kept = keeping_line(tracer, sources, moments)
+    if kept is not None:
+        moments.append(kept)
     if frames:
         code, instruction, function = frames[-1]
         span = sources.span(code, instruction)
@@ -108,6 +118,9 @@ def why_exception(error: BaseException) -> WhyRecording:
         where = f" in {function}, line {line}"
     rule = str(facts.get("rule", "")) or first_paragraph(message)
     instead = scrubbed(str(facts.get("instead", "")), frames) or advice_in(message)
+    if kept is not None and kept.span is not None:
+        line = span_text(sources.found, kept.span)
+        instead = f"Write `return ..., {stored(line)}` instead of `{line}`."
     return WhyRecording(
         call=name,
         headline=f"why: {name}{where}",
@@ -195,6 +208,29 @@ def program_of(
             text = f"result of {eqn.primitive} in {purpose}({function})"
             return program, hidden, Moment("born", span, text)
     return program, hidden, None
+
+
+def keeping_line(
+    tracer: Tracer | None, sources: Sources, moments: list[Moment]
+) -> Moment | None:
+    """The line that put a tracer where it outlived its trace; None without one."""
+    inner = innermost(tracer)
+    born = moments[-1].span if moments else None
+    if inner is None or born is None or getattr(inner._trace, "invars", None) is None:
+        return None
+    found = leaks.keeping_assignment(tracer, sources.found[born.source])
+    if found is None:
+        return None
+    return Moment("kept", found.span, f"kept in {found.holder}, beyond its trace")
+
+
+def stored(line: str) -> str:
+    """What a line stores: `y` of `Model.last = y` and of `history.append(y)`."""
+    tree = ast.parse(line).body[0]
+    value: Any = getattr(tree, "value", None)
+    if isinstance(tree, ast.Expr) and isinstance(value, ast.Call) and value.args:
+        value = value.args[-1]
+    return ast.unparse(value) if value is not None else "the value"
 
 
 def scrubbed(text: str, frames: list[tuple[Any, int, str]]) -> str:
