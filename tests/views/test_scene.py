@@ -2,6 +2,7 @@
 
 import base64
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from xml.dom import minidom
 
@@ -15,6 +16,8 @@ from minijax_widgets.glyph import glyph, glyph_size, glyph_text, side
 from minijax_widgets.scene import Scene, byte_scale, bytes_side
 from minijax_widgets.style import PALETTE
 from minijax_widgets.view import View
+
+AXE = Path(__file__).resolve().parents[2] / "widgets/node_modules/axe-core/axe.min.js"
 
 
 def rects(picture):
@@ -305,3 +308,12 @@ def test_the_strip_of_names_draws_arrays(show):
     assert page.locator(".mj-strip svg.mj-glyph rect").count() == 2
     assert shape_of_type("a:f32[2,8]") == (2, 8) and shape_of_type("i32[]") == ()
     assert shape_of_type("'x'") is None and shape_of_type("{'a': f32[2]}") is None
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is installed by npm")
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing(show, dark):
+    page = show(Picture(), dark=dark)
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run().then(r => r.violations.map(v => v.id))")
+    assert found == []

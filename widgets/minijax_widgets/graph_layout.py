@@ -65,8 +65,8 @@ def lay_out(items: list[Item], edges: Sequence[tuple[int, int]]) -> Laid:
     paths = []
     for a, b in edges:
         path = [a]
-        for row in range(items[a].row + 1, items[b].row):
-            everything.append(Item(LINE, 0.0, row=row, weight=PASSING))
+        for passed in range(items[a].row + 1, items[b].row):
+            everything.append(Item(LINE, 0.0, row=passed, weight=PASSING))
             path.append(len(everything) - 1)
         path.append(b)
         for one, next_one in zip(path, path[1:], strict=False):

@@ -301,8 +301,9 @@ export class Player {
       table.removeAttribute("role");
       const line = element("tr");
       for (const column of pane.columns) {
-        const cell = element("th", "", column);
-        cell.scope = "col";
+        // A column without a heading has none to read out.
+        const cell = column ? element("th", "", column) : element("td");
+        if (column) cell.scope = "col";
         line.append(cell);
       }
       const head = element("thead");
