@@ -61,6 +61,8 @@ def test_static_arguments_go_through_transformations():
     summed = jit(total, static_argnums=1)
     headline = see.jaxpr(grad(summed), X, "tanh").recording.headline
     assert headline.startswith("jaxpr of grad(total)(f32[3], kind='tanh')")
+    headline = see.memory(grad(summed), X, "tanh").recording.headline
+    assert headline.startswith("memory of grad(total)")
 
 
 # ---- titles --------------------------------------------------------------------------

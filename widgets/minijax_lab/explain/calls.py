@@ -15,7 +15,7 @@ from typing import Any
 
 from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.pjit import JitFunction
-from minijax.compile.titles import title_of
+from minijax.compile.titles import title_of, titles
 from minijax.language.core import ClosedJaxpr
 from minijax.support.trees import tree_leaves
 
@@ -30,7 +30,11 @@ def program_of(
 ) -> ClosedJaxpr:
     """The jaxpr of `function` for these arguments, static ones being what they are."""
     traced, args, kwargs = without_statics(function, function, args, kwargs)
-    return make_jaxpr(traced)(*args, **kwargs)
+    closed = make_jaxpr(traced)(*args, **kwargs)
+    title = title_of(function)
+    if not title.isidentifier():
+        titles[closed.jaxpr] = title
+    return closed
 
 
 def without_statics(

@@ -16,6 +16,7 @@ from typing import Any
 
 import minijax
 from minijax.compile.pjit import JitFunction
+from minijax.compile.titles import titles
 from minijax.language.core import (
     ClosedJaxpr,
     DropVar,
@@ -28,6 +29,7 @@ from minijax.language.core import (
 from minijax.language.inner_programs import InnerProgram, inner_programs
 from minijax.support import event_watching
 from minijax_lab.explain import foreign
+from minijax_lab.explain.calls import program_of, without_statics
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -147,7 +149,7 @@ PROGRAMS = (ClosedJaxpr, Jaxpr)
 def headline(accounts: list[Account]) -> str:
     """One sentence: the peak, and what autodiff asks to keep."""
     first = accounts[0]
-    name = first.name.partition("(")[0]
+    name = first.name.rpartition("(")[0]
     if not first.points:
         return f"memory of {name}: no equations, so nothing is made"
     told = f"memory of {name}: peak {size_in_words(first.most)}"
@@ -162,7 +164,10 @@ def headline(accounts: list[Account]) -> str:
 
 def allocated(function: Any, args: tuple, kwargs: dict) -> tuple[dict[str, int], str]:
     """What the compiled program allocates, in bytes by kind, and the platform."""
-    jitted = function if isinstance(function, JitFunction) else minijax.jit(function)
+    jitted = function
+    if not isinstance(function, JitFunction):
+        called, args, kwargs = without_statics(function, function, args, kwargs)
+        jitted = minijax.jit(called)
     compiled = jitted.lower(*args, **kwargs).compile()
     stats = compiled.memory_analysis()
     kinds = {
@@ -198,7 +203,7 @@ def account_of(function: Any, args: tuple, kwargs: dict, sources: Sources) -> Ac
                 traced = function.trace(*args, **kwargs)
                 closed = traced.jaxpr
             else:
-                closed = minijax.make_jaxpr(function)(*args, **kwargs)
+                closed = program_of(function, args, kwargs)
         names = argument_names(function, args, kwargs)
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     counter = Counter(sources)
@@ -255,7 +260,7 @@ class Counter:
         points = self.counted()
         peak = max(range(len(points)), key=lambda i: points[i].live, default=0)
         outside = [v for v in self.values if v.role in ("argument", "constant")]
-        name = jaxpr.debug_info.name
+        name = titles.get(jaxpr, jaxpr.debug_info.name)
         types = [v.aval.str_short(short_dtypes=True) for v in jaxpr.invars]
         name = "lambda" if name == "<lambda>" else name
         return Account(
