@@ -208,3 +208,42 @@ def test_a_leak_into_a_list_names_the_call():
     KEPT.clear()
     kept = [moment for moment in record.moments if moment.label == "kept"]
     assert [span_text(record.sources, m.span) for m in kept] == ["KEPT.append(y)"]
+
+
+@pytest.mark.parametrize(
+    "function, shapes, key",
+    [
+        (
+            lambda: jnp.ones((4, 8)) @ jnp.ones(16),
+            ["(4,8) @ (16,)", "   ^     ^^"],
+            "axis 1 of the first (8) and axis 0 of the second (16)",
+        ),
+        (
+            lambda: jnp.ones((4, 8)) @ jnp.ones((4, 3)),
+            ["(4,8) @ (4,3)", "   ^     ^"],
+            "`x.T`",
+        ),
+        (
+            lambda: jnp.ones((2, 3)) + jnp.ones((5, 1, 4)),
+            ["(2,3) with (5,1,4)", "   ^            ^"],
+            "equal or 1",
+        ),
+        (
+            lambda: jnp.ones(3) + jnp.ones(4),
+            ["(3,) with (4,)", " ^         ^"],
+            "pairs",
+        ),
+    ],
+)
+def test_shapes_that_clash_are_drawn(function, shapes, key):
+    view = see.why(caught(function))
+    assert view.recording.shapes == shapes
+    assert key in view.recording.instead
+    lines = view.text().splitlines()
+    first = next(n for n, line in enumerate(lines) if line.startswith("shapes: "))
+    assert [line[8:] for line in lines[first : first + 2]] == shapes
+
+
+def test_the_picture_marks_the_sizes_that_clash(show):
+    page = show(see.why(caught(lambda: jnp.ones((4, 8)) @ jnp.ones(16))))
+    assert page.locator(".mj-changed").all_inner_texts() == ["8", "16"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from minijax_lab.explain.recording import span_text
@@ -50,6 +51,10 @@ class WhyView(View):
         said = first_paragraph(record.message)
         if said and not record.rule.startswith(said[:40]):
             rows += wrapped("says: ", said)
+        rows += [
+            f"{'shapes: ' if not n else '        '}{t}"
+            for n, t in enumerate(record.shapes)
+        ]
         rows += wrapped("rule: ", record.rule)
         if record.instead:
             rows += wrapped("write: ", record.instead.removeprefix("Write "))
@@ -86,6 +91,8 @@ class WhyView(View):
                 story = [Piece(where), Piece(text, "code-text"), what]
                 details[-1] = f"{where}{text}  |  {moment.text}"
             told.append(Row([moment.label, story], keys=[f"m{number}"], go=number))
+        if record.shapes:
+            told.append(Row(["shapes", marked_sizes(*record.shapes)]))
         if not any(moment.label == "rule" for moment in record.moments):
             told.append(Row(["rule", with_code(record.rule)]))
         if record.instead:
@@ -114,6 +121,20 @@ class WhyView(View):
             telling=record.telling,
             text=self.text(full=True),
         )
+
+
+def marked_sizes(shapes: str, signs: str) -> list[Piece]:
+    """Returns shapes as code, the sizes above the signs marked."""
+    parts = itertools.groupby(
+        zip(shapes, signs.ljust(len(shapes)), strict=True), key=lambda pair: pair[1]
+    )
+    return [
+        Piece(
+            "".join(letter for letter, _ in part),
+            "changed code-text" if sign == "^" else "code-text",
+        )
+        for sign, part in parts
+    ]
 
 
 def with_code(text: str) -> list[Piece]:

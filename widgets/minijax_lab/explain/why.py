@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from minijax.language.core import JaxprEqn, Literal, Tracer, Var
@@ -34,6 +34,12 @@ TRACE_AGAIN = (
 )
 
 
+DOT = re.compile(
+    r"got lhs_contracting \(([\d, ]*)\) and lhs_batch \([\d, ]*\) of shape "
+    r"\(([\d, ]*)\), rhs_contracting \(([\d, ]*)\) and rhs_batch \([\d, ]*\) of "
+    r"shape \(([\d, ]*)\)"
+)
+BROADCAST = re.compile(r"ncompatible shapes for broadcasting: (.*?)\. ")
 ABSOLUTE_PATH = re.compile(r"(?:[A-Za-z]:)?[/\\][\w./\\ -]*\.py")
 
 
@@ -58,6 +64,7 @@ class WhyRecording(Recording):
     instead: str
     program: JaxprRecording | None  # the last equations before it happened
     hidden: int  # earlier equations that are not shown
+    shapes: list[str] = field(default_factory=list)  # that clash, and signs below
 
 
 def record_why(subject: Any = None) -> WhyRecording:
@@ -118,6 +125,8 @@ def why_exception(error: BaseException) -> WhyRecording:
         where = f" in {function}, line {line}"
     rule = str(facts.get("rule", "")) or first_paragraph(message)
     instead = scrubbed(str(facts.get("instead", "")), frames) or advice_in(message)
+    shapes, repair = clash(message)
+    instead = instead or repair
     if kept is not None and kept.span is not None:
         line = span_text(sources.found, kept.span)
         instead = f"Write `return ..., {stored(line)}` instead of `{line}`."
@@ -132,7 +141,77 @@ def why_exception(error: BaseException) -> WhyRecording:
         instead=instead,
         program=program,
         hidden=hidden,
+        shapes=shapes,
     )
+
+
+def clash(message: str) -> tuple[list[str], str]:
+    """The shapes that a message says do not fit, signs under the sizes, what to do.
+
+    Nothing for other messages.
+    """
+    found = DOT.search(message)
+    if found:
+        axes = [sizes_in(found[group]) for group in (1, 3)]
+        shapes = [sizes_in(found[group]) for group in (2, 4)]
+        told = [
+            f"axis {axis} of the {which} ({shape[axis]})"
+            for which, mine, other, shape, its in zip(
+                ("first", "second"), axes, axes[::-1], shapes, shapes[::-1]
+            )
+            for axis, against in zip(mine, other)
+            if shape[axis] != its[against]
+        ]
+        pairs = list(zip(*axes))
+        marked = [
+            {p[side] for p in pairs if shapes[0][p[0]] != shapes[1][p[1]]}
+            for side in (0, 1)
+        ]
+        if not told:
+            return [], ""
+        repair = f"Write a product in which {' and '.join(told)} have one size"
+        swapped = len(shapes[0]) == 2 and shapes[0][0] == shapes[1][axes[1][0]]
+        repair += ": transpose the first, `x.T`." if swapped else "."
+        return drawn_shapes(shapes, marked, "@"), repair
+    found = BROADCAST.search(message)
+    if not found:
+        return [], ""
+    shapes = [sizes_in(text) for text in re.findall(r"\(([\d, ]*)\)", found[1])]
+    if len(shapes) != 2:
+        return [], ""
+    one, two = shapes
+    behind = range(1, min(len(one), len(two)) + 1)
+    bad = [n for n in behind if one[-n] != two[-n] and 1 not in (one[-n], two[-n])]
+    if not bad:
+        return [], ""
+    marked = [{len(shape) - n for n in bad} for shape in shapes]
+    repair = "Write operands whose sizes there are equal or 1"
+    if len(one) == len(two) == 1:
+        repair += "; for all pairs of entries, `x[:, None]` as the first"
+    return drawn_shapes(shapes, marked, "with"), repair + "."
+
+
+def sizes_in(text: str) -> tuple[int, ...]:
+    """The numbers of a tuple as a message prints it."""
+    return tuple(int(size) for size in re.findall(r"\d+", text))
+
+
+def drawn_shapes(
+    shapes: list[tuple[int, ...]], marked: list[set[int]], between: str
+) -> list[str]:
+    """Two lines: the shapes, and signs under the sizes of the marked axes."""
+    above, below = "", ""
+    for position, shape in enumerate(shapes):
+        if position:
+            above += f" {between} "
+        above += "("
+        for axis, size in enumerate(shape):
+            above += "," if axis else ""
+            below = below.ljust(len(above))
+            below += ("^" if axis in marked[position] else " ") * len(str(size))
+            above += str(size)
+        above += ",)" if len(shape) == 1 else ")"
+    return [above, below.rstrip()]
 
 
 def user_frames_of(error: BaseException) -> list[tuple[Any, int, str]]:
