@@ -26,9 +26,9 @@ accent-color:var(--mj-value);background:transparent}
 .mj-panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .mj-column{min-width:min(var(--mj-least),100%);flex:1 1 var(--mj-least);display:flex;flex-direction:column;gap:12px}
 .mj-column.mj-wide{flex:1 1 100%}
-.mj-pane{min-width:0;flex:none;background:var(--mj-base);border-radius:4px;max-height:480px;
+.mj-pane{min-width:0;flex:none;background:var(--mj-base);border-radius:4px;max-height:max(480px,72vh);
 overflow:auto;position:relative}
-.mj-pane:not(:only-child){max-height:300px}
+.mj-pane:not(:only-child){max-height:max(300px,60vh)}
 .mj-title{overflow-wrap:anywhere;font-weight:600;color:var(--mj-constant);padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 background:var(--mj-base)}
 .mj-live table.mj-table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${g};width:100%;
@@ -61,7 +61,7 @@ text-overflow:ellipsis}
 text-indent:calc(var(--mj-hang)*-1ch)}
 .mj-live .mj-changed{background:var(--mj-residual-wash);border-radius:3px;box-shadow:0 0 0 1px var(--mj-residual)}
 .mj-live table.mj-table td:has(>.mj-size){text-align:right}
-.mj-live tr.mj-later{opacity:.38}
+.mj-live tr.mj-later{opacity:.68}
 .mj-live tr.mj-on>td{background:var(--mj-panel)}
 .mj-live tr.mj-on>td:first-child{box-shadow:inset 3px 0 var(--mj-value)}
 .mj-live tr.mj-rel>td{background:var(--mj-panel)}
