@@ -22,6 +22,7 @@ from minijax_widgets.trace_view import TraceView, trace
 from minijax_widgets.tree_view import TreeView, tree
 from minijax_widgets.view import View
 from minijax_widgets.view import open_view as open
+from minijax_widgets.vmap_view import VmapView, vmap
 from minijax_widgets.why_view import WhyView, why
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "TraceView",
     "TreeView",
     "View",
+    "VmapView",
     "WhyView",
     "cache",
     "card",
@@ -49,6 +51,7 @@ __all__ = [
     "source",
     "trace",
     "tree",
+    "vmap",
     "why",
 ]
 

@@ -390,7 +390,7 @@ class Scene:
         """Places a band across the picture, or `w` wide from `x` on, behind what is
         placed after it; its text stands at its top left."""
         wide = self.width - x if w is None else w
-        wash = f"{role}-wash" if role in PALETTE else "panel"
+        wash = f"{role}-wash" if role in PALETTE else role or "panel"
         drawn = [rect(0, 0, wide, h, wash, round_by=6)]
         if text:
             ink = role if role in PALETTE else "constant"
