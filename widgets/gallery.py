@@ -76,6 +76,20 @@ STATES: dict[str, Callable[[], View]] = {
     "keys, well used": lambda: see.keys(of.careful, KEY),
     "keys, none": lambda: see.keys(of.same, X),
     "keys, huge": lambda: see.keys(of.many_keys, KEY),
+    "vmap": lambda: see.vmap(of.predict, *of.BATCH, in_axes=(None, None, 0)),
+    "vmap, loop": lambda: see.vmap(
+        of.recurrent, LAYERS[0], of.SERIES, in_axes=(None, 0)
+    ),
+    "vmap, branches": lambda: see.vmap(of.either, of.SIGNS, values=True),
+    "vmap, two axes": lambda: see.vmap(jnp.outer, of.SIGNS, X, in_axes=(0, None)),
+    "vmap, empty": lambda: see.vmap(of.same, of.SIGNS),
+    "vmap, one step": lambda: see.vmap(of.one, of.SIGNS),
+    "vmap, layers": lambda: see.vmap(
+        of.network, [np.eye(4, dtype=np.float32)] * 12, of.SIGNS, in_axes=(None, 0)
+    ),
+    "vmap, huge": lambda: see.vmap(of.long, of.SIGNS),
+    "vmap, long names": lambda: see.vmap(LONG_NAME, of.SIGNS),
+    "vmap, hostile names": lambda: see.vmap(of.hostile(), of.SIGNS),
     "why, exception": lambda: of.failed(jit(of.relu), 1.0),
     "why, after much": lambda: of.failed(jit(of.too_wide), X),
     "why, nothing traced": lambda: of.failed(int, of.EVIL),

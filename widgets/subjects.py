@@ -311,3 +311,32 @@ def summed(x):
 def floats(*shape):
     """An array of a shape, without its values."""
     return ShapeDtypeStruct(shape, np.float32)
+
+
+def predict(w, b, x):
+    """One layer on one example."""
+    return jnp.tanh(w @ x + b)
+
+
+def rolled(w, xs):
+    """A loop over the rows of a series."""
+
+    def step(h, x):
+        h = jnp.tanh(w @ h + x)
+        return h, h.sum()
+
+    return lax.scan(step, jnp.zeros(4), xs)
+
+
+def either(x):
+    """One of two branches, by the example's own sum."""
+    return lax.cond(x.sum() > 0, lambda y: jnp.sin(y), lambda y: y * 2.0, x)
+
+
+BATCH = (
+    np.ones((4, 8), np.float32),
+    np.ones(4, np.float32),
+    np.ones((16, 8), np.float32),
+)
+SERIES = np.ones((16, 7, 4), np.float32)
+SIGNS = np.array([[(-1.0) ** (i * i // 3)] * 4 for i in range(12)], np.float32)

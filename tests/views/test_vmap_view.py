@@ -12,6 +12,8 @@ import pytest
 
 import minijax
 import minijax.numpy
+import minijax_widgets as see
+from minijax.transforms.batching import BatchTrace
 from minijax_lab.explain.batching import record_vmap
 from minijax_lab.explain.recording import Recording
 
@@ -437,3 +439,132 @@ def test_the_recording_can_be_made_of_shapes_alone():
         predict(OURS), ones(4, 8), ones(4), struct, in_axes=(None, None, 0)
     )
     assert record.headline == recorded("predict").headline
+
+
+# ---- the picture ---------------------------------------------------------------------
+
+
+def view(name):
+    make, args, in_axes = CASES[name]
+    options = OPTIONS.get(name, {})
+    return see.vmap(make(OURS), *args, in_axes=in_axes, **options)
+
+
+def test_the_text_twin_is_that_of_the_views_guide():
+    assert view("predict").text().split("\n") == [
+        "vmap of predict, 16: 3 equations became 5; the batch axis moved once",
+        "  d:f32[4] = dot_general w x      d:f32[4,{16}] = dot_general w x         "
+        "axis 1: put there",
+        "> e:f32[4] = add d b              e:f32[{16},4] = transpose d             "
+        "axis 0: inserted by add",
+        "                                  f:f32[1,4] = broadcast_in_dim b         "
+        "unbatched: inserted by add",
+        "                                  g:f32[{16},4] = add e f                 "
+        "axis 0",
+        "  f:f32[4] = tanh e               h:f32[{16},4] = tanh g                  "
+        "axis 0",
+    ]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_twin_and_picture_of_every_case(name):
+    shown = view(name)
+    rows = shown.text(full=True).split("\n")
+    assert rows[0] == recorded(name).headline
+    assert all(len(row) <= 100 and row.isascii() for row in rows[1:])
+    frame = shown.frame()
+    assert frame.panes[0].title.startswith("vmap(")
+    assert 0 <= frame.telling < max(len(frame.steps), 1)
+    lit = set(frame.steps[frame.telling].on)
+    scenes = [frame.panes[0].scene, frame.panes[0].narrow]
+    for scene in scenes:
+        assert len(scene.marks) <= 2000
+        assert any(lit.intersection(mark.keys) for mark in scene.marks)
+    assert scenes[1].width < 560
+    assert any(lit.intersection(row.keys) for row in frame.panes[1].rows)
+    assert shown.to_svg().startswith("<svg")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_batched_equation_stands_in_one_line_of_the_picture(name):
+    shown = view(name)
+    drawn = [eqn for line in shown.lines for eqn in line.equations]
+    every = [eqn.id for row in shown.recording.rows for eqn in row.batched]
+    assert sorted(drawn) == sorted(every)
+    assert sum(line.moves for line in shown.lines) == shown.recording.moves
+
+
+def test_the_batch_axis_slides_in_the_step_that_moves_it():
+    frame = view("predict").frame()
+    moving = [mark for mark in frame.panes[0].scene.marks if mark.turns]
+    (mark,) = moving
+    step = frame.telling
+    assert [turn[0] for turn in mark.turns] == [step, step + 1]
+    assert mark.place(step) != mark.place(step - 1) == mark.place(step + 1)
+    assert frame.steps[step].label == "transpose"
+
+
+def test_no_example_is_drawn_more_than_once():
+    few = see.vmap(predict(OURS), ones(4, 8), ones(4), ones(16, 8), in_axes=AXES)
+    many = see.vmap(predict(OURS), ones(4, 8), ones(4), ones(512, 8), in_axes=AXES)
+    scenes = [shown.frame().panes[0].scene for shown in (few, many)]
+    assert len(scenes[0].marks) == len(scenes[1].marks)
+
+
+AXES = (None, None, 0)
+
+
+def test_layers_that_repeat_are_drawn_once():
+    params = [(ones(32, 32), ones(32))] * 12
+    shown = see.vmap(mlp(OURS), params, ones(16, 32), in_axes=(None, 0))
+    assert shown.recording.headline.endswith("36 equations became 60; the batch axis "
+                                             "moved 12 times")  # fmt: skip
+    last = shown.lines[-1]
+    assert last.text == "the same 11 times more: 33 equations, 55 batched"
+    assert last.why == "the axis moves 11 times"
+    assert len(shown.lines) == 6
+
+
+def test_ten_thousand_equations_fold():
+    def long(x):
+        for number in range(5000):
+            x = OURS.np.sin(x) * (1.0 + number % 3)
+        return x
+
+    shown = see.vmap(long, ones(4, 2))
+    assert shown.recording.headline.startswith(
+        "vmap of long, 4: 10,000 equations stayed 10,000"
+    )
+    assert len(shown.lines) <= 70
+    assert len(shown.text().split("\n")) == 19
+    assert any(row.look == "group" for row in shown.frame().panes[1].rows)
+
+
+def test_the_grid_is_in_twin_and_picture():
+    x = np.array([[1.0], [-1.0], [2.0]], F)
+    shown = see.vmap(branches(OURS), x, values=True)
+    text = shown.text(full=True)
+    assert "branch 0   .#." in text
+    assert "branch 1   #.#" in text
+    labels = [mark.label for mark in shown.frame().panes[0].scene.marks]
+    assert "example 1, branch 0: kept" in labels
+    assert "example 1, branch 1: computed and discarded" in labels
+
+
+def test_a_title_says_which_transformations_a_function_went_through():
+    assert view("nested").recording.call.startswith("vmap(vmap(predict), in_axes")
+    assert view("grad").recording.call.startswith("vmap(grad(lambda)")
+
+
+def test_a_learners_own_trace_is_shown():
+    class Mine(BatchTrace):
+        seen = 0
+
+        def process_primitive(self, primitive, args, params):
+            Mine.seen += 1
+            return super().process_primitive(primitive, args, params)
+
+    with minijax.replace(BatchTrace=Mine):
+        record = record_vmap(predict(OURS), *CASES["predict"][1], in_axes=AXES)
+    assert record.headline == recorded("predict").headline
+    assert Mine.seen == 3

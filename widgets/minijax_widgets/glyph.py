@@ -236,7 +236,8 @@ def glyph(
         shape: its sizes.
         role: "value", "constant" (dashed), "residual" (with a lid), "cotangent" (with a
             notch), or another role of the palette.
-        batch: the places of batch axes, drawn in batch ink with a doubled line.
+        batch: the places of batch axes, drawn in batch ink with a doubled line; after
+            the first, those of a `vmap` inside of the `vmap`, with a dashed one.
         cuts: axis: (mesh axis, number of pieces).
         lid: whether a lid is drawn; None: as the role says.
         notch: whether a notch is drawn; None: as the role says.
@@ -245,6 +246,7 @@ def glyph(
         sizes: whether the sizes are written.
     """
     batched = places(batch, len(shape))
+    outer = places(batch[:1], len(shape))
     rank = len(shape)
     ink, wash = role, f"{role}-wash"
     dash = "3 2.5" if role == "constant" else ""
@@ -282,7 +284,9 @@ def glyph(
         if empty:
             drawn.append(path(stripes(x, y, w, h), ink, 1.0))
         if deep_batch:
-            drawn += doubled((x, y), (x + max(step, 4.0), y - max(step, 4.0)), (-1, -1))
+            first = any(axis in outer for axis in range(len(deep)))
+            end = (x + max(step, 4.0), y - max(step, 4.0))
+            drawn += doubled((x, y), end, (-1, -1), first)
             reach(x - 5, y - step - 5, 0, 0)
     if cuts:
         drawn += cut_lines(x, y, w, h, rank, cuts)
@@ -294,10 +298,10 @@ def glyph(
         drawn.append(path(d, ink, 1.2, "base"))
     last, rows = rank - 1, rank - 2
     if last in batched:
-        drawn += doubled((x, y + h), (x + w, y + h), (0, 1))
+        drawn += doubled((x, y + h), (x + w, y + h), (0, 1), last in outer)
         reach(x, 0, 0, y + h + 6)
     if rank > 1 and rows in batched:
-        drawn += doubled((x, y), (x, y + h), (-1, 0))
+        drawn += doubled((x, y), (x, y + h), (-1, 0), rows in outer)
         reach(x - 6, 0, 0, 0)
     if sizes and rank:
         under = y + h + (17 if last in batched else 13)
@@ -334,13 +338,19 @@ def size_text(x: float, y: float, size: Any, batched: bool, anchor: str) -> Draw
 
 
 def doubled(
-    start: tuple[float, float], end: tuple[float, float], away: tuple[float, float]
+    start: tuple[float, float],
+    end: tuple[float, float],
+    away: tuple[float, float],
+    outer: bool = True,
 ) -> list[Drawn]:
-    """Returns two lines beside a side, which say that it is a batch axis."""
+    """Returns two lines beside a side, which say that it is a batch axis.
+
+    Those of a batch axis inside of another are dashed.
+    """
     lines = []
     for far in (2.8, 5.4):
         points = [(x + far * away[0], y + far * away[1]) for x, y in (start, end)]
-        lines.append(path(line(points), "batch", 1.5))
+        lines.append(path(line(points), "batch", 1.5, dash="" if outer else "2.5 1.8"))
     return lines
 
 

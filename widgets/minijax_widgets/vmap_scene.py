@@ -181,7 +181,7 @@ class Picture:
         """Places a line; returns where it ends."""
         if line.kind == "fold":
             return self.fold(number, line, y)
-        row, eqn = line.row, line.eqn
+        layout, row, eqn = self.layout, line.row, line.eqn
         assert row is not None
         start = len(self.scene.marks)
         if line.kind == "work":
@@ -205,7 +205,9 @@ class Picture:
         del self.scene.marks[start:]
         self.scene.band(
             top,
-            y - top - 2,
+            y - top - 4,
+            x=4,
+            w=layout.width - 8,
             key=self.keys(number, line),
             role="batch" if inserted else "base",
             go=number,

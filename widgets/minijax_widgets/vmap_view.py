@@ -91,8 +91,8 @@ class VmapView(View):
         if row.grid:
             count = len(row.grid.branches)
             found.append(
-                f"{'':{LEFT}} {row.grid.examples:,} examples x {count} branches: all are "
-                "computed"
+                f"{'':{LEFT}} {row.grid.examples:,} examples x {count} branches: all "
+                "are computed"
             )
             for number, name in enumerate(row.grid.branches):
                 cells = self.cells(row, number)
@@ -104,10 +104,11 @@ class VmapView(View):
         (axis,) = {value.batch for value in eqn.results[:1]} or {None}
         where = "unbatched" if axis is None else f"axis {axis}"
         if eqn.inserted:
-            return f"{where}: inserted by {row.primitive or 'out_axes'}"
+            who = row.primitive.partition("[")[0] or "out_axes"
+            return f"{where}: inserted by {who}"
         before = {value.batch for value in eqn.operands} - {None}
         if axis is not None and before and axis not in before:
-            return f"{where}: {eqn.primitive} puts it there"
+            return f"{where}: put there"
         return where
 
     def cells(self, row: Row, branch: int) -> str:
@@ -132,7 +133,7 @@ class VmapView(View):
         parts = [row.text]
         if eqn is not None:
             parts.append(f"batched: {eqn.text}")
-            parts.append(eqn.why)
+            parts.append(eqn.why if eqn.inserted else row.why)
         else:
             parts.append(row.why)
         if row.rule:

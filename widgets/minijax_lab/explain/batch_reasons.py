@@ -164,7 +164,7 @@ def moved(wants: str, family: str, before: int, after: int, rank: int) -> str:
     """Why the batch axis is moved for `wants` (a primitive, or "out_axes")."""
     where = place(after, rank)
     if family == "broadcasting_batch":
-        return f"inserted: {wants} wants the axes of its operands to agree: {where}"
+        return f"inserted: {wants} wants the axis of all its operands {where}"
     return f"inserted: {wants} wants the axis {where}, it was {place(before, rank)}"
 
 

@@ -26,6 +26,7 @@ from minijax.language.core import (
     chosen,
     eval_jaxpr,
 )
+from minijax.support import errors, source_info
 from minijax.support.thread_state import state
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.api_util import CallSignature, fun_name, lazy_debug_info
@@ -62,6 +63,27 @@ def uses_jax(function: Any) -> bool:
         and value.__name__.partition(".")[0] == "jax"
         for value in used
     )
+
+
+def title(function: Callable) -> str:
+    """A function with the transformations that it went through: `vmap(predict)`."""
+    around: list[str] = []
+    name = fun_name(function).replace("<lambda>", "lambda")
+    while True:
+        code = getattr(function, "__code__", None)
+        if code is None or source_info.is_user_filename(code.co_filename):
+            break
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        inner = getattr(function, "__wrapped__", None)
+        if code in errors.boundaries:
+            inner = next((cell for cell in cells if callable(cell)), inner)
+        else:
+            # `vmap.<locals>.vmap_f`, as Python names what `vmap` returns.
+            around.append(code.co_qualname.partition(".")[0])
+        if inner is None:
+            break
+        function = inner
+    return "(".join([*around, name]) + ")" * len(around)
 
 
 @dataclass
@@ -281,7 +303,7 @@ class Call:
     @property
     def transformation(self) -> str:
         """The call as written: `vmap(f, in_axes=(None, 0))`."""
-        said = [fun_name(self.function).replace("<lambda>", "lambda")]
+        said = [title(self.function)]
         if not (isinstance(self.in_axes, int) and self.in_axes == 0):
             said.append(f"in_axes={self.in_axes!r}")
         if not (isinstance(self.out_axes, int) and self.out_axes == 0):

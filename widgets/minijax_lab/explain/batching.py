@@ -28,7 +28,6 @@ from minijax.language.core import (
     eval_jaxpr,
     jaxprs_in_params,
 )
-from minijax.transforms.api_util import fun_name
 from minijax_lab.explain import batch_reasons as reasons
 from minijax_lab.explain.batch_facts import (
     BatchedEquation,
@@ -37,7 +36,7 @@ from minijax_lab.explain.batch_facts import (
     Row,
     Value,
 )
-from minijax_lab.explain.batch_watching import Call, Written, refuse_jax
+from minijax_lab.explain.batch_watching import Call, Written, refuse_jax, title
 from minijax_lab.explain.recording import Sources, count_in_words
 from minijax_lab.explain.residuals import letter_names, literal_text, operation
 
@@ -172,7 +171,7 @@ class Recorder:
         moves = sum(row.moves for row in self.rows)
         inserted = sum(len(row.inserted) for row in self.rows)
         has_programs = any(list(jaxprs_in_params(e.params)) for e in jaxpr.eqns)
-        name = fun_name(call.function).replace("<lambda>", "lambda")
+        name = title(call.function)
         times = {0: "never moved", 1: "moved once", 2: "moved twice"}
         told = "the batch axis " + times.get(moves, f"moved {moves:,} times")
         equations = count_in_words(before, "equation")
