@@ -77,9 +77,7 @@ STATES: dict[str, Callable[[], View]] = {
     "keys, none": lambda: see.keys(of.same, X),
     "keys, huge": lambda: see.keys(of.many_keys, KEY),
     "vmap": lambda: see.vmap(of.predict, *of.BATCH, in_axes=(None, None, 0)),
-    "vmap, loop": lambda: see.vmap(
-        of.recurrent, LAYERS[0], of.SERIES, in_axes=(None, 0)
-    ),
+    "vmap, loop": lambda: see.vmap(of.rolled, LAYERS[0], of.SERIES, in_axes=(None, 0)),
     "vmap, branches": lambda: see.vmap(of.either, of.SIGNS, values=True),
     "vmap, two axes": lambda: see.vmap(jnp.outer, of.SIGNS, X, in_axes=(0, None)),
     "vmap, empty": lambda: see.vmap(of.same, of.SIGNS),
