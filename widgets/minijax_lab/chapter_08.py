@@ -20,13 +20,24 @@ PREDICTIONS = {
         1, "Tracing runs it once, on tracers.", "the puzzle of chapter 02"
     ),
     "08.r3": Prediction(
-        1, "The key is shared, so the number is.", '"many examples" in chapter 05'
+        1,
+        "The key is shared, so the number is.",
+        '"Loops, and many examples" in chapter 05',
+        because={3: "That needs a key for each example."},
     ),
     "08.p1": Prediction(
-        1, "The function runs once, on a tracer that stands for one example."
+        1,
+        "The function runs once, on a tracer that stands for one example.",
+        because={
+            16: "That is what a loop over the examples would print.",
+            17: "That is a loop and one trace more.",
+            0: "Tracing is a run of your Python.",
+        },
     ),
     "08.p2": Prediction(
-        0, "Now the examples are in the first operand, whose axes come first."
+        0,
+        "Now the examples are in the first operand, whose axes come first.",
+        because={1: "That was `W @ x`, with the examples in the second operand."},
     ),
 }
 
