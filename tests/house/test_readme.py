@@ -2,6 +2,7 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,13 @@ def test_contributing_names_files_that_are_there():
     for path in re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text):
         if "NN_" not in path:
             assert (ROOT / path).exists(), path
+
+
+def test_the_picture_is_the_view_of_today():
+    place = ROOT / "book" / "readme_picture.py"
+    made = runpy.run_path(str(place))["pictures"]()
+    text = (ROOT / "README.md").read_text()
+    for name, picture in made.items():
+        committed = (ROOT / "book" / "_static" / name).read_text(encoding="utf-8")
+        assert committed == picture, "run python book/readme_picture.py, and look"
+        assert f"book/_static/{name}" in text

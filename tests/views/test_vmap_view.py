@@ -568,3 +568,15 @@ def test_a_learners_own_trace_is_shown():
         record = record_vmap(predict(OURS), *CASES["predict"][1], in_axes=AXES)
     assert record.headline == recorded("predict").headline
     assert Mine.seen == 3
+
+
+def test_examples_merged_with_channels_are_not_called_unbatched():
+    """A convolution's rule puts the examples into the channels by a reshape."""
+
+    def both(x, k):
+        return minijax.lax.conv(x, k, (1, 1), "SAME")
+
+    x, k = np.ones((16, 1, 2, 5, 5), "f"), np.ones((16, 3, 2, 3, 3), "f")
+    twin = see.vmap(both, x, k).text()
+    assert "unbatched" not in twin
+    assert twin.count("merged with an axis") == 3

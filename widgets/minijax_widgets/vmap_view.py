@@ -103,6 +103,8 @@ class VmapView(View):
         """Returns where a result has the axis, and who put it there, in few words."""
         (axis,) = {value.batch for value in eqn.results[:1]} or {None}
         where = "unbatched" if axis is None else f"axis {axis}"
+        if any(not value.followed for value in eqn.results):
+            where = "merged with an axis"
         if eqn.inserted:
             who = row.primitive.partition("[")[0] or "out_axes"
             return f"{where}: inserted by {who}"

@@ -475,6 +475,10 @@ class Recorder:
             # A rule gives an axis of the batch's size to what is the same for all.
             return new if repeats and len(new) == 1 and size != 1 else []
         if not operands:
+            # What is made of a value that has the examples mixed into another axis
+            # has them mixed, too, until a tracer or a reshape tells where they are.
+            if any(isinstance(a, Var) and a in self.lost for a in eqn.invars):
+                self.lost.add(var)
             return []
         before, axes = operands[0]
         if name == "transpose":
@@ -488,7 +492,8 @@ class Recorder:
             if len(shape) == len(before) and [shape[a] for a in axes] == size:
                 if name not in ("reshape", "rev") or shape == before:
                     return axes
-        self.lost.add(var)
+        if name == "reshape":  # only it merges the examples with another axis
+            self.lost.add(var)
         return []
 
     # ---- a cond that became a select -----------------------------------------------
