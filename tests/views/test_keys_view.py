@@ -49,8 +49,8 @@ def test_the_twin():
     assert see.keys(noisy, KEY, jnp.ones(4)).text().splitlines() == [
         "keys of noisy(key<fry>[], f32[4]): 3 keys, 2 draws; each key is used once",
         f"  key                          argument    split (line {first + 1})",
-        f"  ├ for_mask                   split       bernoulli (line {first + 2})",
-        f"> └ for_noise                  split       normal (line {first + 3})",
+        f"  + for_mask                   split       bernoulli (line {first + 2})",
+        f"> + for_noise                  split       normal (line {first + 3})",
     ]
 
 
@@ -290,7 +290,7 @@ def test_tree_of_a_loop():
     assert [node.name for node in draws] == ["now"] * 3
     # The key that goes on stands below the one it came from; draws are twigs.
     assert [node.depth for node in keys] == [0, 1, 0, 1, 0, 1, 0]
-    assert "├ now" in view.text() and "│" not in view.text()
+    assert "+ now" in view.text() and "|" not in view.text()
 
 
 def test_rounds_that_are_alike_fold():

@@ -118,9 +118,9 @@ class KeysView(View):
             for level in range(1, depth + 1):
                 more = self.continues(rows, number, level)
                 if level < depth:
-                    text += "│ " if more else "  "
+                    text += "| " if more else "  "
                 else:
-                    text += "├ " if more else "└ "
+                    text += "+ "
             found.append(text)
         return found
 
