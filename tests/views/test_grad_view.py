@@ -12,7 +12,8 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax.language.core import Literal, jaxprs_in_params
-from minijax_lab.explain.backward import Transposed, bytes_in_words, record_grad
+from minijax_lab.explain.backward import bytes_in_words, record_grad
+from minijax_lab.explain.backward_rows import Transposed
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.residuals import Call, Linearized
 from minijax_widgets.grad_view import GradView

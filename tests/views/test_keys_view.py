@@ -6,7 +6,8 @@ import pytest
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import jit, lax, random, vmap
-from minijax_lab.explain.keys import count_of, use_text
+from minijax_lab.explain.key_values import count_of
+from minijax_lab.explain.keys import use_text
 from minijax_lab.explain.recording import Recording
 
 KEY = random.key(0)

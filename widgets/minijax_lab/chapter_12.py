@@ -97,7 +97,7 @@ def grade_first_nan(first_nan: Callable[..., Any]) -> str | None:
     def late(x: Any) -> Any:
         return lax.mul(lax.exp(x), lax.log(lax.neg(x)))
 
-    cases = [
+    cases: list[tuple[Any, tuple, Any]] = [
         (late, (np.float32(2.0),), "log"),
         (lambda x, y: lax.add(lax.div(x, y), x), (np.float32(0), np.float32(0)), "div"),
         (lambda x: lax.sqrt(lax.sub(x, np.float32(9))), (np.float32(4),), "sqrt"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from minijax_lab.explain.backward import (
+from minijax_lab.explain.backward_rows import (
     GradArgument,
     GradProgram,
     GradRow,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from minijax_lab.explain.backward import GradArgument, GradSum, bytes_in_words
+from minijax_lab.explain.backward import bytes_in_words
+from minijax_lab.explain.backward_rows import GradArgument, GradSum
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.glyph import glyph, text_width
 from minijax_widgets.grad_bands import Band

@@ -13,15 +13,13 @@ from typing import Any
 
 from minijax_lab.explain import foreign
 from minijax_lab.explain.backward import (
-    GradProgram,
     GradRecording,
-    GradRow,
-    GradSum,
     bytes_in_words,
     record_grad,
     sum_in_words,
     where_in_words,
 )
+from minijax_lab.explain.backward_rows import GradProgram, GradRow, GradSum
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minijax_lab.explain.keys import (
+from minijax_lab.explain.key_values import (
     KeyNode,
     KeysRecording,
     Use,
     count_of,
-    record_keys,
     times,
     use_in_words,
-    use_text,
 )
+from minijax_lab.explain.keys import record_keys, use_text
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, shortened, views

@@ -254,7 +254,7 @@ class MemoryView(View):
             legend.append(("cotangent", "made in the backward pass"))
         if all(not value.kept for value in self.first.values):
             legend = legend[1:]
-        end = width - right
+        end: float = width - right
         for role, words in reversed(legend if width > 500 else []):
             placed = scene.text(
                 end, 14, words, role=role, size=12, anchor="end", weight=600

@@ -6,7 +6,7 @@ batching rule that ran and of the axes before and after, never of the example at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ SAME = "the same for all examples: computed once"
 
 def rule_of(primitive: Any) -> tuple[str, str, int]:
     """The batching rule of a primitive: (name, file, first line)."""
-    rule: Callable | None = getattr(primitive, "batch", None)
+    rule: Any = getattr(primitive, "batch", None)
     if rule is None:
         rule = getattr(type(primitive), "batch_call", None)
     while hasattr(rule, "func"):

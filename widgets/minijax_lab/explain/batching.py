@@ -488,8 +488,8 @@ class Recorder:
             if not {*axes} & {*gone}:
                 return [axis - sum(g < axis for g in gone) for axis in axes]
         if all(own == axes for _, own in operands):
-            size = [before[axis] for axis in axes]
-            if len(shape) == len(before) and [shape[a] for a in axes] == size:
+            sizes = [before[axis] for axis in axes]
+            if len(shape) == len(before) and [shape[a] for a in axes] == sizes:
                 if name not in ("reshape", "rev") or shape == before:
                     return axes
         if name == "reshape":  # only it merges the examples with another axis

@@ -72,7 +72,8 @@ def holds_now(target: Any, value: Any, source: Source) -> bool | None:
     """
     if isinstance(target, ast.Name):
         return None
-    holder = target.func.value if isinstance(target, ast.Call) else target.value
+    holder: Any = target.func if isinstance(target, ast.Call) else target
+    holder = holder.value
     path = []
     while isinstance(holder, ast.Attribute):
         path.append(holder.attr)
