@@ -23,6 +23,8 @@ from minijax_widgets.view import View, cut, shortened, views
 NAMES, ORIGINS = 30, 11
 # Rounds of a loop that are shown before those that are the same.
 ROUNDS = 2
+# Text twins are plain ASCII.
+ASCII_RAILS = str.maketrans("│├└", "|++")
 
 
 def keys(function: Callable[..., Any], *args: Any, **kwargs: Any) -> KeysView:
@@ -117,9 +119,9 @@ class KeysView(View):
             for level in range(1, depth + 1):
                 more = self.continues(rows, number, level)
                 if level < depth:
-                    text += "| " if more else "  "
+                    text += "│ " if more else "  "
                 else:
-                    text += "+ "
+                    text += "├ " if more else "└ "
             found.append(text)
         return found
 
@@ -160,7 +162,7 @@ class KeysView(View):
         rows = self.shown()
         telling = self.telling(rows)
         said = [
-            self.row(row, rail, number == telling)
+            self.row(row, rail.translate(ASCII_RAILS), number == telling)
             for number, (row, rail) in enumerate(zip(rows, self.rails(rows)))
         ]
         said += [f"  cannot tell: {why}" for why in self.recording.unsure]
