@@ -198,7 +198,8 @@ def test_outputs_are_the_live_ones(opened, name):
     text = page.inner_text("article")
     for data in shown:
         twin = "".join(data["text/plain"]).strip().splitlines()
-        if len(twin) > 3:
+        # The picture of a jaxpr shows the jaxpr's own text, letter for letter.
+        if len(twin) > 3 and not twin[0].startswith("{ lambda"):
             assert "\n".join(twin) not in text
     exercises = page.locator("div.exercise").count()
     assert exercises >= 4
