@@ -8,6 +8,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -19,6 +20,11 @@ import pytest
 # should compile as a learner's would. JAX reads its own when it is imported.
 FAST_COMPILE = "MINIJAX_TEST_FAST_COMPILE"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# Compiled programs are kept for the next process by default. In the tests they are kept
+# in a folder of their own, which all processes of one run share: what stands in the
+# user's folder changes no test, and the cache is used by many processes at once.
+CACHE_FOLDER = "MINIJAX_COMPILATION_CACHE_DIR"
 
 
 def _compile_cheaply_in_jax() -> None:
@@ -90,6 +96,10 @@ TOOLS = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if CACHE_FOLDER not in os.environ:
+        folder = tempfile.mkdtemp(prefix="minijax-programs-")
+        os.environ[CACHE_FOLDER] = folder
+        config.add_cleanup(functools.partial(shutil.rmtree, folder, True))
     config.addinivalue_line("markers", "slow: runs only with MINIJAX_TEST_ALL=1")
     config.addinivalue_line(
         "markers", "repeats: goes a way that another test goes; as slow"

@@ -10,6 +10,7 @@ In JAX: `jax/_src/compiler.py`, and the C++ half of `interpreters/pxla.py`,
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import os
 import time
@@ -98,9 +99,11 @@ class Executable:
     Attributes:
       loaded: jaxlib's executable.
       devices: its devices, as a device list.
-      from_disk: whether it came out of the cache on disk; then the source locations in
-        its HLO are those of the program that was compiled first.
+      from_disk: whether it came out of the cache on disk.
       seconds: what compiling, or reading from disk, took.
+      again: compiles the program of a file from disk. The lines of source that the
+        file names are those of the program that was kept, so whoever asks for its text
+        gets the text of a new one.
 
     In JAX: `jax.stages.Executable` and `pxla.MeshExecutable`.
     """
@@ -109,6 +112,7 @@ class Executable:
     devices: Any
     from_disk: bool
     seconds: float
+    again: Callable[[], Executable] | None = None
 
     def launcher(
         self,
@@ -146,7 +150,14 @@ class Executable:
 
     def hlo_modules(self) -> list[Any]:
         """The optimised program as jaxlib's HLO objects: what the machine runs."""
-        return self.loaded.hlo_modules()
+        if self.again is None:
+            return self.loaded.hlo_modules()
+        return self.compiled_now.hlo_modules()
+
+    @functools.cached_property
+    def compiled_now(self) -> Executable:
+        """The program compiled in this process, where it came from disk."""
+        return self if self.again is None else self.again()
 
     def hlo_text(self) -> str:
         """The optimised program as HLO text."""

@@ -31,6 +31,7 @@ def load_or_compile(
         directory,
         state.persistent_cache_min_compile_time_secs,
         state.persistent_cache_min_entry_size_bytes,
+        state.compilation_cache_max_size,
         state.raise_persistent_cache_errors,
     )
     return disk_cache.load_or_compile(module, devices, settings, policy)

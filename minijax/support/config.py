@@ -483,15 +483,26 @@ tracer_error_num_traceback_frames = _flag(
 )
 pprint_use_color = _flag("pprint_use_color", True, "Colour printed jaxprs.")
 compilation_cache_dir = _flag(
-    "compilation_cache_dir", None, "Where compiled programs are kept; None: nowhere."
+    "compilation_cache_dir",
+    os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "minijax"),
+    "Where compiled programs are kept for the next process; None: nowhere. In JAX the "
+    "default is None.",
+    convert=_to_text,
 )
 enable_compilation_cache = _flag(
     "enable_compilation_cache", True, "Use compilation_cache_dir when it is set."
 )
 persistent_cache_min_compile_time_secs = _flag(
     "persistent_cache_min_compile_time_secs",
-    1.0,
-    "Programs that compile faster than this are not kept on disk.",
+    0.0,
+    "Programs that compile faster than this are not kept on disk. In JAX the default "
+    "is 1.0; here reading even the smallest program takes a tenth of compiling it.",
+)
+compilation_cache_max_size = _flag(
+    "compilation_cache_max_size",
+    2**29,
+    "Bytes that compilation_cache_dir may hold: beyond it the programs that were used "
+    "longest ago are removed. -1: no bound, which is JAX's default.",
 )
 persistent_cache_min_entry_size_bytes = _flag(
     "persistent_cache_min_entry_size_bytes",

@@ -9,6 +9,7 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import grad, jit
+from minijax.support.config import override
 from minijax_lab.explain.recording import Recording
 
 
@@ -243,5 +244,56 @@ def test_ten_thousand_calls_are_one_picture():
 def test_times_stand_below_the_line():
     _, view = watched()
     above, _, below = view.text().partition("-- differs between machines --")
-    assert " ms" not in above and "trace" in below and "compile" in below
+    assert " ms" not in above and "trace" in below
+    assert "compile" in below or "read from disk" in below
     assert all(seconds > 0 for seconds in view.recording.seconds.values())
+
+
+def test_programs_read_from_disk_are_told(tmp_path):
+    number = float(np.random.default_rng().uniform())
+    x, y = np.ones(3, np.float32), np.ones(4, np.float32)
+
+    def watch(*arguments):
+        f = jit(lambda x: x * number)
+        with see.cache(f) as view:
+            for argument in arguments:
+                f(argument)
+        return view
+
+    with override("compilation_cache_dir", str(tmp_path)):
+        first, again = watch(x), watch(x, y, x)
+    assert [call.from_disk for call in first.recording.calls] == [False]
+    assert [call.from_disk for call in again.recording.calls] == [True, False, None]
+    assert "from disk" not in first.text()
+    assert "1 of 2 compiled programs were read from disk: call 1" in again.text()
+    details = [again.detail(call) for call in again.recording.calls]
+    assert "read from disk, kept. It took" in details[0]
+    assert "Traced anew and compiled: x was f32[3] and is f32[4]" in details[1]
+
+
+def test_every_part_of_a_key_is_told():
+    f = jit(lambda x, n, t: (x * n, t), static_argnames="n")
+    x = np.ones(3, np.float32)
+    with see.cache(f) as view:
+        f(x, n=2, t=x)
+        f(np.ones(4, np.float32), n=2, t=x)
+        f(np.ones(3, np.int32), n=2, t=x)
+        f(x, n=3, t=x)
+        f(x, n=2, t=[x])
+        f(x, n=2, t=1.0)
+        f(x, n=2, t=np.float32(1.0))
+        with minijax.default_matmul_precision("highest"):
+            f(x, n=2, t=x)
+        f(minijax.device_put(x, minijax.devices()[0]), n=2, t=x)
+    kinds = [{change.kind for change in call.changes} for call in view.recording.calls]
+    assert kinds == [
+        set(),
+        {"shape"},
+        {"type"},
+        {"static"},
+        {"tree"},
+        {"shape"},
+        {"type"},
+        {"setting"},
+        {"device"},
+    ]

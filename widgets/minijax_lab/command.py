@@ -177,6 +177,30 @@ def lab(arguments: argparse.Namespace) -> int:
     return start_lab(folder, arguments.port, browser)
 
 
+def cache(arguments: argparse.Namespace) -> int:
+    """`minijax cache`: what the cache of compiled programs holds, or clear it."""
+    from minijax.backend import disk_cache
+    from minijax.support.config import config
+
+    directory = config.read("compilation_cache_dir")
+    if not directory:
+        print("no folder: the flag jax_compilation_cache_dir is None.")
+        return 0
+    folder = disk_cache.Folder(disk_cache.Policy(directory))
+    try:
+        files = folder.files()
+    except FileNotFoundError:
+        files = []
+    if arguments.clear:
+        for _, _, path in files:
+            Path(path).unlink(missing_ok=True)
+    size = sum(size for _, size, _ in files)
+    many = "1 program" if len(files) == 1 else f"{len(files):,} programs"
+    done = " removed" if arguments.clear else ""
+    print(f"{folder.path}: {many}, {size / 2**20:,.1f} MiB{done}")
+    return 0
+
+
 def course_refresh(arguments: argparse.Namespace) -> int:
     """`minijax course refresh`: run notebooks again and show what changed."""
     if arguments.notebooks:
@@ -270,6 +294,18 @@ def make_parser() -> argparse.ArgumentParser:
         "--prepare", action="store_true", help="copy the course and stop there"
     )
     lab_parser.set_defaults(run=lab)
+
+    cache_parser = commands.add_parser(
+        "cache",
+        help="say what the cache of compiled programs holds, or clear it",
+        description="Compiled programs are kept in a folder, so that the next process "
+        "need not compile them. Prints the folder, the number of programs and their "
+        "size.",
+    )
+    cache_parser.add_argument(
+        "--clear", action="store_true", help="remove all programs"
+    )
+    cache_parser.set_defaults(run=cache)
 
     course = commands.add_parser(
         "course", help="tools for those who write the course, or teach it"

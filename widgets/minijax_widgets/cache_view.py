@@ -88,6 +88,7 @@ class CacheView(View):
         if record.seconds:
             times = (f"{k} {t * 1e3:.1f} ms" for k, t in record.seconds.items())
             rows += ["-- differs between machines --", f"in all: {', '.join(times)}"]
+            rows += [come_from(record)] * any(c.from_disk for c in record.calls)
         return "\n".join([cut(record.headline, 100), *rows])
 
     def row(self, call: Call, telling: bool) -> str:
@@ -168,8 +169,11 @@ class CacheView(View):
         """Returns a sentence about a call."""
         if call.hit:
             return "A program was kept for this kind of call: no Python ran."
+        compiled = "read from disk" if call.from_disk else "compiled"
+        took = f" It took {call.seconds * 1e3:.1f} ms." if call.seconds else ""
         if call.first:
-            return "The first call of this kind: traced, lowered, compiled, kept."
+            how = f"traced, lowered, {compiled}, kept"
+            return f"The first call of this kind: {how}.{took}"
         told = "; ".join(
             leaves_in_words(change)
             if change.kind == "tree"
@@ -177,13 +181,25 @@ class CacheView(View):
             for change in call.changes
         )
         rows = self.recording.calls
-        text = f"Traced and compiled anew: {told}"
+        text = f"Traced anew and {compiled}: {told}"
         if call.nearest is not None:
             text += f", compared with call {self.numbers(rows[call.nearest])}"
-        text += "."
+        text += f".{took}"
         if call.advice:
             text += f" To use the kept program, {call.advice}."
         return text
+
+
+def come_from(record: CacheRecording) -> str:
+    """Returns where the compiled programs of the misses came from."""
+    misses = [call for call in record.calls if call.from_disk is not None]
+    found = [call for call in misses if call.from_disk]
+    rows = ", ".join(f"{call.number:,}" for call in found[:8])
+    more = ", ..." if len(found) > 8 else ""
+    return (
+        f"{len(found)} of {len(misses)} compiled programs were read from disk: "
+        f"{'call' if len(found) == 1 else 'calls'} {rows}{more}"
+    )
 
 
 def strip(record: CacheRecording, width: float) -> Scene:

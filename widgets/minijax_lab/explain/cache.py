@@ -51,6 +51,10 @@ class Call:
     advice: str  # what to write instead; there is some where a miss was avoidable
     span: Span | None
     program: int = 0  # which program answered, from 1 on; 0: made before the watch
+    # Of a miss: whether the compiled program was read from disk, None where nothing
+    # had to be compiled, and how long tracing, lowering and this took.
+    from_disk: bool | None = None
+    seconds: float = 0.0
 
     @property
     def avoidable(self) -> bool:
@@ -123,8 +127,9 @@ class CacheWatch:
         self.keys: dict[Any, Key] = {}
         # Of the misses seen: how long tracing, lowering and compiling took. `began` is
         # when the trace that a miss started began, and how many run inside of it.
-        self.seconds = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
+        self.seconds: dict[str, float] = {}
         self.missing = False
+        self.last_miss: Call | None = None
         self.began: float | None = None
         self.inner = 0
         self.total = 0
@@ -186,10 +191,19 @@ class CacheWatch:
         elif name == "trace.end" and self.inner:
             self.inner -= 1
             if not self.inner and self.began is not None:
-                self.seconds["trace"] += time.perf_counter() - self.began
+                self.spend("trace", time.perf_counter() - self.began)
         elif name in ("lower", "compile") and not self.inner:
-            self.seconds[name] += data["seconds"]
+            from_disk = data.get("from_disk", False)
+            self.spend("read from disk" if from_disk else name, data["seconds"])
             self.missing = name != "compile"
+            if name == "compile" and self.last_miss is not None:
+                self.last_miss.from_disk = from_disk
+
+    def spend(self, what: str, seconds: float) -> None:
+        """Adds the time of one stage, to the sum and to the call."""
+        self.seconds[what] = self.seconds.get(what, 0.0) + seconds
+        if self.last_miss is not None:
+            self.last_miss.seconds += seconds
 
     def know(self, raw: tuple, key: Key) -> Key:
         """Keeps a key, with a number for its program."""
@@ -230,6 +244,7 @@ class CacheWatch:
         self.note_run(program, made=False)
 
     def note_miss(self, raw: tuple, span: Span | None) -> None:
+        self.last_miss = None
         if len(self.calls) >= MOST_ROWS:
             return
         key = self.taken_apart(raw)
@@ -251,6 +266,7 @@ class CacheWatch:
                 program=key.program,
             )
         )
+        self.last_miss = self.calls[-1]
         self.note_run(key.program, made=True)
 
     # ---- keys ----------------------------------------------------------------------
@@ -447,7 +463,7 @@ def differences(known: Key, key: Key) -> list[Change]:
     if known.settings is not key.settings:
         for name in known.settings.differing(key.settings):
             changes.append(Change("setting", name, "", "changed"))
-    if not changes and known.place != key.place:
+    if known.place != key.place:
         changes.append(
             Change("device", "device", place_text(known.place), place_text(key.place))
         )
