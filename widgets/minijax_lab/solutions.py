@@ -112,5 +112,16 @@ def needed(module: ast.Module, start: ast.AST) -> list[ast.stmt]:
                 if node.id in statements:
                     found.add(node.id)
                     waiting.append(statements[node.id])
+                    waiting += rules_of(module, node.id)
     wanted = {id(statements[name]) for name in found}
     return [node for node in module.body if id(node) in wanted]
+
+
+def rules_of(module: ast.Module, name: str) -> list[ast.Name]:
+    """Returns the functions that decorators such as `@name.defjvp` attach, by name."""
+    return [
+        ast.Name(node.name)
+        for node in module.body
+        if isinstance(node, ast.FunctionDef)
+        and any(ast.unparse(d).startswith(f"{name}.") for d in node.decorator_list)
+    ]
