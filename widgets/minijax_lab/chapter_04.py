@@ -15,22 +15,43 @@ PREDICTIONS = {
         1,
         "Numbers are not part of the key; types are.",
         "the view of `f` in chapter 03, its second call",
+        because={2: "That would be a key with the numbers in it; it has their types."},
     ),
     "04.r2": Prediction(
         2,
         "A static value is part of the key.",
         "the function `power` in chapter 03",
+        because={
+            1: "That holds for an argument that is traced; of a static one the value "
+            "itself is in the key.",
+        },
     ),
     "04.r3": Prediction(
         "yes",
         "`.at` gives a new array.",
         '"No assignment" in chapter 01',
+        because={"no": "NumPy's `x[0] += 1.0` changes x; `.at` writes into a copy."},
     ),
-    "04.p1": Prediction(3, "None and {} are containers without leaves."),
+    "04.p1": Prediction(
+        4,
+        "Three weights and the 3.0 of the pair; None and {} are containers without "
+        "leaves.",
+        because={
+            1: "That takes the dict for one input; it is taken apart into its arrays.",
+            3: "That counts the entries of the dict; what lies in them is counted.",
+            5: "That counts None; it is an empty container, and no input.",
+            6: "That counts None and {}; both are containers without anything in them.",
+        },
+    ),
     "04.p2": Prediction(
         2,
         "A static field belongs to the structure, and the structure to the key; the "
         "third call finds the program of the first.",
+        because={
+            1: "That takes the name for something that tracing does not see; a static "
+            "field is in the key.",
+            3: "That is Python running each call; the third one is like the first.",
+        },
     ),
 }
 

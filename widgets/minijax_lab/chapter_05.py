@@ -15,18 +15,34 @@ PREDICTIONS = {
         "NumPy's number is drawn while tracing, once, and stands in the program as a "
         "constant.",
         "the puzzle of chapter 03",
+        because={3: "That would need Python at each call; NumPy is Python's."},
     ),
     "05.r2": Prediction(
         1,
         "None is a tree without leaves.",
         "the puzzle of chapter 04",
+        because={2: "That counts None, which is a container without leaves."},
     ),
     "05.r3": Prediction(
         "float32",
         "A NumPy scalar has a dtype, and it counts; only 1.0 would be weak.",
         '"Which dtype comes out" in chapter 01',
+        because={
+            "bfloat16": "That holds for a Python number, which is weak; this one has "
+            "a dtype.",
+            "float64": "64 bits are off unless you ask, and np.float32 has 32.",
+        },
     ),
-    "05.p1": Prediction(1, "normal is a function: the same key gives the same number."),
+    "05.p1": Prediction(
+        1,
+        "normal is a function: the same key gives the same number.",
+        because={
+            3: "That would be a generator with a state; a key is a value, and drawing "
+            "changes nothing in it.",
+            2: "jit changes nothing: compiled or not, it is the same function of the "
+            "key.",
+        },
+    ),
 }
 
 REUSED = {"b", "d"}

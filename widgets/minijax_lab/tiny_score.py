@@ -103,10 +103,10 @@ def lines_of(scores: list[ChapterScore]) -> Iterator[str]:
         sum(one.texts for one in scores),
         sum(one.same_texts for one in scores),
     )
-    yield (
-        f"tiny: {right} of {count} programs give JAX's numbers, "
-        f"{same} of {texts} are written as JAX writes them."
-    )
+    head = f"tiny: {right} of {count} programs give JAX's numbers"
+    if texts:
+        head += f", {same} of {texts} are written as JAX writes them"
+    yield f"{head}."
     for one in scores:
         words = f"  {one.chapter} {TITLES[one.chapter]:13} {one.right:2} of {one.count}"
         if one.texts:
