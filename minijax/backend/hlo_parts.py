@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,43 +52,70 @@ def custom_call(
     target: str,
     result_types: Sequence[Any],
     operands: Sequence[Any],
-    attributes: dict[str, Any],
+    config: dict[str, Any] | str | None,
     has_side_effect: bool = False,
+    *,
+    api_version: int = 4,
+    operand_layouts: Sequence[Sequence[int]] | str | None = "row-major",
+    result_layouts: Sequence[Sequence[int]] | str | None = "row-major",
+    aliases: Mapping[int, int] | None = None,
 ) -> Any:
-    """A call of a foreign function by XLA's typed interface; the operation.
-
-    Operands and results are row-major: the function sees dimensions, not layouts.
+    """A call of a foreign function; the operation.
 
     Args:
       target: the name under which the function is registered.
       result_types: the types of the results; tensors and tokens.
       operands: values; tensors and tokens.
-      attributes: what the function reads by name, as attributes.
+      config: what the function reads by name, as attributes; for interfaces before
+        XLA's typed one (4) a string.
       has_side_effect: whether the call must happen exactly once.
+      api_version: which of XLA's interfaces the function has.
+      operand_layouts: for each operand its axes, the fastest first; None: not said.
+      result_layouts: the same for the results.
+      aliases: {operand: result} for results that are written over an operand.
     """
     ir = hlo.ir
 
-    def layouts(kinds: Sequence[Any]) -> Any:
-        return ir.ArrayAttr.get([_row_major(kind) for kind in kinds])
+    def layouts(given: Any, kinds: Sequence[Any]) -> Any:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            given = [range(_rank(kind) - 1, -1, -1) for kind in kinds]
+        orders = [np.array(order, dtype=np.int64) for order in given]
+        index = ir.IndexType.get()
+        return ir.ArrayAttr.get(
+            [ir.DenseIntElementsAttr.get(order, type=index) for order in orders]
+        )
 
+    several = len(result_types) > 1
+    pairs = [
+        hlo.stablehlo.OutputOperandAlias.get(
+            output_tuple_indices=[made] if several else [],
+            operand_index=given,
+            operand_tuple_indices=[],
+        )
+        for given, made in (aliases or {}).items()
+    ]
+    if isinstance(config, dict):
+        config = ir.DictAttr.get(config)
+    else:
+        config = hlo.string(config or "")
     return hlo.stablehlo.CustomCallOp(
         list(result_types),
         list(operands),
         target,
         has_side_effect=has_side_effect,
-        backend_config=ir.DictAttr.get(attributes),
-        api_version=int_attribute(4, 32),
-        operand_layouts=layouts([operand.type for operand in operands]),
-        result_layouts=layouts(result_types),
+        backend_config=config,
+        api_version=int_attribute(api_version, 32),
+        operand_layouts=layouts(operand_layouts, [value.type for value in operands]),
+        result_layouts=layouts(result_layouts, result_types),
+        output_operand_aliases=ir.ArrayAttr.get(pairs) if pairs else None,
     )
 
 
-def _row_major(kind: Any) -> Any:
-    """The layout of a tensor whose last dimension varies fastest; of a token, none."""
-    ir = hlo.ir
-    rank = len(kind.shape) if isinstance(kind, ir.RankedTensorType) else 0
-    order = np.arange(rank - 1, -1, -1, dtype=np.int64)
-    return ir.DenseIntElementsAttr.get(order, type=ir.IndexType.get())
+def _rank(kind: Any) -> int:
+    """The dimensions of a tensor; a token has none."""
+    return len(kind.shape) if isinstance(kind, hlo.ir.RankedTensorType) else 0
 
 
 def sdy_sharding(

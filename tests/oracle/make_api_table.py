@@ -46,6 +46,7 @@ MODULES = (
     "jax.interpreters.mlir",
     "jax.interpreters.partial_eval",
     "jax.ops",
+    "jax.ffi",
 )
 
 # Defaults that are private objects have no text of their own to compare.

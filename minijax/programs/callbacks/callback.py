@@ -436,12 +436,37 @@ pure_callback_p = _callback_primitive(
 @pure_callback_p.def_batch
 def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
     """Call once for each example, or once for all: `vmap_method` says which."""
-    size, vmap_method = axis_data.size, params["vmap_method"]
+
+    def for_all(batched_args: Sequence[Any], *, result_avals, **params) -> list[Any]:
+        batched = (unmapped_aval(axis_data.size, 0, aval) for aval in result_avals)
+        params["result_avals"] = tuple(batched)
+        return pure_callback_p.bind(*batched_args, **params)
+
+    method = params["vmap_method"]
+    return batch_by_method(
+        pure_callback_p, axis_data.size, args, dims, method, for_all, params
+    )
+
+
+def batch_by_method(
+    primitive: Primitive,
+    size: int,
+    args: Sequence[Any],
+    dims: Dims,
+    vmap_method: str | None,
+    for_all: Callable[..., list[Any]],
+    params: dict[str, Any],
+) -> tuple:
+    """A batch rule of a primitive that calls what nobody can look into.
+
+    `for_all(args, **params)` calls once for all examples, whose axis comes first.
+    NotImplementedError if no method was chosen.
+    """
     fronted = _fronted(args, dims)
     if vmap_method in ("sequential", "sequential_unrolled"):
 
         def one(*example: Any) -> list[Any]:
-            return pure_callback_p.bind(*example, **params)
+            return primitive.bind(*example, **params)
 
         unroll = vmap_method == "sequential_unrolled"
         outs = for_each_example(one, fronted, dims, unroll)
@@ -449,7 +474,7 @@ def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
     repeats = {"legacy_vectorized": None, "expand_dims": 1, "broadcast_all": size}
     if vmap_method not in repeats:
         raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method "
+            f"vmap is only supported for the {primitive} primitive when vmap_method "
             "is one of 'sequential', 'sequential_unrolled', 'expand_dims', "
             f"'broadcast_all', or 'legacy_vectorized'. Got {vmap_method=}."
         )
@@ -459,9 +484,7 @@ def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
             broadcasting.broadcast(arg, (times,)) if dim is None else arg
             for arg, dim in zip(fronted, dims)
         ]
-    one_result = params["result_avals"]
-    params["result_avals"] = tuple(unmapped_aval(size, 0, aval) for aval in one_result)
-    outs = pure_callback_p.bind(*fronted, **params)
+    outs = for_all(fronted, **params)
     return outs, [0] * len(outs)
 
 
@@ -507,6 +530,14 @@ def pure_callback(
       JaxRuntimeError: when the callback raised, or returned something else than
         announced; its `__cause__` is that exception.
     """
+    check_vmap_method(vmap_method)
+    params = {"sharding": sharding, "vmap_method": vmap_method}
+    call = (callback, result_shape_dtypes, (args, kwargs))
+    return _call(pure_callback_p, *call, **params)
+
+
+def check_vmap_method(vmap_method: str | None) -> None:
+    """ValueError unless there is such a way of calling for a batch."""
     methods: list[str | None] = ["sequential", "sequential_unrolled", "expand_dims"]
     methods += ["broadcast_all", "legacy_vectorized", None]
     if vmap_method not in methods:
@@ -514,9 +545,6 @@ def pure_callback(
             f"vmap_method must be one of the allowed methods {methods}, but got: "
             f"{vmap_method}"
         )
-    params = {"sharding": sharding, "vmap_method": vmap_method}
-    call = (callback, result_shape_dtypes, (args, kwargs))
-    return _call(pure_callback_p, *call, **params)
 
 
 def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
