@@ -3,6 +3,7 @@
     traced = jit(f).trace(x)      # .jaxpr
     lowered = traced.lower()      # .as_text(): StableHLO
     compiled = lowered.compile()  # .as_text(): optimised HLO; compiled(x) runs it
+    lowered.compile(target="h100")  # what another machine would run
 
 Arguments of `trace` and `lower` may be `ShapeDtypeStruct`s.
 
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from minijax.backend import executables
-from minijax.compile import dispatch, mlir, tokens
+from minijax.backend import compiler, executables
+from minijax.backend.targets import Target
+from minijax.compile import dispatch, mlir, targets, tokens
 from minijax.compile.pjit import JitFunction
 from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
@@ -130,15 +132,16 @@ class Traced(_Stage):
         lowered = mlir.lower_to_module(
             closed, self.fun_name, platform, donated, self._options.keep_unused
         )
-        return Lowered(self, lowered)
+        return Lowered(self, lowered, platform if lowering_platforms else None)
 
 
 class Lowered(_Stage):
     """A program as StableHLO. In JAX: `jax.stages.Lowered`."""
 
-    def __init__(self, traced: Traced, lowered: mlir.Lowered):
+    def __init__(self, traced: Traced, lowered: mlir.Lowered, asked: str | None = None):
         self._traced = traced
         self._lowered = lowered
+        self._asked = asked  # the platform that the user asked for
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The StableHLO text; with `debug_info`, the user's lines in it.
@@ -155,13 +158,25 @@ class Lowered(_Stage):
             raise ValueError(f"compiler_ir knows 'stablehlo', got {dialect!r}")
         return self._lowered.module
 
-    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
-        """The program compiled by XLA for the default device.
+    def compile(
+        self,
+        compiler_options: dict[str, Any] | None = None,
+        *,
+        target: str | None = None,
+    ) -> Compiled | CompiledForTarget:
+        """The program compiled by XLA for the default device, or for a target.
+
+        A target is a machine that need not be there: "h100", or a slice of TPUs such
+        as "tpu-v5e:2x2"; the program can be looked at, not run. Its compiler comes with
+        `minijax[h100]` and `minijax[tpu]`. "cpu" is the CPU of this machine.
 
         Raises JaxRuntimeError, XLA's own error, when it refuses the program, and
-        ValueError when the program was lowered for another platform.
+        ValueError when the program was lowered for another platform or there is no such
+        target. NotImplementedError if the program calls functions of this process.
         """
-        device = default_device()
+        if target is not None and not (found := targets.find(target)).runs:
+            return self._compile_for(found, compiler_options)
+        device = default_device() if target is None else found.devices[0]
         if self._lowered.platform != dispatch.lowering_platform(device):
             raise ValueError(
                 f"the program was lowered for {self._lowered.platform}, but the "
@@ -178,6 +193,20 @@ class Lowered(_Stage):
             outputs = len(closed.out_avals)
             return Compiled(self._traced, StatefulProgram(program, outputs, refs))
         return Compiled(self._traced, program)
+
+    def _compile_for(self, target: Target, options: Any) -> CompiledForTarget:
+        lowered = self._lowered
+        if lowered.platform != target.platform:
+            if self._asked is not None:
+                raise ValueError(
+                    f"the program was lowered for {self._asked}, and target="
+                    f"{target.name!r} needs lowering_platforms=({target.platform!r},), "
+                    "or none given."
+                )
+            lowered = self._traced.lower(lowering_platforms=(target.platform,))._lowered
+        given = {**dict(self._traced._options.compiler_options), **(options or {})}
+        executable = targets.compile_for(target, lowered, given)
+        return CompiledForTarget(self._traced, target, lowered, given, executable)
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of the compiled program's cost."""
@@ -289,6 +318,65 @@ class Compiled(_Stage):
         device = self._program.device
         buffers = [buffer_on(leaf, device) for leaf in leaves]
         return tree_unflatten(self.out_tree, self._program(buffers))
+
+
+class CompiledForTarget(_Stage):
+    """A program compiled for a machine that need not be there: to be looked at.
+
+    `target` names the machine. In JAX: `jax.stages.Compiled` of a topology's devices.
+    """
+
+    def __init__(
+        self,
+        traced: Traced,
+        target: Target,
+        lowered: mlir.Lowered,
+        options: dict[str, Any],
+        executable: compiler.Executable,
+    ):
+        self._traced = traced
+        self._target = target
+        self._lowered = lowered
+        self._compiler_options = options
+        self._executable = executable
+
+    target = property(lambda self: self._target.name)
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """The optimised HLO, or with "ptx" the kernels of an H100 in NVIDIA's assembly.
+
+        Raises ValueError for another dialect, or one that the target does not have.
+        """
+        if dialect in (None, "hlo"):
+            return self._executable.hlo_text()
+        if dialect == "ptx" and self._target.platform == "cuda":
+            return targets.ptx(self._target, self._lowered, self._compiler_options)
+        known = "'hlo' and 'ptx'" if self._target.platform == "cuda" else "'hlo'"
+        raise ValueError(
+            f"a program for target={self.target!r} can be shown as {known}, got "
+            f"{dialect!r}"
+        )
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: flops, bytes accessed and others; empty if it has none."""
+        return executables.cost_analysis(self._executable)
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, outputs, temporaries and code."""
+        return executables.memory_stats(self._executable)
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's executable, which no device has loaded."""
+        return self._executable.loaded
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse: RuntimeError."""
+        raise RuntimeError(
+            f"{self._traced.fun_name} was compiled for target={self.target!r}, so it "
+            "cannot be called: this process has no such device. Look at it with "
+            "as_text(), memory_analysis() and cost_analysis(); to run the function, "
+            "compile it without a target."
+        )
 
 
 # ----------------------------------------------------------------------------------

@@ -1,0 +1,222 @@
+"""Machines to compile for that need not be there: an H100, a slice of TPUs.
+
+    target = find("h100")
+    executable = target.compile(module, CompileSettings())
+    executable.hlo_text()  # what the H100 would run
+
+The vendor's own compiler comes in a wheel: XLA for NVIDIA's GPUs in `jax-cuda13-pjrt`
+(neither CUDA nor a GPU is needed; the file `h100.txtpb` describes the machine), XLA for
+TPUs in `libtpu`. Such a program can be looked at, not run.
+
+In JAX: `jax.experimental.topologies`, `get_topology_desc`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from minijax.backend import compiler, cuda, hlo, platforms
+from minijax.backend.door import (
+    DeviceList,
+    JaxRuntimeError,
+    jaxlib_version_text,
+    xc,
+)
+
+# The libtpu that belongs to a jaxlib; others may not understand its programs.
+_LIBTPU = {"0.10.2": "0.0.42", "0.12.0.1": "0.0.50"}
+
+# What libtpu asks of the machine when it starts, answered for one that has no TPU.
+_WITHOUT_TPU = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    "TPU_LOG_DIR": "disabled",
+    # Compiling reserves no chip, so processes need not take turns.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+
+# The generations of TPUs whose slices can be named.
+GENERATIONS = ("v2", "v3", "v4", "v5e", "v5p", "v6e")
+
+_lock = threading.RLock()
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A machine to compile for.
+
+    Attributes:
+      name: as users write it: "cpu", "h100", "tpu-v5e:2x2".
+      platform: the name under which lowering rules are registered.
+      devices: a list of the device that the program is compiled for.
+      device_kind: what the vendor calls the device.
+      num_devices: the devices of the whole machine or slice.
+      runs: whether programs for it can be run by this process.
+    """
+
+    name: str
+    platform: str
+    devices: Any
+    device_kind: str
+    num_devices: int
+    runs: bool = False
+
+    def compile(
+        self,
+        module: Any,
+        settings: compiler.CompileSettings,
+        debug: Callable[[Any], None] | None = None,
+    ) -> compiler.Executable:
+        """Compiles an MLIR module; never from the cache on disk.
+
+        Args:
+          module: an MLIR module.
+          settings: how.
+          debug: sets XLA's debug options, such as where it writes what it does.
+
+        Raises:
+          JaxRuntimeError: XLA's own error, if it refuses the program.
+        """
+        options, flags = settings.make_options(self.devices)
+        if debug is not None:
+            debug(options.executable_build_options.debug_options)
+        options.env_option_overrides = list(flags.items())
+        client = self.devices[0].client
+        start = time.perf_counter()
+        # In a context of its own: compiling gives up the interpreter's lock.
+        with hlo.make_context():
+            parsed = hlo.ir.Module.parse(compiler.program_of(module))
+            if self.runs:
+                loaded = client.compile_and_load(parsed, self.devices, options)
+            else:
+                loaded = client.compile(parsed, self.devices, options)
+        seconds = time.perf_counter() - start
+        return compiler.Executable(loaded, self.devices, False, seconds)
+
+
+@functools.cache
+def find(name: str) -> Target:
+    """The target of a name; its compiler is loaded when it is first asked for.
+
+    Raises:
+      ValueError: for a name that is no target's.
+      ModuleNotFoundError: if the wheel with the compiler is not installed.
+      RuntimeError: if it is not the one that belongs to this jaxlib.
+    """
+    with _lock:
+        if name == "cpu":
+            device = platforms.get_backend("cpu").local_devices()[0]
+            return Target(name, "cpu", DeviceList((device,)), "cpu", 1, runs=True)
+        if name == "h100":
+            return _compile_only(name, "cuda", _h100())
+        if isinstance(name, str) and name.startswith("tpu-"):
+            return _compile_only(name, "tpu", _tpu(name))
+    raise ValueError(_unknown(name))
+
+
+def _unknown(name: Any) -> str:
+    slices = ", ".join(GENERATIONS)
+    return (
+        f"there is no target {name!r}. Targets are 'cpu', 'h100', and slices of TPUs "
+        f"such as 'tpu-v5e:2x2': a generation ({slices}) and the chips along each axis."
+    )
+
+
+def _compile_only(name: str, platform: str, topology: Any) -> Target:
+    devices = topology._make_compile_only_devices()
+    first = DeviceList((devices[0],))
+    return Target(name, platform, first, devices[0].device_kind, len(devices))
+
+
+def _h100() -> Any:
+    """XLA's description of a machine with one H100."""
+    found = cuda.find_plugin()
+    if found is None:
+        raise _missing("h100", "NVIDIA's compiler, the wheel jax-cuda13-pjrt", "h100")
+    generation, path = found
+    wheel = f"jax-cuda{generation}-pjrt"
+    _check_version(wheel, jaxlib_version_text, jaxlib_version_text)
+    _start("cuda", path)
+    text = (Path(__file__).parent / "h100.txtpb").read_text()
+    options = {"target_config": text, "topology": "1x1x1"}
+    return xc._xla.get_default_c_api_topology("cuda", "h100", options)
+
+
+def _tpu(name: str) -> Any:
+    """libtpu's description of a slice of TPUs."""
+    spec = importlib.util.find_spec("libtpu")
+    if spec is None or spec.origin is None:
+        raise _missing(name, "Google's compiler, the wheel libtpu", "tpu")
+    if jaxlib_version_text in _LIBTPU:
+        wanted = _LIBTPU[jaxlib_version_text]
+        _check_version("libtpu", wanted, f"{wanted}.*")
+    generation, _, shape = name.removeprefix("tpu-").partition(":")
+    sizes = shape.split("x")
+    if generation not in GENERATIONS or not all(size.isdigit() for size in sizes):
+        raise ValueError(_unknown(name))
+    with _environment():
+        _start("tpu", os.path.join(os.path.dirname(spec.origin), "libtpu.so"))
+    options: dict[str, Any] = {}
+    if set(sizes) == {"1"}:
+        options["chips_per_host_bounds"] = [1, 1, 1]  # four chips by default
+    try:
+        return xc.make_tfrt_tpu_c_api_device_topology(
+            f"{generation}:{shape}", **options
+        )
+    except JaxRuntimeError as error:
+        message = str(error).splitlines()[0]
+        raise ValueError(f"{_unknown(name)} libtpu says: {message}") from None
+
+
+def _start(platform: str, path: str) -> None:
+    """Loads a plugin, unless this process has it already."""
+    # First what can run: a GPU that is there gets its libraries before the plugin.
+    platforms.backends()
+    if not xc.pjrt_plugin_loaded(platform):
+        xc.load_pjrt_plugin_dynamically(platform, path)
+    if not xc.pjrt_plugin_initialized(platform):
+        xc.initialize_pjrt_plugin(platform)
+
+
+@contextlib.contextmanager
+def _environment() -> Iterator[None]:
+    """The environment in which libtpu starts without a TPU; what is set stays."""
+    added = {name: v for name, v in _WITHOUT_TPU.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def _missing(target: str, compiler_name: str, extra: str) -> ModuleNotFoundError:
+    return ModuleNotFoundError(
+        f"target={target!r} needs {compiler_name}, which is not installed. Add it "
+        f"with: pip install 'minijax[{extra}]'"
+    )
+
+
+def _check_version(wheel: str, prefix: str, wanted: str) -> None:
+    """RuntimeError if a wheel is installed in another version than `prefix`."""
+    try:
+        version = importlib.metadata.version(wheel)
+    except importlib.metadata.PackageNotFoundError:
+        return  # a library without its wheel's papers
+    if version != prefix and not version.startswith(f"{prefix}."):
+        raise RuntimeError(
+            f"{wheel} is version {version}, and jaxlib {jaxlib_version_text} needs "
+            f"{wanted}. Install that one: pip install '{wheel}=={wanted}'"
+        )

@@ -1,0 +1,98 @@
+"""Programs compiled for machines that need not be there: `compile(target="h100")`.
+
+In JAX: `jax.experimental.topologies` and `jit(f, ...).lower(...).compile()` for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from minijax.backend import compiler, dumps, targets
+from minijax.backend.targets import Target
+from minijax.compile import mlir
+from minijax.support import errors, source_info
+
+# What every compiler of XLA's knows itself. Other calls are of functions that a process
+# registers, such as those of LAPACK on the CPU.
+_PORTABLE_CALLS = ("annotate_device_placement", "Sharding", "SPMD", "__gpu$", "tpu_")
+
+
+def find(name: Any) -> Target:
+    """The target of a name.
+
+    Raises TypeError for anything but a text, ValueError for an unknown name,
+    ModuleNotFoundError if its compiler is not installed.
+    """
+    if not isinstance(name, str):
+        raise errors.type_error(
+            f"target is a text such as 'h100', got {name!r} ({type(name).__name__})."
+        )
+    return targets.find(name)
+
+
+def compile_for(
+    target: Target, lowered: mlir.Lowered, options: dict[str, Any]
+) -> compiler.Executable:
+    """The executable of a program for a target.
+
+    Raises NotImplementedError for a program that calls functions of this process.
+    """
+    refuse_calls(target, lowered)
+    settings = compiler.CompileSettings(options=options, fast_compile=False)
+    with lowered.context:
+        return target.compile(lowered.module, settings)
+
+
+def ptx(target: Target, lowered: mlir.Lowered, options: dict[str, Any]) -> str:
+    """The kernels of a GPU's program as NVIDIA's portable assembly."""
+    refuse_calls(target, lowered)
+    settings = compiler.CompileSettings(options=options, fast_compile=False)
+    with (
+        lowered.context,
+        dumps.compile_with_dump(target, lowered.module, settings) as dump,
+    ):
+        return "\n".join(dump.read(name) for name in dump.names(".ptx"))
+
+
+def refuse_calls(target: Target, lowered: mlir.Lowered) -> None:
+    """NotImplementedError for calls that only a running process can answer."""
+    if target.runs:
+        return
+    if lowered.host_callbacks:
+        function: Any = lowered.host_callbacks[0]
+        place = source_info.summarize(getattr(function, "source", None))
+        purpose = getattr(function, "purpose", "a callback")
+        raise NotImplementedError(
+            f"the program cannot be compiled for target={target.name!r}: {purpose} "
+            f"calls Python, at {place}, and there is no process on that machine. Leave "
+            "the call out of the program that you compile for it."
+        )
+    with lowered.context:
+        for name, place in _foreign_calls(lowered.module.operation):
+            raise NotImplementedError(
+                f"the program cannot be compiled for target={target.name!r}: it calls "
+                f"the foreign function {name!r}, at {place}, which is registered in "
+                f"this process only. Compile it for the machine where it runs."
+            )
+
+
+def _foreign_calls(operation: Any) -> Iterator[tuple[str, str]]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                inner = inner.operation
+                if inner.name == "stablehlo.custom_call":
+                    name = inner.attributes["call_target_name"].value
+                    if not name.startswith(_PORTABLE_CALLS):
+                        yield name, _place(str(inner.location))
+                yield from _foreign_calls(inner)
+
+
+def _place(location: str) -> str:
+    """The user's line in the text of a location."""
+    for file, line in re.findall(r'"([^"]+)":(\d+)', location):
+        if source_info.is_user_filename(file):
+            return f"{file}:{line}"
+    return "an unknown line"
