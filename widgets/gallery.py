@@ -23,6 +23,7 @@ import minijax.numpy as jnp
 import minijax_widgets as see
 import subjects as of
 from minijax import jit, make_jaxpr, random
+from minijax.support.config import enable_compilation_cache
 from minijax_widgets.view import View
 from subjects import X
 
@@ -153,7 +154,9 @@ def as_widget(view: View) -> str:
 def page(names: Iterable[str] | None = None, head: str = "") -> str:
     """The gallery as one page, or the states `names` of it; `head` is HTML for it."""
     parts = []
-    made = {name: STATES[name]() for name in names or STATES}
+    # The same picture every time, wherever compiled programs come from.
+    with enable_compilation_cache(False):
+        made = {name: STATES[name]() for name in names or STATES}
     shown = [(name, view.to_html()) for name, view in made.items()]
     if names is None:
         shown += [(f"widget: {name}", as_widget(made[name])) for name in AS_WIDGETS]

@@ -47,6 +47,7 @@ MODULES = (
     "jax.interpreters.partial_eval",
     "jax.ops",
     "jax.ffi",
+    "jax.profiler",
 )
 
 # Defaults that are private objects have no text of their own to compare.

@@ -170,10 +170,9 @@ class CacheView(View):
         if call.hit:
             return "A program was kept for this kind of call: no Python ran."
         compiled = "read from disk" if call.from_disk else "compiled"
-        took = f" It took {call.seconds * 1e3:.1f} ms." if call.seconds else ""
         if call.first:
             how = f"traced, lowered, {compiled}, kept"
-            return f"The first call of this kind: {how}.{took}"
+            return f"The first call of this kind: {how}."
         told = "; ".join(
             leaves_in_words(change)
             if change.kind == "tree"
@@ -184,7 +183,7 @@ class CacheView(View):
         text = f"Traced anew and {compiled}: {told}"
         if call.nearest is not None:
             text += f", compared with call {self.numbers(rows[call.nearest])}"
-        text += f".{took}"
+        text += "."
         if call.advice:
             text += f" To use the kept program, {call.advice}."
         return text

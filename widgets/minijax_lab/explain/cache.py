@@ -52,9 +52,8 @@ class Call:
     span: Span | None
     program: int = 0  # which program answered, from 1 on; 0: made before the watch
     # Of a miss: whether the compiled program was read from disk, None where nothing
-    # had to be compiled, and how long tracing, lowering and this took.
+    # had to be compiled.
     from_disk: bool | None = None
-    seconds: float = 0.0
 
     @property
     def avoidable(self) -> bool:
@@ -200,10 +199,8 @@ class CacheWatch:
                 self.last_miss.from_disk = from_disk
 
     def spend(self, what: str, seconds: float) -> None:
-        """Adds the time of one stage, to the sum and to the call."""
+        """Adds the time of one stage."""
         self.seconds[what] = self.seconds.get(what, 0.0) + seconds
-        if self.last_miss is not None:
-            self.last_miss.seconds += seconds
 
     def know(self, raw: tuple, key: Key) -> Key:
         """Keeps a key, with a number for its program."""
