@@ -74,16 +74,21 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until all arrays of a tree have their values; returns the tree."""
+    """Wait until all arrays of a tree have their values; returns the tree.
+
+    Any leaf with a method `block_until_ready` is waited for.
+    """
     for leaf in tree_leaves(x):
-        if type(leaf) is Array:
-            leaf.block_until_ready()
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
     return x
 
 
 def copy_to_host_async(x: Any) -> Any:
     """Begin copying all arrays of a tree to the host; returns the tree."""
     for leaf in tree_leaves(x):
-        if type(leaf) is Array:
-            leaf.copy_to_host_async()
+        copy = getattr(leaf, "copy_to_host_async", None)
+        if copy is not None:
+            copy()
     return x

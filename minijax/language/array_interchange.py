@@ -159,8 +159,9 @@ def item_assignment_error() -> TypeError:
     return errors.type_error(
         "JAX arrays are immutable and do not support in-place item assignment. "
         "Instead of `x[idx] = y`, write `x = x.at[idx].set(y)`, which gives a new "
-        "array; inside jit no copy is made. There are also .at[idx].add, .multiply, "
-        ".min and .max.",
+        "array; inside jit an intermediate can be updated in place, and an argument "
+        "is copied unless it is donated (donate_argnums). There are also .at[idx].add, "
+        ".multiply, .min and .max.",
         rule="arrays never change",
         instead="x = x.at[idx].set(y)",
     )

@@ -16,7 +16,7 @@ def stopwatch(f, x):
 
 
 def stopwatch_without_waiting(f, x):
-    """Wrong: it times the ordering of the work."""
+    """Wrong: it times queueing the work."""
     f(x)
     start = time.perf_counter()
     f(x)
@@ -82,7 +82,7 @@ HINTS = {
         "minijax/support/dtypes.py, the promotion lattice.",
     ),
     "01.2": (
-        "a call only orders the work; what waits for it?",
+        "a call only queues the work; what waits for it?",
         "call f once before the clock starts, and block_until_ready() before it stops.",
         "the cell of this chapter's puzzle that takes the time twice.",
     ),

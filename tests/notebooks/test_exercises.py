@@ -96,6 +96,35 @@ def test_predictions(chapter, capsys):
         assert ".r" not in name or (earlier is not None and earlier[1] < chapter)
 
 
+# Chapters in which a wrong answer that many give is told what it takes for granted.
+ANSWERED = ("00", "01", "04", "05")
+
+
+@pytest.mark.parametrize("chapter", ANSWERED)
+def test_wrong_predictions_are_answered(chapter, capsys):
+    for name, question in grading.chapter(chapter).PREDICTIONS.items():
+        assert question.because, name
+        for wrong, sentence in question.because.items():
+            predict(name, wrong)
+            said = capsys.readouterr().out
+            assert f"it is not that. {sentence}" in said and sentence.endswith(".")
+
+
+def test_a_stopwatch_may_wait_in_either_way(capsys):
+    import time
+
+    import minijax
+
+    def stopwatch(f, x):
+        minijax.block_until_ready(f(x))
+        start = time.perf_counter()
+        minijax.block_until_ready(f(x))
+        return time.perf_counter() - start
+
+    check("01.2", stopwatch)
+    assert capsys.readouterr().out == "01.2: solved.\n"
+
+
 def test_unknown_names(capsys):
     predict("99.p1", 1)
     check("99.1", 1)

@@ -14,6 +14,14 @@ PREDICTIONS = {
         1,
         "Python runs `double` once, to write it down; the compiled program, which "
         "runs all three times, has no print in it.",
+        because={
+            3: "That is Python running each call; it runs the first one only, to write "
+            "the function down.",
+            0: "Compiled code has no print, but somebody must run the function once, "
+            "to write it down: Python.",
+            2: "That would be a program that has to be written twice; the three "
+            "numbers have one type.",
+        },
     ),
 }
 
@@ -49,21 +57,34 @@ def grade_activation(scores: Callable[..., Any], name: Any) -> str | None:
     return None
 
 
-def grade_accuracy(scores: Callable[..., Any], params: Any) -> str | None:
-    """At least 97% of the held-out digits are right."""
+def grade_accuracy(scores: Callable[..., Any], train: Callable[..., Any]) -> str | None:
+    """96.5% of the training images are right, each by a network that never saw it.
+
+    The held-out images take no part: who tries until they come out right uses them.
+    """
     from minijax import vmap
     from minijax_lab import digits
 
     data = digits.load()
-    found = np.asarray(vmap(scores, in_axes=(None, 0))(params, data.test_images))
-    if found.shape != (len(data.test_labels), 10):
+    images, labels = data.train_images, data.train_labels
+    right = 0
+    for quarter in np.array_split(np.arange(len(labels)), 4):
+        seen = np.ones(len(labels), bool)
+        seen[quarter] = False
+        params = train(images[seen], labels[seen])
+        found = np.asarray(vmap(scores, in_axes=(None, 0))(params, images[quarter]))
+        if found.shape != (len(quarter), 10):
+            return (
+                "scores(params, image) must return 10 scores for one image; with vmap "
+                f"over {len(quarter)} images it gave {found.shape}."
+            )
+        right += int(np.sum(found.argmax(axis=1) == labels[quarter]))
+    share = right / len(labels)
+    if share < 0.965:
         return (
-            "scores(params, image) must return 10 scores for one image; with vmap "
-            f"over the held-out images it gave {found.shape}."
+            f"{right} of {len(labels):,} images that were new to it are right, "
+            f"{share:.1%}; 96.5% are asked for."
         )
-    right = float(np.mean(found.argmax(axis=1) == data.test_labels))
-    if right < 0.97:
-        return f"{right:.1%} of the held-out digits are right; 97% are asked for."
     return None
 
 

@@ -12,21 +12,41 @@ from minijax_lab.grading import Exercise, Prediction, same, text_of
 
 PREDICTIONS = {
     "01.q1": Prediction(
-        "raises", "An Array never changes; x.at[0].set(1.0) makes a new one."
+        "raises",
+        "An Array never changes; x.at[0].set(1.0) makes a new one.",
+        because={
+            "changes x": "That is NumPy; who holds x here may rely on what is in it.",
+            "makes a new array": "That is what x.at[0].set(1.0) does; an assignment in "
+            "Python has no result that could be the new array.",
+        },
     ),
     "01.q2": Prediction(
         "the last entry",
         "A compiled program cannot raise at one entry, so the index is clamped.",
+        because={
+            "an error": "That would need a device that can raise at one entry among "
+            "thousands.",
+            "nan": "That is what x.at[10].get(mode='fill') gives, on demand.",
+        },
     ),
     "01.q3": Prediction(
-        "bfloat16", "A Python number is weak: it takes the width of what it meets."
+        "bfloat16",
+        "A Python number is weak: it takes the width of what it meets.",
+        because={
+            "float32": "That is what np.float32(1.0) would give; 1.0 has no dtype.",
+            "float64": "That takes 1.0 for a 64-bit number, as NumPy does; you wrote "
+            "only 1.0.",
+        },
     ),
     "01.q4": Prediction(
-        "not yet", "The work has been started; who asks for a number waits."
+        "not yet",
+        "The work has been queued; who asks for a number waits.",
+        because={"yes": "Python goes past the line as soon as the work is queued."},
     ),
     "01.p1": Prediction(
         "at least ten times",
-        "The call only orders the product; block_until_ready waits for it.",
+        "The call only queues the product; block_until_ready waits for it.",
+        because={"about the same": "That would be a call that waits for its result."},
     ),
 }
 
@@ -47,7 +67,7 @@ def grade_dtypes(names: Any) -> str | None:
 
 
 class Delayed:
-    """A result that is ready only some time after the call that ordered it."""
+    """A result that is ready only some time after the call that queued it."""
 
     def __init__(self, seconds: float) -> None:
         self.ready = time.perf_counter() + seconds

@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+# How dark each character of a drawing is; blanks between them do not count.
+DARKNESS = {".": 0.0, "+": 0.5, "#": 1.0}
+SIDE = 8
+
 
 class Digits(NamedTuple):
     """Images as rows of 64 numbers from 0 to 1, labels as numbers from 0 to 9."""
@@ -28,3 +32,24 @@ def load() -> Digits:
     labels = digits.target[order].astype(np.int32)
     fifth = len(labels) // 5
     return Digits(images[fifth:], labels[fifth:], images[:fifth], labels[:fifth])
+
+
+def drawn(text: str) -> np.ndarray:
+    """Returns a drawing of 8 rows of 8 characters as an image: 64 numbers from 0 to 1.
+
+    `.` is paper, `+` is grey and `#` is ink; blanks do not count. Raises ValueError.
+    """
+    rows = ["".join(line.split()) for line in text.strip().splitlines()]
+    if len(rows) != SIDE:
+        raise ValueError(f"a drawing has {SIDE} rows, and this one has {len(rows)}")
+    for number, row in enumerate(rows, start=1):
+        unknown = sorted(set(row) - set(DARKNESS))
+        if unknown:
+            raise ValueError(
+                f"row {number} has {unknown[0]!r}; draw with {', '.join(DARKNESS)}"
+            )
+        if len(row) != SIDE:
+            raise ValueError(
+                f"row {number} has {len(row)} characters; each row has {SIDE}"
+            )
+    return np.array([DARKNESS[mark] for row in rows for mark in row], np.float32)
