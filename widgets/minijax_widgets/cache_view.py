@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.compile.pjit import JitFunction
 from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change, Run
+from minijax_lab.explain.jax_cache import JaxCacheWatch, is_jitted_by_jax
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.scene import Scene, text_width
@@ -17,7 +17,7 @@ LINE = 22
 LEAST_MARK = 3.0
 
 
-def cache(function: JitFunction) -> CacheView:
+def cache(function: Any) -> CacheView:
     """Watches the calls of a jitted function, from now on.
 
         view = see.cache(f)
@@ -31,8 +31,17 @@ def cache(function: JitFunction) -> CacheView:
     it behind the block. Before the first call it shows the keys that the function
     keeps; how they came to be was not recorded. Raises TypeError for a function that is
     not jitted. Calls inside of other transformations have no cache of their own to hit.
+
+    A function that JAX has jitted is taken, too. JAX answers calls in C++, where nobody
+    can listen, so make them through the view:
+
+        step = see.cache(step)
+        state = step(state, batch)
+        step
     """
-    watch = CacheWatch(function)
+    watch = (
+        JaxCacheWatch(function) if is_jitted_by_jax(function) else CacheWatch(function)
+    )
     watch.start()
     return CacheView(watch=watch)
 
@@ -51,7 +60,7 @@ class CacheView(View):
     def recording(self) -> CacheRecording:  # type: ignore[override]
         """The calls so far; after `close`, those until then."""
         if self.watch is not None and self.watch.subscription is not None:
-            seen = (self.watch.total, len(self.watch.function._caches.calls))
+            seen = (self.watch.total, len(self.watch.kept()))
             if self.last is None or seen != self.seen:
                 self.last, self.seen = self.watch.recording(), seen
         assert self.last is not None
@@ -62,6 +71,12 @@ class CacheView(View):
         if self.watch is not None and self.watch.subscription is not None:
             self.last = self.watch.recording()
             self.watch.stop()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function that is watched."""
+        if self.watch is None:
+            raise TypeError("a recording that was opened from a file has no function.")
+        return self.watch.call(args, kwargs)
 
     def __enter__(self) -> CacheView:
         if self.watch is None:

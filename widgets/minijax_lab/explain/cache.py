@@ -112,13 +112,8 @@ class Key:
 class CacheWatch:
     """Listens to the calls of one jitted function, until `stop` or its own end."""
 
-    def __init__(self, function: JitFunction) -> None:
-        if not isinstance(function, JitFunction):
-            raise TypeError(
-                f"see.cache watches a jitted function, and got "
-                f"{type(function).__name__}: pass jit(f), the very object that is "
-                "called."
-            )
+    def __init__(self, function: Any) -> None:
+        self.check(function)
         self.function = function
         self.sources = Sources()
         self.calls: list[Call] = []
@@ -136,13 +131,34 @@ class CacheWatch:
         self.misses = 0
         self.subscription: weakref.finalize | None = None
 
+    def check(self, function: Any) -> None:
+        """TypeError for a function that is not jitted."""
+        if not isinstance(function, JitFunction):
+            raise TypeError(
+                f"see.cache watches a jitted function, and got "
+                f"{type(function).__name__}: pass jit(f), the very object that is "
+                "called."
+            )
+
+    def call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Calls the function; the watch sees this call as any other."""
+        return self.function(*args, **kwargs)
+
+    def identity(self, raw: tuple) -> Any:
+        """A key under which equal kinds of calls meet."""
+        return identity(raw)
+
+    def kept(self) -> list[Any]:
+        """The keys that the function keeps now."""
+        return list(self.function._caches.calls)
+
     # ---- listening -----------------------------------------------------------------
 
     def start(self) -> None:
         """Begins to listen; calls before it are known by their keys only."""
         if self.subscription is not None:
             return
-        for raw in list(self.function._caches.calls):
+        for raw in self.kept():
             self.know(raw, self.taken_apart(raw))
         # Events hold their subscribers: one that held this object would keep it, and
         # with it the listening, for ever.
@@ -205,7 +221,7 @@ class CacheWatch:
     def know(self, raw: tuple, key: Key) -> Key:
         """Keeps a key, with a number for its program."""
         key.program = len(self.keys) + 1
-        return self.keys.setdefault(identity(raw), key)
+        return self.keys.setdefault(self.identity(raw), key)
 
     def note_run(self, program: int, made: bool) -> None:
         """Notes which program answered the call."""
@@ -226,7 +242,7 @@ class CacheWatch:
         return self.sources.span(frame.f_code, frame.f_lasti)
 
     def note_hit(self, raw: tuple) -> None:
-        key = self.keys.get(identity(raw))
+        key = self.keys.get(self.identity(raw))
         program = key.program if key is not None else 0
         last = self.calls[-1] if self.calls else None
         follows = last is not None and last.number + last.count == self.total
@@ -344,6 +360,8 @@ class CacheWatch:
             if code is not None and code is before:
                 return f"pass the same function as {change.name}, made once"
             return ""
+        if change.kind == "device":
+            return "put the arguments in the same place each time"
         if change.kind == "tree" and sorted(nearest.names) == sorted(key.names):
             return "pass the same structure each time"
         return ""
@@ -381,7 +399,7 @@ class CacheWatch:
         # Copies: the calls go on while somebody looks at them.
         calls = [replace(call) for call in self.calls]
         avoidable = sum(call.avoidable for call in calls)  # the rows with advice
-        kept = len(self.function._caches.calls)
+        kept = len(self.kept())
         if not self.total:
             finding = f"{count_in_words(kept, 'key')} kept; no call since it is watched"
         else:
@@ -399,7 +417,7 @@ class CacheWatch:
         if telling is None:
             missed = [i for i, call in enumerate(calls) if not call.hit]
             telling = missed[-1] if missed else 0
-        raws = list(self.function._caches.calls)
+        raws = self.kept()
         return CacheRecording(
             call=name,
             headline=f"cache of {name}: {finding}",
@@ -507,6 +525,9 @@ def weight(changes: list[Change]) -> int:
     total = 0
     for change in changes:
         was, now = (text.removeprefix("weak ") for text in (change.was, change.now))
+        if change.name == "structure":
+            total += 50  # the same leaves, passed in another way
+            continue
         total += costs.get(change.kind, 2 if was == now else 3)
     return total
 
