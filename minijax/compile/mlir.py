@@ -76,6 +76,7 @@ class ModuleContext:
         self.functions: dict[tuple, tuple[Any, ClosedJaxpr]] = {}
         self.host_callbacks: list[Callable] = []  # Python functions the program calls
         self.source: Any = None  # of the equation being lowered
+        self.scope = ""  # the names of the equations whose rules are running
 
     def leading_types(self, closed: ClosedJaxpr) -> list[Any]:
         """The types of a function's extra leading arguments and results: tokens."""
@@ -191,7 +192,10 @@ class LoweringRuleContext:
             out = fun(*args, **params)
             return list(out) if isinstance(out, (list, tuple)) else [out]
 
-        jaxpr, consts = trace_to_jaxpr(flat, self.avals_in)
+        # Its operations belong to the user's line that the equation was written on.
+        source = self.module_context.source
+        with source_info.user_context(source and source.traceback):
+            jaxpr, consts = trace_to_jaxpr(flat, self.avals_in)
         return self.lower_jaxpr(ClosedJaxpr(jaxpr, consts), *operands)
 
     def lower_jaxpr(self, closed: ClosedJaxpr, *operands: Any) -> list[Any]:
@@ -300,10 +304,12 @@ def lower_eqns(
             return value
         return env[atom]
 
+    outer_source, scope = module_context.source, module_context.scope
     for eqn in jaxpr.eqns:
         rule = lowering_rule(eqn, module_context.platform)
         stack = str(eqn.source_info.name_stack)
         name = f"{stack}/{eqn.primitive.name}" if stack else eqn.primitive.name
+        name = scope + name
         with hlo.location(eqn.source_info.traceback, name):
             ctx = LoweringRuleContext(
                 module_context,
@@ -314,6 +320,7 @@ def lower_eqns(
             )
             inputs = [read(v) for v in eqn.invars]
             module_context.source = eqn.source_info
+            module_context.scope = name + "/"
             results = rule(ctx, *inputs, **eqn.params)
         if not isinstance(results, (list, tuple)):
             results = _results_of(results, len(eqn.outvars))
@@ -323,6 +330,7 @@ def lower_eqns(
                 f"for {len(eqn.outvars)} outputs"
             )
         env.update(zip(eqn.outvars, results))
+    module_context.source, module_context.scope = outer_source, scope
     return [read(v) for v in jaxpr.outvars]
 
 
@@ -386,6 +394,8 @@ def _write_function(
         + [hlo.ir.Location.name(n) for n in names or ()]
     )
 
+    outer_scope, module_context.scope = module_context.scope, ""
+
     def write(arguments: Sequence[Any]) -> list[Any]:
         constants = {id(const): value for const, value in zip(consts, arguments)}
         values = [constant_value(constants, const) for const in closed.consts]
@@ -395,6 +405,7 @@ def _write_function(
     with hlo.ir.InsertionPoint(block):
         arguments = list(block.arguments)
         hlo.func.ReturnOp(module_context.write_body(closed, arguments, write))
+    module_context.scope = outer_scope
     return function
 
 
