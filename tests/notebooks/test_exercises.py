@@ -12,7 +12,21 @@ import pytest
 from minijax_lab import check, grading, hint, predict, solution, solutions, tiny_score
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-CHAPTERS = ("00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "12")
+CHAPTERS = (
+    "00",
+    "01",
+    "02",
+    "03",
+    "04",
+    "05",
+    "06",
+    "07",
+    "08",
+    "09",
+    "10",
+    "11",
+    "12",
+)
 
 
 def answers(chapter: str):
