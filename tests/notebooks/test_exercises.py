@@ -111,7 +111,7 @@ def test_predictions(chapter, capsys):
 
 
 # Chapters in which a wrong answer that many give is told what it takes for granted.
-ANSWERED = ("00", "01", "04", "05")
+ANSWERED = ("00", "01", "02", "03", "04", "05", "10")
 
 
 @pytest.mark.parametrize("chapter", ANSWERED)
@@ -137,6 +137,21 @@ def test_a_stopwatch_may_wait_in_either_way(capsys):
 
     check("01.2", stopwatch)
     assert capsys.readouterr().out == "01.2: solved.\n"
+
+
+def test_a_python_loop_is_told_from_a_scan(capsys):
+    """At once, and not after ten seconds of tracing it."""
+    from minijax import lax
+
+    def by_python(cond_fun, body_fun, init, steps):
+        value = init
+        for _ in range(steps):
+            value = lax.cond(cond_fun(value), body_fun, lambda v: v, value)
+        return value
+
+    check("10.3", by_python)
+    said = capsys.readouterr().out
+    assert "For 3 steps its jaxpr has" in said and "and no scan" in said
 
 
 def test_unknown_names(capsys):

@@ -186,7 +186,7 @@ def test_a_difference_aligns_what_vmap_changed():
     many = minijax.vmap(predict, in_axes=(None, None, 0))
     view = see.jaxpr(before, make_jaxpr(many)(w, b, jnp.ones((16, 3))))
     headline, *rows = view.text().splitlines()
-    assert headline.endswith("0 gone, 2 new, 3 changed, 0 the same")
+    assert headline.endswith(": 0 gone, 2 new, 3 changed")
     primitives = ["dot_general", "transpose", "broadcast_in_dim", "add", "tanh"]
     assert [view.newest(pair)[1].primitive for pair in view.recording.pairs] == (
         primitives
@@ -197,6 +197,42 @@ def test_a_difference_aligns_what_vmap_changed():
     row = view.frame().panes[0].rows[-1]
     marked = [[p.text for p in cell if p.role == "changed"] for cell in row.cells[1:]]
     assert marked == [["f32[4]"], ["f32[16,4]"]]
+
+
+def test_a_difference_finds_branches_that_now_always_run():
+    """What stood inside of a `cond` goes together with what stands outside."""
+
+    def root_or_half(x):
+        return minijax.lax.cond(x > 0, jnp.sqrt, lambda x: 0.5 * x, x)
+
+    one = make_jaxpr(root_or_half)(1.0)
+    two = make_jaxpr(minijax.vmap(root_or_half))(X)
+    record = see.jaxpr(one, two).recording
+    pairs = [
+        (record.first.equations[p.first].primitive, p.second is not None)
+        for p in record.pairs
+        if p.first is not None
+    ]
+    assert pairs == [
+        ("gt", True),
+        ("convert_element_type", True),
+        ("cond", False),
+        ("mul", True),
+        ("sqrt", True),
+    ]
+    # A loop stays closed: its equations run many times.
+    step = lambda x, _: (jnp.sin(x), None)  # noqa: E731
+    scanned = make_jaxpr(lambda x: minijax.lax.scan(step, x, None, length=3)[0])(X)
+    record = see.jaxpr(make_jaxpr(jnp.sin)(X), scanned).recording
+    assert [pair.change for pair in record.pairs] == ["del", "add", "add"]
+
+
+def test_a_view_may_open_at_another_step():
+    view = see.jaxpr(make_jaxpr(lambda x: jnp.sin(x) * x)(X))
+    assert view.at(1).frame().telling == 0 and view.at(2).frame().telling == 1
+    assert [line[0] for line in view.at(1).text().splitlines()[1:]] == [">", " "]
+    with pytest.raises(ValueError, match="step 3 of 2"):
+        view.at(3)
 
 
 def test_a_difference_goes_into_called_programs():

@@ -82,7 +82,7 @@ def test_birth_use_and_program():
     born, used = record.moments
     assert (born.label, used.label) == ("born", "used")
     assert span_text(record.sources, used.span) == "y > 0"
-    assert born.text == "result of gt in jit(relu)"
+    assert born.text == "result of gt in relu"
     assert [e.primitive for e in record.program.equations] == ["sin", "gt"]
 
 

@@ -15,16 +15,28 @@ PREDICTIONS = {
         "The same shapes and types come back, so the program that was written down "
         "the first time serves again.",
         "the function `double` of chapter 00",
+        because={
+            "a thousand times": "That is Python running each call; the program "
+            "that was written down runs instead.",
+        },
     ),
     "02.r2": Prediction(
         "the shape of params",
         "grad returns one number for each number in its first argument.",
         "what `value_and_grad` is told to return in chapter 00",
+        because={
+            "the shape of images": "That would be the slopes for the images; grad "
+            "takes those for the first argument.",
+        },
     ),
     "02.r3": Prediction(
         0,
         "Axis 0 of the images; scores is written for one image.",
         "the loss of chapter 00, where in_axes is explained",
+        because={
+            1: "in_axes has an entry for each argument, and the images' entry is 0; 1 "
+            "is their place among the arguments.",
+        },
     ),
     "02.p1": Prediction(
         7,

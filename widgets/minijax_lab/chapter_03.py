@@ -16,16 +16,27 @@ PREDICTIONS = {
         "its shape",
         "A tracer has a type and no value.",
         "the view of `puzzle` in chapter 02",
+        because={
+            "its numbers": "That would be an array; it stands in for any of them.",
+        },
     ),
     "03.r2": Prediction(
         3,
         "The loop runs while tracing, three times.",
         "the view of `puzzle` in chapter 02",
+        because={
+            1: "That would be a loop in the program; Python's loop runs, and is gone.",
+            0: "The loop is gone, and what it did to the tracer is written down.",
+        },
     ),
     "03.r3": Prediction(
         "bfloat16",
         "A Python number takes the width it meets.",
         '"Which dtype comes out" in chapter 01',
+        because={
+            "float32": "That is what np.float32(2.0) would give; 2.0 is weak.",
+            "float64": "That takes 2.0 for a 64-bit number, as NumPy does.",
+        },
     ),
     "03.p1": Prediction(
         "[0. 2. 4.]",

@@ -16,16 +16,31 @@ PREDICTIONS = {
         "TracerBoolConversionError",
         "A tracer has no value for Python to look at.",
         "the exception of `relu` in chapter 02",
+        because={
+            "TypeError": "That is the large family it belongs to; it has a name of its "
+            "own, which says what was asked for.",
+            "ConcretizationTypeError": "That is for a number that is asked for; a "
+            "truth value has an exception of its own.",
+            "ValueError": "That is NumPy's, for an array with several entries.",
+        },
     ),
     "10.r2": Prediction(
         2,
         "n = 2 and n = 3 get a program each; the third call hits.",
         '"Static arguments" in chapter 03',
+        because={
+            3: "That is a trace for each call; the third call has the n of the first.",
+            1: "That holds for an argument that is traced; a static one is in the key.",
+        },
     ),
     "10.r3": Prediction(
         3,
         "0.0, 1.0 and 2.0; None is a tree without leaves.",
         "the puzzle of chapter 04",
+        because={
+            4: "That counts None, which is a container without leaves.",
+            2: "That counts the entries of the outer tuple; what lies in them counts.",
+        },
     ),
     "10.p1": Prediction(
         3,
@@ -40,7 +55,11 @@ PREDICTIONS = {
     "10.p2": Prediction(
         1,
         "Python writes the step down once; the compiled loop runs it 100 times.",
-        because={100: "That is how often the equations run; Python is gone by then."},
+        because={
+            100: "That is how often the equations run; Python is gone by then.",
+            101: "The equations run 100 times, but Python is gone by then.",
+            0: "Somebody must write the step down: Python runs it on tracers.",
+        },
     ),
     "10.p3": Prediction(
         6,
@@ -48,6 +67,7 @@ PREDICTIONS = {
         because={
             9: "That adds up all three; they go round together.",
             3: "That is the example in the middle; the loop waits for the slowest.",
+            18: "That counts bodies; in one round all three examples go together.",
         },
     ),
 }
@@ -191,6 +211,14 @@ def grade_bounded(bounded_while: Callable[..., Any]) -> str | None:
         start = (x, jnp.zeros((), np.int32))
         return bounded_while(lambda pair: pair[0] > 1.0, body, start, steps)
 
+    # With three steps first: a loop of Python's would be tried for very long.
+    names, scans = loops_of(lambda x: roots(x, 3), np.float32(5.0))
+    if not scans and not names["while"]:
+        return (
+            f"For 3 steps its jaxpr has {names.total()} equations and no scan; Python "
+            f"ran the body {len(traced)} times. One scan should be there."
+        )
+    traced.clear()
     names, scans = loops_of(lambda x: roots(x), np.float32(5.0))
     if len(traced) > 5:
         return f"Python ran the body {len(traced)} times while tracing; use scan."

@@ -8,6 +8,8 @@ player; a notebook that is not trusted drops the script and keeps the frame.
 from __future__ import annotations
 
 import base64
+import copy
+import dataclasses
 import functools
 import gzip
 import hashlib
@@ -136,6 +138,18 @@ class View(ABC):
         title = escape(self.recording.headline)
         page = PAGE.format(title=title, body=self.to_html())
         Path(path).write_text(page, encoding="utf-8")
+
+    def at(self, step: int) -> View:
+        """Returns the same view that opens at another step; the first one is 1.
+
+        Raises ValueError if it has no such step.
+        """
+        count = len(self.frame().steps)
+        if not 1 <= step <= count:
+            raise ValueError(f"step {step} of {count}: this view has no such step.")
+        other = copy.copy(self)
+        other.recording = dataclasses.replace(self.recording, telling=step - 1)
+        return other
 
     def __repr__(self) -> str:
         return self.text()

@@ -1,10 +1,11 @@
 """What changed from one jaxpr to another: their equations, aligned.
 
 Equations go together by what they do: their primitive, then how much else they share,
-in the order of both programs. Those inside of a called program go together if the
-calls do. Of two that go together it is said what is different: the types, parameters,
-or which values are read. Names do not count, so a program and its renaming have no
-difference.
+in the order of both programs. Those inside of a called program go together if the calls
+do; where the other program has no such call, they go together with equations that stand
+there outside of it: a branch of a `cond` that vmap made run always. Of two that go
+together it is said what is different: the types, parameters, or which values are read.
+Names do not count, so a program and its renaming have no difference.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from minijax_lab.explain.recording import Recording, count_in_words
 MOST_WEIGHED = 40_000
 # Parameters that name a called program: calls of other names are hardly the same.
 NAMES = ("name",)
+# What runs many times inside of these is not what runs once outside.
+LOOPS = ("scan", "while")
 
 
 @dataclass
@@ -60,7 +63,9 @@ def record_difference(first: Any, second: Any) -> DifferenceRecording:
         if count or change != "changed":
             said.append(f"{count:,} {name}")
     same = sum(pair.change == "same" for pair in pairs)
-    finding = f"{', '.join(said)}, {same:,} the same"
+    if same or said[2:] == []:
+        said.append(f"{same:,} the same")
+    finding = ", ".join(said)
     if same == len(pairs):
         finding = f"no difference in {count_in_words(same, 'equation')}"
         back = [alignment.same.get(variable) for variable in returned(two)]
@@ -102,27 +107,34 @@ class Alignment:
 
     def go_through(self, first: int | None, second: int | None) -> None:
         """Aligns the equations of two called programs; None: those outside of all."""
-        left = self.inner_one.get(first, [])
-        right = self.inner_two.get(second, [])
+        outside_one = self.inner_one.get(first, [])
+        outside_two = self.inner_two.get(second, [])
+        left = opened(outside_one, outside_two, self.inner_one)
+        right = opened(outside_two, outside_one, self.inner_two)
         for one, two in self.together(left, right):
             if one is None:
                 assert two is not None
-                self.alone("add", two, self.inner_two)
+                self.alone("add", two, right, self.inner_two)
             elif two is None:
-                self.alone("del", one, self.inner_one)
+                self.alone("del", one, left, self.inner_one)
             else:
                 self.pairs.append(self.compared(one, two))
                 self.go_through(one.id, two.id)
 
     def alone(
-        self, change: str, equation: Equation, inner: dict[int | None, list[Equation]]
+        self,
+        change: str,
+        equation: Equation,
+        aligned: list[Equation],
+        inner: dict[int | None, list[Equation]],
     ) -> None:
-        """Adds an equation that has no partner, with those inside of it."""
+        """Adds an equation without a partner, with those inside that had no chance."""
         first = equation.id if change == "del" else None
         second = equation.id if change == "add" else None
         self.pairs.append(Pair(change, first, second))
         for one in inner.get(equation.id, []):
-            self.alone(change, one, inner)
+            if one not in aligned:
+                self.alone(change, one, aligned, inner)
 
     # ---- which go together -----------------------------------------------------------
 
@@ -236,6 +248,24 @@ def weighed(
             j += 1
     found += [(one, None) for one in left[i:]]
     found += [(None, two) for two in right[j:]]
+    return found
+
+
+def opened(
+    equations: list[Equation],
+    others: list[Equation],
+    inner: dict[int | None, list[Equation]],
+) -> list[Equation]:
+    """The equations, each call that the others lack followed by what is inside of it.
+
+    Loops stay closed.
+    """
+    there = {equation.primitive for equation in others}
+    found: list[Equation] = []
+    for equation in equations:
+        found.append(equation)
+        if equation.primitive not in there and equation.primitive not in LOOPS:
+            found += opened(inner.get(equation.id, []), others, inner)
     return found
 
 

@@ -276,15 +276,17 @@ def program_of(
     names = trace.debug_info.arg_names
     function = trace.debug_info.name
     purpose = trace.debug_info.traced_for
+    # `make_jaxpr` traces as jit does, though nobody has called jit.
+    traced = function if purpose == "jit" else f"{purpose}({function})"
     for position, var in enumerate(trace.invars):
         if var is atom:
             name = names[position] if position < len(names) else str(position)
-            text = f"argument {name} of {purpose}({function})"
+            text = f"argument {name} of {traced}"
             return program, hidden, Moment("born", None, text)
     for eqn in trace.eqns:
         if any(var is atom for var in eqn.outvars):
             span = sources.of_operation(eqn.source_info)
-            text = f"result of {eqn.primitive} in {purpose}({function})"
+            text = f"result of {eqn.primitive} in {traced}"
             return program, hidden, Moment("born", span, text)
     return program, hidden, None
 
