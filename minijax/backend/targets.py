@@ -21,7 +21,7 @@ import importlib.util
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,7 @@ class Target:
         module: Any,
         settings: compiler.CompileSettings,
         debug: Callable[[Any], None] | None = None,
+        host_callbacks: Sequence[Callable[..., Any]] = (),
     ) -> compiler.Executable:
         """Compiles an MLIR module; never from the cache on disk.
 
@@ -85,6 +86,7 @@ class Target:
           module: an MLIR module.
           settings: how.
           debug: sets XLA's debug options, such as where it writes what it does.
+          host_callbacks: Python functions that the program calls, if it can run.
 
         Raises:
           JaxRuntimeError: XLA's own error, if it refuses the program.
@@ -99,7 +101,8 @@ class Target:
         with hlo.make_context():
             parsed = hlo.ir.Module.parse(compiler.program_of(module))
             if self.runs:
-                loaded = client.compile_and_load(parsed, self.devices, options)
+                given = (parsed, self.devices, options, [*host_callbacks])
+                loaded = client.compile_and_load(*given)
             else:
                 loaded = client.compile(parsed, self.devices, options)
         seconds = time.perf_counter() - start

@@ -17,9 +17,9 @@ from tests.views.compiled_programs import PROGRAMS, X, chain, softmax
 
 
 def test_a_name_says_its_equation():
-    assert equation_in("jit(f)/eqn@3/sort/eqn@12/lt") == 12
+    assert equation_in("jit(f)/equation.3/sort/equation.12/lt") == 12
     assert equation_in("jit(f)/sort") is None
-    assert unmarked("jit(f)/eqn@3/sort/eqn@12/lt") == "jit(f)/sort/lt"
+    assert unmarked("jit(f)/equation.3/sort/equation.12/lt") == "jit(f)/sort/lt"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

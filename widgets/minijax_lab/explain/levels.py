@@ -18,14 +18,15 @@ from minijax.compile import mlir, targets
 from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of
 from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn
-from minijax.support.source_info import SourceInfo
+from minijax.support.source_info import NameStack, SourceInfo
 from minijax.transforms import discharge
 from minijax_lab.explain import foreign
 from minijax_lab.explain.calls import statics_in_words, without_statics
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder
 
-MARK = "eqn@"
-MARKED = re.compile(rf"{MARK}(\d+)/?")
+# Without "@", at which XLA cuts a name off.
+MARK = "equation."
+MARKED = re.compile(r"\bequation\.(\d+)/")
 
 
 def equation_in(name: str) -> int | None:
@@ -130,7 +131,8 @@ class Marker:
         params = {name: self.parameter(value) for name, value in eqn.params.items()}
         info = eqn.source_info
         if number is not None:
-            stack = info.name_stack.extend(f"{MARK}{number}")
+            # Outermost: what a transformation puts around a name stays around it.
+            stack = NameStack(((f"{MARK}{number}", False), *info.name_stack.stack))
             info = SourceInfo(info.traceback, stack)
         return eqn.replace(params=params, source_info=info)
 

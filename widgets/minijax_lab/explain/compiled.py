@@ -1,0 +1,239 @@
+"""The recording of a compiled program, and of what it would be without fusion.
+
+From any instruction to its equations and the user's lines, and back: each equation
+carries its number through the compiler (see `levels.py`). Instructions that XLA made on
+its own have no equation; they are listed apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from minijax.backend import compiler, door, executables
+from minijax.compile import mlir, targets
+from minijax_lab.explain.hlo_text import Instruction, Module, parse
+from minijax_lab.explain.jaxpr import JaxprRecording
+from minijax_lab.explain.kernels import NO_KERNELS, Kernel, kernels_of
+from minijax_lab.explain.levels import Levels, levels_of, target_named
+from minijax_lab.explain.recording import Recording, count_in_words
+from minijax_lab.explain.tree import size_in_words
+
+# The passes that put operations into one kernel. What stays then: XLA for CPUs and
+# GPUs wraps each single operation as a fusion of its own, which is no fusion here.
+FUSING = {
+    "cpu": "fusion,dot-library-rewriter",
+    "cuda": "fusion,priority-fusion,multi_output_fusion,triton-softmax-rewriter",
+    "tpu": "tpu_fusion",
+}
+
+
+@dataclass
+class CompiledProgram:
+    """A compiled program as data: instructions and kernels.
+
+    `cost` is XLA's own estimate ("flops", "bytes accessed"; empty if it gives none),
+    `memory` the bytes that it allocates by kind.
+    """
+
+    module: Module
+    kernels: list[Kernel]
+    cost: dict[str, float]
+    memory: dict[str, int]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that all kernels read and write; loops of unknown length once."""
+        return sum(kernel.bytes * (kernel.times or 1) for kernel in self.kernels)
+
+    @property
+    def flops(self) -> int:
+        """The arithmetic operations of all kernels."""
+        return sum(kernel.flops * (kernel.times or 1) for kernel in self.kernels)
+
+    def instruction(self, kernel: Kernel) -> Instruction:
+        """The instruction of a kernel."""
+        return self.module.instructions[kernel.instruction]
+
+
+@dataclass(kw_only=True)
+class CompiledRecording(Recording):
+    """A program compiled for a target. Its steps are its kernels.
+
+    `unfused` is the same program compiled with the passes in `switched_off` left out;
+    None where the compiler takes no such order, and then `unfused_because` says why.
+    """
+
+    kind = "compiled"
+
+    target: str
+    platform: str
+    jaxpr: JaxprRecording
+    program: CompiledProgram
+    unfused: CompiledProgram | None
+    switched_off: str
+    unfused_because: str = ""
+    unmapped: list[int] = field(default_factory=list)
+
+    def equations_of(self, instruction: int) -> list[int]:
+        """The equations behind an instruction; of a fusion those of all in it."""
+        module = self.program.module
+        found: set[int] = set()
+        todo = [instruction]
+        while todo:
+            each = module.instructions[todo.pop()]
+            if each.equation is not None:
+                found.add(each.equation)
+            for computation in each.called:
+                todo += module.computations[computation].instructions
+        return sorted(found)
+
+    def instructions_of(self, equation: int) -> list[int]:
+        """The instructions that come from an equation, or from one that it carries."""
+        inside = self.within(equation)
+        return [
+            each.id
+            for each in self.program.module.instructions
+            if each.equation in inside
+        ]
+
+    def within(self, equation: int) -> set[int]:
+        """An equation and those of the programs that it carries."""
+        found = {equation}
+        for each in self.jaxpr.equations:  # a parent stands before its children
+            if each.parent in found:
+                found.add(each.id)
+        return found
+
+    def lines(self) -> dict[tuple[int, int], list[int]]:
+        """The equations of each line of the user's source: by source and line."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for equation in self.jaxpr.equations:
+            if equation.span is not None:
+                place = (equation.span.source, equation.span.line)
+                found.setdefault(place, []).append(equation.id)
+        return found
+
+    def lines_of(self, instruction: int) -> list[tuple[int, int]]:
+        """The lines of the user's source behind an instruction."""
+        behind = set(self.equations_of(instruction))
+        return [place for place, made in self.lines().items() if behind & set(made)]
+
+    def without_instructions(self) -> list[int]:
+        """The equations that left no instruction: folded, merged, simplified away."""
+        left = {each.equation for each in self.program.module.instructions}
+        gone = []
+        for equation in self.jaxpr.equations:
+            if not self.within(equation.id) & left:
+                gone.append(equation.id)
+        return gone
+
+
+def record_compiled(
+    function: Any, args: tuple, kwargs: dict[str, Any], target: str | None = None
+) -> CompiledRecording:
+    """Records a function's program as compiled for a target, with and without fusion.
+
+    Raises ValueError for an unknown target, ModuleNotFoundError for one whose compiler
+    is not installed.
+    """
+    machine = target_named(target)
+    return compiled_of(levels_of(function, args, kwargs), machine)
+
+
+def compiled_of(
+    levels: Levels, machine: targets.Target, lowered: mlir.Lowered | None = None
+) -> CompiledRecording:
+    """The recording of levels that may have been lowered already."""
+    lowered = levels.lower(machine.platform) if lowered is None else lowered
+    targets.refuse_calls(machine, lowered)
+    program = program_of(compile_now(machine, lowered, levels.options))
+    switched_off = FUSING[machine.platform]
+    options = {**levels.options, "xla_disable_hlo_passes": switched_off}
+    unfused, because = None, ""
+    try:
+        unfused = program_of(compile_now(machine, lowered, options))
+    except door.JaxRuntimeError as error:
+        because = str(error).splitlines()[0]
+    recording = CompiledRecording(
+        call=levels.jaxpr.call,
+        headline=headline(levels, machine.name, program, unfused),
+        telling=telling(program, unfused),
+        sources=levels.jaxpr.sources,
+        target=machine.name,
+        platform=machine.platform,
+        jaxpr=levels.jaxpr,
+        program=program,
+        unfused=unfused,
+        switched_off=switched_off,
+        unfused_because=because,
+    )
+    recording.unmapped = [
+        each.id
+        for each in program.module.instructions
+        if each.opcode not in NO_KERNELS and not recording.equations_of(each.id)
+    ]
+    return recording
+
+
+def compile_now(
+    machine: targets.Target, lowered: mlir.Lowered, options: dict[str, Any]
+) -> compiler.Executable:
+    """Compiled afresh: what is kept on disk has other marks, or none."""
+    settings = compiler.CompileSettings(options=options, fast_compile=False)
+    with lowered.context:
+        return machine.compile(lowered.module, settings, None, lowered.host_callbacks)
+
+
+def program_of(executable: compiler.Executable) -> CompiledProgram:
+    """The program of an executable as data."""
+    module = parse(executable.hlo_modules()[0].to_string())
+    stats = executables.memory_stats(executable)
+    memory = {
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+        "code": stats.generated_code_size_in_bytes,
+    }
+    cost = executables.cost_analysis(executable)
+    return CompiledProgram(module, kernels_of(module), cost, memory)
+
+
+def headline(
+    levels: Levels,
+    target: str,
+    program: CompiledProgram,
+    unfused: CompiledProgram | None,
+) -> str:
+    """One sentence: kernels and bytes, before and after fusion."""
+    name = levels.jaxpr.name
+    after = count_in_words(len(program.kernels), "kernel")
+    if unfused is None:
+        moved = size_in_words(program.bytes)
+        return f"{name} compiled for {target}: {after}, {moved} read and written"
+    told = f"fusion of {name} on {target}: {len(unfused.kernels):,} kernels -> "
+    told += f"{len(program.kernels):,}, {size_in_words(unfused.bytes)} -> "
+    told += size_in_words(program.bytes)
+    if program.bytes and unfused.bytes > program.bytes:
+        told += f" ({unfused.bytes / program.bytes:.2g}x)"
+    return told
+
+
+def telling(program: CompiledProgram, unfused: CompiledProgram | None) -> int:
+    """The kernel that saved most bytes; if unknown, the one that moves most."""
+    saved = [
+        kernel.bytes if unfused is None else saving(kernel, unfused)
+        for kernel in program.kernels
+    ]
+    return saved.index(max(saved)) if saved else 0
+
+
+def saving(kernel: Kernel, unfused: CompiledProgram) -> int:
+    """The bytes that a kernel saves against the kernels of the same equations."""
+    inside = set(kernel.equations)
+    before = sum(
+        each.bytes
+        for each in unfused.kernels
+        if each.equations and inside.issuperset(each.equations)
+    )
+    return before - kernel.bytes
