@@ -491,7 +491,13 @@ class _Watch:
         only = self.lines_in_python()
         written = [step for step in steps if step.kind == "equation"]
         kept = [step for step in written if step.equation is not None]
-        headline = f"trace of {call}: {count_in_words(len(kept), 'equation')}"
+        # Counted in the program: of an inner function that was traced before, only the
+        # call is written now.
+        every = printed.equations
+        outer = sum(1 for equation in every if equation.parent is None)
+        headline = f"trace of {call}: {count_in_words(outer, 'equation')}"
+        if outer < len(every):
+            headline += f", {len(every):,} with those of inner programs"
         if len(kept) < len(written):
             headline += f", {len(written) - len(kept):,} of programs in between"
         if only:
