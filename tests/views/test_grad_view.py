@@ -277,12 +277,6 @@ def test_bad_input_is_a_sentence(function, args, options, message):
         see.grad(function, *args, **options)
 
 
-def test_jaxprs_of_jax_are_refused_with_what_they_lack():
-    jaxpr = jax.make_jaxpr(jax.grad(jax.numpy.sin))(1.0)
-    with pytest.raises(TypeError, match="does not carry which equations"):
-        see.grad(jaxpr)
-
-
 def test_the_first_value_that_is_not_finite():
     def f(x):
         y = jnp.log(x)

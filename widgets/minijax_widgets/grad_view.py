@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import Any
 
-from minijax_lab.explain import foreign
 from minijax_lab.explain.backward import (
     GradRecording,
     bytes_in_words,
@@ -23,6 +22,7 @@ from minijax_lab.explain.backward_rows import GradProgram, GradRow, GradSum
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
+from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.grad_bands import Band, bands_of
 from minijax_widgets.grad_scene import (
@@ -63,16 +63,13 @@ def grad(
 
         see.grad(loss, params, x, beside=checkpoint(loss))
 
+    A jaxpr of JAX serves as a function, `see.grad(jax.make_jaxpr(loss)(x))`: minijax
+    differentiates it, `argnums` counts its arrays, and the view says what such a jaxpr
+    does not carry.
+
     A function that itself has arguments of these names is passed as a lambda. Raises
     TypeError, naming the argument, for what has no gradient, and what tracing raises.
     """
-    if foreign.is_jaxpr(function) or foreign.is_of_jax(function):
-        raise TypeError(
-            "see.grad takes a function of minijax: a jaxpr of JAX does not carry which "
-            "equations are the forward pass, nor which values the linearization kept. "
-            "see.jaxpr shows such a jaxpr; `jax.ad_checkpoint.print_saved_residuals` "
-            "prints what JAX keeps."
-        )
     options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux}
     options["values"] = values
     recording = record_grad(function, *args, **options, **kwargs)
@@ -111,6 +108,7 @@ class GradView(View):
             *shortened(listed, full),
             self.columns("", "", "ct = 1.0, the way back begins"),
             *self.last_rows(),
+            *lost_rows(record.lost),
         ]
         if record.beside is not None:
             parts += ["beside:", GradView(record.beside).text(full)]
@@ -222,6 +220,7 @@ class GradView(View):
             )
         panes.append(self.listing(steps))
         panes.append(self.kept_pane())
+        panes += lost_panes(record.lost)
         first = len(panes)
         for pane in sources.panes:
             pane.below = False

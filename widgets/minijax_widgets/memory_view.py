@@ -13,6 +13,7 @@ from typing import Any
 from minijax_lab.explain.memory import Account, MemoryRecording, Value, record_memory
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views
@@ -80,6 +81,7 @@ class MemoryView(View):
             rows.append(f"  {line:40} {many:>10} {size_in_words(size):>10}  {bar}")
         if len(shown) < len(groups):
             rows.append(f"  ... {len(groups) - len(shown)} more lines")
+        rows += lost_rows(record.lost)
         rows += self.allocated()
         return "\n".join(row.rstrip() for row in rows)
 
@@ -142,6 +144,7 @@ class MemoryView(View):
                 ),
                 self.table(drawn),
                 self.truths(),
+                *lost_panes(record.lost),
             ],
             steps=steps,
             telling=first.peak,

@@ -10,6 +10,7 @@ from minijax_lab.explain.batch_facts import BatchedEquation, BatchRecording, Row
 from minijax_lab.explain.batching import record_vmap
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, mark_of
+from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.view import View, cut, shortened, views
 from minijax_widgets.vmap_lines import Line, lines_of
 from minijax_widgets.vmap_scene import NARROW, WIDE, Picture
@@ -36,8 +37,10 @@ def vmap(
     Arguments are those of the batched function, keyword arguments are batched over
     their first axis, as `vmap` does it; `ShapeDtypeStruct`s serve as well as arrays.
     With `values` the program runs, so that the picture of a `cond` says which branch
-    each example keeps. Raises what `vmap` raises, and TypeError for functions of JAX,
-    whose jaxprs do not tell which rule wrote an equation.
+    each example keeps. A jaxpr that JAX traced for one example serves as a function,
+    `see.vmap(jax.make_jaxpr(f)(x), xs)`: minijax batches it, `in_axes` counts its
+    arrays, and the view says what such a jaxpr does not carry. Raises what `vmap`
+    raises.
     """
     return VmapView(
         record_vmap(
@@ -71,7 +74,9 @@ class VmapView(View):
         rows: list[str] = []
         for row in record.rows:
             rows += self.twin(row)
-        return "\n".join([record.headline, *shortened(rows, full)])
+        return "\n".join(
+            [record.headline, *shortened(rows, full), *lost_rows(record.lost)]
+        )
 
     def twin(self, row: Row) -> list[str]:
         """Returns a row of the recording as rows of the text twin."""
@@ -186,7 +191,7 @@ class VmapView(View):
             kind="vmap",
             call=record.call,
             headline=record.headline,
-            panes=[arrays, table, *sources.panes],
+            panes=[arrays, table, *sources.panes, *lost_panes(record.lost)],
             steps=steps,
             telling=self.telling(),
             text=self.text(full=len(record.rows) <= MANY),

@@ -12,7 +12,7 @@ Loops, branches and calls have rows of their own inside (`GradProgram`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from minijax_lab.explain.backward_rows import (
     Transposed,
     formula,
 )
+from minijax_lab.explain.foreign_programs import ForeignProgram, taken
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -76,6 +77,8 @@ class GradRecording(Recording):
     first: list[NotFinite]  # the first NaN and the first infinity
     ran: bool  # with `values=True`
     beside: GradRecording | None = None  # another function, for comparison
+    # Facts that a jaxpr of JAX does not carry, a sentence each.
+    lost: list[str] = field(default_factory=list)
 
 
 # ---- recording -----------------------------------------------------------------------
@@ -92,8 +95,14 @@ def record_grad(
     """Records `grad(function, argnums, has_aux)` at the given arguments.
 
     With `values=True` both passes are run, and the first NaN and the first infinity are
-    noted. Raises TypeError for what has no gradient, and what tracing raises.
+    noted. The function may be a jaxpr of JAX, at its own types where no arguments
+    follow. Raises TypeError for what has no gradient, and what tracing raises.
     """
+    function, args = taken(function, args, "see.grad")
+    if isinstance(function, ForeignProgram):
+        args = args or tuple(function.types)
+        # The value comes first, and what is returned beside it behind.
+        function.first_only, has_aux = has_aux, False
     call = Call(function, args, kwargs, argnums, has_aux, "see.grad")
     if values:
         check_values(call)
@@ -128,6 +137,7 @@ def recorded(
         result="",
         first=[],
         ran=values,
+        lost=list(getattr(call.function, "lost", [])),
     )
     if recording.name == "<lambda>":
         recording.name = "lambda"

@@ -140,6 +140,8 @@ class BatchRecording(Recording):
     moves: int  # how often a rule moved the batch axis by a transpose
     inserted: int
     has_programs: bool
+    # Facts that a jaxpr of JAX does not carry, a sentence each.
+    lost: list[str] = field(default_factory=list)
 
     def source_text(self, row: Row) -> str:
         """The user's expression that an equation comes from."""

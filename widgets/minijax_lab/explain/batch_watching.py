@@ -8,7 +8,6 @@ wrote and where the batch axis of each value is.
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,37 +31,8 @@ from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.api_util import CallSignature, fun_name, lazy_debug_info
 from minijax.transforms.batching import BatchTrace, BatchTracer
 from minijax.transforms.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
-from minijax_lab.explain import foreign
+from minijax_lab.explain.foreign_programs import told_of_jax
 from minijax_lab.explain.residuals import is_array, type_of
-
-
-def refuse_jax(function: Any) -> None:
-    """TypeError, saying what is missing, for a function or a jaxpr of JAX."""
-    module = type(function).__module__.partition(".")[0]
-    if foreign.is_jaxpr(function) or module in ("jax", "jaxlib"):
-        raise TypeError(
-            "see.vmap takes a function that minijax traces. A jaxpr of JAX has the "
-            "batched equations, but not which rule wrote which, nor which axis is the "
-            "batch axis: write the function with minijax.numpy, or compare two jaxprs "
-            "with see.jaxpr(make_jaxpr(f)(x), make_jaxpr(vmap(f))(xs))."
-        )
-    if not callable(function):
-        raise TypeError(
-            f"see.vmap takes a function and its arguments, and got "
-            f"{type(function).__name__} first."
-        )
-
-
-def uses_jax(function: Any) -> bool:
-    """Whether a function's global names hold modules of JAX."""
-    names = getattr(function, "__code__", None)
-    scope = getattr(function, "__globals__", {})
-    used = [scope.get(name) for name in names.co_names] if names else []
-    return any(
-        isinstance(value, types.ModuleType)
-        and value.__name__.partition(".")[0] == "jax"
-        for value in used
-    )
 
 
 def title(function: Callable) -> str:
@@ -221,7 +191,9 @@ class Call:
         places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
         self.values = [leaves[place] for place in places]
         signature = CallSignature(function)
-        names = signature.leaf_names(signature.bind(args, kwargs))
+        names = getattr(function, "input_names", None)
+        if names is None or kwargs or len(names) != len(leaves):
+            names = signature.leaf_names(signature.bind(args, kwargs))
         self.names = [names[place] for place in places]
         self.size = 0
         self.closed: ClosedJaxpr | None = None
@@ -251,13 +223,10 @@ class Call:
             with minijax.replace(BatchTrace=self.watch.trace_class):
                 jaxpr, consts = trace_to_jaxpr(whole, avals, info)
         except TypeError as error:
-            if uses_jax(function):
-                raise TypeError(
-                    f"see.vmap could not trace {fun_name(function)}, which calls "
-                    f"functions of JAX ({error}). JAX does not tell which rule wrote "
-                    "which equation: write the function with minijax.numpy."
-                ) from None
-            raise
+            told = told_of_jax(function, "see.vmap", error)
+            if told is None:
+                raise
+            raise told from None
         self.batched = ClosedJaxpr(jaxpr, consts)
 
     def run_one(self, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+import minijax
 from minijax.language.core import (
     Atom,
     DropVar,
@@ -36,7 +37,8 @@ from minijax_lab.explain.batch_facts import (
     Row,
     Value,
 )
-from minijax_lab.explain.batch_watching import Call, Written, refuse_jax, title
+from minijax_lab.explain.batch_watching import Call, Written, title
+from minijax_lab.explain.foreign_programs import ForeignProgram, taken
 from minijax_lab.explain.recording import Sources, count_in_words
 from minijax_lab.explain.residuals import letter_names, literal_text, operation
 
@@ -55,13 +57,49 @@ def record_vmap(
 
     Arguments are those of the batched function; `ShapeDtypeStruct`s serve as well. With
     `values` the program is run on them, to know which branch of a `cond` each example
-    takes. Raises what `vmap` raises, and TypeError for a function of JAX.
+    takes. The function may be a jaxpr that JAX traced for one example. Raises what
+    `vmap` raises, and TypeError for a function of JAX.
     """
-    refuse_jax(function)
+    function, args = taken(function, args, "see.vmap")
+    if isinstance(function, ForeignProgram) and not args:
+        args = batched_types(function, in_axes, axis_size)
+    if not callable(function):
+        raise TypeError(
+            f"see.vmap takes a function and its arguments, and got "
+            f"{type(function).__name__} first."
+        )
     pass_over = Call(function, args, kwargs, in_axes, out_axes, axis_size, axis_name)
     if values:
         pass_over.check_values()
     return Recorder(pass_over, values).recording()
+
+
+def batched_types(
+    program: ForeignProgram, in_axes: Any, axis_size: int | None
+) -> tuple[minijax.ShapeDtypeStruct, ...]:
+    """The types of a batch of a jaxpr's inputs, where no arguments are given."""
+    if axis_size is None:
+        raise TypeError(
+            "see.vmap got a jaxpr of JAX and no arguments: pass batched arguments, or "
+            "say with axis_size= how many examples there are."
+        )
+    given = program.types
+    axes = [in_axes] * len(given) if isinstance(in_axes, int) else list(in_axes)
+    if len(axes) != len(given):
+        raise ValueError(
+            f"see.vmap got in_axes={in_axes!r} for a jaxpr with {len(given)} inputs "
+            f"({', '.join(program.input_names[:6])}): pass an axis or None for each."
+        )
+    found = []
+    for one, axis in zip(given, axes):
+        shape = list(one.shape)
+        if axis is not None:
+            place = axis % (len(shape) + 1)
+            shape.insert(place, axis_size)
+        found.append(
+            minijax.ShapeDtypeStruct(shape, one.dtype, weak_type=one.weak_type)
+        )
+    return tuple(found)
 
 
 def programs_of(eqn: JaxprEqn) -> list[tuple[str, Jaxpr, list[Atom | None]]]:
@@ -204,6 +242,7 @@ class Recorder:
             moves=moves,
             inserted=inserted,
             has_programs=has_programs,
+            lost=list(getattr(call.function, "lost", [])),
         )
 
     def axes_of_outputs(self) -> bool:

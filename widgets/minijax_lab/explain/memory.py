@@ -30,6 +30,7 @@ from minijax.language.inner_programs import InnerProgram, inner_programs
 from minijax.support import event_watching
 from minijax_lab.explain import foreign
 from minijax_lab.explain.calls import program_of, without_statics
+from minijax_lab.explain.foreign_programs import taken
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -105,6 +106,8 @@ class MemoryRecording(Recording):
 
     accounts: list[Account] = field(default_factory=list)
     platform: str = "cpu"
+    # Facts that a jaxpr of JAX does not carry, a sentence each.
+    lost: list[str] = field(default_factory=list)
 
     def line_of(self, span: Span | None) -> str:
         """A line of the user's source with its number, "" if it is not known."""
@@ -128,6 +131,7 @@ def record_memory(
     accounts = []
     platform = "cpu"
     for each in functions:
+        taken(each, (), "see.memory")
         account = account_of(each, args, kwargs, sources)
         if compiled and not foreign.is_jaxpr(each) and not isinstance(each, PROGRAMS):
             account.compiled, platform = allocated(each, args, kwargs)
@@ -140,8 +144,17 @@ def record_memory(
         sources=sources.found,
         accounts=accounts,
         platform=platform,
+        lost=list(LOST) if any(map(foreign.is_jaxpr, functions)) else [],
     )
 
+
+# What a jaxpr of JAX lacks here; it is only looked at.
+LOST = (
+    "what autodiff keeps: a jaxpr of a gradient has the forward and the backward pass "
+    "in one list, and jax.ad_checkpoint.print_saved_residuals tells what JAX keeps.",
+    "what the compiler allocates: jax.jit(f).lower(...).compile().memory_analysis() "
+    "tells it.",
+)
 
 PROGRAMS = (ClosedJaxpr, Jaxpr)
 

@@ -43,6 +43,7 @@ from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.ad import LinearizeTrace, instantiate_wanted
 from minijax.transforms.api_util import CallSignature, lazy_debug_info
 from minijax.transforms.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
+from minijax_lab.explain.foreign_programs import told_of_jax
 from minijax_lab.explain.recording import Sources, Span, span_text
 
 # What the transpose of a linear operation needs besides the cotangent.
@@ -164,7 +165,9 @@ class Call:
         signature = CallSignature(function)
         self.positions = self.positions_of(argnums, args)
         leaves, tree = tree_flatten((args, kwargs))
-        names = signature.leaf_names(signature.bind(args, kwargs))
+        names = getattr(function, "input_names", None)
+        if names is None or kwargs or len(names) != len(leaves):
+            names = signature.leaf_names(signature.bind(args, kwargs))
         wanted = [
             flag
             for position, arg in enumerate(args)
@@ -215,6 +218,11 @@ class Call:
                 "them; wrap what depends on such a value, or use jnp.where."
             )
             raise
+        except TypeError as error:
+            told = told_of_jax(function, who, error)
+            if told is None:
+                raise
+            raise told from None
         self.closed = opened(ClosedJaxpr(*traced))
 
     def positions_of(

@@ -1,0 +1,172 @@
+"""`see.grad`, `see.vmap` and `see.memory` of jaxprs that real JAX traced."""
+
+import functools
+
+import jax
+import jax.extend
+import jax.numpy
+import numpy as np
+import pytest
+from jax.ad_checkpoint import checkpoint_name
+
+import minijax
+import minijax_widgets as see
+from minijax_lab.explain.foreign_programs import ForeignProgram
+
+X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
+M = np.arange(16, dtype=np.float32).reshape(4, 4) / 16
+ORDER = np.array([2, 0, 1, 3], np.int32)
+B, K = np.ones((2, 8, 8, 3), np.float32), np.ones((3, 3, 3, 5), np.float32)
+jnp = jax.numpy
+
+
+def network(w, x):
+    for _ in range(3):
+        x = jnp.tanh(w @ x)
+    return jnp.sum(jax.nn.relu(x))
+
+
+def loop(x):
+    return jax.lax.scan(lambda c, a: (jnp.sin(c) * a, c), np.float32(1), x)[0]
+
+
+def branch(x):
+    return jax.lax.cond(x[0] > 0, jnp.sin, jnp.cos, x).sum()
+
+
+@functools.partial(
+    jax.checkpoint, policy=jax.checkpoint_policies.save_only_these_names("kept")
+)
+def named(x):
+    return jnp.sum(jnp.sin(checkpoint_name(jnp.sin(x), "kept")))
+
+
+def sampled(x):
+    return jnp.sum(jax.random.normal(jax.random.key(3), (4,)) * x)
+
+
+def convolved(b, k):
+    return jax.lax.conv_general_dilated(
+        b, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    ).mean()
+
+
+PROGRAMS = [
+    (network, (M, X)),
+    (loop, (X,)),
+    (branch, (X,)),
+    (named, (X,)),
+    (sampled, (X,)),
+    (convolved, (B, K)),
+    (lambda x: jnp.sum(x[ORDER] ** 2), (X,)),
+    (lambda x: jnp.zeros(4).at[ORDER].add(x).max(), (X,)),
+    (lambda x: jax.nn.logsumexp(jnp.sort(x) * 2.0), (X,)),
+    (lambda m: jnp.einsum("ij,jk->", m, m), (M,)),
+    (lambda x: jnp.sum(jax.nn.softmax(jax.nn.gelu(x)) * x), (X,)),
+    (lambda x: jnp.var(jnp.cumsum(jnp.pad(x, 1))), (X,)),
+]
+
+
+@pytest.mark.parametrize("function, args", PROGRAMS)
+def test_the_program_computes_what_jax_computes(function, args):
+    """So do its derivative and its batched program: nothing was read wrongly."""
+    program = ForeignProgram(jax.make_jaxpr(function)(*args), "test")
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6)
+    close(program(*args), function(*args))
+    close(minijax.grad(program)(*args), jax.grad(function)(*args), rtol=1e-4)
+    axes = (0, *[None] * (len(args) - 1))
+    many = (np.stack([args[0], args[0] * 0.5, -args[0]]), *args[1:])
+    close(minijax.vmap(program, axes)(*many), jax.vmap(function, axes)(*many))
+
+
+@pytest.mark.parametrize("function, args", PROGRAMS)
+def test_the_way_back_has_the_equations_of_jax(function, args):
+    closed = jax.make_jaxpr(function)(*args)
+    program = see.grad(closed).recording.program
+    every = program.forward + program.extra + program.unused + program.backward
+    calls = {"remat2", "jit"} & {eqn.primitive.name for eqn in closed.eqns}
+    theirs = jax.make_jaxpr(jax.grad(function))(*args).eqns
+    if function is not named and not calls:
+        assert every == len(theirs)
+    assert program.arguments[0].name == closed.jaxpr.debug_info.arg_names[0]
+
+
+@pytest.mark.parametrize("function, args", PROGRAMS)
+def test_the_batch_has_the_equations_of_jax(function, args):
+    def count(jaxpr):
+        return sum(
+            1
+            + sum(
+                count(inner) for inner in jax.extend.core.jaxprs_in_params(eqn.params)
+            )
+            for eqn in jaxpr.eqns
+        )
+
+    axes = (0, *[None] * (len(args) - 1))
+    many = (np.stack([args[0]] * 3), *args[1:])
+    closed = jax.make_jaxpr(function)(*args)
+    record = see.vmap(closed, *many, in_axes=axes).recording
+    assert record.size == 3
+    batched = jax.make_jaxpr(jax.vmap(function, axes))(*many)
+    assert record.after == count(batched.jaxpr)
+    without = see.vmap(closed, in_axes=axes, axis_size=3).recording
+    assert (without.before, without.after) == (record.before, record.after)
+
+
+def test_what_a_policy_keeps_is_what_jax_keeps():
+    """The policy is JAX's own, asked by minijax."""
+    from jax._src.ad_checkpoint import saved_residuals
+
+    kept = see.grad(jax.make_jaxpr(named)(X)).recording.program.residuals
+    theirs = [
+        aval for aval, said in saved_residuals(named, X) if "argument" not in said
+    ]
+    own = [r for r in kept if r.origin != "argument"]
+    assert len(own) == len(theirs)
+    assert sum(r.bytes for r in own) == sum(a.size * 4 for a in theirs)
+
+
+@jax.custom_vjp
+def clipped(x):
+    return jnp.sin(x)
+
+
+clipped.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * 2.0,))
+
+
+def test_what_is_not_carried_is_said():
+    closed = jax.make_jaxpr(lambda x: clipped(x) * 2.0)(1.0)
+    view = see.grad(closed)
+    said = " ".join(view.text().split())
+    assert "minijax's rules transformed it" in said
+    assert "The backward rule of clipped (custom_vjp)" in said
+    assert "what it does not carry" in view.static_html()
+    batched = see.vmap(closed, axis_size=5)
+    assert "not carried: JAX traced this program" in batched.text()
+    assert "not carried" not in see.grad(lambda x: x * x, 1.0).text()
+    memory = see.memory(jax.make_jaxpr(jax.grad(network))(M, X)).text()
+    assert "not carried: what autodiff keeps" in memory
+
+
+def test_source_lines_are_those_that_jax_recorded():
+    row = see.grad(jax.make_jaxpr(network)(M, X)).recording.program.rows[0]
+    assert row.source == "w @ x"
+
+
+@pytest.mark.parametrize(
+    "run, message",
+    [
+        (lambda: see.grad(jax.make_jaxpr(jnp.linalg.cholesky)(M)), "'cholesky'"),
+        (lambda: see.vmap(jax.make_jaxpr(jnp.fft.fft)(X), axis_size=2), "'fft'"),
+        (lambda: see.vmap(jax.make_jaxpr(jnp.sin)(X)), "axis_size="),
+        (lambda: see.grad(jax.make_jaxpr(network)(M, X), M), "got 1 arguments"),
+        (lambda: see.grad(jax.make_jaxpr(loop)(X), X[:2]), r"f32\[2\] for x"),
+        (lambda: see.grad(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
+        (lambda: see.vmap(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
+        (lambda: see.memory(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
+        (lambda: see.grad(network, M, X), "calls functions of JAX"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_by_name(run, message):
+    with pytest.raises(TypeError, match=message):
+        run()

@@ -1,0 +1,341 @@
+"""Programs of real JAX, made ready to run under minijax's transformations.
+
+`foreign.py` reads a jaxpr for looking at. Here it is read for running: each primitive
+must be one that minijax has, under the same name and with the same parameters, and what
+parameters hold of JAX's own classes (dimension numbers, modes, generators, policies,
+rules) is made into minijax's. So `see.grad` and `see.vmap` can differentiate and batch
+a program that JAX traced, with minijax's rules.
+
+Nothing of JAX is imported; what a jaxpr holds is read by its attributes and called.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+import minijax
+from minijax.language.avals import get_aval
+from minijax.language.core import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    ShapedArray,
+    Var,
+    all_primitives,
+    eval_jaxpr,
+)
+from minijax.language.rules import instantiate, zeros_of
+from minijax.primitives.index.index_vectors import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from minijax.primitives.linear.convolution_shapes import ConvDimensionNumbers
+from minijax.primitives.random.random_bits import keys_aval, prngs
+from minijax.support.source_info import NameStack, SourceInfo
+from minijax.transforms.rematerialize import Offloadable
+from minijax_lab.explain import foreign
+
+# What a jaxpr of JAX lacks for every view that runs it.
+OWN_RULES = (
+    "JAX traced this program; minijax's rules transformed it. A jaxpr does not carry "
+    "which of JAX's rules would run, so what JAX writes may differ in its equations."
+)
+FLAT = (
+    "A jaxpr's inputs are its arrays, one by one: the containers that they came in are "
+    "known by their names only."
+)
+
+
+class ForeignProgram:
+    """A jaxpr of JAX as a function of its inputs, for minijax to transform.
+
+    `lost` has a sentence for each fact that the jaxpr does not carry. Raises TypeError,
+    naming the primitive, for one that minijax does not have.
+    """
+
+    def __init__(self, program: Any, who: str) -> None:
+        foreign.leave_out_jax_frames()
+        if type(program).__name__ == "Jaxpr" and program.constvars:
+            raise TypeError(
+                f"{who} got a Jaxpr of JAX whose {len(program.constvars)} constants "
+                "have no values: pass what jax.make_jaxpr(f)(...) returns."
+            )
+        reader = _Reader(who)
+        whole = type(program).__name__ == "ClosedJaxpr"
+        self.closed = reader.closed(program) if whole else reader.closed_of(program, ())
+        info = getattr(program, "jaxpr", program).debug_info
+        self.__name__ = getattr(info, "func_name", None) or "function"
+        names = getattr(info, "arg_names", None) or ()
+        count = len(self.closed.jaxpr.invars)
+        self.input_names = [str(name) for name in names]
+        if len(self.input_names) != count:
+            self.input_names = [f"input {number}" for number in range(count)]
+        self.lost = [OWN_RULES, FLAT, *reader.lost]
+        self.who = who
+
+    first_only = False
+
+    def __call__(self, *inputs: Any) -> Any:
+        count = len(self.input_names)
+        if len(inputs) != count:
+            raise TypeError(
+                f"{self.who} got {len(inputs)} arguments for a jaxpr of JAX with "
+                f"{count} inputs ({', '.join(self.input_names[:6])}): pass an array or "
+                "a ShapeDtypeStruct for each, in this order."
+            )
+        for name, value, aval in zip(self.input_names, inputs, self.closed.in_avals):
+            given = get_aval(value)
+            if (given.shape, given.dtype) != (aval.shape, aval.dtype):
+                raise TypeError(
+                    f"{self.who} got {given.str_short(short_dtypes=True)} for {name}, "
+                    "and JAX traced this jaxpr for "
+                    f"{aval.str_short(short_dtypes=True)}: trace it anew, with "
+                    "jax.make_jaxpr(f)(...)."
+                )
+        outs = eval_jaxpr(self.closed.jaxpr, self.closed.consts, *inputs)
+        return outs[0] if len(outs) == 1 or self.first_only else outs
+
+    @property
+    def types(self) -> list[minijax.ShapeDtypeStruct]:
+        """The types of the inputs, as arguments."""
+        return [
+            minijax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+            for aval in self.closed.in_avals
+        ]
+
+
+def taken(function: Any, args: tuple, who: str) -> tuple[Any, tuple]:
+    """What a view runs for `function`: a jaxpr of JAX as a `ForeignProgram`.
+
+    Arrays of JAX among its arguments become NumPy's. A function of JAX is refused,
+    with what to pass instead.
+    """
+    if foreign.is_jaxpr(function):
+        own = [np.asarray(a) if is_jax(a) and hasattr(a, "dtype") else a for a in args]
+        return ForeignProgram(function, who), tuple(own)
+    if is_jax(function) and callable(function):
+        name = getattr(function, "__name__", "f")
+        raise TypeError(
+            f"{who} takes a function of JAX as its jaxpr, which JAX must trace: "
+            f"{who}(jax.make_jaxpr({name})(x), x)."
+        )
+    return function, args
+
+
+def is_jax(value: Any) -> bool:
+    """Whether a value's class belongs to JAX or to its library of compiled code."""
+    return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def uses_jax(function: Any) -> bool:
+    """Whether a function's global names hold modules of JAX."""
+    names = getattr(function, "__code__", None)
+    scope = getattr(function, "__globals__", {})
+    used = [scope.get(name) for name in names.co_names] if names else []
+    return any(
+        isinstance(value, types.ModuleType)
+        and value.__name__.partition(".")[0] == "jax"
+        for value in used
+    )
+
+
+def told_of_jax(function: Any, who: str, error: Exception) -> TypeError | None:
+    """What to do about a function that failed because it calls JAX's; else None."""
+    if not uses_jax(function):
+        return None
+    name = getattr(function, "__name__", "f")
+    return TypeError(
+        f"{who} could not trace {name}, which calls functions of JAX ({error}): write "
+        "it with minijax.numpy, or let JAX trace it, "
+        f"{who}(jax.make_jaxpr({name})(x), x)."
+    )
+
+
+class _Reader:
+    """Reads programs for running; one that occurs twice is read once."""
+
+    def __init__(self, who: str) -> None:
+        self.who = who
+        self.programs: dict[int, tuple[Any, Any]] = {}
+        self.primitives: dict[str, Any] = {}
+        self.lost: list[str] = []
+
+    def closed(self, program: Any) -> ClosedJaxpr:
+        known = self.programs.get(id(program))
+        if known is None:
+            # Kept with what it was read from, whose id is not given anew then.
+            own = self.closed_of(program.jaxpr, program.consts)
+            known = self.programs[id(program)] = program, own
+        return known[1]
+
+    def closed_of(self, jaxpr: Any, consts: Sequence[Any]) -> ClosedJaxpr:
+        return ClosedJaxpr(self.jaxpr(jaxpr), [self.constant(c) for c in consts])
+
+    def constant(self, value: Any) -> Any:
+        """An array of JAX as one of NumPy's."""
+        kind = getattr(value, "dtype", None)
+        if type(kind).__name__ == "KeyTy":
+            raise TypeError(
+                f"{self.who} got a jaxpr of JAX that closes over an array of random "
+                "keys: pass the keys as an argument."
+            )
+        return np.asarray(value)
+
+    def jaxpr(self, program: Any) -> Jaxpr:
+        known = self.programs.get(id(program))
+        if known is not None:
+            return known[1]
+        env: dict[int, Any] = {}
+        constvars = [self.new(var, env) for var in program.constvars]
+        invars = [self.new(var, env) for var in program.invars]
+        eqns: list[JaxprEqn] = []
+        self.equations(program, env, eqns)
+        outvars = [self.read(atom, env) for atom in program.outvars]
+        name = getattr(program.debug_info, "func_name", None) or "function"
+        info = DebugInfo("jit", name)
+        effects = frozenset().union(*(eqn.effects for eqn in eqns))
+        own = Jaxpr(constvars, invars, outvars, eqns, effects, info)
+        self.programs[id(program)] = program, own
+        return own
+
+    def new(self, var: Any, env: dict[int, Any]) -> Var:
+        kind = DropVar if type(var).__name__ == "DropVar" else Var
+        own = env[id(var)] = kind(self.aval(var.aval))
+        return own
+
+    def read(self, atom: Any, env: dict[int, Any]) -> Any:
+        if type(atom).__name__ != "Literal":
+            return env[id(atom)]
+        aval = self.aval(atom.aval)
+        value = np.asarray(atom.val)
+        weak = isinstance(aval, ShapedArray) and aval.weak_type
+        return Literal(value.item() if weak else value.astype(aval.dtype)[()], aval)
+
+    def equations(self, program: Any, env: dict[int, Any], eqns: list) -> None:
+        """Adds the equations of a program; calls with rules of `custom_vjp` opened."""
+        for eqn in program.eqns:
+            inputs = [self.read(atom, env) for atom in eqn.invars]
+            if eqn.primitive.name == "custom_vjp_call":
+                inner = eqn.params["call_jaxpr"]
+                self.lose_rule(inner.jaxpr.debug_info.func_name)
+                if inner.consts:
+                    self.refuse(eqn, "it closes over constants")
+                within = dict(zip(map(id, inner.jaxpr.invars), inputs))
+                self.equations(inner.jaxpr, within, eqns)
+                for var, atom in zip(eqn.outvars, inner.jaxpr.outvars):
+                    env[id(var)] = self.read(atom, within)
+                continue
+            primitive = all_primitives.get(eqn.primitive.name)
+            if primitive is None:
+                self.refuse(eqn, "minijax has no primitive of this name")
+            self.primitives[eqn.primitive.name] = eqn.primitive
+            params = {k: self.value(eqn, k, v) for k, v in eqn.params.items()}
+            place = SourceInfo(eqn.source_info.traceback, NameStack())
+            outs = [self.new(var, env) for var in eqn.outvars]
+            eqns.append(JaxprEqn(inputs, outs, primitive, params, frozenset(), place))
+
+    def lose_rule(self, name: str) -> None:
+        said = (
+            f"The backward rule of {name} (custom_vjp) is a Python function, which the "
+            "jaxpr names and does not hold: minijax differentiates the function itself."
+        )
+        if said not in self.lost:
+            self.lost.append(said)
+
+    def refuse(self, eqn: Any, why: str) -> NoReturn:
+        raise TypeError(
+            f"{self.who} cannot run the primitive {eqn.primitive.name!r} of this jaxpr "
+            f"of JAX: {why}. see.jaxpr shows the program as it is."
+        )
+
+    def aval(self, given: Any) -> Any:
+        """A type as minijax's; TypeError for one that minijax does not have."""
+        kind: Any = getattr(given, "dtype", None)
+        if type(kind).__name__ == "KeyTy":
+            return keys_aval(given.shape, prngs[kind._impl.name])
+        own = foreign.aval(given)
+        if isinstance(own, foreign.ForeignType):
+            raise TypeError(
+                f"{self.who} cannot run this jaxpr of JAX: minijax has no type like "
+                f"{own.text}. see.jaxpr shows the program as it is."
+            )
+        return own
+
+    def value(self, eqn: Any, name: str, value: Any) -> Any:
+        """A parameter, in minijax's classes."""
+        kind = type(value).__name__
+        if foreign.is_jaxpr(value):
+            whole = kind == "ClosedJaxpr"
+            return self.closed(value) if whole else self.jaxpr(value)
+        if isinstance(value, (tuple, list)) and any(map(foreign.is_jaxpr, value)):
+            return tuple(self.value(eqn, name, item) for item in value)
+        if name == "policy" and value is not None:
+            return self.policy(value)
+        if name == "jvp_jaxpr_fun":
+            return self.jvp(eqn, value)
+        if kind in _COPIED:
+            made = _COPIED[kind]
+            return made(**{f: getattr(value, f) for f in made._fields})
+        if kind == "GatherScatterMode":
+            return GatherScatterMode[value.name]
+        if kind == "PRNGImpl":
+            return prngs[value.name]
+        if kind == "Mesh" and not value.axis_names:
+            return None
+        if foreign.is_of_jax(value) and not isinstance(value, tuple):
+            if kind == "UnspecifiedValue":
+                return value
+            self.refuse(eqn, f"its parameter {name} is a {kind} of JAX")
+        return value
+
+    def policy(self, policy: Callable[..., Any]) -> Callable[..., Any]:
+        """A policy of JAX: it is asked about JAX's own primitives."""
+
+        def asked(primitive: Any, *avals: Any, **params: Any) -> Any:
+            theirs = self.primitives.get(primitive.name, primitive)
+            answer = policy(theirs, *avals, **params)
+            kind = type(answer).__name__
+            if kind == "Offloadable":
+                return Offloadable(src=answer.src, dst=answer.dst)
+            if kind in ("SaveableType", "RecomputeType"):
+                return kind == "SaveableType"
+            return answer
+
+        asked.__name__ = getattr(policy, "__name__", "policy")
+        return asked
+
+    def jvp(self, eqn: Any, rule: Any) -> Callable[..., list[Any]]:
+        """The rule of a `custom_jvp` call, which JAX traces to a jaxpr when asked."""
+
+        def own(*values: Any) -> list[Any]:
+            half = len(values) // 2
+            jaxpr, consts, zeros = rule.call_wrapped(*[False] * half)
+            closed = self.closed_of(jaxpr, consts)
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *values)
+            results, tangents = outs[: len(zeros)], iter(outs[len(zeros) :])
+            avals = closed.out_avals
+            return [
+                *results,
+                *(
+                    instantiate(zeros_of(aval)) if zero else next(tangents)
+                    for zero, aval in zip(zeros, avals)
+                ),
+            ]
+
+        own.__name__ = "jvp"
+        return own
+
+
+_COPIED: dict[str, Any] = {
+    "GatherDimensionNumbers": GatherDimensionNumbers,
+    "ScatterDimensionNumbers": ScatterDimensionNumbers,
+    "ConvDimensionNumbers": ConvDimensionNumbers,
+}
