@@ -42,6 +42,10 @@ from minijax.compile.jit_api import (
 )
 from minijax.language.array import Array
 from minijax.language.array_places import Shard
+from minijax.compile.transfer_guards import (
+    transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
+    transfer_guard_host_to_device,
+)
 from minijax.compile.transfers import (
     block_until_ready, copy_to_host_async, device_get, device_put,
 )

@@ -5,6 +5,7 @@ In JAX: `interpreters/mlir.py`, `lower_jaxpr_to_fun` and `_set_up_aliases`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from minijax.compile import mlir, tokens
 from minijax.language.core import AbstractValue, ClosedJaxpr, Jaxpr
 from minijax.language.ref_avals import AbstractToken
 from minijax.support.effects import Effect
+from minijax.support.user_source import user_stacklevel
 
 
 @mlir.new_module_context.attach
@@ -68,10 +70,13 @@ def _set_aliases(
 ) -> None:
     """Mark each donated argument with the result that takes over its memory.
 
+    Warns of those whose memory no result can take.
+
     Before the arguments stand `offset` others, tokens and constants; before the results
     `num_tokens` tokens.
     """
     free = list(range(len(out_avals)))
+    unusable: list[str] = []
     attributes = [dict() for _ in range(offset)]  # type: list[dict[str, Any]]
     for flag, aval in zip(donated, in_avals):
         entry: dict[str, Any] = {}
@@ -87,7 +92,14 @@ def _set_aliases(
                 )
                 break
         else:
-            entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)
+            unusable.append(str(aval))
+    if unusable:
+        warnings.warn(
+            f"Some donated buffers were not usable: {', '.join(unusable)}. No result "
+            "has the same shape and dtype, so the memory cannot be taken over. Leave "
+            "these arguments out of donate_argnums.",
+            stacklevel=user_stacklevel(),
+        )
     if any(attributes):
         main.arg_attrs = hlo.ir.ArrayAttr.get(
             [hlo.ir.DictAttr.get(entry) for entry in attributes]

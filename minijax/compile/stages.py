@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from minijax.backend import compiler, executables
+from minijax.backend import compiler, executables, unoptimized
 from minijax.backend.targets import Target
 from minijax.compile import dispatch, mlir, targets, tokens
 from minijax.compile.pjit import JitFunction
@@ -77,6 +77,30 @@ class _Stage:
     def donate_argnums(self) -> tuple[int, ...]:
         """The positions of the donated ones among the flat arguments."""
         return tuple(i for i, donated in enumerate(self._donated) if donated)
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """A function that can be called, or traced and lowered: what `jit` returns.
+
+    In JAX: `jax.stages.Wrapped`.
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Trace, lower and compile the function if need be, and run it."""
+        ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The function traced for these arguments."""
+        ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The function lowered for these arguments."""
+        ...
+
+
+# XLA's options by name, as `compile` and `jit(compiler_options=)` take them.
+CompilerOptions = dict[str, str | bool]
 
 
 class Traced(_Stage):
@@ -144,27 +168,35 @@ class Lowered(_Stage):
         self._asked = asked  # the platform that the user asked for
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The StableHLO text; with `debug_info`, the user's lines in it.
+        """The program as "stablehlo", or as "hlo": what XLA makes of it at first.
 
-        Raises ValueError for a dialect other than "stablehlo".
+        With `debug_info`, the user's lines are in it. Raises ValueError for another
+        dialect.
         """
-        if dialect not in (None, "stablehlo"):
-            raise ValueError(f"as_text knows the dialect 'stablehlo', got {dialect!r}")
+        if _known_dialect(dialect) == "hlo":
+            return unoptimized.text(self._hlo(), debug_info)
         return self._lowered.text(locations=debug_info)
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The MLIR module itself."""
-        if dialect not in (None, "stablehlo"):
-            raise ValueError(f"compiler_ir knows 'stablehlo', got {dialect!r}")
+        """The MLIR module itself, or for "hlo" jaxlib's `XlaComputation`."""
+        if _known_dialect(dialect) == "hlo":
+            return self._hlo()
         return self._lowered.module
+
+    def _hlo(self) -> Any:
+        with self._lowered.context:
+            return unoptimized.computation(self._lowered.module)
 
     def compile(
         self,
         compiler_options: dict[str, Any] | None = None,
         *,
+        device_assignment: tuple[Any, ...] | None = None,
         target: str | None = None,
     ) -> Compiled | CompiledForTarget:
         """The program compiled by XLA for the default device, or for a target.
+
+        `device_assignment` names another device, as a tuple of one.
 
         A target is a machine that need not be there: "h100", or a slice of TPUs such
         as "tpu-v5e:2x2"; the program can be looked at, not run. Its compiler comes with
@@ -174,13 +206,17 @@ class Lowered(_Stage):
         ValueError when the program was lowered for another platform or there is no such
         target. NotImplementedError if the program calls functions of this process.
         """
+        if target is not None and device_assignment is not None:
+            raise ValueError("give target= or device_assignment=, not both.")
         if target is not None and not (found := targets.find(target)).runs:
             return self._compile_for(found, compiler_options)
         device = default_device() if target is None else found.devices[0]
+        if device_assignment is not None:
+            device = _only_device(device_assignment)
         if self._lowered.platform != dispatch.lowering_platform(device):
             raise ValueError(
                 f"the program was lowered for {self._lowered.platform}, but the "
-                f"default device is {device}"
+                f"device to run on is {device}"
             )
         options = {**dict(self._traced._options.compiler_options)}
         options.update(compiler_options or {})
@@ -209,8 +245,26 @@ class Lowered(_Stage):
         return CompiledForTarget(self._traced, target, lowered, given, executable)
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate of the compiled program's cost."""
-        return self.compile().cost_analysis()
+        """XLA's estimate for the program before it is optimised: flops and others."""
+        return unoptimized.cost_analysis(self._hlo(), default_device().client)
+
+
+def _known_dialect(dialect: str | None) -> str:
+    if dialect not in (None, "stablehlo", "hlo"):
+        raise ValueError(
+            f"unknown dialect: {dialect!r}. A lowered program can be shown as "
+            "'stablehlo' or 'hlo'."
+        )
+    return dialect or "stablehlo"
+
+
+def _only_device(devices: Any) -> Any:
+    if not isinstance(devices, (tuple, list)) or len(devices) != 1:
+        raise ValueError(
+            "device_assignment is a tuple of the one device to compile for, got "
+            f"{devices!r}. Take it from minijax.devices()."
+        )
+    return devices[0]
 
 
 class Compiled(_Stage):
@@ -298,6 +352,15 @@ class Compiled(_Stage):
         Raises TypeError when the arguments' tree, shapes or dtypes are others than the
         ones it was compiled for: nothing is compiled again.
         """
+        return self.call(self, *args, **kwargs)
+
+    @staticmethod
+    def call(*args: Any, **kwargs: Any) -> Any:
+        """`Compiled.call(compiled, *args, **kwargs)`: what calling it does."""
+        compiled, *given = args
+        return compiled._run(tuple(given), kwargs)
+
+    def _run(self, args: tuple, kwargs: dict) -> Any:
         leaves, tree = tree_flatten((args, kwargs))
         for leaf in leaves:
             if isinstance(leaf, core.Tracer):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend import guards
 from minijax.compile import placing
 from minijax.language.array import Array
 from minijax.language.core import eval_trace
@@ -49,7 +50,8 @@ def device_put(
     leaves, tree = tree_flatten(x)
     devices = broadcast_prefix_to_treedef(device, tree)
     if state.trace is eval_trace:
-        placed = [placing.device_put(*pair) for pair in zip(leaves, devices)]
+        with guards.explicit("device_put"):
+            placed = [placing.device_put(*pair) for pair in zip(leaves, devices)]
         return tree_unflatten(tree, placed)
     for each in devices:
         placing.check_place(each)
@@ -70,7 +72,8 @@ def device_get(x: Any) -> Any:
             return leaf
         return np.asarray(leaf)
 
-    return tree_map(on_host, x)
+    with guards.explicit("device_get"):
+        return tree_map(on_host, x)
 
 
 def block_until_ready(x: Any) -> Any:

@@ -15,7 +15,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from minijax.backend import clients as backend_clients
 from minijax.backend import platforms as backend_platforms
@@ -179,6 +179,9 @@ class Flag:
         return f"<flag {self.name} = {self.value!r}>"
 
 
+_AnyFlag = TypeVar("_AnyFlag", bound=Flag)
+
+
 def _flag(
     name: str,
     default: Any,
@@ -191,9 +194,13 @@ def _flag(
 ) -> Flag:
     if convert is None:
         convert = _CONVERT.get(type(default), _to_text)
-    flag = Flag(name, default, convert, choices, text, **limits)
-    _flags[name] = flag
-    declare(name, flag.default, traced=traced)
+    return add_flag(Flag(name, default, convert, choices, text, **limits), traced)
+
+
+def add_flag(flag: _AnyFlag, traced: bool = False) -> _AnyFlag:
+    """Make a flag known to `config`; `traced` if programs depend on its value."""
+    _flags[flag.name] = flag
+    declare(flag.name, flag.default, traced=traced)
     return flag
 
 

@@ -1,5 +1,7 @@
 """What the stages of a jitted function tell, and what a compiled one refuses."""
 
+import importlib
+import inspect
 import re
 
 import jax
@@ -140,5 +142,102 @@ def test_a_donated_array_is_refused_without_a_line_in_the_log(capfd):
         z * 2.0
     assert capfd.readouterr().err == ""
     y = jnp.ones(3)
-    minijax.jit(lambda y: y.sum(), donate_argnums=0)(y)
+    with pytest.warns(UserWarning, match="donated buffers were not usable"):
+        minijax.jit(lambda y: y.sum(), donate_argnums=0)(y)
     assert y.committed == y.is_deleted()  # XLA did not take it: as it was
+
+
+def test_dialects():
+    def run(lib):
+        x = lib.numpy.ones((2, 2))
+        lowered = lib.jit(lambda x: {"y": lib.numpy.sin(x) @ x}).lower(x)
+        hlo = lowered.as_text("hlo").replace("_lambda_", "_lambda")
+        assert "metadata" in lowered.as_text("hlo", debug_info=True)
+        assert "loc(" in lowered.as_text("stablehlo", debug_info=True)
+        assert type(lowered.compiler_ir("hlo")).__name__ == "XlaComputation"
+        assert str(lowered.compiler_ir("stablehlo")) == str(lowered.compiler_ir())
+        for look in (lowered.as_text, lowered.compiler_ir):
+            with pytest.raises(ValueError, match="unknown dialect"):
+                look("mhlo")
+        return hlo, lowered.cost_analysis(), lowered.as_text("stablehlo").count("sine")
+
+    ours, theirs = (run(lib) for lib in LIBRARIES)
+    assert ours == theirs
+
+
+def test_a_device_to_compile_for():
+    lowered = minijax.jit(jnp.sin).lower(np.float32(1))
+    device = minijax.devices()[0]
+    compiled = lowered.compile(device_assignment=(device,))
+    assert compiled(np.float32(0)).devices() == {device}
+    with pytest.raises(ValueError, match="tuple of the one device"):
+        lowered.compile(device_assignment=())
+    with pytest.raises(ValueError, match="not both"):
+        lowered.compile(device_assignment=(device,), target="cpu")
+
+
+def test_bad_calls_of_a_compiled_function():
+    def run(lib):
+        ones = lib.numpy.ones
+        function = lib.jit(lambda x, y: x @ y["w"])
+        compiled = function.lower(ones((2, 2)), {"w": ones((2, 3))}).compile()
+        found = []
+        for call in (
+            lambda: compiled(),
+            lambda: compiled(ones((2, 2)), ones((2, 3))),
+            lambda: compiled(ones((2, 2)), {"v": ones((2, 3))}),
+            lambda: compiled(ones((2, 2)), {"w": ones((3, 3))}),
+            lambda: compiled(ones((2, 2)), {"w": ones((2, 3), np.int32)}),
+            lambda: compiled(ones((2, 2)), y={"w": ones((2, 3))}),
+            lambda: compiled(ones((2, 2)), {"w": "text"}),
+        ):
+            try:
+                found.append(call())
+            except Exception as error:
+                found.append(type(error))
+        return found
+
+    ours, theirs = (run(lib) for lib in LIBRARIES)
+    assert ours == theirs
+
+
+def test_memory_that_no_result_can_take():
+    for lib in LIBRARIES:
+        function = lib.jit(lambda x: x.sum(), donate_argnums=0)
+        x = lib.numpy.ones((2, 2))
+        with pytest.warns(
+            UserWarning, match="Some donated buffers were not usable: fl"
+        ):
+            function(x)
+        assert not x.is_deleted()
+
+
+def signatures(lib_class):
+    return {
+        name: list(inspect.signature(getattr(lib_class, name)).parameters)
+        for name in dir(lib_class)
+        if not name.startswith("_") and callable(getattr(lib_class, name))
+    }
+
+
+@pytest.mark.parametrize("name", ["Wrapped", "Traced", "Lowered", "Compiled"])
+def test_methods_of_stages_are_those_of_jax(name):
+    """Each public name of JAX's class, and its parameters in the same order."""
+    ours = getattr(minijax.stages, name)
+    theirs = getattr(jax.stages, name)
+    public = {each for each in dir(theirs) if not each.startswith("_")}
+    assert public - {"lojax"} <= set(dir(ours))
+    found = signatures(ours)
+    for method, parameters in signatures(theirs).items():
+        kept = [each for each in parameters if not each.startswith("_")]
+        assert found[method][: len(kept)] == kept
+
+
+@pytest.mark.parametrize("name", ["stages"])
+def test_names_of_modules(name):
+    ours, theirs = (
+        importlib.import_module(f"{lib.__name__}.{name}") for lib in LIBRARIES
+    )
+    public = {each for each in dir(theirs) if not each.startswith("_")}
+    modules = {each for each in public if inspect.ismodule(getattr(theirs, each))}
+    assert public - modules <= set(dir(ours))

@@ -17,7 +17,7 @@ class Layout:
     """
 
     major_to_minor: tuple[int, ...]
-    tiling: tuple[tuple[int, ...], ...] = ()
+    tiling: tuple[tuple[int, ...], ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
 
