@@ -350,3 +350,21 @@ def test_a_value_that_python_asks_for_is_refused_with_the_reason():
     with pytest.raises(minijax.errors.TracerBoolConversionError) as caught:
         see.grad(lambda x: x if x > 0 else -x, 1.0)
     assert any("see.grad traces the function" in n for n in caught.value.__notes__)
+
+
+def test_r_goes_through_what_is_kept_by_its_bytes():
+    """The frame says which steps, the largest residual first."""
+
+    def f(w, x):
+        return jnp.sum(jnp.sin(w @ jnp.tanh(x)))
+
+    view = see.grad(f, shape(64, 32), shape(32))
+    (jump,) = view.frame().jumps
+    assert (jump.key, len(jump.steps)) == ("r", 2)
+    sizes = []
+    for step in jump.steps:
+        lit = {key for key in view.frame().steps[step].on if key.startswith("r/")}
+        residuals = view.recording.program.residuals
+        sizes.append(sum(residuals[int(key[2:])].bytes for key in lit))
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 64 * 4

@@ -580,3 +580,14 @@ def test_examples_merged_with_channels_are_not_called_unbatched():
     twin = see.vmap(both, x, k).text()
     assert "unbatched" not in twin
     assert twin.count("merged with an axis") == 3
+
+
+def test_b_goes_to_the_equations_that_were_inserted():
+    def f(w, b, x):
+        return minijax.numpy.tanh(w @ x + b)
+
+    view = see.vmap(f, ones(4, 8), ones(4), ones(16, 8), in_axes=(None, None, 0))
+    (jump,) = view.frame().jumps
+    assert jump.key == "b"
+    assert [view.lines[step].eqn.inserted for step in jump.steps] == [True] * 2
+    assert len(jump.steps) == view.recording.inserted

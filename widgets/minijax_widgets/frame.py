@@ -184,11 +184,20 @@ class FrameStep:
 
 
 @dataclass
+class Jump:
+    """A key of one view: it goes to the next of some steps, in the order given."""
+
+    key: str
+    what: str
+    steps: list[int]
+
+
+@dataclass
 class Frame:
     """A whole picture. `telling` is the step to show first.
 
     `only` says that the steps are equations: some of them may be shown alone, and types
-    hidden.
+    hidden. `jumps` are keys that only this view has.
     """
 
     kind: str
@@ -200,6 +209,7 @@ class Frame:
     text: str = ""
     live: str | None = None
     only: bool = False
+    jumps: list[Jump] = field(default_factory=list)
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
@@ -219,6 +229,9 @@ class Frame:
                 page["glyphs"] = glyphs
         if self.only:
             page["only"] = True
+        jumps = [[jump.key, jump.what, jump.steps] for jump in self.jumps if jump.steps]
+        if jumps:
+            page["jumps"] = jumps
         text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
         return text.translate(UNSEEN)
 

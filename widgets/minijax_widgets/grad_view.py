@@ -23,7 +23,7 @@ from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row
 from minijax_widgets.grad_bands import Band, bands_of
 from minijax_widgets.grad_scene import (
     NARROW,
@@ -219,7 +219,7 @@ class GradView(View):
                 other.scene_pane(theirs, "o", largest, f"beside: {other.called()}")
             )
         panes.append(self.listing(steps))
-        panes.append(self.kept_pane())
+        panes.append(self.kept_pane(steps))
         panes += lost_panes(record.lost)
         first = len(panes)
         for pane in sources.panes:
@@ -234,7 +234,19 @@ class GradView(View):
             steps=told,
             telling=telling,
             text=self.text(full=True),
+            jumps=[Jump("r", "what is kept, the largest first", self.keeping(steps))],
         )
+
+    def keeping(self, steps: Steps) -> list[int]:
+        """Returns the steps that make residuals, the one with the largest first."""
+        kept = [
+            (residual.bytes * band.times, steps.down[band.key])
+            for band in self.bands
+            if not band.again
+            for residual in band.kept
+        ]
+        kept.sort(key=lambda pair: (-pair[0], pair[1]))
+        return list(dict.fromkeys(step for _, step in kept))
 
     def called(self) -> str:
         """Returns the call, with the bytes that it keeps."""
@@ -427,8 +439,14 @@ class GradView(View):
             found.append(Row([[Piece(row.rule, "constant")]], depth=depth + 1))
         return found
 
-    def kept_pane(self) -> Pane:
+    def kept_pane(self, steps: Steps) -> Pane:
         """Returns what is kept, the largest first, and why."""
+        places = {
+            residual.id: steps.down[band.key]
+            for band in self.bands
+            if not path_of(band)
+            for residual in band.kept
+        }
         residuals = sorted(self.recording.program.residuals, key=order_of)
         rows = []
         for residual in residuals[:MOST_RESIDUALS]:
@@ -448,6 +466,7 @@ class GradView(View):
                         why,
                     ],
                     keys=[f"r/{residual.id}", *key_of_line(residual.span)],
+                    go=places.get(residual.id),
                     tell=residual_told(residual, 1),
                 )
             )

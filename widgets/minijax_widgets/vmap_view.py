@@ -194,8 +194,24 @@ class VmapView(View):
             panes=[arrays, table, *sources.panes, *lost_panes(record.lost)],
             steps=steps,
             telling=self.telling(),
+            jumps=[picture.Jump("b", "next inserted equation", self.inserting())],
             text=self.text(full=len(record.rows) <= MANY),
         )
+
+    def inserting(self) -> list[int]:
+        """Returns the lines of equations that a rule inserted, or folds that have any.
+
+        A line may also stand for what is moved inside of it.
+        """
+        ids = {
+            eqn.id for row in self.recording.rows for eqn in row.batched if eqn.inserted
+        }
+        return [
+            number
+            for number, line in enumerate(self.lines)
+            if (line.eqn is not None and line.eqn.inserted)
+            or (line.kind == "fold" and not ids.isdisjoint(line.equations))
+        ]
 
     def telling(self) -> int:
         """Returns the first line that moves or inserts something, else the first."""

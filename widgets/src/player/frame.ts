@@ -106,6 +106,8 @@ export interface Frame {
   text: string;
   /** Whether the steps are equations, of which some may be shown alone. */
   only?: boolean;
+  /** Keys of this view alone: each goes to the next of its steps. */
+  jumps?: [key: string, what: string, steps: number[]][];
   /** The title of the strip of live names below the panes, if there is one. */
   live?: string;
   /** What values in that strip look like, by their text; (x, y) is the top left. */

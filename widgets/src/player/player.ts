@@ -4,7 +4,7 @@
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph } from "./scene";
 import { choices, linesOfSteps, type Choice, type Only } from "./only";
-import { MANY_ROWS, State, children, columnWidths, leastWidth, naturalWidth, type Hit } from "./state";
+import { MANY_ROWS, State, children, columnWidths, jumped, leastWidth, naturalWidth, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -121,6 +121,7 @@ export class Player {
     this.help.hidden = true;
     const shown = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
     if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
+    shown.push(...(frame.jumps ?? []).map(([key, what]): [string, string] => [key, what]));
     for (const [keys, what] of shown) {
       const line = element("div");
       for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
@@ -687,6 +688,9 @@ export class Player {
     if (this.frame.only) {
       actions.o = () => this.filterByStep();
       actions.y = () => this.toggleTypes();
+    }
+    for (const [key, , steps] of this.frame.jumps ?? []) {
+      actions[key] = () => this.goTo(jumped(steps, state.step));
     }
     const action = actions[event.key];
     if (!action) return;

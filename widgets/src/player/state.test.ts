@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Frame, Pane, Row } from "./frame";
-import { State, children, columnWidths, leastWidth, naturalWidth, rowText, search, visible } from "./state";
+import { State, children, columnWidths, jumped, leastWidth, naturalWidth, rowText, search, visible } from "./state";
 
 const row = (text: string, d = 0, more: Partial<Row> = {}): Row => ({ c: [[[text]]], d, ...more });
 const rows = [row("a"), row("b", 1), row("c", 2), row("d", 1), row("e")];
@@ -16,6 +16,13 @@ function frame(steps = 5, telling = 2): Frame {
     text: "",
   };
 }
+
+describe("a key of some steps", () => {
+  it("goes on in their order, and from elsewhere to the next one", () => {
+    expect([0, 2, 4, 5, 7].map((now) => jumped([2, 5], now))).toEqual([2, 5, 5, 2, 2]);
+    expect([0, 7, 1, 3].map((now) => jumped([7, 1, 4], now))).toEqual([7, 1, 4, 7]);
+  });
+});
 
 describe("rows", () => {
   it("belong to the last shallower one", () => {

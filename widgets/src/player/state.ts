@@ -99,6 +99,15 @@ export function leastWidth(pane: Pane, leads = false): number {
   return part * naturalWidth(pane);
 }
 
+/** The step that a key of some steps goes to: from one of them to the one that follows
+ *  it in their order; from elsewhere to the next one further on, if they rise. */
+export function jumped(steps: number[], now: number): number {
+  const at = steps.indexOf(now);
+  if (at >= 0) return steps[(at + 1) % steps.length]!;
+  const rises = steps.every((step, place) => !place || steps[place - 1]! < step);
+  return (rises ? steps.find((step) => step > now) : undefined) ?? steps[0]!;
+}
+
 export interface Hit {
   pane: number;
   row: number;
