@@ -28,3 +28,34 @@ def test_a_drawing_is_an_image():
 def test_a_wrong_drawing_is_a_sentence(text, complaint):
     with pytest.raises(ValueError, match=complaint):
         digits.drawn(text)
+
+
+def test_what_is_drawn_is_moved_and_stretched():
+    drawing = pytest.importorskip("minijax_lab.drawing")
+    bitmap = np.zeros((32, 32), bool)
+    bitmap[20:24, 3:5] = True
+    image = drawing.fitted(bitmap).reshape(8, 8)
+    # Twice as high as wide: the whole height, and the four columns in the middle.
+    assert image[:, 2:6].min() == 1 and image.sum() == 32
+    assert image.dtype == np.float32
+
+
+def test_a_pad_asks_the_network_at_each_stroke():
+    drawing = pytest.importorskip("minijax_lab.drawing")
+    asked = []
+
+    def scores(image):
+        asked.append(image)
+        return np.arange(10.0) if image.sum() > 40 else image
+
+    pad = digits.pad(scores)
+    assert pad.said == "draw a digit" and not asked
+    pad.ink = "1" * 1024
+    assert (pad.said, pad.answers) == ("it says 9", 1)
+    assert sum(pad.probabilities) == pytest.approx(1) and sum(pad.image) == 64
+    pad.ink = "1" + "0" * 1022 + "1"
+    assert "ValueError: ten scores are needed" in pad.said and not pad.probabilities
+    pad.ink = drawing.BLANK
+    assert pad.said == "draw a digit" and len(asked) == 2
+    bundle, _ = pad._repr_mimebundle_()
+    assert bundle["text/plain"] == drawing.NOTE and drawing.NOTE in bundle["text/html"]

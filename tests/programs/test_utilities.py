@@ -260,3 +260,26 @@ def test_bwd_is_compiled_once():
         out, residuals = fwd(X * k)
         bwd(residuals, out)
     assert (fwd._cache_size(), bwd._cache_size()) == (1, 1)
+
+
+class Later:
+    """A leaf that is no array, and can be waited for and copied."""
+
+    def __init__(self):
+        self.called = []
+
+    def block_until_ready(self):
+        self.called.append("ready")
+
+    def copy_to_host_async(self):
+        self.called.append("copied")
+
+
+@pytest.mark.parametrize("lib", LIBRARIES, ids=lambda lib: lib.__name__)
+def test_leaves_of_any_class_are_waited_for(lib):
+    leaf = Later()
+    tree = {"a": leaf, "b": [1.0, "no array"]}
+    assert lib.block_until_ready(tree) is tree
+    assert lib.copy_to_host_async(tree) is tree
+    assert leaf.called == ["ready", "copied"]
+    assert lib.jit(lambda x: lib.block_until_ready(x) + 1.0)(1.0) == 2.0

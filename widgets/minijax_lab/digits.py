@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,3 +54,19 @@ def drawn(text: str) -> np.ndarray:
                 f"row {number} has {len(row)} characters; each row has {SIDE}"
             )
     return np.array([DARKNESS[mark] for row in rows for mark in row], np.float32)
+
+
+def pad(scores: Callable[[np.ndarray], Any]) -> Any:
+    """Returns a pad to draw a digit on, which shows what `scores` makes of it.
+
+    `scores` takes an image as `drawn` returns it, and gives ten scores. Raises
+    ImportError without the extra `minijax[lab]`.
+    """
+    try:
+        from minijax_lab.drawing import Pad
+    except ImportError as error:
+        raise ImportError(
+            f"digits.pad needs {error.name}; install the course's extras with "
+            "`pip install 'minijax[lab]'`, or write a drawing for digits.drawn."
+        ) from None
+    return Pad(scores)
