@@ -1,5 +1,7 @@
 """Chapter 03: a solution of each exercise, and two answers that must fail."""
 
+from functools import partial
+
 import numpy as np
 
 import minijax.numpy as jnp
@@ -87,6 +89,40 @@ def padded_with_ones():
     return padded, squares
 
 
+@partial(jit, static_argnames="n")
+def f(x, y, n=2):
+    """What the ten puzzles call."""
+    return n * jnp.sum(x * y)
+
+
+def hit_calls():
+    """Three floats that are not weak, and a Python float."""
+    return f, [
+        lambda: f(jnp.arange(3.0), 2.0),
+        lambda: f(jnp.ones(3), 5.0),
+        lambda: f(jnp.ones(3), 4.0),
+        lambda: f(np.array([1.0, 2.0, 5.0]), 2.0),  # NumPy's 64 bits arrive as 32
+        lambda: f(jnp.array([[1.0], [3.0], [5.0]]).ravel(), 2.0),
+        lambda: f(jnp.array([7.0, 8.0, 0.0]), 2.0),
+        lambda: f(jnp.ones(3), 3.0),
+        lambda: f(jnp.array([1.0, 2.0, 3.0]), 3.0),
+        lambda: f(jnp.ones(3, jnp.bfloat16).astype(jnp.float32), 7.0),
+        lambda: f(jnp.array([2.0, 3.0, 4.0]), 2.0),
+    ]
+
+
+def one_call_is_a_miss():
+    """Wrong: 5 is a weak integer."""
+    _, calls = hit_calls()
+    return f, [calls[0], lambda: f(jnp.ones(3), 5), *calls[2:]]
+
+
+def another_number():
+    """Wrong: a hit, but the eight is lost."""
+    _, calls = hit_calls()
+    return f, [*calls[:5], lambda: f(jnp.array([7.0, 0.0, 0.0]), 2.0), *calls[6:]]
+
+
 HITS = ["miss", "hit", "hit", "miss", "miss", "miss", "hit", "miss"]
 
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
@@ -114,6 +150,13 @@ HINTS = {
         "of the jitted function.",
         "`jnp.pad`, and why zeros do not change a sum of squares.",
     ),
+    "03.5": (
+        "what the kept program was written for: f32[3], not weak; and a weak float32, "
+        "both by position.",
+        "5 is an integer and 5.0 is not; jnp.float32(4.0) is not weak and 4.0 is; a "
+        "zero more does not change a sum.",
+        "the table of what makes a new program, in this chapter.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -122,6 +165,7 @@ SOLUTIONS = {
     "03.2": lambda: (train,),
     "03.3": lambda: (jit(normalize), jit(update)),
     "03.4": padding_solution,
+    "03.5": hit_calls,
 }
 WRONG = {
     "03.1": [lambda: (["miss"] * 8,), lambda: (HITS[:6] + ["miss", "miss"],)],
@@ -134,6 +178,7 @@ WRONG = {
         lambda: (jit(normalize), jit(update_to_the_end)),
     ],
     "03.4": [not_padded, padded_with_ones],
+    "03.5": [one_call_is_a_miss, another_number],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -141,4 +186,5 @@ COMPLAINTS = {
     "03.2": ["missed the cache 8 times", "After five steps w should be"],
     "03.3": ["Does the mean come in", "should give a mean of 0.200"],
     "03.4": ["Four lengths made 4 programs", "For 1 entries it gives 63.0"],
+    "03.5": ["Puzzle 2 is a miss", "Puzzle 6 is a hit, and gives 28.0, not 60.0"],
 }

@@ -155,6 +155,34 @@ def grade_padding(padded: Callable[..., Any], jitted: Any) -> str | None:
     return None
 
 
+# What the ten calls of exercise 5 return; the eighth and the tenth raise at first.
+PUZZLES = (12.0, 30.0, 24.0, 32.0, 36.0, 60.0, 18.0, 36.0, 42.0, 36.0)
+
+
+def grade_puzzles(f: Any, calls: Any) -> str | None:
+    """Ten calls that all run the program of `f(jnp.ones(3), 2.0)`."""
+    import minijax.numpy as jnp
+
+    if not hasattr(f, "lower"):
+        return "The first thing to hand in is the jitted f itself."
+    if len(calls) != len(PUZZLES):
+        return f"There are {len(PUZZLES)} calls, and you gave {len(calls)}."
+    f.clear_cache()
+    f(jnp.ones(3), 2.0)
+    for number, (call, right) in enumerate(zip(calls, PUZZLES), start=1):
+        with misses() as found:
+            try:
+                result = float(call())
+            except Exception as error:
+                first_line = str(error).strip().partition("\n")[0]
+                return f"Puzzle {number} raises {type(error).__name__}: {first_line}"
+        if any(is_program_of(function, f) for function in found):
+            return f"Puzzle {number} is a miss."
+        if not np.isclose(result, right):
+            return f"Puzzle {number} is a hit, and gives {result}, not {right}."
+    return None
+
+
 def is_program_of(function: Any, jitted: Any) -> bool:
     """Whether an event's function is the one that `jitted` wraps."""
     return function is jitted or function is getattr(jitted, "__wrapped__", None)
@@ -165,4 +193,5 @@ EXERCISES = {
     "03.2": Exercise(grade_training),
     "03.3": Exercise(grade_pure),
     "03.4": Exercise(grade_padding),
+    "03.5": Exercise(grade_puzzles),
 }
