@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ def compile_with_dump(
     settings: CompileSettings,
     passes: str = "",
     fusion_steps: bool = False,
+    host_callbacks: Sequence[Callable[..., Any]] = (),
 ) -> Iterator[Dump]:
     """Compiles a module; while the block runs, what XLA wrote can be read.
 
@@ -58,6 +59,7 @@ def compile_with_dump(
       passes: the program is written after each pass whose name this regular expression
         matches; "" for none.
       fusion_steps: whether XLA writes each decision to fuse (GPUs only).
+      host_callbacks: Python functions that the program calls, if it can run.
 
     Raises:
       OSError: if no temporary folder can be written to. XLA would say nothing.
@@ -72,7 +74,7 @@ def compile_with_dump(
             if fusion_steps:
                 options.xla_dump_fusion_visualization = True
 
-        executable = target.compile(module, settings, debug)
+        executable = target.compile(module, settings, debug, host_callbacks)
         if not any(folder.iterdir()):
             raise OSError(f"XLA wrote nothing to {folder}.")
         yield Dump(executable, folder)
