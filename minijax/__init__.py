@@ -33,8 +33,8 @@ from minijax.transforms import batch_names as _batch_names
 from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
-    dtypes, errors, experimental, ffi, flatten_util, lax, memory, nn, numpy, ops,
-    profiler, random, ref, sharding, stages, tree, tree_util, typing, util,
+    dtypes, errors, experimental, export, ffi, flatten_util, lax, memory, nn,
+    numpy, ops, profiler, random, ref, sharding, stages, tree, tree_util, typing, util,
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (

@@ -38,6 +38,8 @@ from minijax.transforms.rematerialize import where
 def as_array(leaf: Any) -> Any:
     """A plain number as an array or tracer; anything else as it is."""
     plain = isinstance(leaf, (bool, int, float, complex, np.generic))
+    if isinstance(leaf, np.void):  # float0: the zero that stands for no tangent
+        return np.asarray(leaf)
     return shaping.stage(leaf) if plain else leaf
 
 

@@ -1,0 +1,18 @@
+"""Lowered programs to keep and to call without their source. In JAX: `jax.export`."""
+
+from minijax.programs.exporting import exported as _exported
+from minijax.programs.exporting import serialization as _serialization
+from minijax.programs.exporting.exported import Exported as Exported
+from minijax.programs.exporting.exported import export as export
+from minijax.programs.exporting.serialization import deserialize as deserialize
+
+DisabledSafetyCheck = _exported.DisabledSafetyCheck
+default_export_platform = _exported.default_export_platform
+maximum_supported_calling_convention_version = (
+    _exported.maximum_supported_calling_convention_version
+)
+minimum_supported_calling_convention_version = (
+    _exported.minimum_supported_calling_convention_version
+)
+register_namedtuple_serialization = _serialization.register_namedtuple_serialization
+register_pytree_node_serialization = _serialization.register_pytree_node_serialization

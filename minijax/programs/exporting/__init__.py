@@ -1,0 +1,1 @@
+"""Export: a lowered program with its signature, to be kept and called elsewhere."""
