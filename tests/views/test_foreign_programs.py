@@ -63,6 +63,8 @@ PROGRAMS = [
     (lambda x: jax.nn.logsumexp(jnp.sort(x) * 2.0), (X,)),
     (lambda m: jnp.einsum("ij,jk->", m, m), (M,)),
     (lambda x: jnp.sum(jax.nn.softmax(jax.nn.gelu(x)) * x), (X,)),
+    (lambda x: jnp.sum(jnp.round(x * 9.0) * x), (X,)),
+    (lambda m: jnp.matmul(m, m, precision="highest").mean(), (M,)),
     (lambda x: jnp.var(jnp.cumsum(jnp.pad(x, 1))), (X,)),
 ]
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.extend
 from jax._src import source_info_util
+from jax._src.ad_checkpoint import saved_residuals
 
 from tests.views.claims.forty import Case
 
@@ -42,6 +43,20 @@ def every_equation(jaxpr: Any, seen: dict[int, Any] | None = None) -> list[Any]:
             for inner in programs_in(eqn.params[name]):
                 found += every_equation(inner, seen)
     return found
+
+
+def kept_by_jax(case: Case) -> list[tuple[Any, str]]:
+    """What JAX saves for the way back, and where it says that this comes from.
+
+    It lists numbers that are written into the program, which take no memory; and the
+    0.0 that the jitted `_pad` hands out, which minijax writes in, too.
+    """
+    numbers = ("literal", "output of jitted function '_pad'")
+    return [
+        (aval, source)
+        for aval, source in saved_residuals(case.loss(jax), *case.args)
+        if aval.shape or not any(said in source for said in numbers)
+    ]
 
 
 def lines_of(eqn: Any) -> list[int]:

@@ -32,13 +32,17 @@ from minijax.language.core import (
     eval_jaxpr,
 )
 from minijax.language.rules import instantiate, zeros_of
+from minijax.primitives.elementwise.accuracy import AccuracyMode
+from minijax.primitives.elementwise.rounding import RoundingMethod
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
 from minijax.primitives.linear.convolution_shapes import ConvDimensionNumbers
+from minijax.primitives.linear.matmul_precision import DotAlgorithmPreset, Precision
 from minijax.primitives.random.random_bits import keys_aval, prngs
+from minijax.primitives.random.rbg import RandomAlgorithm
 from minijax.support.source_info import NameStack, SourceInfo
 from minijax.transforms.rematerialize import Offloadable
 from minijax_lab.explain import foreign
@@ -121,13 +125,18 @@ def taken(function: Any, args: tuple, who: str) -> tuple[Any, tuple]:
     if foreign.is_jaxpr(function):
         own = [np.asarray(a) if is_jax(a) and hasattr(a, "dtype") else a for a in args]
         return ForeignProgram(function, who), tuple(own)
+    refuse_function(function, who)
+    return function, args
+
+
+def refuse_function(function: Any, who: str) -> None:
+    """TypeError for a function of JAX, such as `jax.jit` makes, with the way out."""
     if is_jax(function) and callable(function):
         name = getattr(function, "__name__", "f")
         raise TypeError(
             f"{who} takes a function of JAX as its jaxpr, which JAX must trace: "
             f"{who}(jax.make_jaxpr({name})(x), x)."
         )
-    return function, args
 
 
 def is_jax(value: Any) -> bool:
@@ -284,8 +293,10 @@ class _Reader:
         if kind in _COPIED:
             made = _COPIED[kind]
             return made(**{f: getattr(value, f) for f in made._fields})
-        if kind == "GatherScatterMode":
-            return GatherScatterMode[value.name]
+        if kind in _ENUMS:
+            return _ENUMS[kind][value.name]
+        if isinstance(value, tuple) and any(type(v).__name__ in _ENUMS for v in value):
+            return tuple(self.value(eqn, name, part) for part in value)
         if kind == "PRNGImpl":
             return prngs[value.name]
         if kind == "Mesh" and not value.axis_names:
@@ -334,6 +345,18 @@ class _Reader:
         return own
 
 
+# Classes of names: the same names in both libraries.
+_ENUMS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        GatherScatterMode,
+        RoundingMethod,
+        Precision,
+        DotAlgorithmPreset,
+        AccuracyMode,
+        RandomAlgorithm,
+    )
+}
 _COPIED: dict[str, Any] = {
     "GatherDimensionNumbers": GatherDimensionNumbers,
     "ScatterDimensionNumbers": ScatterDimensionNumbers,

@@ -30,7 +30,7 @@ from minijax.language.inner_programs import InnerProgram, inner_programs
 from minijax.support import event_watching
 from minijax_lab.explain import foreign
 from minijax_lab.explain.calls import program_of, without_statics
-from minijax_lab.explain.foreign_programs import taken
+from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -131,7 +131,7 @@ def record_memory(
     accounts = []
     platform = "cpu"
     for each in functions:
-        taken(each, (), "see.memory")
+        refuse_function(each, "see.memory")
         account = account_of(each, args, kwargs, sources)
         if compiled and not foreign.is_jaxpr(each) and not isinstance(each, PROGRAMS):
             account.compiled, platform = allocated(each, args, kwargs)
