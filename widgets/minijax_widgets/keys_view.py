@@ -277,6 +277,11 @@ class KeysView(View):
             for use in node.uses
         ]
         told = f"{name}, {node.how}: {'; '.join(said)}"
+        if node.again:
+            told += (
+                f"\nThe same key once more: {'; '.join(node.again)}. Key i of a "
+                "split is what fold_in makes of i, however many keys the split makes."
+            )
         if node.reused:
             told += (
                 "\nThe same key gives the same random bits each time, so what is drawn "

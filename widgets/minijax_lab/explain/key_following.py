@@ -32,6 +32,7 @@ from minijax_lab.explain.key_values import (
     CALLS,
     CHOOSES,
     DRAWS,
+    FOLDLIKE,
     LOOPS,
     MAKES,
     MOST_KEYS,
@@ -48,6 +49,7 @@ from minijax_lab.explain.key_values import (
     Use,
     Value,
     aligned,
+    children_of,
     consuming,
     count_of,
     in_order,
@@ -60,6 +62,7 @@ from minijax_lab.explain.key_values import (
     numbers_in,
     raw,
     row_of,
+    said_of_splits,
     same_keys,
     stack,
     text_of,
@@ -118,6 +121,11 @@ class Follower:
         if known is None:
             known = self.numbers[made_of] = len(self.nodes)
             self.nodes.append(KeyNode(known, parent, name, how, 0, span, rank=rank))
+            return known
+        node = self.nodes[known]
+        again = f"{name}, by {how}"
+        if how.partition(" ")[0] != node.how.partition(" ")[0]:
+            node.again += [again] if again not in node.again else []
         return known
 
     def incoming(
@@ -403,12 +411,21 @@ class Follower:
         naming = self.naming(span)
         many = keys.ids.size * int(np.prod(shape)) > MOST_KEYS
         out = np.empty((*keys.ids.shape, *shape), np.int64)
+        kind = children_of(eqn)
         for index in np.ndindex(*keys.ids.shape):
             parent = int(keys.ids[index])
-            part = (MOST_KEYS + 1,) if many else shape
-            made = ("split", parent, shape)
-            ids = self.batch(made, parent, naming, "split", span, part)
-            out[index] = ids.flat[0] if many else ids
+            if many:
+                made: Any = ("split", parent, shape)
+                part = (MOST_KEYS + 1,)
+                ids = self.batch(made, parent, naming, "split", span, part)
+                out[index] = ids.flat[0]
+                continue
+            for rank, place in enumerate(np.ndindex(*shape)):
+                made = (kind or ("split", shape), parent, rank)
+                name = naming(place)
+                out[(*index, *place)] = self.node(
+                    made, parent, name, "split", span, rank
+                )
         return Keys(out)
 
     def fold(self, eqn: JaxprEqn, keys: Keys, number: Any) -> Value:
@@ -420,13 +437,14 @@ class Follower:
         parents = aligned(keys.ids, shape)
         ids = np.empty(shape, np.int64)
         known = isinstance(number, Known)
+        kind = FOLDLIKE if children_of(eqn) == FOLDLIKE else "fold"
         for index in np.ndindex(*shape):
             parent = int(parents[index])
             made: Any = ("fold", parent, text_of(number), index)
             told = "fold_in"
             if isinstance(number, Known):
                 here = int(aligned(number.array, shape)[index])
-                made, told = ("fold", parent, here), f"fold_in {here}"
+                made, told = (kind, parent, here % 2**32), f"fold_in {here}"
             elif number is None:
                 made = ("fold", parent, next(self.fresh), index)
             ids[index] = self.node(made, parent, naming(()), told, span)
@@ -763,13 +781,14 @@ class Follower:
                 node.id
                 for node in self.nodes
                 if node.parent == parent
-                and node.how.startswith("fold_in")
+                and node.how.startswith(("fold_in", "split"))
                 and consuming(node)
             ]
             if used and len(others) > 1:
                 self.nodes[used[0]].unsure = (
                     f"the numbers folded into {self.nodes[parent or 0].name} are known "
                     "only when it runs, and may be equal"
+                    + said_of_splits(self.nodes[n].how for n in others)
                 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from minijax.language.core import (
     JaxprEqn,
 )
+from minijax.support.thread_state import state
 from minijax.transforms import batching
 from minijax_lab.explain.recording import (
     Recording,
@@ -120,6 +121,8 @@ class KeyNode:
     reused: bool = False
     unsure: str = ""  # why it cannot be told whether it is used once
     rank: int = 0  # which of the keys of one split
+    # Where the same key was made once more in another way: "c, by fold_in 0".
+    again: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -366,3 +369,25 @@ def use_in_words(use: Use) -> str:
     if use.each == "example":
         return f"{use.what} for each of {use.times:,} examples"
     return f"{use.what} {times(use.times)}"
+
+
+def said_of_splits(hows: Iterable[str]) -> str:
+    """What to add where a number folded in may give a key of a split."""
+    split = any(how.startswith("split") for how in hows)
+    return " or count a key of its split" if split else ""
+
+
+# Key `i` of a split is what `fold_in` makes of `i`.
+FOLDLIKE = "child"
+
+
+def children_of(eqn: JaxprEqn) -> str:
+    """How a split numbers its keys: as `fold_in` does, or for itself.
+
+    "" where its keys depend on how many there are: of JAX before 0.5.
+    """
+    kind = str(eqn.invars[0].aval.dtype)
+    if kind == "key<urbg>":
+        return "split"
+    known = kind in ("key<fry>", "key<rbg>") and state.threefry_partitionable
+    return FOLDLIKE if known else ""
