@@ -12,6 +12,7 @@ from minijax.support import user_source
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.card_view import CardView, card, primitives
 from minijax_widgets.difference_view import DifferenceView
+from minijax_widgets.fusion_view import FusionView, fusion
 from minijax_widgets.grad_view import GradView, grad
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.keys_view import KeysView, keys
@@ -29,6 +30,7 @@ __all__ = [
     "CacheView",
     "CardView",
     "DifferenceView",
+    "FusionView",
     "GradView",
     "JaxprView",
     "KeysView",
@@ -41,6 +43,7 @@ __all__ = [
     "WhyView",
     "cache",
     "card",
+    "fusion",
     "grad",
     "jaxpr",
     "keys",

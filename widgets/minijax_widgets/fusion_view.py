@@ -163,7 +163,7 @@ class FusionView(View):
                     mark_of(sources, of_kernel[0] if of_kernel else None, first_pane=2),
                 )
             )
-        told: Callable[[int, Group], str] = self.detail
+        tell: Callable[[int, Group], str] = self.detail
         return Frame(
             kind="fusion",
             call=record.call,
@@ -174,8 +174,8 @@ class FusionView(View):
                     [],
                     kind="scene",
                     wide=True,
-                    scene=draw(record, groups, 940, told),
-                    narrow=draw(record, groups, 360, told),
+                    scene=draw(record, groups, 940, tell),
+                    narrow=draw(record, groups, 360, tell),
                 ),
                 self.table(groups),
                 *sources.panes,
@@ -194,7 +194,7 @@ class FusionView(View):
     def spans(self, kernel: Kernel) -> list[Span]:
         """Returns the user's lines behind a kernel."""
         equations = self.recording.jaxpr.equations
-        found = {}
+        found: dict[tuple[int, int], Span] = {}
         for number in kernel.equations:
             span = equations[number].span
             if span is not None:
