@@ -28,7 +28,13 @@ LEAST_BAR = 4.0
 SMALLEST = 200
 
 
-def memory(function: Any, *args: Any, beside: Any = None, **kwargs: Any) -> MemoryView:
+def memory(
+    function: Any,
+    *args: Any,
+    beside: Any = None,
+    target: str | None = None,
+    **kwargs: Any,
+) -> MemoryView:
     """Shows what `function` keeps alive on the given arguments, equation by equation.
 
     Args:
@@ -38,13 +44,15 @@ def memory(function: Any, *args: Any, beside: Any = None, **kwargs: Any) -> Memo
       args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
       beside: a second function of the same arguments to compare with, such as
         `grad(checkpoint(loss))`.
+      target: the machine to compile for, such as "h100" or "tpu-v5e:2x2", which need
+        not be there; by default the one that minijax runs on.
 
     The count follows the order of the equations. Arguments and constants are counted
     apart, since they belong to the caller. XLA fuses and reorders, so what it allocates
     is given below the line of what differs between machines. Raises what tracing or
     compiling raises.
     """
-    return MemoryView(record_memory(function, args, kwargs, beside))
+    return MemoryView(record_memory(function, args, kwargs, beside, target=target))
 
 
 class MemoryView(View):

@@ -29,6 +29,7 @@ from minijax.language.core import (
 from minijax.language.inner_programs import InnerProgram, inner_programs
 from minijax.support import event_watching
 from minijax_lab.explain import foreign
+from minijax_lab.explain.buffers import CompiledMemory, compiled_memory
 from minijax_lab.explain.calls import program_of, without_statics
 from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.recording import (
@@ -77,7 +78,11 @@ class Point:
 
 @dataclass
 class Account:
-    """One program's memory. Bytes throughout; None for what could not be recorded."""
+    """One program's memory. Bytes throughout; None for what could not be recorded.
+
+    `compiled` are the bytes that XLA allocates by kind, `buffers` its own account:
+    which buffer is alive when, and where it lies.
+    """
 
     name: str
     points: list[Point]
@@ -86,6 +91,7 @@ class Account:
     arguments: int
     kept: int | None
     compiled: dict[str, int] | None = None
+    buffers: CompiledMemory | None = None
 
     @property
     def most(self) -> int:
@@ -123,9 +129,17 @@ class MemoryRecording(Recording):
 
 
 def record_memory(
-    function: Any, args: tuple, kwargs: dict, beside: Any = None, compiled: bool = True
+    function: Any,
+    args: tuple,
+    kwargs: dict,
+    beside: Any = None,
+    compiled: bool = True,
+    target: str | None = None,
 ) -> MemoryRecording:
-    """Records what `function` keeps alive on arguments; `beside` on the same ones."""
+    """Records what `function` keeps alive on arguments; `beside` on the same ones.
+
+    `target` is the machine that it is compiled for; None is the default device.
+    """
     sources = Sources()
     functions = [function] if beside is None else [function, beside]
     accounts = []
@@ -134,7 +148,12 @@ def record_memory(
         refuse_function(each, "see.memory")
         account = account_of(each, args, kwargs, sources)
         if compiled and not foreign.is_jaxpr(each) and not isinstance(each, PROGRAMS):
-            account.compiled, platform = allocated(each, args, kwargs)
+            account.buffers = buffers_of(each, args, kwargs, target)
+            if account.buffers is None:
+                account.compiled, platform = allocated(each, args, kwargs)
+            else:
+                account.compiled = account.buffers.kinds
+                platform = account.buffers.target
         accounts.append(account)
     first = accounts[0]
     return MemoryRecording(
@@ -173,6 +192,15 @@ def headline(accounts: list[Account]) -> str:
         if len(accounts) > 1 and accounts[1].kept is not None:
             told += f", beside {size_in_words(accounts[1].kept)}"
     return told
+
+
+def buffers_of(
+    function: Any, args: tuple, kwargs: dict, target: str | None
+) -> CompiledMemory | None:
+    """XLA's own account; None on a device that no target stands for, such as a GPU."""
+    if target is None and minijax.default_backend() != "cpu":
+        return None
+    return compiled_memory(function, args, kwargs, target)
 
 
 def allocated(function: Any, args: tuple, kwargs: dict) -> tuple[dict[str, int], str]:
