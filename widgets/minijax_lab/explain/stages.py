@@ -1,0 +1,124 @@
+"""The recording behind `see.stages`: one function at every level, linked by equation.
+
+The user's lines, the equations, the StableHLO and the compiled instructions. Each
+operation says itself which equation it comes from (`levels.py`), so each user's line
+reaches its instructions, and each instruction its lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from minijax_lab.explain.compiled import CompiledRecording, compiled_of
+from minijax_lab.explain.jaxpr import Equation
+from minijax_lab.explain.levels import levels_of, target_named
+from minijax_lab.explain.lowering import LoweringRecording, lowering_of
+from minijax_lab.explain.recording import Recording, Span, count_in_words
+
+
+@dataclass
+class Stage:
+    """A line of the user's, and what it is at every level, by number.
+
+    `span` is None for equations that no line of the user's wrote.
+    """
+
+    span: Span | None
+    equations: list[int]
+    operations: list[int] = field(default_factory=list)  # lines of the StableHLO
+    instructions: list[int] = field(default_factory=list)
+    kernels: list[int] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class StagesRecording(Recording):
+    """A function at every level. Its steps are the user's lines.
+
+    `own` are the compiled instructions that belong to no equation: XLA made them.
+    """
+
+    kind = "stages"
+
+    lowering: LoweringRecording
+    compiled: CompiledRecording
+    stages: list[Stage]
+    own: list[int]
+
+    def line_text(self, stage: Stage) -> str:
+        """The user's line of a stage, as written."""
+        if stage.span is None:
+            return ""
+        source = self.sources[stage.span.source]
+        return source.lines[stage.span.line - source.first_line].strip()
+
+
+def record_stages(
+    function: Any, args: tuple, kwargs: dict[str, Any], target: str | None = None
+) -> StagesRecording:
+    """Records a function at every level, as compiled for a target.
+
+    Raises as `record_compiled` does.
+    """
+    machine = target_named(target)
+    levels = levels_of(function, args, kwargs)
+    lowered = levels.lower(machine.platform)
+    lowering = lowering_of(levels, machine.platform, lowered)
+    compiled = compiled_of(levels, machine, lowered)
+    stages = stages_of(lowering, compiled)
+    record = levels.jaxpr
+    outer = [equation for equation in record.equations if equation.parent is None]
+    lines = sum(1 for stage in stages if stage.span is not None)
+    told = (
+        f"stages of {record.call}: {count_in_words(lines, 'line')}, "
+        f"{count_in_words(len(outer), 'equation')}, "
+        f"{count_in_words(lowering.operations, 'StableHLO operation')}"
+    )
+    return StagesRecording(
+        call=record.call,
+        headline=told,
+        telling=telling(stages),
+        sources=record.sources,
+        lowering=lowering,
+        compiled=compiled,
+        stages=stages,
+        own=compiled.unmapped,
+    )
+
+
+def stages_of(lowering: LoweringRecording, compiled: CompiledRecording) -> list[Stage]:
+    """The lines of the user's with what became of each, in the program's order."""
+    record = compiled.jaxpr
+    found: dict[tuple[int, int] | None, Stage] = {}
+    home: dict[int, Stage] = {}
+    for equation in record.equations:
+        span = span_of(record.equations, equation)
+        place = None if span is None else (span.source, span.line)
+        stage = found.setdefault(place, Stage(span, []))
+        stage.equations.append(equation.id)
+        home[equation.id] = stage
+    for number, line in enumerate(lowering.lines):
+        if line.equation is not None and line.operation:
+            home[line.equation].operations.append(number)
+    for instruction in compiled.program.module.instructions:
+        if instruction.equation is not None:
+            home[instruction.equation].instructions.append(instruction.id)
+    for number, kernel in enumerate(compiled.program.kernels):
+        for equation in kernel.equations:
+            stage = home[equation]
+            if number not in stage.kernels:
+                stage.kernels.append(number)
+    return list(found.values())
+
+
+def span_of(equations: list[Equation], equation: Equation) -> Span | None:
+    """The user's line of an equation, or of the equation that carries it."""
+    while equation.span is None and equation.parent is not None:
+        equation = equations[equation.parent]
+    return equation.span
+
+
+def telling(stages: list[Stage]) -> int:
+    """The line with most instructions for each equation."""
+    shares = [len(s.instructions) / max(1, len(s.equations)) for s in stages]
+    return shares.index(max(shares)) if shares else 0

@@ -1,0 +1,197 @@
+"""`see.stages`: one function at every level, and what became of each line.
+
+The picture has four columns: the user's lines, the equations, the StableHLO operations,
+the kernels. Below it stand the texts of the four levels; what is selected in one is lit
+in all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax_lab.explain.kernels import NO_KERNELS
+from minijax_lab.explain.recording import count_in_words
+from minijax_lab.explain.stages import Stage, StagesRecording, record_stages
+from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.code import code_panes, mark_of
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.stages_scene import draw, told
+from minijax_widgets.view import View, cut, views
+
+WIDTH = 100
+MOST_ROWS = 1200
+LONGEST = 96
+
+
+def stages(function: Any, *args: Any, target: str = "cpu", **kwargs: Any) -> StagesView:
+    """Shows `function` as lines, equations, StableHLO and compiled kernels, linked.
+
+    Args:
+      function: any function of arrays, or a jaxpr of minijax or of JAX; it is traced
+        and compiled, not run.
+      args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+      target: "cpu", "h100" or a slice of TPUs such as "tpu-v5e:2x2"; the last two need
+        the extras `minijax[h100]` and `minijax[tpu]`, and no such machine.
+
+    A step is a line of yours: all that it became is lit. Instructions that XLA made on
+    its own have rows of their own. Raises what tracing or compiling raises; ValueError
+    for an unknown target.
+    """
+    return StagesView(record_stages(function, args, kwargs, target))
+
+
+class StagesView(View):
+    """Four levels, linked line by line."""
+
+    recording: StagesRecording
+
+    # ---- text ----------------------------------------------------------------------
+
+    def text(self, full: bool = False) -> str:
+        """Returns a row for each line with its equations and operations, and below the
+        line of what differs what became of each."""
+        record = self.recording
+        rows = [cut(record.headline, WIDTH)]
+        shown = record.stages if full else record.stages[:16]
+        equations = record.compiled.jaxpr.equations
+        below = []
+        for number, stage in enumerate(shown):
+            mark = ">" if number == record.telling else " "
+            line = "-" if stage.span is None else str(stage.span.line)
+            code = cut(record.line_text(stage) or "(no line of yours)", 34)
+            names = " ".join(equations[e].primitive for e in stage.equations)
+            made = " ".join(
+                record.lowering.lines[o].operation for o in stage.operations
+            )
+            row = f"{mark} {line:>3} {code:34}  {cut(names, 24):24}  {made}"
+            rows.append(cut(row.rstrip(), WIDTH))
+            kernels = ", ".join(self.kernel_name(k) for k in stage.kernels)
+            below.append(cut(f"  line {line}: {kernels or 'nothing is left'}", WIDTH))
+        if len(shown) < len(record.stages):
+            rows.append(f"  ... {len(record.stages) - len(shown)} more lines")
+        program = record.compiled.program
+        many = count_in_words(len(program.kernels), "kernel")
+        rows.append("-- differs between machines --")
+        rows.append(
+            f"{record.compiled.target}: {many}, {size_in_words(program.bytes)} read and "
+            "written"
+        )
+        return "\n".join([*rows, *below])
+
+    def kernel_name(self, number: int) -> str:
+        """Returns a kernel by its number and XLA's name."""
+        program = self.recording.compiled.program
+        name = program.instruction(program.kernels[number]).name.lstrip("%")
+        return f"K{number + 1} {name}"
+
+    # ---- the picture ---------------------------------------------------------------
+
+    def frame(self) -> Frame:
+        """Returns the picture, and the texts of the four levels."""
+        record = self.recording
+        if not record.stages:
+            return Frame(
+                "stages",
+                record.call,
+                record.headline,
+                [],
+                [FrameStep("", "There are no equations: what comes out came in.")],
+                text=self.text(full=True),
+            )
+        spans = [stage.span for stage in record.stages if stage.span is not None]
+        sources = code_panes(record.sources, spans)
+        for stage_number, stage in enumerate(record.stages):
+            if stage.span is not None and stage.span.source in sources.numbers:
+                source = record.sources[stage.span.source]
+                pane = sources.panes[sources.numbers[stage.span.source]]
+                row = pane.rows[stage.span.line - source.first_line]
+                row.keys.append(f"g{stage_number}")
+                row.go = stage_number
+        home = {e: n for n, s in enumerate(record.stages) for e in s.equations}
+        steps = []
+        for number, stage in enumerate(record.stages):
+            label = "no line" if stage.span is None else f"line {stage.span.line}"
+            marks = mark_of(sources, None, first_pane=1)
+            steps.append(FrameStep(label, self.detail(stage), [f"g{number}"], marks))
+        scene = Pane(
+            "",
+            [],
+            kind="scene",
+            wide=True,
+            scene=draw(record, 1080),
+            narrow=draw(record, 360),
+        )
+        texts = [
+            self.jaxpr_pane(home),
+            self.stable_pane(home),
+            self.compiled_pane(home),
+        ]
+        return Frame(
+            kind="stages",
+            call=record.call,
+            headline=record.headline,
+            panes=[scene, *sources.panes, *texts],
+            steps=steps,
+            telling=record.telling,
+            text=self.text(full=True),
+        )
+
+    def detail(self, stage: Stage) -> str:
+        """Returns what a line became, and the rules that wrote it."""
+        record = self.recording
+        rules = {}
+        for equation in stage.equations:
+            rule = record.lowering.lowered[equation].rule
+            if rule is not None:
+                name = record.compiled.jaxpr.equations[equation].primitive
+                rules.setdefault(name, f"{rule.path}:{rule.line}")
+        wrote = ", ".join(f"{name} by {place}" for name, place in rules.items())
+        said = told(record, stage)
+        return f"{said}.\nlowered: {wrote}" if wrote else f"{said}."
+
+    def jaxpr_pane(self, home: dict[int, int]) -> Pane:
+        """Returns the equations as text."""
+        record = self.recording.compiled.jaxpr
+        rows = []
+        for line in record.lines[:MOST_ROWS]:
+            text = cut("".join(piece.text for piece in line.pieces), LONGEST)
+            rows.append(linked([text], line.equation, home))
+        return Pane("jaxpr", rows, kind="code")
+
+    def stable_pane(self, home: dict[int, int]) -> Pane:
+        """Returns the StableHLO as text."""
+        lines = self.recording.lowering.lines[:MOST_ROWS]
+        rows = [
+            linked([cut(each.text, LONGEST)], each.equation, home) for each in lines
+        ]
+        return Pane("StableHLO", rows, kind="code")
+
+    def compiled_pane(self, home: dict[int, int]) -> Pane:
+        """Returns the compiled program as text, those of XLA's own marked as such."""
+        record = self.recording.compiled
+        module = record.program.module
+        rows: list[Row] = []
+        for computation in module.computations:
+            name = "the program" if computation.entry else computation.name.lstrip("%")
+            rows.append(Row([[Piece(name, "strong")]]))
+            for number in computation.instructions[: MOST_ROWS - len(rows)]:
+                instruction = module.instructions[number]
+                text = "  " + cut(module.line(instruction), LONGEST)
+                inside = record.equations_of(number)
+                row = linked([text], inside[0] if inside else None, home)
+                row.keys = list(dict.fromkeys(f"g{home[e]}" for e in inside))
+                if not inside and instruction.opcode not in NO_KERNELS:
+                    row.cells = [[Piece(text, "constant")]]
+                    row.tell = "XLA made this; it belongs to no equation."
+                rows.append(row)
+        return Pane(f"compiled for {record.target}", rows, kind="code")
+
+
+def linked(cells: list[Any], equation: int | None, home: dict[int, int]) -> Row:
+    """Returns a row that is lit with the line of its equation, and goes there."""
+    if equation is None or equation not in home:
+        return Row(cells)
+    return Row(cells, keys=[f"g{home[equation]}"], go=home[equation])
+
+
+views["stages"] = StagesView
