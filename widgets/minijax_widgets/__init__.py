@@ -19,6 +19,7 @@ from minijax_widgets.keys_view import KeysView, keys
 from minijax_widgets.memory_view import MemoryView, memory
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.source_view import SourceView, source
+from minijax_widgets.stages_view import StagesView, stages
 from minijax_widgets.trace_view import TraceView, trace
 from minijax_widgets.tree_view import TreeView, tree
 from minijax_widgets.view import View
@@ -36,6 +37,7 @@ __all__ = [
     "KeysView",
     "MemoryView",
     "SourceView",
+    "StagesView",
     "TraceView",
     "TreeView",
     "View",
@@ -52,6 +54,7 @@ __all__ = [
     "open",
     "primitives",
     "source",
+    "stages",
     "trace",
     "tree",
     "vmap",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from minijax_lab.explain.stages import Stage, StagesRecording
@@ -16,7 +16,9 @@ GAP = 12.0
 TOP = 46.0
 # From so many equations on a line's equations are one box, and so are its operations.
 MANY = 48
-# Kernels that are drawn; the rest is counted.
+# From so many kernels on those that compute the same for the same lines are one box.
+MANY_KERNELS = 16
+# Boxes of kernels that are drawn; the rest is counted.
 MOST_KERNELS = 40
 
 
@@ -29,6 +31,7 @@ class Item:
     go: int
     tell: str
     role: str = ""
+    equations: tuple[int, ...] = ()  # that it stands for
     place: Placed | None = None
 
 
@@ -58,7 +61,7 @@ class Drawing:
             for items in columns[0]
         ]
         kernels = self.kernels()
-        height = max(TOP + sum(bands), TOP + ROW * len(kernels) + GAP) + 10
+        height = max(TOP + sum(bands), TOP + ROW * len(kernels) + GAP) + 16
         self.scene = Scene(width, height, "the program at every level")
         self.titles()
         y = TOP
@@ -66,8 +69,11 @@ class Drawing:
         for items, band in zip(columns[0], bands):
             for column, boxes in enumerate(items):
                 self.column(column, boxes, y)
-            self.ribbons(items[0], items[1])
-            self.ribbons(items[1], items[2])
+            for equation in items[1]:
+                self.ribbon(items[0][0], equation)
+                for operation in items[2]:
+                    if set(operation.equations) & set(equation.equations):
+                        self.ribbon(equation, operation)
             middles.append(y + (band - GAP) / 2)
             y += band
         self.last_column(columns[0], kernels, middles)
@@ -100,21 +106,34 @@ class Drawing:
             text = f"{stage.span.line}  {text}"
         line = Item(text, [*key], number, tell, "value")
         equations = record.compiled.jaxpr.equations
-        names = [equations[e].primitive for e in stage.equations]
-        operations = [record.lowering.lines[o].operation for o in stage.operations]
+        lines = [record.lowering.lines[o] for o in stage.operations]
+        names = [(equations[e].primitive, e) for e in stage.equations]
+        written = [(each.operation, each.equation) for each in lines]
         return [
             [line],
-            self.boxes(names, "equation", key, number, tell),
-            self.boxes(operations, "operation", key, number, tell),
+            self.boxes(names, "equation", number, tell),
+            self.boxes(written, "operation", number, tell),
         ]
 
     def boxes(
-        self, names: list[str], what: str, key: list[str], number: int, tell: str
+        self, names: Sequence[tuple[str, int | None]], what: str, number: int, tell: str
     ) -> list[Item]:
         """Returns a box for each name, or one for all where there are many."""
+        key = f"g{number}"
         if self.folded and len(names) > 1:
-            return [Item(f"{len(names):,} {what}s", [*key], number, tell)]
-        return [Item(short(name), [*key], number, tell) for name in names]
+            every = tuple(e for _, e in names if e is not None)
+            text = f"{len(names):,} {what}s"
+            return [Item(text, [key], number, tell, equations=every)]
+        return [
+            Item(
+                short(name),
+                [key],
+                number,
+                tell,
+                equations=() if equation is None else (equation,),
+            )
+            for name, equation in names
+        ]
 
     def column(self, column: int, items: Iterable[Item], y: float) -> None:
         """Places boxes under one another."""
@@ -132,17 +151,6 @@ class Drawing:
                 tell=item.tell,
             )
 
-    def ribbons(self, before: list[Item], after: list[Item]) -> None:
-        """Places a line from each box to each of the next column; the shorter side
-        shares its boxes."""
-        if not before or not after:
-            return
-        many = max(len(before), len(after))
-        for number in range(many):
-            start = before[number * len(before) // many]
-            end = after[number * len(after) // many]
-            self.ribbon(start, end)
-
     def ribbon(self, start: Item, end: Item) -> None:
         """Places one line between two boxes."""
         assert start.place is not None and end.place is not None
@@ -157,42 +165,60 @@ class Drawing:
 
     # ---- the compiled program ------------------------------------------------------
 
-    def kernels(self) -> list[int]:
-        """Returns the kernels that are drawn: the largest, in their order."""
-        kernels = self.record.compiled.program.kernels
-        largest = sorted(range(len(kernels)), key=lambda n: -kernels[n].bytes)
+    def kernels(self) -> list[list[int]]:
+        """Returns the kernels that are drawn: the largest, in their order.
+
+        Where there are many, those that compute the same for the same lines are one.
+        """
+        program = self.record.compiled.program
+        found: dict[object, list[int]] = {}
+        for number in range(len(program.kernels)):
+            alike: object = number
+            if len(program.kernels) > MANY_KERNELS:
+                alike = (self.operations(number), *self.stages_of(number))
+            found.setdefault(alike, []).append(number)
+        groups = list(found.values())
+        largest = sorted(
+            groups, key=lambda g: -sum(program.kernels[n].bytes for n in g)
+        )
         return sorted(largest[:MOST_KERNELS])
 
+    def stages_of(self, number: int) -> list[int]:
+        """Returns the lines that a kernel computes for."""
+        return [n for n, s in enumerate(self.record.stages) if number in s.kernels]
+
+    def operations(self, number: int) -> str:
+        """Returns what a kernel computes, each operation once."""
+        program = self.record.compiled.program
+        members = program.kernels[number].members
+        names = (short(program.module.instructions[m].opcode) for m in members)
+        return " ".join(dict.fromkeys(names))
+
     def last_column(
-        self, columns: list[list[list[Item]]], kernels: list[int], middles: list[float]
+        self,
+        columns: list[list[list[Item]]],
+        groups: list[list[int]],
+        middles: list[float],
     ) -> None:
         """Places each kernel beside the lines that are in it."""
-        record = self.record
-        program = record.compiled.program
-        where: dict[int, list[int]] = {number: [] for number in kernels}
-        for stage_number, stage in enumerate(record.stages):
-            for number in stage.kernels:
-                if number in where:
-                    where[number].append(stage_number)
         wished = []
-        for number in kernels:
-            at = [middles[stage] for stage in where[number]]
+        for group in groups:
+            at = [middles[stage] for stage in self.stages_of(group[0])]
             wished.append(sum(at) / len(at) - BOX / 2 if at else TOP)
-        order = sorted(range(len(kernels)), key=lambda n: wished[n])
-        places, y = [0.0] * len(kernels), TOP
+        order = sorted(range(len(groups)), key=lambda n: wished[n])
+        places, y = [0.0] * len(groups), TOP
         for n in order:
             y = max(y, wished[n])
             places[n] = y
             y += ROW
-        over = y - (self.scene.height - 4)
-        if over > 0:  # pushed beyond the end: move up from there, never above the top
-            limit = self.scene.height - 4 - ROW
-            for n in reversed(order):
-                places[n] = max(TOP, min(places[n], limit))
-                limit = places[n] - ROW
-        for number, y in zip(kernels, places):
-            self.kernel(number, y, columns, where[number])
-        rest = len(program.kernels) - len(kernels)
+        limit = self.scene.height - 4 - ROW
+        for n in reversed(order):  # what was pushed beyond the end moves up again
+            places[n] = max(TOP, min(places[n], limit))
+            limit = places[n] - ROW
+        for group, y in zip(groups, places):
+            self.kernel(group, y, columns)
+        drawn = sum(len(group) for group in groups)
+        rest = len(self.record.compiled.program.kernels) - drawn
         if rest:
             self.scene.text(
                 self.lefts[3],
@@ -203,16 +229,17 @@ class Drawing:
             )
 
     def kernel(
-        self, number: int, y: float, columns: list[list[list[Item]]], stages: list[int]
+        self, group: list[int], y: float, columns: list[list[list[Item]]]
     ) -> None:
-        """Places a kernel, and the ribbons that reach it."""
+        """Places a kernel, or several alike, and the ribbons that reach it."""
         program = self.record.compiled.program
-        kernel = program.kernels[number]
-        opcodes = [short(program.module.instructions[m].opcode) for m in kernel.members]
-        name = " ".join(dict.fromkeys(opcodes))
-        size = size_in_words(kernel.bytes)
-        text = f"K{number + 1} {name}" if self.wide else f"K{number + 1}"
-        tell = f"K{number + 1}: {', '.join(opcodes)}; {size} read and written"
+        number = group[0]
+        kernel, stages = program.kernels[number], self.stages_of(number)
+        name = self.operations(number)
+        size = size_in_words(sum(program.kernels[n].bytes for n in group))
+        title = f"K{number + 1}" if len(group) == 1 else f"{len(group):,} x"
+        text = f"{title} {name}" if self.wide else title
+        tell = f"{title}: {name}; {size} read and written"
         if not stages:
             tell += "; XLA made it, it belongs to no equation"
         keys = [f"g{stage}" for stage in stages]
@@ -229,9 +256,14 @@ class Drawing:
             tell=tell,
         )
         box = Item(text, keys, 0, tell, place=placed)
+        inside = {e for n in group for e in program.kernels[n].equations}
         for stage in stages:
-            last = columns[stage][2] or columns[stage][1]
-            self.ribbon(last[len(last) // 2], box)
+            _, equations, operations = columns[stage]
+            ends: dict[int, Item] = {}
+            for item in (*equations, *operations):  # the last one that stands for it
+                ends.update((e, item) for e in item.equations if e in inside)
+            for item in {id(item): item for item in ends.values()}.values():
+                self.ribbon(item, box)
 
 
 def told(record: StagesRecording, stage: Stage) -> str:
@@ -244,5 +276,7 @@ def told(record: StagesRecording, stage: Stage) -> str:
     parts = [f"{count:,} {name}{'' if count == 1 else 's'}" for count, name in counts]
     where = "no line of yours" if stage.span is None else f"line {stage.span.line}"
     kernels = ", ".join(f"K{number + 1}" for number in stage.kernels)
+    if len(stage.kernels) > 6:
+        kernels = f"{len(stage.kernels):,} kernels"
     into = f", in {kernels}" if kernels else ", in no kernel: folded or simplified away"
     return f"{where}: {', '.join(parts)}{into}"

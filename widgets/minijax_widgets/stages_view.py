@@ -73,8 +73,7 @@ class StagesView(View):
         many = count_in_words(len(program.kernels), "kernel")
         rows.append("-- differs between machines --")
         rows.append(
-            f"{record.compiled.target}: {many}, {size_in_words(program.bytes)} read and "
-            "written"
+            f"{record.compiled.target}: {many}, {size_in_words(program.bytes)} moved"
         )
         return "\n".join([*rows, *below])
 
@@ -139,7 +138,7 @@ class StagesView(View):
     def detail(self, stage: Stage) -> str:
         """Returns what a line became, and the rules that wrote it."""
         record = self.recording
-        rules = {}
+        rules: dict[str, str] = {}
         for equation in stage.equations:
             rule = record.lowering.lowered[equation].rule
             if rule is not None:
@@ -156,7 +155,7 @@ class StagesView(View):
         for line in record.lines[:MOST_ROWS]:
             text = cut("".join(piece.text for piece in line.pieces), LONGEST)
             rows.append(linked([text], line.equation, home))
-        return Pane("jaxpr", rows, kind="code")
+        return Pane("jaxpr", rows, kind="listing")
 
     def stable_pane(self, home: dict[int, int]) -> Pane:
         """Returns the StableHLO as text."""
@@ -164,7 +163,7 @@ class StagesView(View):
         rows = [
             linked([cut(each.text, LONGEST)], each.equation, home) for each in lines
         ]
-        return Pane("StableHLO", rows, kind="code")
+        return Pane("StableHLO", rows, kind="listing")
 
     def compiled_pane(self, home: dict[int, int]) -> Pane:
         """Returns the compiled program as text, those of XLA's own marked as such."""
@@ -184,7 +183,7 @@ class StagesView(View):
                     row.cells = [[Piece(text, "constant")]]
                     row.tell = "XLA made this; it belongs to no equation."
                 rows.append(row)
-        return Pane(f"compiled for {record.target}", rows, kind="code")
+        return Pane(f"compiled for {record.target}", rows, kind="listing")
 
 
 def linked(cells: list[Any], equation: int | None, home: dict[int, int]) -> Row:

@@ -104,8 +104,8 @@ def stages_of(lowering: LoweringRecording, compiled: CompiledRecording) -> list[
         if instruction.equation is not None:
             home[instruction.equation].instructions.append(instruction.id)
     for number, kernel in enumerate(compiled.program.kernels):
-        for equation in kernel.equations:
-            stage = home[equation]
+        for behind in kernel.equations:
+            stage = home[behind]
             if number not in stage.kernels:
                 stage.kernels.append(number)
     return list(found.values())
