@@ -15,6 +15,7 @@ from minijax_lab.explain.words import meaning
 
 # Primitives that run a program of their own, which is batched in its turn.
 CALLS = {"jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2"}
+NO_RESULT = "it has no result: what it does is done for all examples"
 SAME = "the same for all examples: computed once"
 
 
@@ -61,6 +62,8 @@ def carried(
         return special
     if not mapped and not out:
         return SAME
+    if not out_dims:
+        return NO_RESULT
     if not out:
         return "what comes out is the same for all examples"
     if not mapped:
@@ -119,7 +122,7 @@ def special_reason(
             "each example has its own predicate: all branches run on the whole batch, "
             "and select_n takes for each example the one that it wants"
         )
-    if primitive in ("psum", "pmax", "pmin") and replaced:
+    if primitive in ("psum", "pmax", "pmin") and mapped and not out:
         return f"the axis of {primitive} is the batch axis itself: it is reduced here"
     if primitive == "axis_index" and replaced:
         return "each example gets its own number: 0, 1, 2, ... along the batch axis"
@@ -133,6 +136,14 @@ def special_reason(
             "slices"
         )
     return ""
+
+
+def merged(primitive: str) -> str:
+    """What an equation does whose operands have the examples in another axis."""
+    return (
+        f"{primitive} works on the examples merged with another axis; a reshape takes "
+        "them apart again"
+    )
 
 
 def while_reason(of_predicate: bool, mapped: bool) -> str:
@@ -180,7 +191,7 @@ def broadcast(
             f"inserted: {operand} is the same for all: a side of 1, repeated by "
             f"{wants}, never copied"
         )
-    count = "  x ".join(str(shape[axis]) for axis in new)
+    count = " x ".join(str(shape[axis]) for axis in new)
     return (
         f"inserted: {operand} is the same for all, and {wants} wants it {count} times"
     )

@@ -27,12 +27,18 @@ from minijax.language.core import (
 )
 from minijax.support import errors, source_info
 from minijax.support.thread_state import state
+from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.api_util import CallSignature, fun_name, lazy_debug_info
 from minijax.transforms.batching import BatchTrace, BatchTracer
 from minijax.transforms.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
 from minijax_lab.explain.foreign_programs import told_of_jax
 from minijax_lab.explain.residuals import is_array, type_of
+
+
+def is_none(axis: Any) -> bool:
+    """None is an axis here, and not an empty tree."""
+    return axis is None
 
 
 def title(function: Callable) -> str:
@@ -187,6 +193,7 @@ class Call:
         self.watch = Watch()
         self.written: list[Written] = []
         self.dims: list[int | None] = []
+        self.out_dims: list[Any] = []  # where `out_axes` puts the axis of each result
         leaves, tree = tree_flatten((args, kwargs))
         places = [place for place, leaf in enumerate(leaves) if is_array(leaf)]
         self.values = [leaves[place] for place in places]
@@ -215,7 +222,13 @@ class Call:
             for position, value in zip(places, traced):
                 full[position] = value
             own_args, own_kwargs = tree_unflatten(tree, full)
-            return tree_flatten(batched(*own_args, **own_kwargs))[0]
+            answer = batched(*own_args, **own_kwargs)
+            flat = tree_flatten(answer)[0]
+            if not isinstance(out_axes, int):
+                self.out_dims = broadcast_prefix(out_axes, answer, is_none)
+            else:
+                self.out_dims = [out_axes] * len(flat)
+            return flat
 
         avals = [type_of(value) for value in self.values]
         info = lazy_debug_info(function, tree, "vmap")

@@ -330,10 +330,14 @@ class Recorder:
         # The select_n of the results stand behind the last branch.
         results = eqns[-len(eqn.outvars) :] if of_cond else [last]
         said: list[BatchedEquation] = []
+        # The examples may be an axis of a result that is the same for all of them.
+        for_all = {a for a, (_, dim) in zip(atoms, written.outs) if dim is None}
         for one in eqns:
             self.follow(one)
             for var in one.outvars:
                 self.right.give(var)
+                if var in for_all and len(self.axes.get(var, ())) == 1:
+                    del self.axes[var]
             part = parts.get(id(one))
             if part is not None:
                 each = self.batched(one, part.wants, part.family, part.inserted)
@@ -354,7 +358,8 @@ class Recorder:
             why = reasons.SAME
         for each in said:
             if not each.inserted and not each.why:
-                each.why = why
+                lost = any(not value.followed for value in each.results)
+                each.why = reasons.merged(name) if lost else why
         made = Row(
             id=len(self.rows),
             parent=parent,
@@ -424,6 +429,8 @@ class Recorder:
             self.follow(one)
             for var in one.outvars:
                 self.right.give(var)
+                if parent is None:
+                    self.place_result(var)
             said.append(self.batched(one, wants, "", inserted=True))
         why = (
             "out_axes says where the results have the axis"
@@ -447,6 +454,17 @@ class Recorder:
             depth=depth,
         )
         self.rows.append(made)
+
+    def place_result(self, var: Var) -> None:
+        """Notes that a result has its axis where `out_axes` says.
+
+        What it is made of may have the examples along an axis of its own, as what
+        `all_gather` gives, which is the same for all of them.
+        """
+        outvars = self.call.batched.jaxpr.outvars
+        for outvar, dim in zip(outvars, self.call.out_dims, strict=True):
+            if outvar is var and isinstance(dim, int) and len(self.axes[var]) == 1:
+                self.axes[var] = [dim % len(var.aval.shape)]  # type: ignore[attr-defined]
 
     def open(self, eqn: JaxprEqn, main: JaxprEqn, row: Row, unmapped: bool) -> None:
         """Adds the rows of the programs that an equation runs."""
