@@ -162,6 +162,44 @@ def test_the_chain_of_transformations():
         assert "lambda" in source or "def " in source or "sin_p" in source
 
 
+def test_a_view_records_causes_by_itself():
+    causes.forget()
+    view = see.jaxpr(grad(loss), np.ones(3, np.float32))
+    names = [equation.primitive for equation in view.recording.equations]
+    told = view.why(names.index("cos") + 1).recording
+    assert told.headline.endswith("written by the jvp of sin")
+    assert [moment.label for moment in told.moments] == ["line", "rule"]
+    assert "written by the jvp of sin" in view.frame().steps[names.index("cos")].detail
+    again = see.jaxpr(grad(loss), np.ones(3, np.float32)).recording
+    assert [e.story for e in again.equations] == [
+        e.story for e in view.recording.equations
+    ]
+    with pytest.raises(IndexError, match="equation 99 of"):
+        view.why(99)
+
+
+def test_the_function_that_keeps_a_tracer_may_be_another():
+    def inner(x):
+        return jnp.sin(x)
+
+    def outer(x):
+        y = inner(x)
+        KEPT.append(y)
+        return y
+
+    def argument(x):
+        KEPT.append(x)
+        return x
+
+    for function in (outer, argument):
+        jit(function)(1.0)
+        record = see.why(caught(lambda: KEPT[-1] + 1.0)).recording
+        KEPT.clear()
+        kept = [moment for moment in record.moments if moment.label == "kept"]
+        said = [span_text(record.sources, moment.span) for moment in kept]
+        assert said[0].startswith("KEPT.append(")
+
+
 def test_not_recorded():
     closed = make_jaxpr(loss)(np.ones(3, np.float32))
     text = see.why(closed.eqns[0]).text()

@@ -31,6 +31,8 @@ MANY = 300
 # A group of more than this opens in parts, so that a page never draws them all.
 PART = 200
 # What follows a literal: `2.0:f32[]`.
+# Where a rule stands: `view.why(n)` tells it, a line of detail would be too long.
+PLACE = re.compile(r" \([^()]*:\d+\)")
 TYPE_OF_LITERAL = re.compile(r"(?<=[\w.)]):(?:~?[a-z]+\d+|bool)\w*\[[^\]]*\]")
 
 
@@ -88,6 +90,18 @@ class JaxprView(View):
         from minijax_widgets.graph_view import GraphView
 
         return GraphView(self.recording, around)
+
+    def why(self, step: int | None = None) -> View:
+        """Returns the story of an equation: your line, and the rules that wrote it.
+
+        `step` counts the equations from 1 on, as the player does; by default the one
+        that is shown first. Raises IndexError if there is no such equation.
+        """
+        from minijax_lab.explain.why import why_recorded
+        from minijax_widgets.why_view import WhyView
+
+        number = self.recording.telling if step is None else step - 1
+        return WhyView(why_recorded(self.recording, number))
 
     def row(self, equation: Equation) -> str:
         """Returns one equation's row of the text twin."""
@@ -185,6 +199,8 @@ class JaxprView(View):
             text = self.recording.span_text(equation)
             parts.append(f"{source.file}, line {span.line}: {text}")
         parts.append(self.uses_in_words(equation))
+        if equation.rules:
+            parts.append(PLACE.sub("", equation.story))
         for operand in self.inputs_of(equation):
             parts.append(f"{self.name(operand)} is {self.label(operand)}")
         told = "  |  ".join(parts)

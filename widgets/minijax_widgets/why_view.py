@@ -21,7 +21,8 @@ def why(subject: Any = None) -> WhyView:
     Of an exception: where the tracer was born and where it was used, the rule that was
     broken, what to write instead, and the program up to there. Of an equation (one of
     `make_jaxpr(f)(x).eqns`): the user's line, and the rules of the transformations that
-    wrote it, if they were recorded (`minijax_lab.explain.causes.recording`). Raises
+    wrote it, if they were recorded (`minijax_lab.explain.causes.recording`); those of
+    `see.jaxpr(f, x)` are, and `see.jaxpr(f, x).why(3)` tells of its third. Raises
     LookupError when there was no exception.
     """
     return WhyView(record_why(subject))

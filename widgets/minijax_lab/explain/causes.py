@@ -60,6 +60,9 @@ Rules = list[tuple[Rule, str]]
 
 # The equations stand beside their causes: an id is one's own only while one lives.
 _causes: dict[int, tuple[Any, Cause]] = {}
+# By the place where the equation was written, and its primitive: what splits a program
+# makes equations of those that were there. None: it had several causes there.
+_by_place: dict[tuple[int, str], Cause | None] = {}
 _MOST = 200_000
 
 
@@ -74,21 +77,29 @@ def recording() -> Iterator[None]:
 def cause_of(eqn: Any) -> Cause | None:
     """The cause of an equation; None if it was not written while recording."""
     found = _causes.get(id(eqn))
-    return found[1] if found is not None else None
+    if found is not None:
+        return found[1]
+    return _by_place.get((id(eqn.source_info), eqn.primitive.name))
 
 
 def forget() -> None:
     """Forgets all causes, and with them the equations."""
     _causes.clear()
+    _by_place.clear()
 
 
 def _listen(name: str, data: dict[str, Any]) -> None:
     if name != "bind":
         return
     if len(_causes) >= _MOST:
-        _causes.clear()
+        forget()
     eqn = data["eqn"]
-    _causes[id(eqn)] = (eqn, cause_now(sys._getframe(2)))
+    cause = cause_now(sys._getframe(2))
+    _causes[id(eqn)] = (eqn, cause)
+    place = (id(eqn.source_info), eqn.primitive.name)
+    known = _by_place.setdefault(place, cause)
+    if known is not cause and known != cause:
+        _by_place[place] = None
 
 
 class _Known(threading.local):
@@ -198,6 +209,15 @@ def from_rules(rules: Rules) -> Cause:
         if not transformations or transformations[-1] != transformation:
             transformations.append(transformation)
     return Cause([rule for rule, _ in rules], transformations[::-1])
+
+
+def moments_of(cause: Cause | None) -> list[str]:
+    """The rules that a cause names, the outermost first."""
+    rules = cause.rules if cause is not None else []
+    return [
+        f"{rule.kind} rule of {rule.primitive}, {rule.file}:{rule.line}"
+        for rule in reversed(rules)
+    ]
 
 
 def in_words(cause: Cause | None) -> str:

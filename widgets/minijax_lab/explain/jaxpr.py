@@ -23,7 +23,7 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
-from minijax_lab.explain import foreign
+from minijax_lab.explain import causes, foreign
 from minijax_lab.explain.calls import (
     has_path,
     inputs_in_words,
@@ -80,6 +80,9 @@ class Equation:
     meaning: str
     span: Span | None
     programs: int = 0
+    # What wrote it, in words, and the rules in between; "" where it was not recorded.
+    story: str = ""
+    rules: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -141,9 +144,10 @@ class JaxprRecording(Recording):
 def record_call(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> JaxprRecording:
-    """Records the jaxpr of a function for the arguments of a call."""
+    """Records the jaxpr of a function for the arguments of a call, with causes."""
     statics = statics_in_words(function, args, kwargs)
-    jaxpr = program_of(function, args, kwargs).jaxpr
+    with causes.recording():
+        jaxpr = program_of(function, args, kwargs).jaxpr
     return Recorder(jaxpr, title_of(function), statics).recording()
 
 
@@ -242,6 +246,7 @@ class Recorder:
             if not uses or uses[-1] != number:
                 uses.append(number)
         programs = named_programs(eqn)
+        cause = causes.cause_of(eqn)
         equation = Equation(
             id=number,
             parent=parent,
@@ -253,6 +258,8 @@ class Recorder:
             meaning=meaning(eqn.primitive.name, eqn.params),
             span=self.sources.of_operation(eqn.source_info),
             programs=len(programs),
+            story=causes.in_words(cause) if cause is not None else "",
+            rules=causes.moments_of(cause),
         )
         self.equations.append(equation)
         for name, program in programs:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
+import linecache
 import re
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import CodeType
 from typing import Any
 
 from minijax.language.core import JaxprEqn, Literal, Tracer, Var
@@ -20,6 +25,7 @@ from minijax_lab.explain.jaxpr import (
 )
 from minijax_lab.explain.recording import (
     Recording,
+    Source,
     Sources,
     Span,
     file_label,
@@ -29,8 +35,8 @@ from minijax_lab.explain.words import meaning
 
 LAST_EQUATIONS = 10
 TRACE_AGAIN = (
-    "`with minijax_lab.explain.causes.recording(): jaxpr = make_jaxpr(f)(x)`, and ask "
-    "about the equations of that one."
+    "`see.jaxpr(f, x).why(3)` for its third equation: the view records causes while "
+    "it traces."
 )
 
 
@@ -108,7 +114,7 @@ def why_exception(error: BaseException) -> WhyRecording:
         moments.append(born)
     elif facts.get("born"):
         moments.append(Moment("born", None, scrubbed(str(facts["born"]), frames)))
-    kept = keeping_line(tracer, sources, moments)
+    kept = keeping_line(tracer, sources)
     if kept is not None:
         moments.append(kept)
     if frames:
@@ -291,18 +297,57 @@ def program_of(
     return program, hidden, None
 
 
-def keeping_line(
-    tracer: Tracer | None, sources: Sources, moments: list[Moment]
-) -> Moment | None:
-    """The line that put a tracer where it outlived its trace; None without one."""
+def keeping_line(tracer: Tracer | None, sources: Sources) -> Moment | None:
+    """The line that put a tracer where it outlived its trace; None without one.
+
+    It may stand in the function that made the tracer, in one that called that, or in
+    the one that was traced.
+    """
     inner = innermost(tracer)
-    born = moments[-1].span if moments else None
-    if inner is None or born is None or getattr(inner._trace, "invars", None) is None:
+    if inner is None or getattr(inner._trace, "invars", None) is None:
         return None
-    found = leaks.keeping_assignment(tracer, sources.found[born.source])
-    if found is None:
-        return None
-    return Moment("kept", found.span, f"kept in {found.holder}, beyond its trace")
+    for add in functions_around(inner):
+        found = None
+        tried = Sources()
+        number = add(tried)
+        if number is not None:
+            found = leaks.keeping_assignment(tracer, tried.found[number])
+        if found is not None:
+            number = add(sources)
+            assert number is not None
+            span = replace(found.span, source=number)
+            return Moment("kept", span, f"kept in {found.holder}, beyond its trace")
+    return None
+
+
+def functions_around(inner: DynamicJaxprTracer) -> list[Callable[[Sources], Any]]:
+    """What adds the source of each function of the user that ran around a tracer's
+    birth, the innermost first, up to the traced one.
+    """
+    debug_info = inner._trace.debug_info
+    file, _, first = debug_info.place.rpartition(":")
+    found: list[Callable[[Sources], Any]] = []
+    made = (eqn for eqn in inner._trace.eqns if inner.atom in eqn.outvars)
+    for eqn in made:
+        if eqn.source_info is None or eqn.source_info.traceback is None:
+            continue
+        for code, _ in zip(*eqn.source_info.traceback.raw_frames()):
+            if source_info.is_user_filename(code.co_filename):
+                found.append(functools.partial(added, code))
+            if (code.co_filename, str(code.co_firstlineno)) == (file, first):
+                return found
+    if not first.isdigit() or not source_info.is_user_filename(file):
+        return found
+    lines = linecache.getlines(file)[int(first) - 1 :]
+    if lines:
+        block = inspect.getblock(lines)
+        found.append(lambda s: s.add_lines(debug_info.name, file, int(first), block))
+    return found
+
+
+def added(code: CodeType, sources: Sources) -> int | None:
+    """The id that sources give to the source of a function's code."""
+    return sources.add_code(code)
 
 
 def stored(line: str) -> str:
@@ -345,25 +390,59 @@ def why_equation(eqn: JaxprEqn) -> WhyRecording:
     span = sources.of_operation(eqn.source_info)
     cause = causes.cause_of(eqn)
     name = eqn.primitive.name
-    moments = [Moment("line", span, "the operation that you wrote")]
-    if cause is not None:
-        for rule in reversed(cause.rules):
-            text = f"{rule.kind} rule of {rule.primitive}, {rule.file}:{rule.line}"
-            moments.append(Moment("rule", None, text))
     stack = str(eqn.source_info.name_stack)
     scopes = f"; name stack {stack}" if stack else ""
     what = meaning(name, eqn.params)
-    story = causes.in_words(cause)
+    message = f"{name}: {what}{scopes}" if what else f"{name}{scopes}"
+    story = causes.in_words(cause) if cause is not None else ""
+    rules = causes.moments_of(cause)
+    return story_of(name, sources.found, span, message, story, rules, TRACE_AGAIN)
+
+
+def why_recorded(program: JaxprRecording, number: int) -> WhyRecording:
+    """Why an equation of a recorded program is there; IndexError if there is none."""
+    if not 0 <= number < len(program.equations):
+        raise IndexError(
+            f"equation {number + 1} of {len(program.equations)}: there is no such one."
+        )
+    eqn = program.equations[number]
+    name = eqn.primitive
+    message = f"{name}: {eqn.meaning}" if eqn.meaning else name
+    return story_of(
+        name,
+        program.sources,
+        eqn.span,
+        message,
+        eqn.story,
+        eqn.rules,
+        "the function itself, `see.jaxpr(f, x)`, whose inner functions nothing has "
+        "traced before: causes are those of what this view traced.",
+    )
+
+
+def story_of(
+    name: str,
+    sources: list[Source],
+    span: Span | None,
+    message: str,
+    story: str,
+    rules: list[str],
+    instead: str,
+) -> WhyRecording:
+    """The story of an equation; without one, what to write instead."""
+    moments = [Moment("line", span, "the operation that you wrote")]
+    moments += [Moment("rule", None, rule) for rule in rules]
     line = f" from line {span.line}" if span is not None else ""
+    told = story or causes.in_words(None)
     return WhyRecording(
         call=name,
-        headline=f"why {name}{line}: {story.partition(' (')[0]}",
+        headline=f"why {name}{line}: {told.partition(' (')[0]}",
         telling=len(moments) - 1,
-        sources=sources.found,
+        sources=sources,
         moments=moments,
-        message=f"{name}: {what}{scopes}" if what else f"{name}{scopes}",
-        rule=story,
-        instead="" if cause is not None else TRACE_AGAIN,
+        message=message,
+        rule=told,
+        instead="" if story else instead,
         program=None,
         hidden=0,
     )
