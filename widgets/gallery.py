@@ -69,6 +69,8 @@ STATES: dict[str, Callable[[], View]] = {
         of.floats(8, 16),
         of.floats(8, 16),
     ),
+    "passes": lambda: see.passes(of.softmax, of.floats(64)),
+    "passes, empty": lambda: see.passes(of.same, X),
     "fusion": lambda: see.fusion(of.softmax, of.floats(64)),
     "fusion, one step": lambda: see.fusion(lambda x: x + 1.0, of.floats(8)),
     "fusion, empty": lambda: see.fusion(of.same, X),

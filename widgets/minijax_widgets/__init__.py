@@ -18,6 +18,7 @@ from minijax_widgets.jaxpr_view import JaxprView, jaxpr
 from minijax_widgets.keys_view import KeysView, keys
 from minijax_widgets.memory_view import MemoryView, memory
 from minijax_widgets.notebook import register_formatters
+from minijax_widgets.passes_view import PassesView, passes
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.stages_view import StagesView, stages
 from minijax_widgets.trace_view import TraceView, trace
@@ -36,6 +37,7 @@ __all__ = [
     "JaxprView",
     "KeysView",
     "MemoryView",
+    "PassesView",
     "SourceView",
     "StagesView",
     "TraceView",
@@ -52,6 +54,7 @@ __all__ = [
     "live",
     "memory",
     "open",
+    "passes",
     "primitives",
     "source",
     "stages",

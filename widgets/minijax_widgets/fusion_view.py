@@ -17,6 +17,11 @@ from minijax_lab.explain.compiled import (
     record_compiled,
 )
 from minijax_lab.explain.fusion_groups import Group, groups_of
+from minijax_lab.explain.fusion_steps import (
+    FusionStep,
+    FusionStepsRecording,
+    record_fusion_steps,
+)
 from minijax_lab.explain.kernel_times import measured_times
 from minijax_lab.explain.kernels import Kernel
 from minijax_lab.explain.recording import Span, count_in_words
@@ -35,6 +40,7 @@ def fusion(
     *args: Any,
     target: str = "cpu",
     measure: bool = False,
+    why: bool = False,
     **kwargs: Any,
 ) -> FusionView:
     """Shows which operations of `function` XLA put into one kernel, and what it saved.
@@ -46,6 +52,8 @@ def fusion(
         the extras `minijax[h100]` and `minijax[tpu]`, and no such machine.
       measure: run the program here, and put each kernel's time beside its bytes; only
         for the machine that this is.
+      why: for "h100", show each of XLA's decisions: what it fused with its estimate of
+        the time, and what it left alone, with its reason.
 
     The left side is the program compiled with XLA's fusing passes switched off. Bytes
     are computed from shapes: every operand read once, every result written once.
@@ -53,6 +61,11 @@ def fusion(
     Raises what tracing or compiling raises; ValueError for an unknown target, or for
     `measure` with another machine's.
     """
+    if why and target != "h100":
+        raise ValueError(
+            f"see.fusion: why=True shows XLA's decisions one by one, which it writes "
+            f"down for GPUs only, and target={target!r}. Write target='h100'."
+        )
     if measure and target != "cpu":
         raise ValueError(
             f"see.fusion: measure=True runs the program on this machine, and "
@@ -60,7 +73,8 @@ def fusion(
         )
     record = record_compiled(function, args, kwargs, target)
     times = measured_times(function, args, kwargs, record) if measure else None
-    return FusionView(record, times)
+    decisions = record_fusion_steps(function, args, kwargs, target) if why else None
+    return FusionView(record, times, decisions)
 
 
 class FusionView(View):
@@ -69,10 +83,14 @@ class FusionView(View):
     recording: CompiledRecording
 
     def __init__(
-        self, recording: CompiledRecording, times: dict[int, float] | None = None
+        self,
+        recording: CompiledRecording,
+        times: dict[int, float] | None = None,
+        decisions: FusionStepsRecording | None = None,
     ) -> None:
         super().__init__(recording)
         self.times = times
+        self.decisions = decisions
 
     @property
     def program(self) -> CompiledProgram:
@@ -111,6 +129,10 @@ class FusionView(View):
             rows.append(cut(told + self.time_of(number), WIDTH))
         if len(shown) < len(groups):
             rows.append(f"  ... {len(groups) - len(shown)} more kernels")
+        if self.decisions is not None:
+            rows.append(cut(self.decisions.headline, WIDTH))
+            decided = [f"  {self.decided(step)}" for step in self.decisions.steps]
+            rows += [cut(row, WIDTH) for row in (decided if full else decided[:12])]
         if record.unfused is None:
             rows.append(cut(f"  without fusion: {record.unfused_because}", WIDTH))
         return "\n".join(rows)
@@ -179,6 +201,7 @@ class FusionView(View):
                 ),
                 self.table(groups),
                 *sources.panes,
+                *self.decisions_pane(),
             ],
             steps=steps,
             telling=self.telling(groups),
@@ -230,6 +253,35 @@ class FusionView(View):
         title = "the kernels of the compiled program"
         title += f" ({more:,} more)" if more > 0 else ""
         return Pane(title, rows, columns=columns, wide=True)
+
+    def decisions_pane(self) -> list[Pane]:
+        """Returns XLA's decisions as a table, if they were asked for."""
+        if self.decisions is None:
+            return []
+        rows = []
+        for step in self.decisions.steps[:MOST_ROWS]:
+            times = ""
+            if step.us_fused is not None and step.us_unfused is not None:
+                times = f"{step.us_fused:.3g} us, unfused {step.us_unfused:.3g} us"
+            fused = step.kind == "fusion"
+            cells: list[Any] = [
+                [Piece("fused" if fused else "left alone", "strong" if fused else "")],
+                [Piece(step.producer)],
+                [Piece(f"into {', '.join(step.consumers)}" if fused else step.reason)],
+                [Piece(times, "size")],
+            ]
+            rows.append(Row(cells))
+        title = "XLA's decisions, in its order (times are its estimates)"
+        return [Pane(title, rows, below=True)]
+
+    def decided(self, step: FusionStep) -> str:
+        """Returns a decision in words."""
+        if step.kind != "fusion":
+            return f"left alone: {step.producer}: {step.reason}"
+        told = f"fused {step.producer} into {', '.join(step.consumers)}"
+        if step.us_fused is not None and step.us_unfused is not None:
+            told += f": {step.us_fused:.3g} us instead of {step.us_unfused:.3g} us"
+        return told
 
     def detail(self, number: int, group: Group) -> str:
         """Returns a sentence about a kernel."""

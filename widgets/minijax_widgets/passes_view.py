@@ -1,0 +1,209 @@
+"""`see.passes`: what each of XLA's passes changed in a program.
+
+The picture is a row for each pass: how many instructions came (filled), changed (open)
+and went (red), on one scale, beside the size of the program. Below it stands the
+selected pass as a difference, instruction by instruction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax_lab.explain.passes import Difference, PassesRecording, record_passes
+from minijax_lab.explain.recording import count_in_words
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.fusion_scene import fitting
+from minijax_widgets.scene import Scene
+from minijax_widgets.view import View, cut, views
+
+WIDTH = 100
+ROW = 26.0
+MOST_PASSES = 80
+# Differences of one pass that are shown, and characters of a line.
+MOST_CHANGES = 60
+LONGEST = 92
+
+
+def passes(function: Any, *args: Any, target: str = "cpu", **kwargs: Any) -> PassesView:
+    """Shows what each of XLA's passes changed while it compiled `function`.
+
+    Args:
+      function: any function of arrays; it is traced and compiled, not run.
+      args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+      target: "cpu", "h100" or a slice of TPUs such as "tpu-v5e:2x2".
+
+    Passes that change nothing are left out. Raises what tracing or compiling raises.
+    """
+    return PassesView(record_passes(function, args, kwargs, target))
+
+
+class PassesView(View):
+    """XLA's passes, each as a difference."""
+
+    recording: PassesRecording
+
+    def text(self, full: bool = False) -> str:
+        """Returns a row for each pass; all of it differs between machines."""
+        record = self.recording
+        rows = [
+            cut(f"passes of {record.jaxpr.name}", WIDTH),
+            "-- differs between machines --",
+            cut(record.headline, WIDTH),
+        ]
+        shown = record.passes if full else record.passes[:24]
+        for number, each in enumerate(shown):
+            mark = ">" if number == record.telling else " "
+            counts = f"+{len(each.added)} ~{len(each.altered)} -{len(each.removed)}"
+            row = f"{mark} {each.name:34} {counts:14} {each.instructions:5}  "
+            rows.append(cut(row + each.meaning, WIDTH))
+        if len(shown) < len(record.passes):
+            rows.append(f"  ... {len(record.passes) - len(shown)} more passes")
+        return "\n".join(row.rstrip() for row in rows)
+
+    # ---- the picture ---------------------------------------------------------------
+
+    def frame(self) -> Frame:
+        """Returns the picture, and the differences of all passes."""
+        record = self.recording
+        if not record.passes:
+            told = "No pass changed the program."
+            return Frame(
+                "passes",
+                record.call,
+                record.headline,
+                [],
+                [FrameStep("", told)],
+                text=self.text(full=True),
+            )
+        steps = [
+            FrameStep(each.name, self.detail(number), [f"p{number}"])
+            for number, each in enumerate(record.passes)
+        ]
+        changes = Pane("what the passes changed", self.rows(), kind="listing")
+        return Frame(
+            kind="passes",
+            call=record.call,
+            headline=record.headline,
+            panes=[
+                Pane(
+                    "",
+                    [],
+                    kind="scene",
+                    wide=True,
+                    scene=self.scene(940),
+                    narrow=self.scene(360),
+                ),
+                changes,
+            ],
+            steps=steps,
+            telling=min(record.telling, len(steps) - 1),
+            text=self.text(full=True),
+        )
+
+    def detail(self, number: int) -> str:
+        """Returns a sentence about a pass."""
+        each = self.recording.passes[number]
+        parts = [
+            f"{count_in_words(len(each.added), 'instruction')} new",
+            f"{len(each.altered):,} changed",
+            f"{len(each.removed):,} gone",
+        ]
+        told = f"{each.name}: {', '.join(parts)}; the program has {each.instructions:,}"
+        told += f" afterwards. {each.meaning.capitalize()}." if each.meaning else "."
+        return told
+
+    def rows(self) -> list[Row]:
+        """Returns the differences, a block for each pass."""
+        rows = []
+        for number, each in enumerate(self.recording.passes[:MOST_PASSES]):
+            key = [f"p{number}"]
+            rows.append(Row([each.name], keys=key, go=number, look="group"))
+            found = self.recording.differences(number)
+            for difference in found[:MOST_CHANGES]:
+                rows += changed(difference, key, number)
+            if len(found) > MOST_CHANGES:
+                more = f"... {len(found) - MOST_CHANGES:,} more"
+                rows.append(Row([[Piece(more, "constant")]], keys=key, depth=1))
+            if each.reordered and not found:
+                said = [Piece("the same instructions in another order", "constant")]
+                rows.append(Row([said], keys=key, depth=1))
+        return rows
+
+    def scene(self, width: float) -> Scene:
+        """Returns a row for each pass, with what it changed as bars."""
+        record = self.recording
+        shown = record.passes[:MOST_PASSES]
+        wide = width > 560
+        names = 250.0 if wide else 150.0
+        most = max((each.changes for each in shown), default=1) or 1
+        largest = max([len(record.first), *(each.instructions for each in shown)])
+        room = (width - names - 30) * (0.46 if wide else 0.9)
+        start = 12 + names
+        size_at = start + room + 60
+        size_room = width - size_at - 60
+        scene = Scene(width, 40 + ROW * len(shown) + 14, "XLA's passes")
+        at = start
+        for text, role, filled in (
+            ("new", "value", True),
+            ("changed", "value", False),
+            ("gone", "miss", True),
+        ):
+            scene.box(at, 8, 12, 12, role=role, filled=filled)
+            scene.text(at + 17, 19, text, role="constant", size=12)
+            at += 78
+        if wide:
+            said = "instructions in the program"
+            scene.text(size_at, 19, said, role="constant", size=12)
+        for number, each in enumerate(shown):
+            y = 34 + number * ROW
+            key, told = f"p{number}", self.detail(number)
+            scene.box(
+                8,
+                y,
+                names - 8,
+                ROW - 5,
+                text=fitting(each.name, names - 22),
+                mono=True,
+                key=key,
+                go=number,
+                tell=told,
+                label=told,
+            )
+            x = start
+            for count, role, filled in (
+                (len(each.added), "value", True),
+                (len(each.altered), "value", False),
+                (len(each.removed), "miss", True),
+            ):
+                if count:
+                    long = max(5.0, (room - 12) * count / most)
+                    scene.box(x, y + 3, long, 14, role=role, filled=filled)
+                    x += long + 3
+            if each.reordered and not each.changes:
+                scene.text(x, y + 15, "reordered", role="constant", size=12)
+            if wide:
+                long = max(4.0, size_room * each.instructions / largest)
+                scene.box(size_at, y + 3, long, 14)
+                text = f"{each.instructions:,}"
+                scene.text(size_at + long + 6, y + 15, text, role="constant", size=12)
+        return scene
+
+
+def changed(difference: Difference, key: list[str], number: int) -> list[Row]:
+    """Returns an instruction before and after a pass, as rows."""
+    rows = []
+    moved = difference.before and difference.after
+    if moved and difference.before == difference.after:
+        told = f"  {cut(difference.after, LONGEST - 30)}"
+        told += f"   moved from {difference.was_in} to {difference.is_in}"
+        return [Row([told], keys=key, go=number, depth=1)]
+    if difference.before:
+        text = f"- {cut(difference.before, LONGEST)}"
+        rows.append(Row([text], keys=key, go=number, depth=1, look="del"))
+    if difference.after:
+        text = f"+ {cut(difference.after, LONGEST)}"
+        rows.append(Row([text], keys=key, go=number, depth=1, look="add"))
+    return rows
+
+
+views["passes"] = PassesView
