@@ -92,6 +92,8 @@ class Module:
         """An instruction as text, with its attributes."""
         operands = ", ".join(self.instructions[i].name for i in instruction.operands)
         told = f"{instruction.name} = {instruction.type}{instruction.layout} "
+        if instruction.opcode in ("constant", "parameter"):
+            return f"{told}{instruction.opcode}({instruction.attributes})"
         told += f"{instruction.opcode}({operands})"
         if instruction.attributes:
             told += f", {instruction.attributes}"
