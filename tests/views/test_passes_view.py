@@ -68,7 +68,11 @@ def test_nothing_to_do() -> None:
 
 @pytest.mark.parametrize("target", [H100])
 def test_decisions_of_the_gpu(target) -> None:
-    view = see.fusion(layer, X, X, target=target, why=True)
+    def normed(w, x):
+        y = jnp.tanh(x @ w)
+        return (y - y.mean(-1, keepdims=True)) / jnp.sqrt(y.var(-1, keepdims=True) + 1)
+
+    view = see.fusion(normed, X, X, target=target, why=True)
     assert view.decisions.steps
     fused = [step for step in view.decisions.steps if step.kind == "fusion"]
     below = view.text(full=True).partition(LINE)[2]
