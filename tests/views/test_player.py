@@ -78,7 +78,7 @@ def test_buttons_and_slider_and_play(show):
     page.wait_for_function(
         "document.querySelector('.mj-where').textContent.includes('5 of 5')"
     )
-    assert page.inner_text("button[aria-label='play']") == "play"
+    assert page.is_visible("button[aria-label='play'] svg")
 
 
 def test_hover_links_panes(show):
@@ -105,6 +105,38 @@ def long(x):
     for _ in range(350):
         x = jnp.sin(x)
     return jnp.cos(x)
+
+
+def test_long_parameters_stand_behind_dots(show):
+    page = show(see.jaxpr(lambda x: x @ x, np.ones((4, 4), np.float32)))
+    row = page.locator("tr.mj-on td:first-child")
+    assert row.inner_text().strip() == "b:f32[4,4] = dot_general[] a a"
+    page.click(".mj-params")
+    assert "dimension_numbers=(([1], [0]), ([], []))" in row.inner_text()
+    page.click(".mj-params")
+    focus(page)
+    page.keyboard.press("e")
+    assert "preferred_element_type=float32] a a" in row.inner_text()
+
+
+def test_source_is_coloured_and_linked_by_line(show):
+    page = show(see.jaxpr(softmax, X))
+    words = page.locator(".mj-t-word").all_inner_texts()
+    assert words == ["def", "return"]
+    grounds = page.evaluate(
+        "[...document.querySelectorAll('.mj-line')].map(row => "
+        "[row.style.getPropertyValue('--mj-hue'), row.textContent.includes('exp')])"
+    )
+    hues = {hue for hue, exp in grounds if exp}
+    assert len(hues) == 1 and len({hue for hue, _ in grounds}) == 3
+
+
+def test_the_legend_says_what_colours_mean(show):
+    page = show(see.jaxpr(softmax, X))
+    focus(page)
+    page.keyboard.press("?")
+    assert "made by an equation" in page.inner_text(".mj-legend")
+    assert "cotangent" not in page.inner_text(".mj-legend")
 
 
 def test_search(show):

@@ -39,7 +39,8 @@ class Piece:
 
     `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash",
     "jump" for a name whose click goes to its step, "type" for what types on demand are,
-    "changed" for what a comparison found different.
+    "changed" for what a comparison found different, "params" for what stands behind
+    `...` until it is asked for.
     `link` is a page beside the one that shows the view, as "cards/sin.html".
     """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from minijax.language.core import ClosedJaxpr, Jaxpr
@@ -28,8 +29,13 @@ from minijax_widgets.view import View, cut, shortened, views
 WIDTH = 100
 # Above this many equations, those of one source line fold into a group.
 MANY = 300
+# Parameters of more letters, or on lines of their own, stand behind `...`.
+MOST_LETTERS = 26
 # A group of more than this opens in parts, so that a page never draws them all.
 PART = 200
+NEXT_PARAMETER = re.compile(r"(?= \w+=)")
+# A line of parameters that carries no program.
+PARAMETER = re.compile(r"\s*\w+=[^{}]*")
 # What follows a literal: `2.0:f32[]`.
 # Where a rule stands: `view.why(n)` tells it, a line of detail would be too long.
 PLACE = re.compile(r" \([^()]*:\d+\)")
@@ -244,14 +250,16 @@ class JaxprView(View):
     def rows(self) -> list[picture.Row]:
         """Returns the printed lines as rows; the lines of an inner program fold."""
         record = self.recording
+        entries = self.entries()
         if len(record.equations) <= MANY:
-            return [self.line(line, 0) for line in record.lines]
+            return [self.line(lines, 0) for lines in entries]
         rows: list[picture.Row] = []
         last_line: int | None = -1
         inside = total = 0  # equations of this group so far, and in all
-        for line in record.lines:
+        for lines in entries:
+            line = lines[0]
             if line.equation is None:
-                rows.append(self.line(line, 0))
+                rows.append(self.line(lines, 0))
                 continue
             equation = record.equations[line.equation]
             if self.opens(line, equation) and equation.parent is None:
@@ -272,8 +280,28 @@ class JaxprView(View):
                         )
                     )
                 inside += 1
-            rows.append(self.line(line, 2 if total > PART else 1))
+            rows.append(self.line(lines, 2 if total > PART else 1))
         return rows
+
+    def entries(self) -> list[list[Line]]:
+        """Returns the lines of each row.
+
+        All of an equation are one row, and where it carries programs, the lines of
+        other parameters with the bracket that closes them.
+        """
+        found: list[list[Line]] = []
+        for line in self.recording.lines:
+            number = line.equation
+            if found and number is not None and found[-1][0].equation == number:
+                text = "".join(piece.text for piece in line.pieces)
+                if not self.recording.equations[number].programs or (
+                    is_parameter(found[-1][-1])
+                    and (is_parameter(line) or text.lstrip().startswith("]"))
+                ):
+                    found[-1].append(line)
+                    continue
+            found.append([line])
+        return found
 
     def group_size(self, first: int, line: int | None) -> int:
         """Returns how many equations in a row one source line made, from `first` on."""
@@ -298,13 +326,21 @@ class JaxprView(View):
         told = record.span_text(record.equations[first])
         return picture.Row([text, "", told], look="group", go=first, folded=True)
 
-    def line(self, line: Line, depth: int) -> picture.Row:
-        """Returns a printed line with its rail."""
+    def line(self, lines: list[Line], depth: int) -> picture.Row:
+        """Returns a printed line, or all those of one equation, with the rail."""
+        line = lines[0]
         code = self.pieces(line)
+        for more in lines[1:]:
+            first, *rest = self.pieces(more)
+            code += [replace(first, text=f"\n{first.text}"), *rest]
         if line.equation is None:
             return picture.Row([code])
         record = self.recording
         equation = record.equations[line.equation]
+        if len(lines) > 1 and is_parameter(line):
+            code = ending_apart(code)
+        else:
+            code = parameters_apart(code, equation.primitive)
         keys = [f"e{equation.id}"]
         if equation.span is not None:
             keys.append(f"l{equation.span.source}:{equation.span.line}")
@@ -356,6 +392,69 @@ class JaxprView(View):
         elif variable.returned:
             role = "batch"
         return picture.Piece(piece.text, role, f"v{piece.variable}", piece.defines)
+
+
+def parameters_apart(code: list[picture.Piece], name: str) -> list[picture.Piece]:
+    """Returns the pieces of an equation, long parameters as a piece of their own.
+
+    The first parameter stays before it if it is short. Nothing changes where variables
+    stand among the parameters: they belong to a program inside.
+    """
+    text = "".join(piece.text for piece in code)
+    start = text.find(f"{name}[") + len(name) + 1
+    end = closing(text, start) if start > len(name) else -1
+    inside = text[start:end]
+    if end < 0 or (len(inside) <= MOST_LETTERS and "\n" not in inside):
+        return code
+    first = NEXT_PARAMETER.split(inside, maxsplit=1)[0]
+    if "\n" not in inside and len(first) < min(len(inside), MOST_LETTERS):
+        start += len(first)
+    before: list[picture.Piece] = []
+    after: list[picture.Piece] = []
+    at = 0
+    for piece in code:
+        stop = at + len(piece.text)
+        if piece.key and at < end and stop > start:
+            return code
+        if at < start:
+            before.append(replace(piece, text=piece.text[: start - at]))
+        if stop > end:
+            after.append(replace(piece, text=piece.text[max(0, end - at) :]))
+        at = stop
+    return [*before, picture.Piece(text[start:end], "params"), *after]
+
+
+def is_parameter(line: Line) -> bool:
+    """Whether a line holds a parameter and nothing else."""
+    text = "".join(piece.text for piece in line.pieces)
+    return PARAMETER.fullmatch(text) is not None
+
+
+def ending_apart(code: list[picture.Piece]) -> list[picture.Piece]:
+    """Returns lines of parameters as a piece of their own, before what closes them."""
+    text = "".join(piece.text for piece in code)
+    first = len(text) - len(text.lstrip())
+    last = text.rfind("\n") + 1
+    closes = text[last:].lstrip().startswith("]")
+    end = text.index("]", last) if closes else len(text)
+    found = [picture.Piece(text[:first]), picture.Piece(text[first:end], "params")]
+    at = 0
+    for piece in code:
+        stop = at + len(piece.text)
+        if stop > end:
+            found.append(replace(piece, text=piece.text[max(0, end - at) :]))
+        at = stop
+    return found
+
+
+def closing(text: str, start: int) -> int:
+    """Returns where the bracket closes that opens before `start`, or -1."""
+    depth = 1
+    for place in range(start, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[place], 0)
+        if not depth:
+            return place
+    return -1
 
 
 views["jaxpr"] = JaxprView

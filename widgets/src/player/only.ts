@@ -97,3 +97,16 @@ export function nearest(left: boolean[], step: number, by: number): number {
   }
   return step;
 }
+
+/** A hue, in degrees, for each source line that wrote equations; neighbours differ. A
+ *  line alone needs none. */
+export function huesOfLines(frame: Frame): Map<string, number> {
+  const lines = new Set<string>();
+  for (const { kind, rows } of frame.panes) {
+    if (kind !== "listing") continue;
+    for (const row of rows) for (const key of row.k ?? []) if (/^l\d+:\d+$/.test(key)) lines.add(key);
+  }
+  if (lines.size < 2) return new Map();
+  const order = [...lines].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  return new Map(order.map((key, at) => [key, Math.round(250 + 137.5 * at) % 360]));
+}

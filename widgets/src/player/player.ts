@@ -3,7 +3,10 @@
 
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph } from "./scene";
-import { choices, linesOfSteps, type Choice, type Only } from "./only";
+import { icon } from "./icons";
+import { legend } from "./legend";
+import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
+import { tokens, type Token } from "./python";
 import { MANY_ROWS, State, children, columnWidths, jumped, leastWidth, naturalWidth, type Hit } from "./state";
 import { styleSheet } from "./style";
 
@@ -24,6 +27,7 @@ const KEYS_OF_EQUATIONS: [string, string][] = [
   ["y", "types: show, hide"],
   ["o", "only this primitive, only this line, all"],
 ];
+const KEYS_OF_PARAMETERS: [string, string][] = [["e", "parameters behind ...: show, hide"]];
 const KEYS_OF_SCENES: [string, string][] = [["+ - 0", "larger, smaller, as drawn"]];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
@@ -52,6 +56,12 @@ function hang(cell: HTMLElement, pieces: Piece[]): void {
   cell.style.setProperty("--mj-hang", String(text.length - text.trimStart().length + 4));
 }
 
+/** A text that may break behind brackets and before dots, rather than inside words. */
+function breakable(text: string): (string | HTMLElement)[] {
+  const parts = text.split(/(?<=\(|\w\[(?=\w+=)|\w{8}_)|(?=\.[a-z_])/);
+  return parts.flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
+}
+
 /** A drawn pane: its rows appear in the document when they are first shown. */
 interface Drawn {
   pane: Pane;
@@ -60,6 +70,7 @@ interface Drawn {
   rows: (HTMLTableRowElement | null)[];
   below: number[][];
   folds: boolean;
+  tokens?: Token[][];
 }
 
 export interface Options {
@@ -88,6 +99,7 @@ export class Player {
   private choices: Choice[] = [];
   private timer: ReturnType<typeof setInterval> | null = null;
   private speed = 1;
+  private hues: Map<string, number> | null = null;
   private scenes: ScenePane[] = [];
   private rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
 
@@ -120,6 +132,7 @@ export class Player {
     this.textBox.textContent = frame.text;
     this.help.hidden = true;
     const shown = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
+    if (this.hasParameters()) shown.push(...KEYS_OF_PARAMETERS);
     if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
     shown.push(...(frame.jumps ?? []).map(([key, what]): [string, string] => [key, what]));
     for (const [keys, what] of shown) {
@@ -128,6 +141,15 @@ export class Player {
       line.append(what);
       this.help.append(line);
     }
+    const colours = element("div", "mj-legend");
+    for (const [role, what] of legend(frame)) {
+      const swatch = element("span", `mj-swatch mj-${role}`, "a");
+      swatch.setAttribute("aria-hidden", "true");
+      const entry = element("span", "mj-meaning");
+      entry.append(swatch, ` ${what}`);
+      colours.append(entry);
+    }
+    if (colours.childElementCount) this.help.append(colours);
     const top = element("div", frame.steps.length > 1 ? "" : "mj-still");
     top.append(this.head, this.bar());
     root.append(style, top, this.panesBox, this.textBox);
@@ -151,7 +173,9 @@ export class Player {
   }
 
   private button(name: string, text: string, title: string, run: () => void): HTMLButtonElement {
-    const made = element("button", "", text);
+    const sign = icon(name);
+    const made = element("button", "", sign ? "" : text);
+    if (sign) made.append(sign);
     made.type = "button";
     made.title = title;
     made.setAttribute("aria-label", title);
@@ -264,21 +288,31 @@ export class Player {
   private drawPanes(): void {
     let column: HTMLElement | null = null;
     let width = 0;
-    let least = 0;
+    const columns: { made: HTMLElement; least: number; code: number; wide: boolean }[] = [];
     this.frame.panes.forEach((pane, index) => {
       if (!column || !pane.below) {
         column = element("div", pane.wide ? "mj-column mj-wide" : "mj-column");
-        width = least = 0;
+        width = 0;
+        columns.push({ made: column, least: 0, code: 0, wide: !!pane.wide });
         this.panesBox.append(column);
       }
+      const here = columns[columns.length - 1]!;
       width = Math.max(width, naturalWidth(pane));
-      least = Math.max(least, leastWidth(pane, !index));
-      if (!pane.wide) column.style.flexGrow = String(Math.max(1, width - least));
-      column.style.setProperty("--mj-least", `${Math.round(least * LETTER)}px`);
+      here.least = Math.max(here.least, leastWidth(pane, !index));
+      if (pane.kind === "code") here.code = Math.max(here.code, naturalWidth(pane));
+      if (!pane.wide) column.style.flexGrow = String(Math.max(1, width - here.least));
       const section = this.drawPane(pane, index);
       column.append(section);
       if (pane.scene) this.scenes.push(this.drawScene(pane, index, section));
     });
+    const inAll = columns.reduce((sum, one) => sum + (one.wide ? 0 : one.least * LETTER + 12), 0);
+    for (const { made, least, code } of columns) {
+      const pixels = Math.round(least * LETTER);
+      // Code has its longest line, up to half of the width, if the others leave it that.
+      const others = Math.round(inAll - least * LETTER);
+      const room = `max(${pixels}px,min(${Math.round(code * LETTER)}px,50% - 6px,100% - ${others}px))`;
+      made.style.setProperty("--mj-least", code > least ? room : `${pixels}px`);
+    }
   }
 
   private drawPane(pane: Pane, index: number): HTMLElement {
@@ -293,7 +327,7 @@ export class Player {
     const widths = columnWidths(pane);
     table.style.setProperty("--mj-columns", String(Math.max(1, widths.length - 1)));
     const last = widths[widths.length - 1]! - 3;
-    table.style.setProperty("--mj-last", `${Math.min(pane.kind === "listing" ? 26 : 22, last)}ch`);
+    table.style.setProperty("--mj-last", `${Math.min(pane.kind === "listing" ? 13 : 22, last)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
     table.style.setProperty("--mj-first", `calc(${widths[0]}ch + ${sign}px)`);
@@ -324,6 +358,7 @@ export class Player {
       folds: below.some((rows) => rows.length > 0),
     };
     this.panes.push(drawn);
+    this.hues ??= huesOfLines(this.frame);
     this.showRows(index);
     return section;
   }
@@ -369,7 +404,13 @@ export class Player {
     line.dataset.row = String(number);
     if (row.s) line.classList.add(CLASSES[row.s] ?? `mj-${row.s}`);
     if (row.go !== undefined) line.classList.add("mj-go");
-    for (const key of row.k ?? []) this.remember(key, line);
+    for (const key of row.k ?? []) {
+      this.remember(key, line);
+      const hue = row.s ? undefined : this.hues!.get(key);
+      if (hue === undefined) continue;
+      line.classList.add("mj-line");
+      line.style.setProperty("--mj-hue", String(hue));
+    }
     const depth = row.d ?? 0;
     const { kind } = drawn.pane;
     row.c.forEach((pieces, column) => {
@@ -395,7 +436,7 @@ export class Player {
       }
       // A line without remarks has their room.
       if (kind === "listing" && row.c.length === 1) cell.colSpan = 9;
-      for (const piece of pieces) cell.append(this.drawPiece(piece));
+      cell.append(...this.drawCell(drawn, number, column));
       line.append(cell);
     });
     if (row.at !== undefined) {
@@ -405,9 +446,52 @@ export class Player {
     return line;
   }
 
+  /** The tokens of a pane's code, row by row. */
+  private tokensOf(drawn: Drawn): Token[][] {
+    drawn.tokens ??= tokens(
+      drawn.pane.rows.map((row) => (row.c[1] ?? []).map((piece) => piece[0]).join("")),
+    );
+    return drawn.tokens;
+  }
+
+  /** What a cell holds: its pieces, code in colours, and from `from` to `to` marked. */
+  private drawCell(drawn: Drawn, number: number, column: number, from = 0, to = 0): Node[] {
+    const { kind, rows } = drawn.pane;
+    const pieces = rows[number]!.c[column]!;
+    const code = kind === "code" && column === 1 ? this.tokensOf(drawn)[number]! : [];
+    if (!code.length && to <= from) return pieces.map((piece) => this.drawPiece(piece));
+    const made: Node[] = [];
+    let mark: HTMLElement | null = null;
+    let at = 0;
+    for (const piece of pieces) {
+      const end = at + piece[0].length;
+      const cuts = [from, to, ...code.flatMap((token) => [token[0], token[1]])];
+      const edges = [at, ...cuts.filter((cut) => cut > at && cut < end).sort((a, b) => a - b), end];
+      edges.slice(1).forEach((stop, place) => {
+        const start = edges[place]!;
+        if (stop <= start) return;
+        const token = code.find(([first, last]) => first <= start && stop <= last);
+        const [, role, ...rest] = piece;
+        const roles = token && !role ? `t-${token[2]}` : role;
+        const node = this.drawPiece([piece[0].slice(start - at, stop - at), roles, ...rest]);
+        if (start >= from && stop <= to) {
+          if (!mark) made.push((mark = element("mark")));
+          mark.append(node);
+        } else made.push(node);
+      });
+      at = end;
+    }
+    return made;
+  }
+
   private drawPiece(piece: Piece): Node {
     const [text, role, key, flags, link] = piece;
-    if (!role && !key) return document.createTextNode(text);
+    if (!role && !key) {
+      const parts = document.createDocumentFragment();
+      parts.append(...breakable(text));
+      return parts;
+    }
+    if (role === "params") return this.drawParameters(text);
     const span = element(link ? "a" : "span", "", text);
     // Only pages beside this one: a recording that was made elsewhere may hold any text.
     if (link && /^[\w-]+(\/[\w-]+)*\.html$/.test(link)) span.setAttribute("href", link);
@@ -419,6 +503,23 @@ export class Player {
       this.remember(key, span);
     }
     return span;
+  }
+
+  /** What stands in brackets, as `...` until it is asked for. */
+  private drawParameters(text: string): Node {
+    const parts = document.createDocumentFragment();
+    const made = element("span", "mj-params");
+    made.title = text.trim();
+    // Lines hang below the first by as much as all that wrap.
+    made.append(element("span", "", text.trimEnd().replace(/^ +/, "").replace(/\n */g, "\n")));
+    parts.append(text.startsWith(" ") ? " " : "", made);
+    return parts;
+  }
+
+  private hasParameters(): boolean {
+    return this.frame.panes.some((pane) =>
+      pane.rows.some((row) => row.c.some((cell) => cell.some((piece) => piece[1] === "params"))),
+    );
   }
 
   private remember(key: string, made: Element): void {
@@ -538,18 +639,16 @@ export class Player {
     if (this.state.reveal(pane, row)) this.showRows(pane);
     const cell = drawn.rows[row]?.cells[drawn.pane.kind === "code" ? 1 : 0];
     if (!cell) return;
-    const text = cell.textContent ?? "";
-    const mark = element("mark", "", text.slice(from, to));
-    cell.replaceChildren(text.slice(0, from), mark, text.slice(to));
+    const column = drawn.pane.kind === "code" ? 1 : 0;
+    cell.replaceChildren(...this.drawCell(drawn, row, column, from, to));
     this.marked.push(cell);
   }
 
   private unmark(cell: HTMLElement): void {
     const line = cell.parentElement as HTMLElement;
     const pane = this.panes[Number(line.dataset.pane)]!;
-    const row = pane.pane.rows[Number(line.dataset.row)]!;
     const column = pane.pane.kind === "code" ? 1 : 0;
-    cell.replaceChildren(...row.c[column]!.map((piece) => this.drawPiece(piece)));
+    cell.replaceChildren(...this.drawCell(pane, Number(line.dataset.row), column));
   }
 
   /** Scrolls each pane, and only panes, to what is lit. */
@@ -628,6 +727,8 @@ export class Player {
     this.select(hit);
     const row = this.panes[hit.pane]!.rows[hit.row];
     row?.classList.add("mj-found");
+    const hidden = row?.querySelector(".mj-params");
+    if (hidden?.textContent!.toLowerCase().includes(text.trim().toLowerCase())) hidden.classList.add("mj-open");
     // A row of tiles is many steps: go to the tile that was meant.
     for (const tile of row?.querySelectorAll<HTMLElement>(".mj-tile") ?? []) {
       if (!tile.textContent!.includes(text.trim().toLowerCase())) continue;
@@ -689,6 +790,7 @@ export class Player {
       actions.o = () => this.filterByStep();
       actions.y = () => this.toggleTypes();
     }
+    if (this.hasParameters()) actions.e = () => void this.root.classList.toggle("mj-all-params");
     for (const [key, , steps] of this.frame.jumps ?? []) {
       actions[key] = () => this.goTo(jumped(steps, state.step));
     }
@@ -741,7 +843,9 @@ export class Player {
   private toggleRow(): void {
     const pane = this.state.selected?.pane ?? this.mainPane();
     const row = this.state.selected?.row ?? this.currentRow(pane);
-    if (row >= 0) this.fold(pane, row);
+    if (row < 0) return;
+    this.fold(pane, row);
+    this.panes[pane]!.rows[row]?.querySelector(".mj-params")?.classList.toggle("mj-open");
   }
 
   private fold(pane: number, row: number): void {
@@ -774,7 +878,8 @@ export class Player {
       }, 1000 / this.speed);
     }
     if (this.buttons.play) {
-      this.buttons.play.textContent = on ? "stop" : "play";
+      this.buttons.play.replaceChildren(icon(on ? "stop" : "play")!);
+      this.buttons.play.title = on ? "stop" : "play";
       this.buttons.play.setAttribute("aria-label", on ? "stop" : "play");
     }
   }
@@ -892,6 +997,7 @@ export class Player {
       return;
     }
     if (this.sceneAt(target)?.click(target)) return;
+    target.closest(".mj-params")?.classList.toggle("mj-open");
     const line = target.closest<HTMLElement>("tr.mj-r");
     if (!line) return;
     const pane = Number(line.dataset.pane);

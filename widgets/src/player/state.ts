@@ -1,6 +1,6 @@
 // What the player knows, without a page: stepping, folding, searching. Tested alone.
 
-import type { Frame, Pane, Row } from "./frame";
+import type { Frame, Pane, Piece, Row } from "./frame";
 import { nearest, rowsLeft, stepsLeft, type Only } from "./only";
 
 /** Above this many rows a pane opens its groups one at a time. */
@@ -10,6 +10,11 @@ export const MOST_ROWS = 2000;
 
 export function clamp(value: number, low: number, high: number): number {
   return Math.max(low, Math.min(high, value));
+}
+
+/** How many letters of a piece are shown at first. */
+export function lettersOf(piece: Piece): number {
+  return piece[1] === "params" ? 3 : piece[0].length;
 }
 
 /** The text of a row, as a search sees it. */
@@ -56,11 +61,13 @@ export function foldedAtFirst(pane: Pane): Set<number> {
 export function columnWidths(pane: Pane): number[] {
   const widths = [0];
   for (const row of pane.rows) {
+    // What stands alone in its row has the room of all columns.
+    if (pane.kind === "listing" && row.c.length === 1 && pane.rows.some(({ c }) => c.length > 1)) continue;
     row.c.forEach((cell, column) => {
-      let letters = cell.reduce((sum, piece) => sum + piece[0].length, 3);
+      let letters = cell.reduce((sum, piece) => sum + lettersOf(piece), 3);
       if (!column) letters += 2 * (row.d ?? 0);
       // The rail of a listing gives way to the text.
-      else if (pane.kind === "listing") letters = Math.min(letters, 30);
+      else if (pane.kind === "listing") letters = Math.min(letters, 34);
       widths[column] = Math.max(widths[column] ?? 0, letters);
     });
   }
@@ -70,7 +77,7 @@ export function columnWidths(pane: Pane): number[] {
 /** A width that nearly all rows of text find enough: a few long ones wrap. */
 function usualWidth(pane: Pane): number {
   const letters = pane.rows
-    .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + piece[0].length, 3) + 2 * (row.d ?? 0))
+    .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
     .sort((a, b) => a - b);
   return letters[Math.ceil(0.95 * (letters.length - 1))] ?? 0;
 }
@@ -83,20 +90,23 @@ export function naturalWidth(pane: Pane): number {
   const widths = columnWidths(pane);
   if (pane.kind === "listing") widths[0] = usualWidth(pane);
   const all = widths.reduce((sum, width) => sum + width);
-  // Code wraps, so it gives way to tables.
-  const most = pane.kind === "code" ? 72 : 100;
-  return clamp(all, Math.min(36, Math.max(26, pane.title.length)), most);
+  return clamp(all, Math.min(36, Math.max(26, pane.title.length)), 100);
 }
 
 /** Below this many letters a pane stands under the others rather than beside them.
  *  Beside a listing that `leads` there is room only where none of its lines need wrap. */
 export function leastWidth(pane: Pane, leads = false): number {
   // Code and prose wrap, and long lines of a listing; a cut table says less.
-  if (pane.kind === "listing") return Math.min(naturalWidth(pane), leads ? 100 : 85);
+  if (pane.kind === "listing") {
+    // The rail is cut before the text wraps.
+    const rail = columnWidths(pane).slice(1).map((width) => Math.min(width, 16));
+    const needed = rail.reduce((sum, width) => sum + width, usualWidth(pane));
+    return clamp(needed, 26, leads ? 100 : 85);
+  }
   const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75 };
   const bare = columnWidths(pane).length === 1;
   const part = bare ? 0.6 : (parts[pane.kind] ?? 1);
-  return part * naturalWidth(pane);
+  return part * Math.min(naturalWidth(pane), pane.kind === "code" ? 72 : 100);
 }
 
 /** The step that a key of some steps goes to: from one of them to the one that follows
