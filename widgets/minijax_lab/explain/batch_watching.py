@@ -147,13 +147,19 @@ class Watch:
         outs = list(out) if isinstance(out, (list, tuple)) else [out]
         pairs = [trace.to_pair(value) for value in outs]
         for value, dim in pairs:
-            if dim is not None:
+            # Most were noted when their tracers were made.
+            if dim is not None and getattr(value, "atom", None) not in self.axes:
                 self.note_axes(value, dim)
         calls.append(Written(primitive, dims, pairs, start, len(eqns)))
         return out
 
     def note_axes(self, value: Any, dim: int) -> None:
         """Notes the batch axes of the variable that a batched value stands for."""
+        if not isinstance(value, BatchTracer):
+            atom = getattr(value, "atom", None)
+            if isinstance(atom, Var) and len(self.axes.get(atom, ())) <= 1:
+                self.axes[atom] = [dim]
+            return
         found = [dim]
         while isinstance(value, BatchTracer):
             dim = value.batch_dim

@@ -39,7 +39,7 @@ from minijax_lab.explain.batch_facts import (
 )
 from minijax_lab.explain.batch_watching import Call, Written, title
 from minijax_lab.explain.foreign_programs import ForeignProgram, taken
-from minijax_lab.explain.recording import Sources, count_in_words
+from minijax_lab.explain.recording import Sources, count_in_words, later
 from minijax_lab.explain.residuals import letter_names, literal_text, operation
 
 
@@ -71,7 +71,9 @@ def record_vmap(
     pass_over = Call(function, args, kwargs, in_axes, out_axes, axis_size, axis_name)
     if values:
         pass_over.check_values()
-    return Recorder(pass_over, values).recording()
+        return Recorder(pass_over, values).recording()
+    # Texts and names are needed only by who looks.
+    return later(BatchRecording, Recorder(pass_over, values).recording)
 
 
 def batched_types(

@@ -36,6 +36,7 @@ from minijax_lab.explain.recording import (
     Recording,
     Sources,
     Span,
+    later,
     signature,
     span_text,
 )
@@ -140,31 +141,37 @@ def record_memory(
 
     `target` is the machine that it is compiled for; None is the default device.
     """
-    sources = Sources()
     functions = [function] if beside is None else [function, beside]
-    accounts = []
+    traces = []
     platform = "cpu"
     for each in functions:
         refuse_function(each, "see.memory")
-        account = account_of(each, args, kwargs, sources)
+        trace = traced(each, args, kwargs)
         if compiled and not foreign.is_jaxpr(each) and not isinstance(each, PROGRAMS):
-            account.buffers = buffers_of(each, args, kwargs, target)
-            if account.buffers is None:
-                account.compiled, platform = allocated(each, args, kwargs)
+            trace.buffers = buffers_of(each, args, kwargs, target)
+            if trace.buffers is None:
+                trace.compiled, platform = allocated(each, args, kwargs)
             else:
-                account.compiled = account.buffers.kinds
-                platform = account.buffers.target
-        accounts.append(account)
-    first = accounts[0]
-    return MemoryRecording(
-        call=first.name,
-        headline=headline(accounts),
-        telling=first.peak,
-        sources=sources.found,
-        accounts=accounts,
-        platform=platform,
-        lost=list(LOST) if any(map(foreign.is_jaxpr, functions)) else [],
-    )
+                trace.compiled = trace.buffers.kinds
+                platform = trace.buffers.target
+        traces.append(trace)
+
+    def finish() -> MemoryRecording:
+        sources = Sources()
+        accounts = [account_of(trace, sources) for trace in traces]
+        first = accounts[0]
+        return MemoryRecording(
+            call=first.name,
+            headline=headline(accounts),
+            telling=first.peak,
+            sources=sources.found,
+            accounts=accounts,
+            platform=platform,
+            lost=list(LOST) if any(map(foreign.is_jaxpr, functions)) else [],
+        )
+
+    # Which arrays are alive when is counted for who looks.
+    return later(MemoryRecording, finish)
 
 
 # What a jaxpr of JAX lacks here; it is only looked at.
@@ -219,8 +226,22 @@ def allocated(function: Any, args: tuple, kwargs: dict) -> tuple[dict[str, int],
     return kinds, minijax.default_backend()
 
 
-def account_of(function: Any, args: tuple, kwargs: dict, sources: Sources) -> Account:
-    """The account of a function on arguments, or of a jaxpr."""
+@dataclass
+class Traced:
+    """A program, the names of its arguments, and what autodiff kept meanwhile.
+
+    `kept` has the residuals of each linearization, as the tracers that they were.
+    """
+
+    closed: Any
+    names: list[str]
+    kept: list[list[Any]]
+    compiled: dict[str, int] | None = None
+    buffers: CompiledMemory | None = None
+
+
+def traced(function: Any, args: tuple, kwargs: dict) -> Traced:
+    """Traces a function on arguments; a jaxpr is taken as it is."""
     kept: list[list[Any]] = []
     depth = 0
 
@@ -241,18 +262,24 @@ def account_of(function: Any, args: tuple, kwargs: dict, sources: Sources) -> Ac
     else:
         with event_watching.subscribe(hear):
             if isinstance(function, JitFunction):
-                traced = function.trace(*args, **kwargs)
-                closed = traced.jaxpr
+                closed = function.trace(*args, **kwargs).jaxpr
             else:
                 closed = program_of(function, args, kwargs)
         names = argument_names(function, args, kwargs)
+    return Traced(closed, names, kept)
+
+
+def account_of(trace: Traced, sources: Sources) -> Account:
+    """The account of a program."""
+    closed = trace.closed
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     counter = Counter(sources)
-    account = counter.account(jaxpr, names)
-    if kept:
+    account = counter.account(jaxpr, trace.names)
+    account.compiled, account.buffers = trace.compiled, trace.buffers
+    if trace.kept:
         residuals = {
             value.id: value
-            for group in kept
+            for group in trace.kept
             for residual in group
             if (value := counter.value_of(residual)) is not None and value.born >= 0
         }
