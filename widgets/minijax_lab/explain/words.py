@@ -194,6 +194,8 @@ PHRASES: dict[str, str] = {
     "debug_print": "prints when it runs",
     "io_callback": "calls Python, which may act",
     "pure_callback": "calls Python for a value",
+    "ffi_call": "calls a native function",
+    "call_exported": "calls a program that was exported",
     # across a named axis
     "all_to_all": "parts exchanged along {axis_name}",
     "reduce_scatter": "sum over {axis_name}, a part each",
