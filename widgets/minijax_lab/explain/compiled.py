@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax.backend import compiler, door, executables
 from minijax.compile import mlir, targets
+from minijax_lab.explain import foreign_compiled
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
 from minijax_lab.explain.kernels import NO_KERNELS, Kernel, kernels_of
@@ -119,6 +120,14 @@ class CompiledRecording(Recording):
         behind = set(self.equations_of(instruction))
         return [place for place, made in self.lines().items() if behind & set(made)]
 
+    def without_equation(self) -> list[int]:
+        """The instructions that XLA made on its own."""
+        return [
+            each.id
+            for each in self.program.module.instructions
+            if each.opcode not in NO_KERNELS and not self.equations_of(each.id)
+        ]
+
     def without_instructions(self) -> list[int]:
         """The equations that left no instruction: folded, merged, simplified away."""
         left = {each.equation for each in self.program.module.instructions}
@@ -134,9 +143,16 @@ def record_compiled(
 ) -> CompiledRecording:
     """Records a function's program as compiled for a target, with and without fusion.
 
+    The function may be one that real JAX jitted, or a program that it lowered or
+    compiled: then JAX compiles, and operations stand for equations.
+
     Raises ValueError for an unknown target, ModuleNotFoundError for one whose compiler
     is not installed.
     """
+    if foreign_compiled.is_jitted(function):
+        function = function.lower(*args, **kwargs)
+    if foreign_compiled.is_stage(function):
+        return compiled_by_jax(function, target)
     machine = target_named(target)
     return compiled_of(levels_of(function, args, kwargs), machine)
 
@@ -157,7 +173,7 @@ def compiled_of(
         because = str(error).splitlines()[0]
     recording = CompiledRecording(
         call=levels.jaxpr.call,
-        headline=headline(levels, machine.name, program, unfused),
+        headline=headline(levels.jaxpr.name, machine.name, program, unfused),
         telling=telling(program, unfused),
         sources=levels.jaxpr.sources,
         target=machine.name,
@@ -168,12 +184,66 @@ def compiled_of(
         switched_off=switched_off,
         unfused_because=because,
     )
-    recording.unmapped = [
-        each.id
-        for each in program.module.instructions
-        if each.opcode not in NO_KERNELS and not recording.equations_of(each.id)
-    ]
+    recording.unmapped = recording.without_equation()
     return recording
+
+
+def compiled_by_jax(stage: Any, target: str | None) -> CompiledRecording:
+    """The recording of a program that real JAX lowered or compiled.
+
+    Raises ValueError for a target that is not the platform that JAX compiled it for.
+    """
+    is_lowered = type(stage).__name__ == "Lowered"
+    compiled = stage.compile() if is_lowered else stage
+    platform = foreign_compiled.platform_of(compiled)
+    if target not in (None, platform):
+        raise ValueError(
+            f"target={target!r} was asked for, but JAX compiled the program for "
+            f"{platform}. Give the function itself, to be compiled by minijax, or "
+            "leave target out."
+        )
+    module, jaxpr = foreign_compiled.read_program(compiled.as_text())
+    program = read_by_jax(module, compiled)
+    unfused, because = None, "JAX's Compiled has one program; give its Lowered"
+    switched_off = FUSING.get(platform, FUSING["cpu"])
+    if is_lowered:
+        before = stage.compile({"xla_disable_hlo_passes": switched_off})
+        text = before.as_text()
+        plain = parse(text)
+        foreign_compiled.renumber(plain, jaxpr, text)
+        unfused, because = read_by_jax(plain, before), ""
+    recording = CompiledRecording(
+        call=jaxpr.call,
+        headline=headline(jaxpr.name, platform, program, unfused),
+        telling=telling(program, unfused),
+        sources=jaxpr.sources,
+        target=platform,
+        platform=platform,
+        jaxpr=jaxpr,
+        program=program,
+        unfused=unfused,
+        switched_off=switched_off,
+        unfused_because=because,
+    )
+    recording.unmapped = recording.without_equation()
+    return recording
+
+
+def read_by_jax(module: Module, compiled: Any) -> CompiledProgram:
+    """A program with what JAX's own stage tells of its cost and memory."""
+    stats = compiled.memory_analysis()
+    cost = compiled.cost_analysis() or {}
+    return CompiledProgram(module, kernels_of(module), dict(cost), memory_of(stats))
+
+
+def memory_of(stats: Any) -> dict[str, int]:
+    """The bytes that XLA reports, by kind."""
+    return {
+        "arguments": stats.argument_size_in_bytes,
+        "results": stats.output_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+        "code": stats.generated_code_size_in_bytes,
+    }
 
 
 def compile_now(
@@ -188,25 +258,18 @@ def compile_now(
 def program_of(executable: compiler.Executable) -> CompiledProgram:
     """The program of an executable as data."""
     module = parse(executable.hlo_modules()[0].to_string())
-    stats = executables.memory_stats(executable)
-    memory = {
-        "arguments": stats.argument_size_in_bytes,
-        "results": stats.output_size_in_bytes,
-        "temporaries": stats.temp_size_in_bytes,
-        "code": stats.generated_code_size_in_bytes,
-    }
+    memory = memory_of(executables.memory_stats(executable))
     cost = executables.cost_analysis(executable)
     return CompiledProgram(module, kernels_of(module), cost, memory)
 
 
 def headline(
-    levels: Levels,
+    name: str,
     target: str,
     program: CompiledProgram,
     unfused: CompiledProgram | None,
 ) -> str:
     """One sentence: kernels and bytes, before and after fusion."""
-    name = levels.jaxpr.name
     after = count_in_words(len(program.kernels), "kernel")
     if unfused is None:
         moved = size_in_words(program.bytes)

@@ -49,6 +49,7 @@ class Instruction:
     op_name: str
     equation: int | None
     times: int | None = None  # of a loop, how often it runs, if XLA knows
+    frame: int | None = None  # the stack of Python frames, in the tables of the text
 
     @property
     def elements(self) -> int:
@@ -113,6 +114,7 @@ CALLED = re.compile(
     r"%?([\w.\-]+)|\b(?:branch_computations|called_computations|calls)=\{([^}]*)\}"
 )
 TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+STACK = re.compile(r"\bstack_frame_id=(\d+)")
 KIND = re.compile(r"\bkind=k(\w+)")
 COMMENT = re.compile(r"/\*.*?\*/")
 
@@ -254,6 +256,7 @@ def parse_instruction(
     full = op_name[1] if op_name else ""
     array = None if kind.startswith("(") else ARRAY.match(kind)
     trips = TRIPS.search(behind)
+    stack = STACK.search(behind)
     fusion = KIND.search(attributes)
     instruction = Instruction(
         id=0,
@@ -272,5 +275,6 @@ def parse_instruction(
         op_name=unmarked(full),
         equation=equation_in(full),
         times=int(trips[1]) if trips else None,
+        frame=int(stack[1]) if stack else None,
     )
     return instruction, operands, called
