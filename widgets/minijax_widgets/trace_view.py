@@ -80,7 +80,7 @@ class TraceView(View):
         steps = [
             self.row(step, number == record.telling)
             for number, step in enumerate(record.steps)
-            if step.kind in ("equation", "print", "error")
+            if step.kind in ("equation", "print", "error", "leak")
         ]
         constants = [
             cut(f"  constant {c.variable}:{c.text} is {c.name}", WIDTH)
@@ -147,6 +147,8 @@ class TraceView(View):
             if step.equation is None:
                 return f"{step.label}, of a program in between"
             return self.jaxpr.short(self.recording.jaxpr.equations[step.equation])
+        if step.kind == "leak":
+            return step.label
         if step.kind == "error":
             return f"{step.label}: {first_line(step.text)}"
         if step.kind == "print":
@@ -204,7 +206,7 @@ class TraceView(View):
                     on,
                     mark_of(sources, step.span, first_pane=0),
                     shown,
-                    look="error" if step.kind == "error" else "",
+                    look="error" if step.kind in ("error", "leak") else "",
                 )
             )
         return Frame(
@@ -270,6 +272,8 @@ class TraceView(View):
             return f"{step.label} is called; Python goes into it as usual"
         if step.kind == "print":
             return f"{where}  |  prints, once, while tracing:\n{step.text.rstrip()}"
+        if step.kind == "leak":
+            return f"{where}  |  {step.label}\n{step.text}"
         if step.kind == "error":
             return f"{where}  |  {step.label}\n{in_short(step.text)}"
         if step.equation is None:

@@ -1,19 +1,14 @@
-"""What `see.trace` claims, and each claim held against jax's own jaxpr.
+"""What `see.trace` claims, and each claim held against jax's own jaxpr."""
 
-It claims:
-1. how many equations the program has, and how many with those of inner programs;
-2. the text of the program, word for word;
-3. which line of the user's wrote each equation;
-4. of a line that "ran in Python only", that no equation comes from it;
-5. the name and type of each argument.
-"""
-
+import itertools
 import re
 
+import jax
 import pytest
 
 import minijax
 import minijax_widgets as see
+from minijax_lab.explain.recording import span_text
 from tests.views.claims.forty import CASES, Case, title
 from tests.views.claims.jax_programs import (
     closed_jaxpr,
@@ -22,6 +17,15 @@ from tests.views.claims.jax_programs import (
     own_program,
 )
 
+CLAIMS = [
+    "The headline says how many equations the program has, and with inner programs.",
+    "The text of the program is the printer's, word for word.",
+    "Each equation was written by the line that JAX names.",
+    "No equation comes from a line that ran in Python only.",
+    "Each argument has its name and type.",
+    "A traced value leaks if, and only if, JAX's own check finds a leak.",
+    "It leaks by the line that stores it, into what holds it.",
+]
 RECORDED: dict[str, see.TraceView] = {}
 
 
@@ -85,3 +89,90 @@ def test_arguments(case):
     names = closed.jaxpr.debug_info.arg_names
     for argument in plain:
         assert any(name.startswith(argument.name) for name in names)
+
+
+class Model:
+    last = None
+
+
+KEPT: list = []
+BY_NAME: dict = {}
+
+
+def into_a_list(value):
+    KEPT.append(value)
+
+
+def into_a_dict(value):
+    BY_NAME["last"] = value
+
+
+def into_an_attribute(value):
+    Model.last = value
+
+
+def into_a_name(value):
+    global LAST
+    LAST = value
+
+
+def nowhere(value):
+    mine = {}
+    mine["last"] = value
+    KEPT.append(value.shape)
+
+
+def forgotten(value):
+    KEPT.append(value)
+    KEPT.pop()
+
+
+KEEPING = {
+    into_a_list: ("KEPT.append(value)", "KEPT"),
+    into_a_dict: ('BY_NAME["last"] = value', "BY_NAME['last']"),
+    into_an_attribute: ("Model.last = value", "Model.last"),
+    into_a_name: ("LAST = value", "LAST"),
+    nowhere: None,
+    forgotten: None,
+}
+
+
+def clear():
+    KEPT.clear()
+    BY_NAME.clear()
+    Model.last = None
+    into_a_name(None)
+
+
+@pytest.mark.parametrize(
+    "case, keep", [*zip(CASES, itertools.cycle(KEEPING))], ids=lambda v: title(v)
+)
+def test_leaks(case, keep):
+    def keeping(m):
+        function = case.make(m)
+
+        def kept(*args):
+            results = function(*args)
+            keep(m.tree_util.tree_leaves(results)[0])
+            return results
+
+        return kept
+
+    leaks = False
+    with jax.checking_leaks():
+        try:
+            jax.make_jaxpr(keeping(jax))(*case.args)
+        except Exception as error:
+            # JAX looks for the names of what holds it, and not in every dict.
+            assert "Leaked" in str(error) or isinstance(error, IndexError)
+            leaks = True
+    clear()
+    record = see.trace(keeping(minijax), *case.args).recording
+    clear()
+    steps = [step for step in record.steps if step.kind == "leak"]
+    assert bool(steps) == leaks == ("leaks into" in record.headline)
+    if leaks:
+        line, holder = KEEPING[keep]
+        assert span_text(record.sources, steps[0].span) == line
+        assert steps[0].label == f"leaks into {holder}"
+        assert record.steps[record.telling] is steps[0]

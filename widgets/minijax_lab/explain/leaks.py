@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import gc
 import inspect
 import sys
@@ -10,12 +11,18 @@ import textwrap
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import CodeType
 from typing import Any
 
+from minijax.language.core import Tracer
+from minijax.transforms.partial_eval import DynamicJaxprTracer
 from minijax_lab.explain.recording import Source, Span, file_label
 
 # Methods that put their argument into what they are called on.
 PUTS = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
+
+STORES = {dis.opmap[name] for name in ("STORE_ATTR", "STORE_GLOBAL", "STORE_SUBSCR")}
+STORES_OUTSIDE = dis.opmap["STORE_DEREF"]
 
 
 @dataclass
@@ -24,6 +31,36 @@ class Kept:
 
     span: Span
     holder: str  # "Model.last", "history"
+
+
+def alive_after(traces: list[Any]) -> tuple[Tracer, ...]:
+    """Tracers of traces that have ended, which somebody still holds.
+
+    In a tuple: a list of ours would pass for one of the user's.
+    """
+    gc.collect()  # those that are merely in a cycle
+    ended = {id(trace) for trace in traces}
+    tracers = (o for o in gc.get_objects() if issubclass(type(o), Tracer))
+    return tuple(
+        t for t in tracers if id(getattr(innermost(t), "_trace", None)) in ended
+    )
+
+
+def innermost(tracer: Any) -> DynamicJaxprTracer | None:
+    """The variable of a program that a tracer stands for, under its wrappings."""
+    while isinstance(tracer, Tracer):
+        if isinstance(tracer, DynamicJaxprTracer):
+            return tracer
+        tracer = getattr(tracer, "primal", getattr(tracer, "value", None))
+    return None
+
+
+def may_keep(code: CodeType) -> bool:
+    """Whether a function stores into anything but its own names."""
+    operations = set(code.co_code[::2])
+    if operations & STORES or not PUTS.isdisjoint(code.co_names):
+        return True
+    return bool(code.co_freevars) and STORES_OUTSIDE in operations
 
 
 def keeping_assignment(value: Any, source: Source) -> Kept | None:
@@ -47,7 +84,11 @@ def keeping_assignment(value: Any, source: Source) -> Kept | None:
         elif isinstance(target, ast.Attribute):
             holds = target.attr in names
         elif isinstance(target, ast.Name):
-            holds = target.id in names and target.id in outer
+            # A module's names are looked up: `gc.freeze` hides them from the collector.
+            here = target.id in names or any(
+                vars(module).get(target.id) is value for module in modules_of(source)
+            )
+            holds = here and target.id in outer
         else:
             holds = contained or isinstance(target, ast.Subscript) and bool(names)
         if holds:
@@ -80,10 +121,7 @@ def holds_now(target: Any, value: Any, source: Source) -> bool | None:
         holder = holder.value
     if not isinstance(holder, ast.Name):
         return None
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None) or ""
-        if module.__name__ != "__main__" and file_label(file) != source.file:
-            continue
+    for module in modules_of(source):
         found = vars(module).get(holder.id)
         for name in reversed(path):
             found = inspect.getattr_static(found, name, None)
@@ -96,6 +134,14 @@ def holds_now(target: Any, value: Any, source: Source) -> bool | None:
         if isinstance(found, (list, set, tuple, deque)):
             return any(held is value for held in found)
     return None
+
+
+def modules_of(source: Source) -> Iterator[Any]:
+    """The modules that a source may be of: its file's, and what is being run."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None) or ""
+        if module.__name__ == "__main__" or file_label(file) == source.file:
+            yield module
 
 
 def holders(value: Any) -> tuple[set[str], bool]:
@@ -129,3 +175,17 @@ def stores(tree: ast.AST) -> Iterator[tuple[Any, Any]]:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in PUTS:
                 yield node, node
+
+
+def instead_of(line: str) -> str:
+    """What to write instead of a statement that keeps a traced value."""
+    return f"Write `return ..., {stored(line)}` instead of `{line}`."
+
+
+def stored(line: str) -> str:
+    """What a line stores: `y` of `Model.last = y` and of `history.append(y)`."""
+    tree = ast.parse(line).body[0]
+    value: Any = getattr(tree, "value", None)
+    if isinstance(tree, ast.Expr) and isinstance(value, ast.Call) and value.args:
+        value = value.args[-1]
+    return ast.unparse(value) if value is not None else "the value"

@@ -30,7 +30,7 @@ from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.support import event_watching, events, source_info
 from minijax.support.trees import tree_leaves
 from minijax.transforms.partial_eval import DynamicJaxprTracer
-from minijax_lab.explain import lines
+from minijax_lab.explain import leaks, lines
 from minijax_lab.explain.calls import (
     inputs_in_words,
     statics_in_words,
@@ -47,6 +47,7 @@ from minijax_lab.explain.recording import (
     file_label,
     later,
     signature,
+    span_text,
 )
 from minijax_lab.explain.statements import is_plain_statement, statements_of
 
@@ -77,7 +78,7 @@ class Name:
 class TraceStep:
     """Something that happened: an equation, a line of Python only, a call, ..."""
 
-    kind: str  # "equation", "py", "call", "print", "error"
+    kind: str  # "equation", "py", "call", "print", "error", "leak"
     label: str
     span: Span | None
     equation: int | None  # its id in the jaxpr; None if it is no part of the result
@@ -184,6 +185,8 @@ class _Watch:
         # By the id of a function's code, which `sources` keeps, and by line.
         self.statements: dict[int, dict[int, _Statement]] = {}
         self.outer: Any = None  # the trace that writes the result
+        self.traces: list[Any] = []  # all that began while watching
+        self.kept: list[leaks.Kept] = []  # traced values that outlived their traces
         self.arguments: list[tuple[int, int, str, Any]] = []
         self.printed = io.StringIO()
         self.error: BaseException | None = None
@@ -214,9 +217,38 @@ class _Watch:
             self.leaves(self.stack[-1])
         if closed is None:
             return self.recording(None, {})
+        self.find_leaks()
         # A global may hold something else by the time somebody looks.
         known = names_of_values(self.function)
         return later(TraceRecording, lambda: self.recording(closed, known))
+
+    def find_leaks(self) -> None:
+        """Finds the statements that keep traced values beyond their traces."""
+        traces, self.traces = self.traces, []
+        codes = [
+            code for number, code in self.sources.ids.values() if number is not None
+        ]
+        if not any(map(leaks.may_keep, codes)):
+            return
+        for tracer in leaks.alive_after(traces):
+            for source in self.sources.found:
+                found = leaks.keeping_assignment(tracer, source)
+                if found is not None and found not in self.kept:
+                    self.kept.append(found)
+
+    def note_leaks(self, steps: list[TraceStep]) -> str:
+        """Adds a step for each leak; returns what the headline says of them."""
+        for kept in self.kept:
+            line = span_text(self.sources.found, kept.span)
+            text = (
+                f"A traced value stays in {kept.holder} after this call. It has no "
+                "number: whoever uses it gets an UnexpectedTracerError. "
+                f"{leaks.instead_of(line)}"
+            )
+            label = f"leaks into {kept.holder}"
+            steps.append(TraceStep("leak", label, kept.span, None, 0, "", text))
+        holders = list(dict.fromkeys(kept.holder for kept in self.kept))
+        return f"; a traced value leaks into {', '.join(holders)}" if holders else ""
 
     def inputs(self, printed: JaxprRecording) -> list[str]:
         """The inputs by their arguments, and the static ones as they are."""
@@ -413,8 +445,9 @@ class _Watch:
             if name == "bind":
                 if get_ident() == thread:
                     append(data["eqn"])
-            elif name == "trace.begin" and self.outer is None:
-                self.outer = data["trace"]
+            elif name == "trace.begin":
+                self.traces.append(data["trace"])
+                self.outer = self.outer or data["trace"]
 
         return listen
 
@@ -505,12 +538,14 @@ class _Watch:
             headline += f"; {lines} ran in Python only and will not run again"
         if message:
             headline += f"; stopped by {type(self.error).__name__}"
+        headline += self.note_leaks(steps)
+        first_leak = len(steps) - len(self.kept) if self.kept else 0
         kinds = ("equation", "error")
         telling = [i for i, step in enumerate(steps) if step.kind in kinds]
         return TraceRecording(
             call=call,
             headline=headline,
-            telling=telling[-1] if telling else max(0, len(steps) - 1),
+            telling=first_leak or (telling[-1] if telling else max(0, len(steps) - 1)),
             sources=self.sources.found,
             steps=steps,
             lines=self.lines,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import linecache
@@ -135,7 +134,7 @@ def why_exception(error: BaseException) -> WhyRecording:
     instead = instead or repair
     if kept is not None and kept.span is not None:
         line = span_text(sources.found, kept.span)
-        instead = f"Write `return ..., {stored(line)}` instead of `{line}`."
+        instead = leaks.instead_of(line)
     return WhyRecording(
         call=name,
         headline=f"why: {name}{where}",
@@ -249,20 +248,11 @@ def tracer_in(error: BaseException) -> Tracer | None:
     return None
 
 
-def innermost(tracer: Any) -> DynamicJaxprTracer | None:
-    """The variable of a program that a tracer stands for, under its wrappings."""
-    while isinstance(tracer, Tracer):
-        if isinstance(tracer, DynamicJaxprTracer):
-            return tracer
-        tracer = getattr(tracer, "primal", getattr(tracer, "value", None))
-    return None
-
-
 def program_of(
     tracer: Tracer | None, sources: Sources
 ) -> tuple[JaxprRecording | None, int, Moment | None]:
     """The program that the tracer belongs to, and where the tracer came from."""
-    inner = innermost(tracer)
+    inner = leaks.innermost(tracer)
     if inner is None or not isinstance(inner._trace, DynamicJaxprTrace):
         return None, 0, None
     trace, atom = inner._trace, inner.atom
@@ -303,7 +293,7 @@ def keeping_line(tracer: Tracer | None, sources: Sources) -> Moment | None:
     It may stand in the function that made the tracer, in one that called that, or in
     the one that was traced.
     """
-    inner = innermost(tracer)
+    inner = leaks.innermost(tracer)
     if inner is None or getattr(inner._trace, "invars", None) is None:
         return None
     for add in functions_around(inner):
@@ -348,15 +338,6 @@ def functions_around(inner: DynamicJaxprTracer) -> list[Callable[[Sources], Any]
 def added(code: CodeType, sources: Sources) -> int | None:
     """The id that sources give to the source of a function's code."""
     return sources.add_code(code)
-
-
-def stored(line: str) -> str:
-    """What a line stores: `y` of `Model.last = y` and of `history.append(y)`."""
-    tree = ast.parse(line).body[0]
-    value: Any = getattr(tree, "value", None)
-    if isinstance(tree, ast.Expr) and isinstance(value, ast.Call) and value.args:
-        value = value.args[-1]
-    return ast.unparse(value) if value is not None else "the value"
 
 
 def scrubbed(text: str, frames: list[tuple[Any, int, str]]) -> str:
