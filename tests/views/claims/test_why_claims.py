@@ -20,8 +20,8 @@ from tests.views.claims.forty import CASES, DIFFERENTIABLE, title
 from tests.views.claims.jax_programs import every_equation, lines_of
 
 CLAIMS = [
-    "Each equation that a view traced has a cause: all but those of inner programs that "
-    "somebody traced before.",
+    "Each equation that a view traced has a cause; inner programs that somebody traced "
+    "before have none.",
     "Its line is the user's line that JAX names for the same equation.",
     "A rule of transposing wrote it if JAX's name stack says transpose, and only then.",
     "A rule of vmap wrote it only if JAX's name stack says vmap.",
