@@ -1,16 +1,22 @@
 """Programs that real JAX compiled, in the views of compiled programs."""
 
 import json
+import types
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import minijax
 import minijax_widgets as see
 from minijax_lab.explain.compiled import record_compiled
 from minijax_lab.explain.foreign_compiled import function_around, user_frames
+from minijax_lab.explain.levels import levels_of
+from minijax_lab.explain.lowering import lowering_of
 from minijax_lab.explain.recording import Recording
+from tests.views import compiled_programs
 
 X = np.linspace(0.1, 2.0, 1024, dtype=np.float32)
 
@@ -95,3 +101,57 @@ def test_frames_of_jax_itself_are_left_out():
     files = {frame[0] for frame in user_frames(text).values()}
     assert files and all(file.endswith(".py") for file in files)
     assert not any("site-packages/jax" in file for file in files)
+
+
+# ---- other forms of a program --------------------------------------------------------
+
+
+def programs_of_jax():
+    """The thirty programs, written for real JAX."""
+    text = Path(compiled_programs.__file__).read_text()
+    for ours, theirs in (
+        ("import minijax.numpy as jnp", "import jax.numpy as jnp"),
+        ("from minijax import lax", "from jax import lax"),
+        ("import minijax\n", "import jax as minijax\n"),
+    ):
+        text = text.replace(ours, theirs)
+    module = types.ModuleType("programs_of_jax")
+    exec(compile(text, "programs_of_jax.py", "exec"), module.__dict__)
+    return module.PROGRAMS
+
+
+JAX_PROGRAMS = programs_of_jax()
+
+
+@pytest.mark.parametrize("name", JAX_PROGRAMS)
+def test_what_jax_traced_is_lowered_by_our_rules(name):
+    function, args = JAX_PROGRAMS[name]
+    by_jaxpr = levels_of(jax.make_jaxpr(function)(*args), (), {})
+    by_jit = levels_of(jax.jit(function), args, {})
+    by_stage = levels_of(jax.jit(function).trace(*args), (), {})
+    texts = set()
+    for levels in (by_jaxpr, by_jit, by_stage):
+        recording = lowering_of(levels, "cpu")
+        for line in recording.lines:
+            assert line.equation is not None or line.operation in ("", "constant")
+        texts.add(recording.text.partition("\n")[2])
+    assert len(texts) == 1
+
+
+def test_stages_of_ours_serve_too():
+    jitted = minijax.jit(lambda x: minijax.numpy.sin(x) * 2.0)
+    traced = jitted.trace(X)
+    lowered = traced.lower()
+    texts = {
+        lowering_of(levels_of(stage, (), {}), "cpu").text
+        for stage in (traced, lowered, lowered.compile())
+    }
+    assert texts == {lowered.as_text().rstrip("\n")}
+    view = see.stages(lowered.compile())
+    assert view.text().startswith("stages of ")
+
+
+def test_a_program_of_jax_without_a_jaxpr_is_refused():
+    for stage in (jax.jit(softmax).lower(X), jax.jit(softmax).lower(X).compile()):
+        with pytest.raises(TypeError, match="of JAX has no jaxpr.*Pass the jitted"):
+            levels_of(stage, (), {})

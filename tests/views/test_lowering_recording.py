@@ -10,7 +10,8 @@ import minijax
 import minijax.numpy as jnp
 from minijax.compile import mlir
 from minijax.language.core import ClosedJaxpr, DropVar, Jaxpr, Literal, jaxprs_in_params
-from minijax_lab.explain.levels import equation_in, levels_of, unmarked
+from minijax_lab.explain.equation_marks import equation_in, unmarked
+from minijax_lab.explain.levels import levels_of
 from minijax_lab.explain.lowering import lowering_of, operation_of, record_lowering
 from minijax_lab.explain.recording import Recording
 from tests.views.compiled_programs import PROGRAMS, X, chain, softmax

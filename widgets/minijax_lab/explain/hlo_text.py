@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from minijax_lab.explain.levels import equation_in, unmarked
+from minijax_lab.explain.equation_marks import equation_in, unmarked
 
 
 @dataclass

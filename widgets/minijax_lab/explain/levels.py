@@ -9,12 +9,11 @@ the program are the same as without the marks.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import minijax
-from minijax.compile import mlir, targets
+from minijax.compile import mlir, stages, targets
 from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of
 from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn
@@ -22,22 +21,12 @@ from minijax.support.source_info import NameStack, SourceInfo
 from minijax.transforms import discharge
 from minijax_lab.explain import foreign
 from minijax_lab.explain.calls import statics_in_words, without_statics
+from minijax_lab.explain.equation_marks import MARK
+from minijax_lab.explain.foreign_compiled import is_jitted, is_stage
+from minijax_lab.explain.foreign_programs import ForeignProgram
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder
 
-# Without "@", at which XLA cuts a name off.
-MARK = "equation."
-MARKED = re.compile(r"\bequation\.(\d+)/")
-
-
-def equation_in(name: str) -> int | None:
-    """The number of the innermost equation that a name was marked with."""
-    found = MARKED.findall(name)
-    return int(found[-1]) if found else None
-
-
-def unmarked(name: str) -> str:
-    """A name as it is without the marks."""
-    return MARKED.sub("", name)
+STAGES = (stages.Traced, stages.Lowered, stages.Compiled, stages.CompiledForTarget)
 
 
 @dataclass
@@ -60,14 +49,28 @@ class Levels:
 
 
 def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
-    """The levels of a function on arguments, or of a jaxpr of minijax or of JAX."""
+    """The levels of a function on arguments, of a stage of it, or of a jaxpr.
+
+    A jaxpr, a traced or a jitted function of real JAX serves too: JAX traces, and
+    minijax lowers.
+
+    Raises TypeError for a program of JAX that has no jaxpr, or whose jaxpr has a
+    primitive that minijax does not have.
+    """
     statics: list[str] = []
     donated: tuple[bool, ...] | None = None
     options: dict[str, Any] = {}
     name = ""
     closed: Any
-    if foreign.is_jaxpr(function):
-        closed = foreign.as_own(function)
+    traced_by_jax = foreign_jaxpr(function, args, kwargs)
+    if traced_by_jax is not None:
+        closed = ForeignProgram(traced_by_jax, "this view").closed
+    elif isinstance(function, STAGES):
+        closed, donated, name = (
+            function._closed,
+            function._donated,
+            stage_name(function),
+        )
     elif isinstance(function, (ClosedJaxpr, Jaxpr)):
         closed = function
     else:
@@ -77,7 +80,9 @@ def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
         statics = statics_in_words(function, args, kwargs)
     if isinstance(closed, Jaxpr):
         closed = ClosedJaxpr(closed, ())
-    title = title_of(function) if callable(function) else ""
+    is_function = callable(function) and not isinstance(function, STAGES)
+    is_function = is_function and traced_by_jax is None
+    title = title_of(function) if is_function else name
     recorder = Recorder(closed.jaxpr, title, statics)
     recording = recorder.recording()
     program = Marker(recorder.equation_ids).closed(closed)
@@ -89,6 +94,33 @@ def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
         jaxpr=recording,
         equations=recorder.kept,
     )
+
+
+def stage_name(stage: Any) -> str:
+    """The name of the function of a stage."""
+    while not isinstance(stage, stages.Traced):
+        stage = stage._traced
+    return stage.fun_name
+
+
+def foreign_jaxpr(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The jaxpr of what real JAX made; None for anything else."""
+    kind = type(function).__name__
+    if foreign.is_jaxpr(function):
+        return function
+    if is_jitted(function):
+        return function.trace(*args, **kwargs).jaxpr
+    if not foreign.is_of_jax(function):
+        return None
+    if kind == "Traced":
+        return function.jaxpr
+    if is_stage(function):
+        raise TypeError(
+            f"a {kind} of JAX has no jaxpr, which this view shows. Pass the jitted "
+            "function and its arguments, or jitted.trace(...); see.fusion takes the "
+            f"{kind} itself."
+        )
+    return None
 
 
 def traced(function: Any, args: tuple, kwargs: dict) -> Any:

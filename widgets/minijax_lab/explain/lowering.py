@@ -18,13 +18,9 @@ from typing import Any
 import minijax
 from minijax.compile import mlir
 from minijax.language.core import JaxprEqn, Primitive
+from minijax_lab.explain.equation_marks import equation_in
 from minijax_lab.explain.jaxpr import JaxprRecording
-from minijax_lab.explain.levels import (
-    Levels,
-    equation_in,
-    levels_of,
-    target_named,
-)
+from minijax_lab.explain.levels import Levels, levels_of, target_named
 from minijax_lab.explain.recording import Recording, count_in_words, file_label
 from minijax_lab.explain.source import defined_in
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from minijax.backend import compiler, dumps
 from minijax.compile import mlir, targets
+from minijax_lab.explain.equation_marks import equation_in
 from minijax_lab.explain.hlo_text import COMMENT, CONFIG, HEADER, METADATA, OP_NAME
 from minijax_lab.explain.jaxpr import JaxprRecording
-from minijax_lab.explain.levels import Levels, equation_in, levels_of, target_named
+from minijax_lab.explain.levels import Levels, levels_of, target_named
 from minijax_lab.explain.recording import Recording, count_in_words
 
 

@@ -1,0 +1,20 @@
+"""The numbers of equations in the names of operations (`levels.py` says what for)."""
+
+from __future__ import annotations
+
+import re
+
+# Without "@", at which XLA cuts a name off.
+MARK = "equation."
+MARKED = re.compile(r"\bequation\.(\d+)/")
+
+
+def equation_in(name: str) -> int | None:
+    """The number of the innermost equation that a name was marked with."""
+    found = MARKED.findall(name)
+    return int(found[-1]) if found else None
+
+
+def unmarked(name: str) -> str:
+    """A name as it is without the marks."""
+    return MARKED.sub("", name)
