@@ -1,6 +1,6 @@
 """How long views take: first paint and steps in a browser, and what recording costs.
 
-    python benchmarks/views.py [--write] [--costs]
+    python benchmarks/views.py [--write] [--costs] [--transformations]
 
 Needs chromium and the playwright wheel. In the browser, times are wall-clock medians;
 what recording costs is in seconds of the CPU. On one machine.
@@ -9,6 +9,7 @@ what recording costs is in seconds of the CPU. On one machine.
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import platform
 import shutil
@@ -28,8 +29,11 @@ import minijax_widgets as see
 from minijax import nn
 from minijax.support import events
 from minijax_lab.explain import causes
+from minijax_lab.explain.backward import record_grad
+from minijax_lab.explain.batching import record_vmap
 from minijax_lab.explain.jaxpr import record_jaxpr
 from minijax_lab.explain.keys import record_keys
+from minijax_lab.explain.memory import record_memory
 from minijax_lab.explain.trace import record_trace
 
 HERE = Path(__file__).parent
@@ -164,17 +168,23 @@ def with_causes(function: Any) -> None:
     causes.forget()
 
 
-def ratio(make: Any, size: int, record: Any) -> float:
+def traced(function: Any) -> Any:
+    return minijax.make_jaxpr(function)(X)
+
+
+def ratio(
+    make: Any, size: int, record: Any, alone: Any = traced, repeats: int = REPEATS
+) -> float:
     """The time of a recorded trace, over that of the plain one: the best of each.
 
     In turns, so that a machine that others use is as slow for one as for the other.
     """
     plain = recorded = float("inf")
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         # Functions of their own: a program that was traced is kept.
         first, second = make(size), make(size)
         start = time.process_time()
-        minijax.make_jaxpr(first)(X)
+        alone(first)
         between = time.process_time()
         record(second)
         recorded = min(recorded, time.process_time() - between)
@@ -218,6 +228,57 @@ def recording_costs() -> list[str]:
     return rows
 
 
+def total(make: Any) -> Any:
+    """The same functions with one number as their result."""
+    return lambda size: functools.partial(summed, make(size))
+
+
+def summed(function: Any, x: Any) -> Any:
+    return jnp.sum(function(x))
+
+
+BATCH = np.ones((3, 4), np.float32)
+# What a view records, and the transformation alone.
+TRANSFORMATIONS = {
+    "`see.grad`, over `grad`": (
+        lambda f: record_grad(f, X),
+        lambda f: minijax.make_jaxpr(minijax.grad(f))(X),
+    ),
+    "`see.vmap`, over `vmap`": (
+        lambda f: record_vmap(f, BATCH),
+        lambda f: minijax.make_jaxpr(minijax.vmap(f))(BATCH),
+    ),
+    "`see.memory` of a gradient, over `grad`": (
+        lambda f: record_memory(minijax.grad(f), (X,), {}, compiled=False),
+        lambda f: minijax.make_jaxpr(minijax.grad(f))(X),
+    ),
+    "`see.grad`, put into words": (
+        lambda f: record_grad(f, X).headline,
+        lambda f: minijax.make_jaxpr(minijax.grad(f))(X),
+    ),
+    "`see.vmap`, put into words": (
+        lambda f: record_vmap(f, BATCH).headline,
+        lambda f: minijax.make_jaxpr(minijax.vmap(f))(BATCH),
+    ),
+}
+
+
+def transformation_costs() -> list[str]:
+    """A table of what recording a transformation costs, in plain ones."""
+    programs = PROGRAMS[:3]
+    rows = [
+        "| times the plain one | " + " | ".join(name for name, _, _ in programs) + " |",
+        "|---|" + "---:|" * len(programs),
+    ]
+    for name, (record, plain) in TRANSFORMATIONS.items():
+        costs = []
+        for _, make, size in programs:
+            cost = ratio(total(make), size, record, plain, 9)
+            costs.append(f"{cost:.1f}")
+        rows.append(f"| {name} | " + " | ".join(costs) + " |")
+    return rows
+
+
 HARD = {
     "a function called for every two equations": small_functions,
     "a jitted one": jitted_functions,
@@ -253,7 +314,27 @@ def watched_call() -> float:
     return statistics.median(ratios)
 
 
-def in_browsers() -> list[str]:
+def listings() -> list[tuple[str, Any, int, int]]:
+    """Views made of text: (what, how it is made, aims of paint and step)."""
+    return [
+        (f"see.{show.__name__}, {count:,} equations", (show, program(count), X), *aims)
+        for count, aims in ((2_000, (300, 16)), (10_000, (1_000, 50)))
+        for show in (see.jaxpr, see.trace)
+    ]
+
+
+def drawings() -> list[tuple[str, Any, int, int]]:
+    """Views that are pictures, of 2,000 equations."""
+    function = functools.partial(summed, program(2_000))
+    gradient = minijax.grad(functools.partial(summed, program(500)))
+    return [
+        ("see.grad, 2,000 equations", (see.grad, function, X), 300, 16),
+        ("see.vmap, 2,000 equations", (see.vmap, program(2_000), BATCH), 300, 16),
+        ("see.memory, 2,000 equations", (see.memory, gradient, X), 300, 16),
+    ]
+
+
+def in_browsers(shown: list[tuple[str, Any, int, int]]) -> list[str]:
     """The table of first paints and steps."""
     from playwright.sync_api import sync_playwright
 
@@ -266,15 +347,14 @@ def in_browsers() -> list[str]:
         browser = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox"]
         )
-        for count, paint_aim, step_aim in ((2_000, 300, 16), (10_000, 1_000, 50)):
-            for name, show in (("jaxpr", see.jaxpr), ("trace", see.trace)):
-                view = show(program(count), X)
-                paint, step = in_browser(view, browser)
-                size = len(view.to_html()) / 1024
-                rows.append(
-                    f"| see.{name}, {count:,} equations | {paint:.0f} | {paint_aim} | "
-                    f"{step:.1f} | {step_aim} | {size:.0f} |"
-                )
+        for name, (show, *call), paint_aim, step_aim in shown:
+            view = show(*call)
+            paint, step = in_browser(view, browser)
+            size = len(view.to_html()) / 1024
+            rows.append(
+                f"| {name} | {paint:.0f} | {paint_aim} | {step:.1f} | {step_aim} | "
+                f"{size:.0f} |"
+            )
         browser.close()
     return rows
 
@@ -294,9 +374,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--costs", action="store_true", help="no browser")
+    parser.add_argument(
+        "--transformations",
+        action="store_true",
+        help="see.grad, see.vmap and see.memory alone",
+    )
     options = parser.parse_args()
     python = ".".join(platform.python_version_tuple()[:2])
     load = f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
+    sections: dict[str, list[str]] = {}
+    if options.transformations:
+        sections[f"What recording a transformation costs, Python {python}"] = [
+            f"{date.today()}, load {load}. Aim: 2. Best of 9 each, in turns, in "
+            "seconds of the CPU. Words wait until somebody looks.",
+            "",
+            *transformation_costs(),
+        ]
+        if not options.costs:
+            sections["First paint and steps of pictures"] = [
+                f"{date.today()}, load {load}.",
+                "",
+                *in_browsers(drawings()),
+            ]
+    else:
+        sections = of_listings(python, load, options.costs)
+    for title, lines in sections.items():
+        print("\n".join([f"## {title}", "", *lines, ""]))
+        if options.write:
+            written(title, lines)
+
+
+def of_listings(python: str, load: str, costs: bool) -> dict[str, list[str]]:
+    """What views made of text cost, and how fast they are."""
     call = watched_call()
     sections = {
         f"What recording costs, Python {python}": [
@@ -313,12 +422,10 @@ def main() -> None:
             "`see.trace`, recorded, where it costs most: " + hard_cases() + ".",
         ]
     }
-    if not options.costs:
-        sections["First paint and steps"] = [f"{date.today()}.", "", *in_browsers()]
-    for title, lines in sections.items():
-        print("\n".join([f"## {title}", "", *lines, ""]))
-        if options.write:
-            written(title, lines)
+    if not costs:
+        table = in_browsers(listings())
+        sections["First paint and steps"] = [f"{date.today()}.", "", *table]
+    return sections
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ from minijax_widgets.view import View, cut, shortened, views
 WIDTH = 100
 # Residuals in the table; a browser shows as many without delay.
 MOST_RESIDUALS = 200
+# What one step lights; a browser lays out as much within a frame.
+MOST_LIT = 60
 
 
 def grad(
@@ -295,7 +297,7 @@ class GradView(View):
 
         for band in self.bands:
             on = [f"f{band.key}", f"k{band.key}"]
-            on += [residual_key(band, residual) for residual in band.kept]
+            on += residual_keys(band, band.kept)
             step = add(f"down: {cut(band.label, 40)}", down_told(band), on, band.last)
             found.down[band.key] = step
         detail = "The result's own cotangent is 1.0: the way back begins here."
@@ -305,7 +307,7 @@ class GradView(View):
             if not band.active:
                 continue
             on = [f"b{band.key}"]
-            on += [residual_key(band, residual) for residual in band.opened]
+            on += residual_keys(band, band.opened)
             step = add(f"up: {cut(band.label, 40)}", up_told(band), on, band.cotangent)
             found.up[band.key] = step
             for met in band.sums:
@@ -399,8 +401,10 @@ class GradView(View):
                     )
                 )
                 deeper += 1
+            # Of a long band its heading is lit, and not each of its rows.
+            lit = keys if len(band.rows) <= MOST_LIT else []
             for row in band.rows:
-                rows += self.listed(band, row, keys, go, deeper)
+                rows += self.listed(band, row, lit, go, deeper)
         return Pane("each equation", rows, columns=["down", "kept", "up"], wide=True)
 
     def listed(
@@ -428,7 +432,7 @@ class GradView(View):
                     kept,
                     [Piece(up, "cotangent")],
                 ],
-                keys=[*keys, *key_of_line(row.span)],
+                keys=[*keys, *key_of_line(row.span)] if keys else [],
                 go=go,
                 depth=depth,
                 tell=row.source,
@@ -475,6 +479,12 @@ class GradView(View):
         if more > 0:
             title += f" ({more:,} more: residuals(f, ...) lists them)"
         return Pane(title, rows, columns=["value", "bytes", "from", "why"], wide=True)
+
+
+def residual_keys(band: Band, residuals: Sequence[Residual]) -> list[str]:
+    """The keys of residuals that a step lights: of many, those of the largest."""
+    largest = sorted(residuals, key=lambda residual: -residual.bytes)[:MOST_LIT]
+    return [residual_key(band, residual) for residual in largest]
 
 
 def order_of(residual: Residual) -> tuple[bool, int]:

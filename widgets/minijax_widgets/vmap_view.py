@@ -20,6 +20,8 @@ WIDTH = 100
 LEFT, RIGHT = 33, 39
 # Above this many rows, those of one source line fold into a group.
 MANY = 300
+# Rows that one step lights; of a longer fold it lights the heading alone.
+MOST_LIT = 60
 
 
 def vmap(
@@ -162,7 +164,9 @@ class VmapView(View):
         sources = code_panes(record.sources, spans)
         steps = []
         for number, line in enumerate(self.lines):
-            on = [f"l{number}", *(f"e{eqn}" for eqn in line.equations)]
+            on = [f"l{number}"]
+            if len(line.equations) <= MOST_LIT:
+                on += [f"e{eqn}" for eqn in line.equations]
             first = record.rows[line.rows[0]]
             if line.kind == "fold":
                 label, detail = "folded", f"{line.text}  |  {line.why}"
@@ -277,7 +281,10 @@ class VmapView(View):
         if first.span is not None:
             where = f"line {first.span.line}"
             told = self.recording.source_text(first)
-        return picture.Row([where, told, ""], look="group", go=go, folded=True)
+        keys = [] if go is None else [f"l{go}"]
+        return picture.Row(
+            [where, told, ""], keys=keys, look="group", go=go, folded=True
+        )
 
     def equation(self, eqn: BatchedEquation) -> list[picture.Piece]:
         """Returns a batched equation, results with a batch axis in batch ink."""
