@@ -39,9 +39,9 @@ from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
 # Residuals in the table; a browser shows as many without delay.
-MOST_RESIDUALS = 200
+MOST_RESIDUALS = 100
 # What one step lights; a browser lays out as much within a frame.
-MOST_LIT = 60
+MOST_LIT = 24
 
 
 def grad(

@@ -272,6 +272,7 @@ class VmapView(View):
                 )
             if row.note:
                 rows.append(picture.Row(["", row.note, ""], depth=deeper + 1))
+        quiet_groups(rows)
         return rows
 
     def group(self, first: Row, go: int | None) -> picture.Row:
@@ -281,10 +282,7 @@ class VmapView(View):
         if first.span is not None:
             where = f"line {first.span.line}"
             told = self.recording.source_text(first)
-        keys = [] if go is None else [f"l{go}"]
-        return picture.Row(
-            [where, told, ""], keys=keys, look="group", go=go, folded=True
-        )
+        return picture.Row([where, told, ""], look="group", go=go, folded=True)
 
     def equation(self, eqn: BatchedEquation) -> list[picture.Piece]:
         """Returns a batched equation, results with a batch axis in batch ink."""
@@ -298,6 +296,22 @@ class VmapView(View):
         names = names if len(names) <= 5 else [*names[:4], "..."]
         right = f"= {eqn.primitive} {' '.join(names)}".rstrip()
         return [*pieces, picture.Piece(right)]
+
+
+def quiet_groups(rows: list[picture.Row]) -> None:
+    """Lets the heading of a long group be lit in place of its rows.
+
+    A row that is lit is shown, and so would be all the others of its group.
+    """
+    starts = [number for number, row in enumerate(rows) if row.look == "group"]
+    for start, end in zip(starts, [*starts[1:], len(rows)]):
+        inside = rows[start + 1 : end]
+        if len(inside) <= MOST_LIT:
+            continue
+        steps = dict.fromkeys(row.go for row in inside if row.go is not None)
+        rows[start].keys = [f"l{step}" for step in steps]
+        for row in inside:
+            row.keys = []
 
 
 views["vmap"] = VmapView
