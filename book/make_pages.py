@@ -30,11 +30,12 @@ sys.path.insert(0, str(HERE))
 
 import cheat_sheet  # noqa: E402
 import source_pages  # noqa: E402
+import three_machines  # noqa: E402
 from log2 import log2  # noqa: E402
 
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
-LOOK_UP = ["cheat_sheet", "primitives", "names"]
+LOOK_UP = ["cheat_sheet", "machines", "primitives", "names"]
 TAKE_PART = ["core", "figures", "contributing"]
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
@@ -48,6 +49,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
     (folder / "notebooks").mkdir(parents=True)
     (folder / "cards").mkdir()
     (folder / "source").mkdir()
+    (folder / "machines").mkdir()
     shutil.copytree(HERE / "_static", folder / "_static")
     for name in ("_config.yml", "offline.py"):
         shutil.copyfile(HERE / name, folder / name)
@@ -58,6 +60,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
     pages = {
         "index": front_page(),
         "cheat_sheet": cheat_sheet.page(notebooks),
+        "machines": three_machines.overview_page(),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
         "core": read("book/core.md"),
@@ -72,6 +75,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         names = [name for name in found if cards is None or name in cards]
         for name in names:
             pages[f"cards/{name}"] = card_page(name, family, names)
+    pages |= three_machines.function_pages(raw)
     for name, text in pages.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "_toc.yml").write_text(contents(notebooks), encoding="utf-8")
@@ -92,10 +96,15 @@ def raw(view: see.View) -> str:
 def front_page() -> str:
     """The front page, with its first view."""
     text = read("book/index.md")
-    marker = "<!-- first view -->"
-    if marker not in text:
-        raise AssertionError(f"book/index.md has lost its line {marker}")
-    return text.replace(marker, raw(see.trace(log2, np.float32([1, 2]))))
+    made = {
+        "<!-- first view -->": raw(see.trace(log2, np.float32([1, 2]))),
+        "<!-- three machines -->": three_machines.OVERVIEW.format(""),
+    }
+    for marker, part in made.items():
+        if marker not in text:
+            raise AssertionError(f"book/index.md has lost its line {marker}")
+        text = text.replace(marker, part)
+    return text
 
 
 def primitives_page() -> str:
