@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from minijax_lab.explain.recording import Source, Span
+from minijax_lab.explain.recording import PARTS, Source, Span
 from minijax_widgets.frame import Pane, Row
+
+FUNCTION = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
+PARTS_IN_WORDS = {
+    "<genexpr>": "a generator",
+    "<listcomp>": "a list",
+    "<setcomp>": "a set",
+    "<dictcomp>": "a dict",
+}
 
 
 @dataclass
@@ -52,6 +61,10 @@ def code_panes(sources: list[Source], spans: Iterable[Span] | None = None) -> Co
 def title_of(source: Source) -> str:
     """Returns what stands over a source: `softmax, model.py`, or `cell` alone."""
     name = source.name.strip("<>")
+    if source.name in PARTS:
+        # Python names a part of a statement by its kind; what it stands in has a name.
+        around = FUNCTION.match(source.lines[0] if source.lines else "")
+        name = around[1] if around else PARTS_IN_WORDS[source.name]
     return source.file if name == "module" else f"{name}, {source.file}"
 
 

@@ -40,7 +40,7 @@ class Piece:
     `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash",
     "jump" for a name whose click goes to its step, "type" for what types on demand are,
     "changed" for what a comparison found different, "params" for what stands behind
-    `...` until it is asked for.
+    `...` until it is asked for, "bytes" for a bar of as many pixels as the text says.
     `link` is a page beside the one that shows the view, as "cards/sin.html".
     """
 
@@ -398,6 +398,12 @@ def _rows_around(pane: Pane, on: set[str]) -> tuple[int, int]:
 
 
 def _static_piece(piece: Piece, on: set[str]) -> str:
+    if piece.role == "bytes":
+        ink, wash = PALETTE["residual"][:2]
+        return (
+            f'<span style="display:inline-block;height:10px;width:{int(piece.text)}px;'
+            f'background:{wash};border:1px solid {ink}"></span>'
+        )
     text = escape(piece.text)
     role = piece.role.partition(" ")[0]
     style = ""

@@ -23,7 +23,7 @@ from minijax_lab.explain.jaxpr import (
     record_jaxpr,
 )
 from minijax_widgets import frame as picture
-from minijax_widgets.code import code_panes, mark_of
+from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
@@ -48,6 +48,7 @@ def jaxpr(function: Callable[..., Any] | Any, *args: Any, **kwargs: Any) -> View
     `args` and `kwargs` are the function's own; arrays and `ShapeDtypeStruct`s serve
     alike, since only shapes and types are looked at. A jaxpr may be minijax's or JAX's
     own. With two jaxprs the view shows what changed from the first to the second.
+    `.graph()` of the view draws the same equations as a graph.
     Raises TypeError for arguments beside a jaxpr, and what tracing raises.
     """
     if is_jaxpr(function):
@@ -323,8 +324,15 @@ class JaxprView(View):
         where = f"line {line}" if line is not None else "no line of yours"
         equations = "1 equation" if count == 1 else f"{count:,} equations"
         text = f"{where}: {equations}"
-        told = record.span_text(record.equations[first])
-        return picture.Row([text, "", told], look="group", go=first, folded=True)
+        told, keys = "", []
+        span = record.equations[first].span
+        if span is not None:
+            source = record.sources[span.source]
+            told = source.lines[span.line - source.first_line].strip()
+            keys = key_of_line(span)
+        return picture.Row(
+            [text, "", told], keys=keys, look="group", go=first, folded=True
+        )
 
     def line(self, lines: list[Line], depth: int) -> picture.Row:
         """Returns a printed line, or all those of one equation, with the rail."""

@@ -10,6 +10,8 @@ from minijax_widgets.view import View, cut, shortened, views
 
 MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
 ONE_SIDED = {"add": "only in the second tree", "del": "only in the first tree"}
+# The length of the longest bar.
+MOST_PIXELS = 90
 _MISSING: Any = object()
 
 
@@ -68,7 +70,13 @@ class TreeView(View):
             look = {"add": "add", "del": "del", "changed": "miss"}.get(node.change, "")
             rows.append(
                 Row(
-                    [node.key or "tree", [type_piece], [Piece(size, "size")], [note]],
+                    [
+                        node.key or "tree",
+                        [type_piece],
+                        [Piece(size, "size")],
+                        self.bar(node),
+                        [note],
+                    ],
                     keys=[f"n{number}"],
                     go=number,
                     depth=node.depth,
@@ -87,6 +95,13 @@ class TreeView(View):
             telling=self.recording.telling,
             text=self.text(full=True),
         )
+
+    def bar(self, node: Node) -> list[Piece]:
+        """Returns a node's bytes as a bar, as long as its part of the largest tree."""
+        most = max(one.bytes for one in self.recording.nodes)
+        if not node.bytes:
+            return []
+        return [Piece(f"{max(1, MOST_PIXELS * node.bytes / most):.0f}", "bytes")]
 
     def detail(self, node: Node) -> str:
         """Returns a sentence about a node."""

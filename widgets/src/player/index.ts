@@ -19,7 +19,7 @@ interface Model {
 
 /** A view as a widget: its traits are `frame`, `step` and `selection`. */
 export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
-  let player: Player;
+  let player: Player | undefined;
   const draw = (): void => {
     const root = document.createElement("div");
     root.className = "minijax-view";
@@ -27,6 +27,7 @@ export function render({ model, el }: { model: Model; el: HTMLElement }): () => 
     const frame = JSON.parse(model.get("frame") as string) as Frame;
     const step = model.get("step") as number;
     player = new Player(root, frame, {
+      before: player?.frame,
       onChange: (now, selection) => {
         model.set("step", now);
         model.set("selection", selection);
@@ -35,7 +36,7 @@ export function render({ model, el }: { model: Model; el: HTMLElement }): () => 
     });
     if (step >= 0) player.goTo(step);
   };
-  const follow = (): void => player.goTo(model.get("step") as number);
+  const follow = (): void => player?.goTo(model.get("step") as number);
   draw();
   model.on("change:frame", draw);
   model.on("change:step", follow);

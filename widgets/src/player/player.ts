@@ -7,7 +7,7 @@ import { icon } from "./icons";
 import { legend } from "./legend";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, children, columnWidths, jumped, leastWidth, naturalWidth, type Hit } from "./state";
+import { MANY_ROWS, State, children, columnWidths, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -74,6 +74,8 @@ interface Drawn {
 }
 
 export interface Options {
+  /** The picture that this one follows: what differs from it is marked. */
+  before?: Frame;
   /** Called when the step or the selection changes; for linked views. */
   onChange?: (step: number, selection: string) => void;
 }
@@ -402,11 +404,15 @@ export class Player {
     const line = element("tr", "mj-r");
     line.dataset.pane = String(pane);
     line.dataset.row = String(number);
+    const old = this.options.before?.panes[pane]?.rows;
+    if (old && old.length !== drawn.pane.rows.length && !old.some((one) => rowText(one) === rowText(row))) {
+      line.classList.add("mj-moved");
+    }
     if (row.s) line.classList.add(CLASSES[row.s] ?? `mj-${row.s}`);
     if (row.go !== undefined) line.classList.add("mj-go");
     for (const key of row.k ?? []) {
       this.remember(key, line);
-      const hue = row.s ? undefined : this.hues!.get(key);
+      const hue = row.s && row.s !== "group" ? undefined : this.hues!.get(key);
       if (hue === undefined) continue;
       line.classList.add("mj-line");
       line.style.setProperty("--mj-hue", String(hue));
@@ -459,7 +465,9 @@ export class Player {
     const { kind, rows } = drawn.pane;
     const pieces = rows[number]!.c[column]!;
     const code = kind === "code" && column === 1 ? this.tokensOf(drawn)[number]! : [];
-    if (!code.length && to <= from) return pieces.map((piece) => this.drawPiece(piece));
+    if (!code.length && to <= from) {
+      return pieces.map((piece, index) => this.compared(this.drawPiece(piece), drawn, number, column, index));
+    }
     const made: Node[] = [];
     let mark: HTMLElement | null = null;
     let at = 0;
@@ -484,12 +492,28 @@ export class Player {
     return made;
   }
 
+  /** A piece that another text stood in before: marked. */
+  private compared(made: Node, drawn: Drawn, row: number, column: number, index: number): Node {
+    const old = this.options.before?.panes[this.panes.indexOf(drawn)]?.rows;
+    if (!old || old.length !== drawn.pane.rows.length) return made;
+    const text = drawn.pane.rows[row]!.c[column]![index]![0];
+    if (old[row]!.c[column]?.[index]?.[0] === text || !text.trim()) return made;
+    const around = element("span", "mj-moved");
+    around.append(made);
+    return around;
+  }
+
   private drawPiece(piece: Piece): Node {
     const [text, role, key, flags, link] = piece;
     if (!role && !key) {
       const parts = document.createDocumentFragment();
       parts.append(...breakable(text));
       return parts;
+    }
+    if (role === "bytes") {
+      const bar = element("span", "mj-bytes");
+      bar.style.width = `${Number(text)}px`;
+      return bar;
     }
     if (role === "params") return this.drawParameters(text);
     const span = element(link ? "a" : "span", "", text);

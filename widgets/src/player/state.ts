@@ -14,7 +14,7 @@ export function clamp(value: number, low: number, high: number): number {
 
 /** How many letters of a piece are shown at first. */
 export function lettersOf(piece: Piece): number {
-  return piece[1] === "params" ? 3 : piece[0].length;
+  return piece[1] === "params" ? 3 : piece[1] === "bytes" ? 12 : piece[0].length;
 }
 
 /** The text of a row, as a search sees it. */
@@ -76,7 +76,8 @@ export function columnWidths(pane: Pane): number[] {
 
 /** A width that nearly all rows of text find enough: a few long ones wrap. */
 function usualWidth(pane: Pane): number {
-  const letters = pane.rows
+  const tailed = pane.rows.filter((row) => row.c.length > 1);
+  const letters = (pane.kind === "listing" && tailed.length ? tailed : pane.rows)
     .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
     .sort((a, b) => a - b);
   return letters[Math.ceil(0.95 * (letters.length - 1))] ?? 0;

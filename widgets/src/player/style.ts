@@ -47,7 +47,8 @@ const CODE =
   "var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))";
 const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
 
-/** `?` stands for `.mj-live `, with which most rules begin, `&x` for `var(--mj-x)`. */
+/** `?` stands for `.mj-live `, with which most rules begin, `&x` for `var(--mj-x)`, `#x`
+ *  for `table.mj-x`: a page carries all of this. */
 const RULES = `
 .mj-live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
 background:&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
@@ -81,39 +82,39 @@ overflow:auto;position:relative}
 .mj-pane:not(:only-child){max-height:max(300px,66vh)}
 .mj-title{overflow-wrap:anywhere;font-weight:600;color:&constant;padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 background:&base}
-?table.mj-table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
+?#table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
 table-layout:auto;background:&base;color:&text}
-?table.mj-table td,?table.mj-table th{border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
+?#table td,?#table th{border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
 vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none;width:1px}
-?table.mj-table td:last-child,?table.mj-table th:last-child{width:auto}
-?table.mj-table thead{border:0}
-?table.mj-table th{color:&constant;font-family:${TEXT}}
-?table.mj-table tr,?table.mj-table tr:nth-child(even),?table.mj-table tr:hover{
+?#table td:last-child,?#table th:last-child{width:auto}
+?#table thead{border:0}
+?#table th{color:&constant;font-family:${TEXT}}
+?#table tr,?#table tr:nth-child(even),?#table tr:hover{
 background:transparent;border:0;padding:0}
 ?tr.mj-r{cursor:default}
 ?tr.mj-r.mj-go{cursor:pointer}
 ?.mj-listing td.mj-rail{color:&constant}
-?table.mj-code td:first-child{color:&constant;text-align:right;padding-right:8px;user-select:none;
+?#code td:first-child{color:&constant;text-align:right;padding-right:8px;user-select:none;
 position:sticky;left:0;background:&base}
-?table.mj-prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
-?table.mj-prose td:first-child{white-space:nowrap;color:&constant}
-?table.mj-sides td:nth-child(n+2),?table.mj-sides th:nth-child(n+2){width:50%}
-?table.mj-table:not(.mj-code):not(.mj-listing):not(.mj-sides) td.mj-rail:last-child{white-space:normal}
-?table.mj-table.mj-plain td.mj-rail:last-child{min-width:calc(&last + 20px)}
-?table.mj-plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
-?table.mj-listing td:first-child,?table.mj-code td:nth-child(2),?table.mj-sides td:nth-child(n+2){
+?#prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
+?#prose td:first-child{white-space:nowrap;color:&constant}
+?#sides td:nth-child(n+2),?#sides th:nth-child(n+2){width:50%}
+?#table:not(.mj-code):not(.mj-listing):not(.mj-sides) td.mj-rail:last-child{white-space:normal}
+?##plain td.mj-rail:last-child{min-width:calc(&last + 20px)}
+?#plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
+?#listing td:first-child,?#code td:nth-child(2),?#sides td:nth-child(n+2){
 white-space:pre-wrap;overflow-wrap:anywhere}
-?table.mj-plain td:only-child{white-space:pre-wrap;overflow-wrap:anywhere}
-?table.mj-listing td:first-child:not(:only-child){width:&first}
-?table.mj-listing td.mj-rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
+?#plain td:only-child{white-space:pre-wrap;overflow-wrap:anywhere}
+?#listing td:first-child:not(:only-child){width:&first}
+?#listing td.mj-rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
 text-overflow:ellipsis}
-?table.mj-table td.mj-hang{padding-left:calc(var(--mj-at,8px) + &hang*1ch);
+?#table td.mj-hang{padding-left:calc(var(--mj-at,8px) + &hang*1ch);
 text-indent:calc(&hang*-1ch)}
 ?.mj-changed{background:&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
-?table.mj-table td:has(>.mj-size){text-align:right}
+?#table td:has(>.mj-size){text-align:right}
 ?tr.mj-later{opacity:.74}
 ?tr.mj-line>td{background:oklch(&ground &hue)}
-?table.mj-code tr.mj-line>td:first-child{background:oklch(&ground-lit &hue);color:&text}
+?#code tr.mj-line>td:first-child{background:oklch(&ground-lit &hue);color:&text}
 ?tr.mj-line:is(.mj-on,.mj-rel,.mj-near)>td{background:oklch(&ground-lit &hue)}
 ?tr.mj-line:is(.mj-on,.mj-rel,.mj-near) .mj-value{color:color-mix(in srgb,&value 70%,&text)}
 ?tr.mj-line:is(.mj-on,.mj-rel,.mj-near) :is(.mj-rail,.mj-constant,.mj-t-comment){color:&text}
@@ -123,6 +124,10 @@ text-indent:calc(&hang*-1ch)}
 .mj-params:hover{box-shadow:0 0 0 1px &line}
 :is(.mj-params.mj-open,.mj-all-params .mj-params)>span{display:inline}
 :is(.mj-params.mj-open,.mj-all-params .mj-params)::before{content:none}
+.mj-bytes{display:inline-block;height:12px;min-width:1px;vertical-align:-1px;border-radius:2px;background:&residual-wash;
+border:1px solid &residual}
+?.mj-moved{background:&residual-wash;border-radius:3px;box-shadow:0 2px &residual}
+?tr.mj-moved>td:first-child{box-shadow:inset -3px 0 &residual}
 .mj-t-comment{font-style:italic}
 .mj-t-name{font-weight:600}
 tr.mj-py [class*=mj-t-]{color:inherit}
@@ -136,7 +141,7 @@ tr.mj-py [class*=mj-t-]{color:inherit}
 .mj-live.mj-wrong .mj-detail{border-color:&miss}
 ?tr.mj-sel>td{outline:1px dotted &line;outline-offset:-1px}
 ?tr.mj-found>td{background:&residual-wash}
-?table.mj-code tr.mj-py>td{color:&constant}
+?#code tr.mj-py>td{color:&constant}
 ?tr.mj-error>td,?tr.mj-miss>td:first-child{color:&miss}
 ?tr.mj-add>td{background:&batch-wash}
 ?tr.mj-del>td{background:&miss-wash}
@@ -155,20 +160,20 @@ text-decoration:underline 2px &value}
 .mj-bar select.mj-filtering{background:&value-wash;border-color:&value}
 .mj-pane:has(.mj-tiles){max-height:none}
 .mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
-?table.mj-tiles tbody{display:flex;flex-wrap:wrap;gap:4px 16px}
-?table.mj-tiles tr{display:block;max-width:100%}
-?table.mj-tiles tr:first-child{width:100%}
-?table.mj-table.mj-tiles td{display:block;white-space:normal;padding:0;width:auto}
-?table.mj-tiles td:first-child{font-family:${TEXT};color:&constant}
-?table.mj-tiles:has(thead) tbody{display:table-row-group}
-?table.mj-tiles:has(thead) tr{display:table-row}
-?table.mj-table.mj-tiles:has(thead) td{display:table-cell;padding:2px 12px 4px 0;vertical-align:top}
-?table.mj-tiles:has(thead){table-layout:fixed;width:100%}
-?table.mj-tiles:has(thead) th:first-child{width:104px}
-?table.mj-tiles:has(thead) th:nth-child(2){width:28%}
-?table.mj-tiles:has(thead) th:nth-child(3){width:36%}
-?table.mj-tiles:has(thead) th:nth-child(4){width:auto}
-?table.mj-tiles:has(thead) .mj-tile{min-width:0;font-size:12px;line-height:16px;font-weight:400;margin:1px 3px 1px 0}
+?#tiles tbody{display:flex;flex-wrap:wrap;gap:4px 16px}
+?#tiles tr{display:block;max-width:100%}
+?#tiles tr:first-child{width:100%}
+?##tiles td{display:block;white-space:normal;padding:0;width:auto}
+?#tiles td:first-child{font-family:${TEXT};color:&constant}
+?#tiles:has(thead) tbody{display:table-row-group}
+?#tiles:has(thead) tr{display:table-row}
+?##tiles:has(thead) td{display:table-cell;padding:2px 12px 4px 0;vertical-align:top}
+?#tiles:has(thead){table-layout:fixed;width:100%}
+?#tiles:has(thead) th:first-child{width:104px}
+?#tiles:has(thead) th:nth-child(2){width:28%}
+?#tiles:has(thead) th:nth-child(3){width:36%}
+?#tiles:has(thead) th:nth-child(4){width:auto}
+?#tiles:has(thead) .mj-tile{min-width:0;font-size:12px;line-height:16px;font-weight:400;margin:1px 3px 1px 0}
 ?.mj-tile{display:inline-block;margin:2px 4px 2px 0;padding:1px 6px;min-width:4em;text-align:center;
 border-radius:4px;border:1px solid &line;background:&panel;color:&text;
 text-decoration:none;cursor:pointer}
@@ -221,28 +226,28 @@ stroke-linecap:round;stroke-linejoin:round}
 @media (prefers-reduced-motion:no-preference){?g.mj-mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
-?table.mj-tiles:has(thead) thead{display:none}
-?table.mj-tiles:has(thead) tr,?table.mj-table.mj-tiles:has(thead) td{display:block}
+?#tiles:has(thead) thead{display:none}
+?#tiles:has(thead) tr,?##tiles:has(thead) td{display:block}
 .mj-panes{flex-direction:column}
 .mj-column{width:100%;flex:none}
 .mj-pane{max-height:360px}
-?table.mj-table td{white-space:pre-wrap;overflow-wrap:anywhere}
-?table.mj-code td:first-child{white-space:pre}
-?table.mj-listing .mj-rail{display:none}
-?table.mj-grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
-?table.mj-grid tbody{display:contents}
-?table.mj-grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
-?table.mj-grid tr.mj-on,?table.mj-grid tr.mj-rel{background:&panel}
-?table.mj-grid tr.mj-add{background:&batch-wash}
-?table.mj-grid tr.mj-del{background:&miss-wash}
-?table.mj-table.mj-grid td{width:auto;min-width:0}
-?table.mj-table td.mj-rail:empty{display:none}
-?table.mj-plain td.mj-rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
-?table.mj-prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
-?table.mj-prose tr:not(.mj-head-row) td:first-child{white-space:normal}
-?table.mj-sides td:nth-child(2):not(:has(+td:empty)){display:none}
-?table.mj-sides td:nth-child(n+2){grid-column:2/-1}
-?table.mj-table thead{display:none}
+?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
+?#code td:first-child{white-space:pre}
+?#listing .mj-rail{display:none}
+?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
+?#grid tbody{display:contents}
+?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
+?#grid tr.mj-on,?#grid tr.mj-rel{background:&panel}
+?#grid tr.mj-add{background:&batch-wash}
+?#grid tr.mj-del{background:&miss-wash}
+?##grid td{width:auto;min-width:0}
+?#table td.mj-rail:empty{display:none}
+?#plain td.mj-rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
+?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
+?#prose tr:not(.mj-head-row) td:first-child{white-space:normal}
+?#sides td:nth-child(2):not(:has(+td:empty)){display:none}
+?#sides td:nth-child(n+2){grid-column:2/-1}
+?#table thead{display:none}
 .mj-bar>:not(button,[type=range],[aria-label="steps per second"]),.mj-bar button[title=search]~*{order:2}
 .mj-bar button[title=search]{order:1}
 .mj-bar input[type=range]{flex-basis:60px}
@@ -264,7 +269,7 @@ export function styleSheet(): string {
     `@media (prefers-color-scheme:dark){` +
     `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
     `html[data-theme=light] .minijax-view{${light}}}` +
-    RULES.replaceAll("?", ".mj-live ").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
+    RULES.replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
     roles
   ).replaceAll("\n", "");
 }
