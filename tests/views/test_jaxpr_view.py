@@ -193,10 +193,10 @@ def test_a_difference_aligns_what_vmap_changed():
     )
     assert [row[:2] for row in rows] == [" ~", ">+", " +", " ~", " ~"]
     assert rows[-1].endswith("f32[4] -> f32[16,4]")
-    # What stands in both stands in one row, with the types marked.
+    # What stands in both stands in one row, with the axis that came marked.
     row = view.frame().panes[0].rows[-1]
     marked = [[p.text for p in cell if p.role == "changed"] for cell in row.cells[1:]]
-    assert marked == [["f32[4]"], ["f32[16,4]"]]
+    assert marked == [[], ["16"]]
 
 
 def test_a_difference_finds_branches_that_now_always_run():
@@ -455,3 +455,35 @@ def test_only_some_equations_of_a_long_program(show):
     page.keyboard.press("o")
     assert len(listing(page)) == 200
     assert len({text.split(" = ")[1].split()[0] for text in listing(page)}) == 1
+
+
+def test_a_difference_says_which_axis_vmap_added():
+    def f(x):
+        return jnp.sin(x) / jnp.sum(x)
+
+    x = jnp.ones(8)
+    frame = see.jaxpr(
+        make_jaxpr(f)(x), make_jaxpr(minijax.vmap(f))(jnp.ones((8, 8)))
+    ).frame()
+    texts = ["".join(p.text for p in row.pieces()[2]) for row in frame.panes[0].rows]
+    assert texts[0] == "vmap added axis 0, 8 long"
+    changed = [
+        piece.text
+        for row in frame.panes[0].rows
+        for piece in row.pieces()[2]
+        if piece.role == "changed" and piece.text[0].isdigit()
+    ]
+    assert set(changed) == {"8"}
+
+
+def test_a_difference_folds_what_is_the_same():
+    def f(x):
+        for _ in range(6):
+            x = jnp.sin(x)
+        return x
+
+    x = jnp.ones(8)
+    frame = see.jaxpr(make_jaxpr(f)(x), make_jaxpr(lambda x: -f(x))(x)).frame()
+    group, *rows = frame.panes[0].rows
+    assert group.folded and group.cells[1] == "6 equations are the same in both"
+    assert [row.depth for row in rows] == [1] * 6 + [0]

@@ -95,3 +95,11 @@ def test_the_telling_row_says_on_which_side_it_is():
     assert next(r for r in twin.split("\n") if r[0] == ">").endswith(
         "only in the second tree"
     )
+
+
+def test_bytes_are_bars_on_one_scale():
+    frame = see.tree({"a": jnp.ones(30), "b": jnp.ones(10)}).frame()
+    bars = [row.pieces()[3][0] for row in frame.panes[0].rows]
+    assert [bar.role for bar in bars] == ["bytes"] * 3
+    whole, a, b = (int(bar.text) for bar in bars)
+    assert abs(a - 0.75 * whole) <= 1 and abs(b - 0.25 * whole) <= 1

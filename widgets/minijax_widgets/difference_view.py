@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from itertools import groupby
 from typing import Any
 
 from minijax_lab.explain.difference import DifferenceRecording, Pair, record_difference
@@ -19,6 +22,9 @@ SAID = {
     "add": "only in the second",
 }
 LONGEST_PARAMETER = 44
+# So many equations in a row that are the same in both fold into one row.
+MANY_ALIKE = 4
+SIZES = re.compile(r"(.*?\[)([\d,]*)(\].*)")
 
 
 def difference(first: Any, second: Any) -> DifferenceView:
@@ -35,6 +41,35 @@ class DifferenceView(View):
         super().__init__(recording)
         self.first = JaxprView(recording.first)
         self.second = JaxprView(recording.second)
+        self.added = self.added_axes()
+
+    def added_axes(self) -> dict[tuple[Any, Any], dict[int, tuple[int, int]]]:
+        """Returns for each pair which results have one axis more: its place and size.
+
+        Where sizes alone leave a choice, it is the axis that most others have.
+        """
+        one, two = self.recording.first.variables, self.recording.second.variables
+        choices: dict[tuple[Any, Any], dict[int, list[tuple[int, int]]]] = {}
+        votes: Counter[tuple[int, int]] = Counter()
+        for pair in self.recording.pairs:
+            left, right = self.sides(pair)
+            if left is None or right is None:
+                continue
+            for position in pair.results:
+                before = one[left.results[position]].type
+                after = two[right.results[position]].type
+                found = axes_more(before, after)
+                if found:
+                    key = (pair.first, pair.second)
+                    choices.setdefault(key, {})[position] = found
+                    votes.update(found)
+        return {
+            key: {
+                position: max(found, key=lambda axis: (votes[axis], -axis[0]))
+                for position, found in results.items()
+            }
+            for key, results in choices.items()
+        }
 
     def sides(self, pair: Pair) -> tuple[Equation | None, Equation | None]:
         """Returns a row's equations; None for one that is not there."""
@@ -64,11 +99,11 @@ class DifferenceView(View):
         """Returns an equation with what is different in it marked."""
         variables = view.recording.variables
         pieces = [Piece("  " * view.depth(equation))]
+        axes = self.added.get((pair.first, pair.second), {})
         for position, result in enumerate(equation.results):
             gap = " " if position else ""
             pieces.append(Piece(f"{gap}{variables[result].name}:"))
-            role = "changed" if position in pair.results else ""
-            pieces.append(Piece(variables[result].type, role))
+            pieces += self.type(view, variables[result].type, position, pair, axes)
         pieces.append(Piece(f"{'' if equation.results else '_'} = "))
         pieces.append(Piece(equation.primitive))
         name = self.shown_parameter(view, equation, pair)
@@ -78,9 +113,58 @@ class DifferenceView(View):
             role = "changed" if name in pair.parameters else ""
             pieces += [Piece("["), Piece(f"{name}={value}", role), Piece(f"{more}]")]
         for position, operand in enumerate(equation.operands):
+            # Another value of the same name: the sentence below says so, a box would
+            # stand around two names that are the same.
             role = "changed" if position in pair.operands else ""
+            if position < len(self.names(pair)) and self.names(pair)[position] == 1:
+                role = ""
             pieces += [Piece(" "), Piece(view.name(operand), role)]
         return [piece for piece in pieces if piece.text]
+
+    def names(self, pair: Pair) -> list[int]:
+        """Returns for each operand how many names it has in the two programs."""
+        left, right = self.sides(pair)
+        if left is None or right is None:
+            return []
+        both = zip(left.operands, right.operands)
+        return [len({self.first.name(a), self.second.name(b)}) for a, b in both]
+
+    def type(
+        self,
+        view: JaxprView,
+        text: str,
+        position: int,
+        pair: Pair,
+        axes: dict[int, tuple[int, int]],
+    ) -> list[Piece]:
+        """Returns a type; of one with an axis more only that axis is marked."""
+        if position not in pair.results:
+            return [Piece(text)]
+        found = SIZES.match(text)
+        if position not in axes or found is None:
+            return [Piece(text, "changed")]
+        if view is self.first:
+            return [Piece(text)]
+        sizes = found[2].split(",")
+        axis = axes[position][0]
+        before = "".join(f"{size}," for size in sizes[:axis])
+        after = "".join(f",{size}" for size in sizes[axis + 1 :])
+        return [
+            Piece(f"{found[1]}{before}"),
+            Piece(sizes[axis], "changed"),
+            Piece(f"{after}{found[3]}"),
+        ]
+
+    def caption(self, pair: Pair) -> str:
+        """Returns what happened to the results of an equation, in words; "" if that is
+        more than an axis that was added."""
+        axes = set(self.added.get((pair.first, pair.second), {}).values())
+        if len(axes) != 1:
+            return ""
+        axis, size = axes.pop()
+        first, second = self.recording.first.call, self.recording.second.call
+        mapped = second.startswith("vmap(") and not first.startswith("vmap(")
+        return f"{'vmap added axis' if mapped else 'new axis'} {axis}, {size:,} long"
 
     def changes(self, pair: Pair) -> list[str]:
         """Returns what is different in an equation that stands in both, in words."""
@@ -128,20 +212,44 @@ class DifferenceView(View):
             told.append(equation.meaning)
         return "  |  ".join(told)
 
+    def row_of(self, number: int, pair: Pair, depth: int) -> Row:
+        """Returns the row of a pair: its mark, and the equation on either side."""
+        left, right = self.sides(pair)
+        look = pair.change if pair.change in ("add", "del") else ""
+        cells: list[Any] = [
+            MARKS[pair.change],
+            "" if left is None else self.side(self.first, left, pair),
+            "" if right is None else self.side(self.second, right, pair),
+        ]
+        return Row(cells, keys=[f"p{number}"], go=number, depth=depth, look=look)
+
     def frame(self) -> Frame:
         """Returns the picture: a row for each pair, changes in colour."""
         rows, steps = [], []
         for number, pair in enumerate(self.recording.pairs):
-            left, right = self.sides(pair)
-            look = pair.change if pair.change in ("add", "del") else ""
-            cells: list[Any] = [
-                MARKS[pair.change],
-                "" if left is None else self.side(self.first, left, pair),
-                "" if right is None else self.side(self.second, right, pair),
-            ]
-            rows.append(Row(cells, keys=[f"p{number}"], go=number, look=look))
             label = f"{LABELS[pair.change]}: {self.newest(pair)[1].primitive}"
             steps.append(FrameStep(label, self.detail(pair), [f"p{number}"]))
+        runs = groupby(
+            enumerate(self.recording.pairs),
+            lambda one: (one[1].change == "same", self.caption(one[1])),
+        )
+        for (same, caption), pairs in runs:
+            run = list(pairs)
+            depth = int(same and len(run) >= MANY_ALIKE)
+            start = run[0][0]
+            if depth:
+                said = f"{len(run):,} equations are the same in both"
+                rows.append(
+                    Row(
+                        ["", said, ""],
+                        look="group",
+                        go=start,
+                        folded=len(run) < len(steps),
+                    )
+                )
+            elif caption:
+                rows.append(Row(["", "", [Piece(caption, "batch")]], look="group"))
+            rows += [self.row_of(number, pair, depth) for number, pair in run]
         columns = ["", self.recording.first.call, self.recording.second.call]
         return Frame(
             kind="difference",
@@ -152,6 +260,21 @@ class DifferenceView(View):
             telling=self.recording.telling,
             text=self.text(full=True),
         )
+
+
+def axes_more(before: str, after: str) -> list[tuple[int, int]]:
+    """Returns which axes of the type `after` may be the one that `before` lacks, with
+    their sizes; none where they differ in more."""
+    one, two = SIZES.fullmatch(before), SIZES.fullmatch(after)
+    if one is None or two is None or (one[1], one[3]) != (two[1], two[3]):
+        return []
+    old = one[2].split(",") if one[2] else []
+    new = two[2].split(",") if two[2] else []
+    return [
+        (axis, int(size))
+        for axis, size in enumerate(new)
+        if [*new[:axis], *new[axis + 1 :]] == old
+    ]
 
 
 views["difference"] = DifferenceView

@@ -30,7 +30,7 @@ WIDTH = 100
 # Above this many equations, those of one source line fold into a group.
 MANY = 300
 # Parameters of more letters, or on lines of their own, stand behind `...`.
-MOST_LETTERS = 26
+MOST_LETTERS = 22
 # A group of more than this opens in parts, so that a page never draws them all.
 PART = 200
 NEXT_PARAMETER = re.compile(r"(?= \w+=)")

@@ -290,28 +290,32 @@ export class Player {
   private drawPanes(): void {
     let column: HTMLElement | null = null;
     let width = 0;
-    const columns: { made: HTMLElement; least: number; code: number; wide: boolean }[] = [];
+    const columns: { made: HTMLElement; least: number; likes: number; code: number; wide: boolean }[] = [];
     this.frame.panes.forEach((pane, index) => {
       if (!column || !pane.below) {
         column = element("div", pane.wide ? "mj-column mj-wide" : "mj-column");
         width = 0;
-        columns.push({ made: column, least: 0, code: 0, wide: !!pane.wide });
+        columns.push({ made: column, least: 0, likes: 0, code: 0, wide: !!pane.wide });
         this.panesBox.append(column);
       }
       const here = columns[columns.length - 1]!;
-      width = Math.max(width, naturalWidth(pane));
+      width = here.likes = Math.max(width, naturalWidth(pane));
       here.least = Math.max(here.least, leastWidth(pane, !index));
       if (pane.kind === "code") here.code = Math.max(here.code, naturalWidth(pane));
-      if (!pane.wide) column.style.flexGrow = String(Math.max(1, width - here.least));
+      if (!pane.wide) {
+        // A listing's remarks come before more room for code.
+        const weight = pane.kind === "listing" ? 3 : 1;
+        column.style.flexGrow = String(weight * Math.max(1, width - here.least));
+      }
       const section = this.drawPane(pane, index);
       column.append(section);
       if (pane.scene) this.scenes.push(this.drawScene(pane, index, section));
     });
-    const inAll = columns.reduce((sum, one) => sum + (one.wide ? 0 : one.least * LETTER + 12), 0);
-    for (const { made, least, code } of columns) {
+    const inAll = columns.reduce((sum, one) => sum + (one.wide ? 0 : one.likes * LETTER + 12), 0);
+    for (const { made, least, likes, code } of columns) {
       const pixels = Math.round(least * LETTER);
       // Code has its longest line, up to half of the width, if the others leave it that.
-      const others = Math.round(inAll - least * LETTER);
+      const others = Math.round(inAll - likes * LETTER);
       const room = `max(${pixels}px,min(${Math.round(code * LETTER)}px,50% - 6px,100% - ${others}px))`;
       made.style.setProperty("--mj-least", code > least ? room : `${pixels}px`);
     }
@@ -512,7 +516,7 @@ export class Player {
     }
     if (role === "bytes") {
       const bar = element("span", "mj-bytes");
-      bar.style.width = `${Number(text)}px`;
+      bar.style.width = `calc(${Number(text)}*var(--mj-pixel,1px))`;
       return bar;
     }
     if (role === "params") return this.drawParameters(text);

@@ -14,7 +14,7 @@ export function clamp(value: number, low: number, high: number): number {
 
 /** How many letters of a piece are shown at first. */
 export function lettersOf(piece: Piece): number {
-  return piece[1] === "params" ? 3 : piece[1] === "bytes" ? 12 : piece[0].length;
+  return piece[1] === "params" ? 5 : piece[1] === "bytes" ? 12 : piece[0].length;
 }
 
 /** The text of a row, as a search sees it. */

@@ -230,7 +230,8 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#tiles:has(thead) tr,?##tiles:has(thead) td{display:block}
 .mj-panes{flex-direction:column}
 .mj-column{width:100%;flex:none}
-.mj-pane{max-height:360px}
+.mj-bytes{--mj-pixel:.5px}
+.mj-pane{max-height:max(360px,56vh)}
 ?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
 ?#code td:first-child{white-space:pre}
 ?#listing .mj-rail{display:none}
