@@ -251,11 +251,12 @@ def small_table() -> View:
     """A table of primitives that does not grow."""
     groups = {
         "elementwise": ["add", "cos", "sin", "sub"],
-        "ordering": ["clamp", "max", "min"],
-        "random_bits": ["random_bits", "random_split"],
+        "reduce": ["cumsum", "reduce_max", "sort"],
+        "random": ["random_bits", "random_split"],
     }
-    kinds = {name: "curved" for names in groups.values() for name in names}
-    kinds |= {"add": "linear", "sub": "linear", "random_bits": "flat"}
+    kinds = {name: "derived" for names in groups.values() for name in names}
+    kinds |= {name: "linear" for name in ("add", "sub", "cumsum")}
+    kinds |= {name: "none" for name in groups["random"]}
     return PrimitivesView(
         PrimitivesRecording(
             call="primitives",

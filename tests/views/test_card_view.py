@@ -11,7 +11,7 @@ from minijax import dtypes, jvp, linear_transpose, make_jaxpr, tree, vjp
 from minijax.language.core import Literal, ShapedArray, all_primitives
 from minijax_lab.explain import cards
 from minijax_lab.explain.words import PHRASES
-from minijax_widgets.card_view import PrimitivesView
+from minijax_widgets.card_view import SIGNS_OF_FAMILIES, PrimitivesView
 
 
 def test_checks_are_run():
@@ -65,7 +65,10 @@ def test_the_table(table):
     names = [name for group in table.recording.groups.values() for name in group]
     assert sorted(names) == sorted(all_primitives)
     assert list(table.recording.groups) == list(cards.FAMILIES)
-    assert len(table.frame().panes[0].columns) == 4
+    # Behind the legend, a row for each family with a sign of what it does.
+    rows = table.frame().panes[0].rows[1:]
+    assert [row.cells[0][0].text for row in rows] == list(cards.FAMILIES)
+    assert set(SIGNS_OF_FAMILIES) == set(cards.FAMILIES)
 
 
 def test_pictures(show, table):
@@ -75,6 +78,10 @@ def test_pictures(show, table):
     page.click(".mj-tile >> text=/^tanh$/")
     assert page.inner_text(".mj-detail").startswith("tanh: ")
     assert page.locator("a.mj-tile").count() == 0
+    # All of it is on one screen.
+    page.set_viewport_size({"width": 1280, "height": 720})
+    box = page.locator(".mj-live").bounding_box()
+    assert box["height"] < 700
     page.hover(".mj-tile >> text=/^dot_general$/")
     assert "backward mode transposes it" in page.inner_text(".mj-detail")
 

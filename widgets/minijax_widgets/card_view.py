@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax_lab.explain.cards import (
+    FAMILIES,
     CardRecording,
     PrimitivesRecording,
     record_card,
@@ -124,30 +125,30 @@ class PrimitivesView(View):
         return [name for name in names if kinds[name] == kind]
 
     def frame(self) -> Frame:
-        """Returns the picture: a row for each family, a column for each derivative."""
-        rows: list[Row] = []
+        """Returns the picture: a row for each family, a tile in its kind's ink."""
+        legend = [Piece(LEGEND[kind], f"{LOOKS[kind][0]} tile") for kind in LOOKS]
+        rows = [Row([[Piece("a tile's ink: how it is differentiated")], legend])]
         steps: list[FrameStep] = []
         for family, names in self.recording.groups.items():
-            cells: list[Any] = [[Piece(family)]]
-            for kinds in COLUMNS.values():
-                tiles: list[Piece] = []
-                for kind in kinds:
-                    for name in self.of_kind(names, kind):
-                        role, told = LOOKS[kind]
-                        link = self.links.format(name)
-                        tiles.append(Piece(name, f"{role} tile", f"p{name}", link=link))
-                        meaning = PHRASES.get(name, "")
-                        detail = f"{name}: {meaning}" if meaning else name
-                        told = f'{detail}  |  {told}  |  see.card("{name}")'
-                        steps.append(FrameStep(name, told, [f"p{name}"]))
-                cells.append(tiles or [Piece("")])
-            rows.append(Row(cells))
+            tiles: list[Piece] = []
+            for kind, (role, told) in LOOKS.items():
+                for name in self.of_kind(names, kind):
+                    link = self.links.format(name)
+                    tiles.append(Piece(name, f"{role} tile", f"p{name}", link=link))
+                    meaning = PHRASES.get(name, "")
+                    detail = f"{name}: {meaning}" if meaning else name
+                    detail += f'  |  {told}  |  see.card("{name}")'
+                    steps.append(FrameStep(name, detail, [f"p{name}"]))
+            sign = SIGNS_OF_FAMILIES.get(family, "")
+            label = [Piece(family, "strong")]
+            label.append(Piece(f" {sign} {FAMILIES.get(family, '')}", "constant"))
+            rows.append(Row([label, tiles]))
         telling = next((i for i, step in enumerate(steps) if step.label == "sin"), 0)
         return Frame(
             kind="primitives",
             call="primitives",
             headline=self.recording.headline,
-            panes=[Pane("", rows, columns=["", *COLUMNS], kind="tiles")],
+            panes=[Pane("", rows, kind="tiles")],
             steps=steps,
             telling=telling,
             text=self.text(full=True),
@@ -162,10 +163,25 @@ LOOKS = {
     "forward": ("constant", "differentiated in forward mode only"),
     "none": ("constant", "no derivative, or always zero"),
 }
-COLUMNS = {
-    "linear in an operand": ("linear",),
-    "a derivative made of linear ones": ("derived", "program"),
-    "none, zero, or only forward": ("forward", "none"),
+LEGEND = {
+    "linear": "linear in an operand",
+    "derived": "made of linear ones",
+    "program": "as the program inside",
+    "forward": "in forward mode only",
+    "none": "no derivative, or zero",
+}
+# What each family does to an array, as a sign.
+SIGNS_OF_FAMILIES = {
+    "elementwise": "▦→▦",
+    "shape": "▬→▮",
+    "index": "▦[▪]",
+    "reduce": "▦→▪",
+    "linear algebra": "▮×▬→▦",
+    "random": "⚄→▦",
+    "programs": "▣→▦",
+    "devices": "▦⇄▦",
+    "refs": "▦↺",
+    "order": "▦⇢▦",
 }
 
 

@@ -109,21 +109,11 @@ text-decoration:underline 2px &value}
 .mj-bar select.mj-filtering{background:&value-wash;border-color:&value}
 .mj-pane:has(.mj-tiles){max-height:none}
 .mj-live:has(.mj-tiles) .mj-detail{position:sticky;bottom:0}
-?#tiles tbody{display:flex;flex-wrap:wrap;gap:4px 16px}
-?#tiles tr{display:block;max-width:100%}
-?#tiles tr:first-child{width:100%}
-?##tiles td{display:block;white-space:normal;padding:0;width:auto}
-?#tiles td:first-child{font-family:${k};color:&constant}
-?#tiles:has(thead) tbody{display:table-row-group}
-?#tiles:has(thead) tr{display:table-row}
-?##tiles:has(thead) td{display:table-cell;padding:2px 12px 4px 0;vertical-align:top}
-?#tiles:has(thead){table-layout:fixed;width:100%}
-?#tiles:has(thead) th:first-child{width:104px}
-?#tiles:has(thead) th:nth-child(2){width:28%}
-?#tiles:has(thead) th:nth-child(3){width:36%}
-?#tiles:has(thead) th:nth-child(4){width:auto}
-?#tiles:has(thead) .mj-tile{min-width:0;font-size:12px;line-height:16px;font-weight:400;margin:1px 3px 1px 0}
-?.mj-tile{display:inline-block;margin:2px 4px 2px 0;padding:1px 6px;min-width:4em;text-align:center;
+?#tiles tbody{display:flex;flex-direction:column;gap:4px}
+?#tiles tr{display:flex;gap:12px}
+?##tiles td{display:block;flex:1 1 0;min-width:0;white-space:normal;padding:0;width:auto}
+?##tiles td:first-child{flex:0 0 232px;font-family:${k};color:&constant}
+?.mj-tile{display:inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
 border-radius:4px;border:1px solid &line;background:&panel;color:&text;
 text-decoration:none;cursor:pointer}
 ?.mj-tile.mj-value{background:&value-wash;border-color:&value;color:&text}
@@ -175,8 +165,7 @@ stroke-linecap:round;stroke-linejoin:round}
 @media (prefers-reduced-motion:no-preference){?g.mj-mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
 @container (max-width:640px){
-?#tiles:has(thead) thead{display:none}
-?#tiles:has(thead) tr,?##tiles:has(thead) td{display:block}
+?#tiles tr{display:block}
 .mj-panes{flex-direction:column}
 .mj-column{width:100%;flex:none}
 .mj-bytes{--mj-pixel:.5px}
