@@ -44,7 +44,7 @@ class Layout:
         return self.width > 600
 
 
-WIDE = Layout(1000, 14, 290, 318, 330, 664, 0.85)
+WIDE = Layout(964, 14, 280, 306, 322, 640, 0.85)
 NARROW = Layout(352, 10, 334, 10, 334, 10, 0.6)
 
 

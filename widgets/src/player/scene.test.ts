@@ -2,7 +2,7 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Frame, Scene } from "./frame";
 import { Player } from "./player";
-import { between, drawingOf, isThere, placeOf, sameForm } from "./scene";
+import { between, drawingOf, isThere, leastFit, placeOf, sameForm } from "./scene";
 
 const scene: Scene = {
   w: 300,
@@ -95,4 +95,11 @@ test("marks say what they are, and text stays text", () => {
   expect(mark(1).hasAttribute("tabindex")).toBe(false);
   expect(mark(2).querySelector("text")!.textContent).toBe("<b>bold</b>");
   expect(mark(2).querySelector("b")).toBeNull();
+});
+
+test("no text is shrunk below 11 pixels to fit", () => {
+  expect(leastFit(scene) * 13).toBeCloseTo(11);
+  const small: Scene = { ...scene, draws: [[["text", { "font-size": 11 }, "a"]]] };
+  expect(leastFit(small)).toBe(1);
+  expect(leastFit({ ...scene, draws: [] })).toBe(0.8);
 });

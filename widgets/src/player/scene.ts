@@ -6,13 +6,19 @@ import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 const SVG = "http://www.w3.org/2000/svg";
 /** Pages narrower than this get the narrow layout. */
 const NARROW = 560;
-/** A picture a little too wide is shrunk, down to this; a wider one scrolls. A graph,
- *  which has much small text and may be large, is shrunk less. */
+/** A picture a little too wide is shrunk while no letter gets smaller than so many pixels;
+ *  a wider one scrolls. */
+const LEAST_LETTER = 11;
 const LEAST_FIT = 0.8;
-const LEAST_FIT_OF_GRAPHS = 0.92;
 const MOST_ZOOM = 4;
 const MOTION = 160;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
+
+/** How small a picture may be drawn, as a part of its size, for its text to be read. */
+export function leastFit(scene: Scene): number {
+  const sizes = scene.draws.flat().map(([, has]) => Number(has["font-size"] ?? Infinity));
+  return Math.max(LEAST_FIT, Math.min(1, LEAST_LETTER / Math.min(...sizes, Infinity)));
+}
 
 /** What a scene asks of the player. */
 export interface Stage {
@@ -253,7 +259,7 @@ export class ScenePane {
   private resize(): void {
     const { scene, svg } = this.now;
     const room = this.section.clientWidth;
-    const least = this.pane.layouts ? LEAST_FIT_OF_GRAPHS : LEAST_FIT;
+    const least = leastFit(scene);
     const fit = room ? Math.min(1, Math.max(least, room / scene.w)) : 1;
     const zoom = this.zoom || fit;
     svg.setAttribute("width", String(Math.floor(scene.w * zoom)));
