@@ -1,7 +1,4 @@
-"""What `see.cache` claims, held against how often jax runs and keeps a function.
-
-It claims: how many calls, hits and misses; which of them; what changed at each miss.
-"""
+"""What `see.cache` claims, held against how often jax runs and keeps a function."""
 
 import jax
 import numpy as np
@@ -10,6 +7,12 @@ import pytest
 import minijax
 import minijax_widgets as see
 from tests.views.claims.forty import CASES, title
+
+CLAIMS = [
+    "So many calls were hits, and so many misses.",
+    "A call is a miss if JAX traced for it.",
+    "What changed at a miss is what differs from the nearest key.",
+]
 
 
 def shorter(value):

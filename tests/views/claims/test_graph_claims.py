@@ -1,8 +1,4 @@
-"""What the graph of a jaxpr claims, held against jax's own jaxpr.
-
-It claims: one node for each equation; an arrow from the equation that makes a value to
-each equation of the same program that reads it; the values that are returned.
-"""
+"""What the graph of a jaxpr claims, held against jax's own jaxpr."""
 
 import re
 from collections import Counter
@@ -14,6 +10,11 @@ import minijax
 import minijax_widgets as see
 from tests.views.claims.forty import CASES, title
 from tests.views.claims.jax_programs import closed_jaxpr, every_equation
+
+CLAIMS = [
+    "Each equation is one node, with its primitive.",
+    "An arrow goes from what makes a value to each equation that reads it.",
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)

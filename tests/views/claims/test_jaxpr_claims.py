@@ -1,12 +1,7 @@
 """What `see.jaxpr` claims, and each claim held against jax's own jaxpr.
 
-It claims, in its headline and rows:
-1. how many equations the program has;
-2. how many with those of inner programs, each program counted once;
-3. which intermediate is used most, and by how many equations;
-4. the types of the inputs, and their names where they come from a tree;
-5. the text of the program, word for word.
-The counts here are made from jax's objects alone.
+The counts here are made from jax's objects alone; the numbers beside the checks are
+those of `CLAIMS`.
 """
 
 import re
@@ -19,6 +14,14 @@ import minijax
 import minijax_widgets as see
 from tests.views.claims.forty import CASES, title
 from tests.views.claims.jax_programs import closed_jaxpr, every_equation
+
+CLAIMS = [
+    "The program has so many equations.",
+    "With those of inner programs so many, each program counted once.",
+    "So many equations read the intermediate that is used most.",
+    "The inputs have these types, and these names where they come from a tree.",
+    "The text of the program is the printer's, word for word.",
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)

@@ -1,7 +1,4 @@
-"""What `see.tree` claims, held against jax's own tree functions and NumPy's bytes.
-
-It claims: how many leaves; the way to each leaf; its type; its bytes, and those of all.
-"""
+"""What `see.tree` claims, held against jax's own tree functions and NumPy's bytes."""
 
 import re
 
@@ -11,6 +8,12 @@ import pytest
 
 import minijax_widgets as see
 from tests.views.claims.forty import CASES, title
+
+CLAIMS = [
+    "The headline says how many leaves there are, and how many bytes.",
+    "Each leaf has its way, its type and its bytes.",
+    "In a comparison the marked leaf is the one that changed.",
+]
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)

@@ -1,0 +1,116 @@
+"""What `see.primitives` and `see.card` claim, held against JAX's rules and jaxprs."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from jax._src.interpreters import ad
+
+import minijax_widgets as see
+from minijax.language.core import all_primitives
+from minijax_lab.explain import cards
+
+CLAIMS = [
+    "The headline's counts are those of the tiles, and each primitive is one tile.",
+    "A primitive is linear in an operand only if JAX transposes it.",
+    "A primitive without a derivative has none in JAX, or one that is always zero.",
+    "A card's types are those that JAX gives the same operation.",
+    "A card names the primitives that JAX's jvp of the same operation makes.",
+    "A card names those that JAX's vmap of the same operation makes.",
+    "So many checks hold, of those that ran.",
+]
+TRANSPOSED = {p.name for p in (*ad.primitive_transposes, *ad.fancy_transposes)}
+# These stand in JAX's `backward_pass` itself.
+TRANSPOSED |= {"empty_ref", "freeze", "new_ref"}
+DIFFERENTIATED = {primitive.name for primitive in ad.primitive_jvps}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return see.primitives()
+
+
+def test_counts(table):
+    record = table.recording
+    numbers = [int(n) for n in re.findall(r"\d+", record.headline)]
+    kinds = ["linear", "derived", "program", "forward", "none"]
+    tiles = {
+        piece.key: piece.role
+        for row in table.frame().panes[0].rows
+        for piece in row.cells[1]
+        if piece.key
+    }
+    assert sorted(tiles) == sorted(f"p{name}" for name in all_primitives)
+    counts = [list(record.derivatives.values()).count(kind) for kind in kinds]
+    assert numbers == [len(all_primitives), len(record.groups), *counts]
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(all_primitives) & (DIFFERENTIATED | TRANSPOSED))
+)
+def test_classes(table, name):
+    kind = table.recording.derivatives[name]
+    if kind == "linear":
+        assert name in TRANSPOSED
+    if kind == "derived":
+        assert name in DIFFERENTIATED
+    # JAX's rules of callbacks only raise.
+    raises = cards.family_of(all_primitives[name]) == "order"
+    if name in TRANSPOSED and name in DIFFERENTIATED and not raises:
+        assert kind in ("linear", "program")
+
+
+def same_in_jax():
+    """Cards whose example is a function of `lax` that JAX has by the same name."""
+    for name in sorted(all_primitives):
+        theirs = getattr(jax.lax, name, None)
+        if (
+            callable(theirs)
+            and name not in cards.EXAMPLES
+            and name not in cards.ELSEWHERE
+        ):
+            used = cards.example_of(name)
+            if used is not None and used[0] is getattr(cards.lax, name, None):
+                yield name, theirs, used[1]
+
+
+SAME = list(same_in_jax())
+
+
+def primitives_of(jaxpr):
+    found: dict[str, None] = {}
+    for eqn in jaxpr.eqns:
+        inner = [v for v in eqn.params.values() if hasattr(v, "jaxpr")]
+        if eqn.primitive.name in ("jit", "closed_call") and inner:
+            found.update(dict.fromkeys(primitives_of(inner[0].jaxpr)))
+        else:
+            found[eqn.primitive.name] = None
+    return list(found)
+
+
+@pytest.mark.parametrize("name, theirs, args", SAME, ids=[one[0] for one in SAME])
+def test_rules(name, theirs, args):
+    rules = dict(cards.rules_of(all_primitives[name], *cards.example_of(name)))
+    closed = jax.make_jaxpr(theirs)(*args)
+    eqn = next(e for e in closed.jaxpr.eqns if e.primitive.name == name)
+    types = [
+        ", ".join(v.aval.str_short(short_dtypes=True) for v in side)
+        for side in (eqn.invars, eqn.outvars)
+    ]
+    assert rules["type"] == " -> ".join(types)
+    if rules["jvp"].startswith("makes "):
+        made = jax.make_jaxpr(lambda *xs: jax.jvp(theirs, xs, xs))(*args)
+        assert rules["jvp"] == f"makes {', '.join(primitives_of(made.jaxpr))}"
+    if rules["batch"].startswith("makes "):
+        rows = tuple(np.stack([a, a]) for a in args)
+        made = jax.make_jaxpr(jax.vmap(theirs))(*rows)
+        assert rules["batch"] == f"makes {', '.join(primitives_of(made.jaxpr))}"
+
+
+@pytest.mark.parametrize("name", ["sin", "dot_general", "cumsum", "gather", "scan"])
+def test_checks(name):
+    record = see.card(name).recording
+    ran = [check for check in record.checks if check.difference is not None]
+    assert all(check.result in ("holds", "fails") for check in ran)
+    assert f"; {len(ran)} of {len(ran)} checks hold" in record.headline
