@@ -20,6 +20,7 @@ from minijax.support.config import (
 )
 # These attach their parts to the core's hooks and tables.
 from minijax.backend import cpu as _cpu, cuda as _cuda, sharding_methods as _shardings
+from minijax.primitives.shape import dimension_values as _dimension_values
 from minijax.support import traceback_filtering as _traceback_filtering
 from minijax.compile import caching as _caching
 from minijax.compile import jit_splitting as _jit_splitting

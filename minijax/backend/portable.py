@@ -14,7 +14,8 @@ from minijax.backend.door import _jax
 def to_bytes(module: Any) -> bytes:
     """A module as StableHLO's portable artifact, in the version of this jaxlib."""
     return _jax.mlir.serialize_portable_artifact(
-        hlo.module_to_bytes(module),
+        # Not bytecode: what it says of the order of uses cannot always be read again.
+        hlo.module_to_text(module, locations=True).encode(),
         hlo.stablehlo.get_current_version(),
         use_mixed_serialization=True,
     )
@@ -33,6 +34,11 @@ def from_bytes(program: bytes) -> Any:
         raise ValueError(
             f"the StableHLO program cannot be read by this jaxlib: {error}"
         ) from None
+
+
+def from_refined(program: bytes) -> Any:
+    """The module of bytecode, in the current context."""
+    return hlo.ir.Module.parse(program)
 
 
 def refined(module: Any, check: bool) -> bytes:

@@ -9,10 +9,17 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend import hlo, hlo_parts
+from minijax.backend import dynamic_shapes, hlo, hlo_parts
 from minijax.compile import mlir, tokens
-from minijax.language.core import AbstractValue, ClosedJaxpr, Jaxpr
+from minijax.language.core import (
+    AbstractValue,
+    ClosedJaxpr,
+    Jaxpr,
+    jaxprs_in_params,
+    weakref_lru_cache,
+)
 from minijax.language.ref_avals import AbstractToken
+from minijax.language.symbolic_sizes import SymbolicSize, shape_variables
 from minijax.support.effects import Effect
 from minijax.support.user_source import user_stacklevel
 
@@ -27,19 +34,29 @@ class EffectfulModuleContext(mlir.ModuleContext):
         self.tokens: dict[Effect, Any] = {}
 
     def leading_types(self, closed: ClosedJaxpr) -> list[Any]:
-        return tokens.types(closed.effects)
+        # A program with symbolic sizes takes the values of their variables.
+        names = size_variables(closed)
+        sizes = [dynamic_shapes.scalar_type()] * len(names) if names else []
+        return [*tokens.types(closed.effects), *sizes]
 
     def write_body(
         self, closed: ClosedJaxpr, arguments: Sequence[Any], write: Callable
     ) -> list[Any]:
+        names = size_variables(closed)
         with tokens.region(self, closed.effects, arguments) as rest:
-            results = write(rest)
-            return [*tokens.last(self), *results]
+            if not names:
+                return [*tokens.last(self), *write(rest)]
+            sizes, rest = rest[: len(names)], rest[len(names) :]
+            with dynamic_shapes.sizes_of_function(dict(zip(names, sizes))):
+                results = write(rest)
+            return [*tokens.last(self), *sizes, *results]
 
     def call(self, function: Any, closed: ClosedJaxpr, operands: Sequence) -> list[Any]:
         given = tokens.current(self, closed.effects)
-        results = super().call(function, closed, [*given, *operands])
-        return tokens.update(self, closed.effects, results)
+        names = size_variables(closed)
+        sizes = dynamic_shapes.values_of_variables(names) if names else []
+        results = super().call(function, closed, [*given, *sizes, *operands])
+        return tokens.update(self, closed.effects, results)[len(names) :]
 
     def annotate(self, main: Any, donated: Sequence[bool], jaxpr: Jaxpr) -> None:
         """Mark the donated arguments and name the results.
@@ -48,9 +65,33 @@ class EffectfulModuleContext(mlir.ModuleContext):
         results are tokens and the outputs.
         """
         num_tokens = len(tokens.ordered(jaxpr.effects))
+        leading = len(main.type.results) - len(jaxpr.outvars)  # tokens and sizes
         offset = len(main.arguments) - len(jaxpr.invars)
-        _set_aliases(main, offset, num_tokens, donated, jaxpr.in_avals, jaxpr.out_avals)
-        _set_names(main, num_tokens, jaxpr)
+        _set_aliases(main, offset, leading, donated, jaxpr.in_avals, jaxpr.out_avals)
+        _set_names(main, num_tokens, leading - num_tokens, jaxpr)
+
+
+def size_variables(closed: ClosedJaxpr) -> list[str]:
+    """The variables of the symbolic sizes in a program, sorted; most have none."""
+    return _variables_in(closed) if SymbolicSize.made else []
+
+
+@weakref_lru_cache
+def _variables_in(closed: ClosedJaxpr) -> list[str]:
+    return sorted(_variables_of_jaxpr(closed.jaxpr))
+
+
+def _variables_of_jaxpr(jaxpr: Jaxpr) -> set[str]:
+    avals = [*jaxpr.in_avals, *jaxpr.out_avals]
+    names: set[str] = set()
+    for eqn in jaxpr.eqns:
+        avals += [v.aval for v in eqn.outvars]
+        if "dim" in eqn.params and isinstance(eqn.params["dim"], SymbolicSize):
+            names |= eqn.params["dim"].variables()
+        for inner in jaxprs_in_params(eqn.params):
+            names |= _variables_of_jaxpr(inner)
+    shapes = [getattr(aval, "shape", ()) for aval in avals]
+    return names | set(shape_variables(shapes))
 
 
 def _token_type(aval: AbstractValue) -> Any:
@@ -106,7 +147,7 @@ def _set_aliases(
         )
 
 
-def _set_names(main: Any, num_tokens: int, jaxpr: Jaxpr) -> None:
+def _set_names(main: Any, num_tokens: int, num_sizes: int, jaxpr: Jaxpr) -> None:
     """Name the results as the function's result tree names them."""
     paths = jaxpr.debug_info.result_paths
     if len(paths) == len(jaxpr.outvars) and paths:
@@ -114,6 +155,7 @@ def _set_names(main: Any, num_tokens: int, jaxpr: Jaxpr) -> None:
         main.result_attrs = hlo.ir.ArrayAttr.get(
             [
                 *[hlo.ir.DictAttr.get(is_token)] * num_tokens,
+                *[hlo.ir.DictAttr.get({})] * num_sizes,
                 *(
                     hlo.ir.DictAttr.get({"jax.result_info": hlo.string(path)})
                     for path in paths

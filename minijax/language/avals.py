@@ -56,6 +56,8 @@ class AbstractValue:
 
 def canonicalize_dim(size: Any) -> int:
     """One dimension's size as a Python int; TypeError unless it is a whole number."""
+    if hasattr(size, "evaluate"):  # an expression in variables (`SymbolicSize`)
+        return size
     try:
         return operator.index(size)
     except TypeError:
@@ -143,7 +145,7 @@ class ShapedArray(AbstractValue):
         if aval is not None:
             return aval
         shape = canonicalize_shape(shape)
-        if any(size < 0 for size in shape):
+        if any(type(size) is int and size < 0 for size in shape):
             raise ValueError(f"a shape cannot have negative sizes, got {shape}")
         if not isinstance(dtype, dtypes.ExtendedDType):
             dtype = np.dtype(dtype)
@@ -255,16 +257,12 @@ def _numpy_aval(value: np.ndarray | np.generic) -> ShapedArray:
     return ShapedArray(value.shape, dtype)
 
 
-def _always(aval: AbstractValue) -> Callable[[Any], AbstractValue]:
-    return lambda value: aval
-
-
 for _kind in (bool, int, float, complex):
     aval_of_class[_kind] = _python_scalar_aval
 aval_of_class[np.ndarray] = _numpy_aval
 # NumPy's scalars of at most 32 bits have one type, whatever the flags say.
 for _scalar in (np.bool_, np.int32, np.uint32, np.float32, np.complex64):
-    aval_of_class[_scalar] = _always(ShapedArray((), _scalar))
+    aval_of_class[_scalar] = functools.partial(lambda t, _: t, ShapedArray((), _scalar))
 
 
 def get_aval(x: Any) -> AbstractValue:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.language import core
+from minijax.language.symbolic_sizes import is_symbolic
 from minijax.support import dtypes, errors
 
 INT32_MAX = np.iinfo(np.int32).max
@@ -102,7 +103,7 @@ def index_dtype(sizes: int | Sequence[int]) -> np.dtype:
     """int32, or int64 where a dimension is too long to be counted in int32."""
     if isinstance(sizes, (int, np.integer)):
         sizes = (sizes,)
-    longest = max(sizes, default=0)
+    longest = max((size for size in sizes if not is_symbolic(size)), default=0)
     return np.dtype(np.int64 if longest > INT32_MAX else np.int32)
 
 

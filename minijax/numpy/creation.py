@@ -15,6 +15,7 @@ from minijax.compile import placing
 from minijax.compile.transfers import device_put
 from minijax.language.array import Array
 from minijax.language.core import Tracer
+from minijax.language.symbolic_sizes import count_steps, is_symbolic
 from minijax.numpy.arguments import concrete_or_error, shape_tuple
 from minijax.numpy.broadcasting import broadcast_to
 from minijax.numpy.promotion import (
@@ -413,6 +414,10 @@ def _static_number(value: Any, name: str) -> Any:
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> Array:
     keywords = {} if out_sharding is None else {"out_sharding": out_sharding}
+    if any(map(is_symbolic, (start, stop, step))):
+        start, stop = (0, start) if stop is None else (start, stop)
+        step = 1 if step is None else step
+        size = count_steps(start, stop, step)
     if stop is None:
         start, stop = 0, start
     if step is None:
@@ -423,13 +428,19 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> 
     working_dtype = dtype
     if dtypes.issubdtype(dtype, np.floating) and dtypes.finfo(dtype).bits < 32:
         working_dtype = np.dtype(np.float32)
-    size = max(0, int(np.ceil(np.asarray((stop - start) / step))))
+    if not any(map(is_symbolic, (start, stop, step))):
+        size = max(0, int(np.ceil(np.asarray((stop - start) / step))))
     count = lax.broadcasted_iota(working_dtype, (size,), 0, **keywords)
     multiples = lax.mul(constant(step, working_dtype), count)
     result = lax.add(constant(start, working_dtype), multiples)
     return lax.convert_element_type(result, dtype)
 
 
-def constant(value: Any, dtype: Any) -> np.ndarray:
-    """A number as a rank-0 NumPy array: a literal where it is traced."""
+def constant(value: Any, dtype: Any) -> Any:
+    """A number as a rank-0 NumPy array: a literal where it is traced.
+
+    A symbolic size is computed.
+    """
+    if is_symbolic(value):
+        return lax.convert_element_type(value.__jax_array__(), dtype)
     return np.asarray(value).astype(dtype)

@@ -13,6 +13,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.compile.transfers import device_put
 from minijax.language.array import Array
+from minijax.language.core import canonicalize_dim
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
@@ -32,7 +33,7 @@ from minijax.support import dtypes
 
 
 def _size(value: Any, name: str) -> int:
-    size = concrete_or_error(operator.index, value, f"argument {name}")
+    size = concrete_or_error(canonicalize_dim, value, f"argument {name}")
     if size < 0:
         raise ValueError(f"negative dimensions are not allowed, got {name}={size}")
     return size

@@ -28,6 +28,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.language.array import Array
+from minijax.language.symbolic_sizes import is_symbolic, slice_indices
 from minijax.numpy import creation
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.broadcasting import _broadcast_arrays, broadcast_to
@@ -57,6 +58,8 @@ class SlicePlan(NamedTuple):
 
 def _bounds(index: slice, size: int) -> tuple[int, int, int] | None:
     """`index.indices(size)`, or None where it is not static or not valid."""
+    if is_symbolic(size):
+        return None
     try:
         return index.indices(size)
     except (TypeError, ValueError):
@@ -94,6 +97,8 @@ def _plan_slices(items: list[Item], shape: tuple[int, ...]) -> SlicePlan | None:
             plan.sizes.append(length)
             plan.strides.append(abs(step))
             continue
+        if is_symbolic(index):
+            index = creation.asarray(index)
         if size == 0 or isinstance(index, Sequence) or np.ndim(index) != 0:
             return None
         plan.starts.append(index)
@@ -113,6 +118,8 @@ def _static_starts(
         if not isinstance(start, (int, np.integer)):
             return None
         size = shape[axis]
+        if is_symbolic(size):
+            return None
         start = int(start)
         if normalize and start < 0:
             start += size
@@ -226,8 +233,7 @@ class GatherPlan:
 
     def add_slice(self, index: slice, axis: int) -> None:
         size = self.shape[axis]
-        start, stop, step = index.indices(size)
-        length = len(range(start, stop, step))
+        start, _, step, length = slice_indices(index, size)
         self.slice_shape.append(length)
         if step == 1:
             if length != size:
@@ -402,7 +408,8 @@ def getitem(x: Array, index: Any) -> Array:
     """`x[index]`; the commonest form, one static integer, takes a short way."""
     if type(index) is int:
         shape = x.shape
-        if shape and -shape[0] <= index < shape[0]:
+        known = shape and not is_symbolic(shape[0])
+        if known and -shape[0] <= index < shape[0]:
             if shape[0] > 1:
                 start = index + shape[0] if index < 0 else index
                 zeros = (0,) * (len(shape) - 1)

@@ -16,6 +16,7 @@ from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.broadcasting import _where, broadcast_to
+from minijax.numpy.creation import constant
 from minijax.numpy.promotion import (
     ensure_arraylike,
     promote_dtypes_inexact,
@@ -35,8 +36,8 @@ from minijax.typing import ArrayLike
 
 
 def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
-    count = math.prod([a.aval.shape[i] for i in axes])
-    return lax.div(lax.reduce_sum(a, axes), np.array(count, a.aval.dtype))
+    count = constant(math.prod([a.aval.shape[i] for i in axes]), a.aval.dtype)
+    return lax.div(lax.reduce_sum(a, axes), count)
 
 
 @reduces(_plain_mean, one_program=False)
@@ -65,11 +66,11 @@ def count_elements(a: Array, axis: Axis, keepdims: bool, where: Any, dtype: Any)
         where = broadcast_to(where, a.shape)
         return sum(where, axis, dtype=dtype, keepdims=keepdims)
     if axis is None:
-        return np.array(a.size, dtype)
+        return constant(a.size, dtype)
     size = 1
     for each in axis if isinstance(axis, (tuple, list)) else (axis,):
         size *= lax.axis_size(each) if isinstance(each, str) else a.shape[each]
-    return np.array(size, dtype)
+    return constant(size, dtype)
 
 
 @reduces()

@@ -20,6 +20,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.language.core import ShapedArray
+from minijax.language.symbolic_sizes import is_symbolic
 
 # Also for the files of this room, which take all about their arguments from here.
 from minijax.numpy.arraylike import (  # noqa: F401
@@ -98,6 +99,8 @@ def constant_like(x: Any, value: Any) -> Any:
 
     Beside a weakly typed scalar it is a Python number, so that results stay weak.
     """
+    if is_symbolic(value):
+        return lax.convert_element_type(value.__jax_array__(), dtype_of(x))
     aval = getattr(x, "aval", None)
     if aval is not None:
         if not aval.weak_type or aval.shape:

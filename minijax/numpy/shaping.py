@@ -16,6 +16,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
 from minijax.language.core import Tracer
+from minijax.language.symbolic_sizes import inconclusive, is_symbolic, scope_of
 from minijax.numpy import creation, ufuncs
 from minijax.numpy.arguments import (
     canonicalize_axis,
@@ -63,6 +64,13 @@ def _completed_shape(old: tuple[int, ...], size: int, wanted: Any) -> tuple[int,
         return new
     axis = unknown[0]
     known = math.prod(new[:axis] + new[axis + 1 :])
+    if is_symbolic(known) or known != 0 and is_symbolic(size % known):
+        # With names in it, a product divides another one or it is not known.
+        if size % known != 0:
+            raise inconclusive(
+                f"Cannot divide evenly the sizes of shapes {old} and {wanted}",
+                scope_of(size, known),
+            )
     if known == 0 or size % known != 0:
         raise TypeError(
             f"cannot reshape array of shape {old} (size {size}) into shape {wanted} "

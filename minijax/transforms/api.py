@@ -430,7 +430,7 @@ def _batch_size(
             "be specified"
         )
     if len(sizes) == 1:
-        return int(sizes.pop())
+        return min(places) if places else int(sizes.pop())
     lines = []
     if axis_size is not None:
         lines.append(f"the `axis_size` argument was {axis_size}")

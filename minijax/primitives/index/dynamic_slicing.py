@@ -35,6 +35,7 @@ from minijax.language.rules import (
     is_linear,
     scalar_like,
 )
+from minijax.language.symbolic_sizes import is_symbolic
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import gathering, scattering
 from minijax.primitives.index.index_vectors import (
@@ -111,11 +112,11 @@ def normalized_starts(
     ]
 
 
-def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
+def _normalized(start: Any, size: Any, allow_negative: bool) -> Any:
     dtype = dtypes.dtype(start)
     if dtypes.issubdtype(dtype, np.unsignedinteger):
         return start
-    if isinstance(start, (int, np.integer)):
+    if isinstance(start, (int, np.integer)) and not is_symbolic(size):
         if start < 0 and not allow_negative:
             raise ValueError(
                 f"Index {start} is out of bounds for dimension {size} if "
@@ -125,12 +126,16 @@ def _normalized(start: Any, size: int, allow_negative: bool) -> Any:
         return np.asarray(known).astype(dtype)[()]
     if not allow_negative:
         return start
+    if is_symbolic(size):
+        count = shaping.convert_element_type(size.__jax_array__(), dtype)
+    else:
+        count = np.asarray(size).astype(dtype)[()]
     if isinstance(start, np.ndarray):
         negative: Any = start < 0
     else:
         negative = elementwise.lt(start, scalar_like(get_aval(start), 0))
     strong = shaping.convert_element_type_to(start, dtype, weak_type=False)
-    from_end = elementwise.add(strong, np.asarray(size).astype(dtype)[()])
+    from_end = elementwise.add(strong, count)
     return elementwise.select(negative, from_end, start)
 
 

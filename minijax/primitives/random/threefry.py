@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
+from minijax.backend import dynamic_shapes, hlo, hlo_parts
 from minijax.language.core import ShapedArray, get_aval
 from minijax.language.rules import (
     broadcast_shapes_of_operands,
     broadcasting_batch,
     def_zero_jvp,
 )
+from minijax.language.symbolic_sizes import is_symbolic, shape_variables
 from minijax.primitives.elementwise.arithmetic import add
 from minijax.primitives.elementwise.comparing import (
     bitwise_or,
@@ -123,6 +124,8 @@ def _threefry_meaning(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _threefry_lowering(ctx, *operands) -> Any:
     # One function of the module for each shape: the rounds are 170 operations.
     aval = ctx.avals_out[0]
+    if shape_variables([aval.shape]):  # their values are those of this function
+        return _encrypt(ctx, aval, ctx.broadcast(operands))
     functions = ctx.module_context.functions
     key = ("threefry2x32", aval.shape)
     if key not in functions:
@@ -143,13 +146,14 @@ def _threefry_function(ctx: Any, aval: ShapedArray) -> Any:
     module_context.symbols.insert(function)
     block = function.add_entry_block()
     with hlo.ir.InsertionPoint(block):
-        arguments = list(block.arguments)
-        if ctx.platform == "cpu" and aval.size:
-            words = _encrypt_in_loop(ctx, aval, arguments)
-        else:
-            words = encrypt(StablehloWords(ctx, aval), *arguments)
-        hlo.func.ReturnOp(list(words))
+        hlo.func.ReturnOp(list(_encrypt(ctx, aval, list(block.arguments))))
     return function
+
+
+def _encrypt(ctx: Any, aval: ShapedArray, arguments: list[Any]) -> tuple[Any, Any]:
+    if ctx.platform == "cpu" and aval.size:
+        return _encrypt_in_loop(ctx, aval, arguments)
+    return encrypt(StablehloWords(ctx, aval), *arguments)
 
 
 def _encrypt_in_loop(ctx, aval: ShapedArray, arguments: list[Any]) -> tuple[Any, Any]:
@@ -208,7 +212,12 @@ def _positions_lowering(ctx, *, shape: Shape) -> list[Any]:
     for axis in range(len(shape)):
         coordinate = hlo.stablehlo.iota(wide_type, hlo_parts.int_attribute(axis))
         stride = math.prod(shape[axis + 1 :])
-        if stride != 1:
+        if is_symbolic(stride):
+            scalar = ShapedArray((), wide.dtype)
+            factor = dynamic_shapes.scalar(stride, hlo.tensor_type((), wide.dtype))
+            scale = ctx.broadcast_in_dim(factor, scalar, shape, [])
+            coordinate = hlo.stablehlo.multiply(coordinate, scale)
+        elif stride != 1:
             scale = ctx.full_like(stride, wide)
             coordinate = hlo.stablehlo.multiply(coordinate, scale)
         total = coordinate if total is None else hlo.stablehlo.add(total, coordinate)

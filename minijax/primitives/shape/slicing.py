@@ -9,7 +9,6 @@ In JAX: `lax/slicing.py`.
 from __future__ import annotations
 
 import builtins
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ from minijax.support.thread_state import state
 def _whole(name: str, bounds: Sequence[Any]) -> tuple[int, ...]:
     """Bounds as Python ints; TypeError for what is none, tracers among them."""
     try:
-        return tuple(map(operator.index, bounds))
+        return tuple(map(canonicalize_dim, bounds))
     except TypeError:
         raise TypeError(
             f"slice {name} must be whole numbers known while tracing, got "

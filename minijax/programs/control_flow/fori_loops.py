@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax.language.concrete import is_concrete
 from minijax.language.core import get_aval, to_concrete_value, weakref_lru_cache
+from minijax.language.symbolic_sizes import is_symbolic
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.shape import shaping
 from minijax.programs.control_flow.bodies import (
@@ -60,6 +61,7 @@ def fori_loop(
       ValueError: `unroll` is given for bounds that are not known.
     """
     check_callable("lax.fori_loop", body_fun=body_fun)
+    lower, upper = (x.__jax_array__() if is_symbolic(x) else x for x in (lower, upper))
     dtype = _dtype(lower, upper)
     bounds = _known(lower, upper)
     if bounds is not None:

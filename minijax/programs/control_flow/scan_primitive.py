@@ -54,6 +54,7 @@ from minijax.language.core import (
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
 from minijax.language.rules import match_axis
+from minijax.language.symbolic_sizes import size_or_array
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import broadcasting, joining, shaping, slicing
@@ -192,7 +193,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
 
     def turn(state: tuple) -> tuple:
         count, carry, yss = state
-        i = elementwise.sub(turns - 1, count) if reverse else count
+        i = elementwise.sub(size_or_array(turns - 1), count) if reverse else count
         rows = [_row(x, i) for x in xss]
         if unroll == 1:
             carry, ys = step(carry, rows)
@@ -213,7 +214,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
             ys = [_in_turns(y, turns, unroll) for y in ys]
 
         def goes_on(state: tuple) -> Any:
-            return elementwise.lt(state[0], turns)
+            return elementwise.lt(state[0], size_or_array(turns))
 
         _, carry, ys = while_loop(goes_on, turn, (0, carry, ys))
         if unroll != 1:
@@ -331,7 +332,9 @@ def _scan_discharge(discharged, *args, **params) -> tuple[list, list]:
             inputs, len(operands.consts), len(operands.carry)
         )
         (count,), held, carry, stacked = groups_of_carry(state)
-        i = elementwise.sub(loop.length - 1, count) if loop.reverse else count
+        i = count
+        if loop.reverse:
+            i = elementwise.sub(size_or_array(loop.length - 1), count)
         outputs = jaxpr_as_fun(pure)(
             *merge(is_ref.consts, consts, held),
             *carry,

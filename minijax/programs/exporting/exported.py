@@ -33,6 +33,8 @@ from minijax.language.core import (
     register,
 )
 from minijax.language.ref_avals import ShapeDtypeStruct
+from minijax.language.symbolic_sizes import evaluate, is_symbolic
+from minijax.language.symbolic_solving import solve, symbolic_axes
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support import dtypes, errors
 from minijax.support.errors import api_boundary
@@ -211,14 +213,18 @@ class Exported:
 
     def argument_path(self, position: int) -> str:
         """What the user calls a flat argument: `args[0]['w']`."""
-        numbered = self.in_tree.unflatten(range(len(self.in_avals)))
-        paths, _ = tree_flatten_with_path(numbered)
-        path, _ = paths[position]
-        first = "args" if getattr(path[0], "idx", 0) == 0 else "kwargs"
-        return first + keystr(path[1:])
+        return _argument_path(self.in_tree, position)
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
+
+
+def _argument_path(tree: Any, position: int) -> str:
+    numbered = tree.unflatten(range(tree.num_leaves))
+    paths, _ = tree_flatten_with_path(numbered)
+    path, _ = paths[position]
+    first = "args" if getattr(path[0], "idx", 0) == 0 else "kwargs"
+    return first + keystr(path[1:])
 
 
 # ----------------------------------------------------------------------------------
@@ -297,7 +303,14 @@ def _export_traced(
             f"'{traced.fun_name}' reads or writes refs of its caller, and an exported "
             "program has none. Take the content as an argument and return the new one."
         )
-    keep_unused = traced._options.keep_unused
+    avals = tuple(closed.in_avals)
+    # The shapes of all arguments may tell the values of symbolic sizes.
+    symbolic = symbolic_axes([aval.shape for aval in avals])
+    keep_unused = traced._options.keep_unused or bool(symbolic)
+
+    def describe(position: int, axis: int) -> str:
+        return f"{_argument_path(traced.in_tree, position)}.shape[{axis}]"
+
     modules = []
     kept: tuple[int, ...] = ()
     for platform in platforms:
@@ -311,12 +324,12 @@ def _export_traced(
                 "`pure_callback`, `debug.print` or the like). Export it without them."
             )
         _check_targets(lowered, checks)
-        modules.append(programs.standalone(lowered))
+        modules.append(programs.standalone(lowered, describe))
         kept = lowered.kept
     return Exported(
         traced.fun_name,
         traced.in_tree,
-        tuple(closed.in_avals),
+        avals,
         traced.out_tree,
         tuple(closed.out_avals),
         platforms,
@@ -410,18 +423,26 @@ def _differentiable(exported: Exported) -> Callable[..., Any]:
 
 call_exported_p = register(Primitive("call_exported", multiple_results=True))
 call_exported_p.without("batch", "an exported program has the shapes that it has")
+for _rule in ("jvp", "transpose"):
+    call_exported_p.without(_rule, "`f_flat` has an exported derivative instead")
 
 
 @call_exported_p.def_abstract_eval
 def _call_type(*avals: Any, exported: Exported) -> list[Any]:
-    check_arguments(exported, avals)
-    return list(exported.out_avals)
+    values = check_arguments(exported, avals)
+    return [
+        aval.update(shape=tuple(evaluate(size, values) for size in aval.shape))
+        for aval in exported.out_avals
+    ]
 
 
-def check_arguments(exported: Exported, avals: Sequence[Any]) -> None:
-    """ValueError, naming the argument, for a rank, shape or dtype not exported."""
+def check_arguments(exported: Exported, avals: Sequence[Any]) -> dict[str, Any]:
+    """The values of symbolic sizes.
+
+    ValueError, naming the argument, for a rank, shape or dtype not exported.
+    """
+    name = exported.argument_path
     for position, (expected, actual) in enumerate(zip(exported.in_avals, avals)):
-        name = exported.argument_path
         if len(expected.shape) != len(actual.shape):
             raise errors.value_error(
                 f"Rank mismatch for {name(position)}: expected {expected.shape} and "
@@ -433,12 +454,17 @@ def check_arguments(exported: Exported, avals: Sequence[Any]) -> None:
                 f"called with {actual.dtype}"
             )
         for axis, sizes in enumerate(zip(expected.shape, actual.shape)):
-            if sizes[0] != sizes[1]:
+            if not is_symbolic(sizes[0]) and sizes[0] != sizes[1]:
                 raise errors.value_error(
                     f"Shape mismatch for {name(position)}.shape[{axis}] (expected same "
                     f"constant): expected {expected.shape} and called with "
                     f"{actual.shape}"
                 )
+    return solve(
+        [aval.shape for aval in exported.in_avals],
+        [aval.shape for aval in avals],
+        lambda position, axis: f"{name(position)}.shape[{axis}]",
+    )
 
 
 @call_exported_p.def_lowering

@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 
 from minijax.language.core import ShapedArray
+from minijax.language.symbolic_scopes import SymbolicScope, symbolic_shape
+from minijax.language.symbolic_sizes import is_symbolic, scope_of
 from minijax.primitives.random.random_bits import prngs
 from minijax.programs.exporting.exported import DisabledSafetyCheck, Exported
 from minijax.support import dtypes
@@ -49,6 +51,9 @@ def serialize(exported: Exported, vjp_order: int = 0) -> bytearray:
         )
     programs: list[bytes] = []
     header = _header(exported, vjp_order, programs)
+    sizes = [size for aval in exported.in_avals for size in aval.shape]
+    if any(map(is_symbolic, sizes)):
+        header["constraints"] = list(scope_of(*sizes).texts)
     header["lengths"] = [len(program) for program in programs]
     text = json.dumps(header, separators=(",", ":")).encode()
     rest = struct.pack("<Q", len(text)) + text + b"".join(programs)
@@ -112,19 +117,23 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     for size in header["lengths"]:
         programs.append(data[position : position + size])
         position += size
-    return _from_header(header, programs)
+    scope = SymbolicScope(header.get("constraints", ()))
+    return _from_header(header, programs, scope)
 
 
-def _from_header(header: dict, programs: list[bytes]) -> Exported:
+def _from_header(header: dict, programs: list[bytes], scope: SymbolicScope) -> Exported:
+    def avals(name: str) -> tuple[ShapedArray, ...]:
+        return tuple(_aval_from_json(entry, scope) for entry in header[name])
+
     first, count = header["programs"]
     vjp = header["vjp"]
-    derivative = None if vjp is None else _from_header(vjp, programs)
+    derivative = None if vjp is None else _from_header(vjp, programs, scope)
     return Exported(
         header["fun_name"],
         _tree_from_json(header["in_tree"]),
-        tuple(map(_aval_from_json, header["in_avals"])),
+        avals("in_avals"),
         _tree_from_json(header["out_tree"]),
-        tuple(map(_aval_from_json, header["out_avals"])),
+        avals("out_avals"),
         tuple(header["platforms"]),
         tuple(map(DisabledSafetyCheck, header["disabled_checks"])),
         programs[first],
@@ -149,9 +158,13 @@ def _dtype_name(dtype: Any) -> str:
     return "float0" if dtypes.is_float0(dtype) else dtype.name
 
 
-def _aval_from_json(entry: list[Any]) -> ShapedArray:
+def _aval_from_json(entry: list[Any], scope: SymbolicScope) -> ShapedArray:
     sizes, name, weak = entry
-    return ShapedArray(tuple(sizes), _dtype_named(name), weak)
+    shape = [
+        size if isinstance(size, int) else symbolic_shape(size, scope=scope)[0]
+        for size in sizes
+    ]
+    return ShapedArray(tuple(shape), _dtype_named(name), weak)
 
 
 def _dtype_named(name: str) -> Any:

@@ -82,6 +82,7 @@ PHRASES: dict[str, str] = {
     # shapes
     "broadcast_in_dim": "repeated to {shape}",
     "concatenate": "joined along axis {dimension}",
+    "dim_as_value": "the size {dim}, as a number",
     "iota": "0, 1, 2, ... along axis {dimension}",
     "pad": "padded, or cut, at the edges",
     "reshape": "same entries, {new_sizes}",
@@ -207,6 +208,7 @@ PHRASES: dict[str, str] = {
     "ppermute": "parts sent along {axis_name}",
     "psum": "sum over {axes}",
     # programs inside a program
+    "call_exported": "runs an exported program",
     "closed_call": "runs a program",
     "cond": "one of several programs",
     "custom_lin": "a custom rule's linear part",
