@@ -208,7 +208,6 @@ PHRASES: dict[str, str] = {
     "ppermute": "parts sent along {axis_name}",
     "psum": "sum over {axes}",
     # programs inside a program
-    "call_exported": "runs an exported program",
     "closed_call": "runs a program",
     "cond": "one of several programs",
     "custom_lin": "a custom rule's linear part",
