@@ -20,7 +20,9 @@ from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
 # Arrays drawn as bars: the largest ones. The rest is counted in a sentence.
-MOST_BARS = 300
+MOST_BARS = 160
+# Columns under the curve that can be pointed at; each is for some equations in a row.
+MOST_COLUMNS = 160
 MOST_LINES = 14
 ROWS = 60
 LEAST_BAR = 4.0
@@ -212,7 +214,7 @@ class MemoryView(View):
         scene.text(
             left, 14, "bytes alive while each equation runs", role="constant", size=12
         )
-        for numbers in shares(len(points), MOST_BARS):
+        for numbers in shares(len(points), MOST_COLUMNS):
             number = max(numbers, key=lambda n: points[n].live)
             high = points[number].live * scale
             scene.band(
