@@ -487,3 +487,21 @@ def test_a_difference_folds_what_is_the_same():
     group, *rows = frame.panes[0].rows
     assert group.folded and group.cells[1] == "6 equations are the same in both"
     assert [row.depth for row in rows] == [1] * 6 + [0]
+
+
+def test_the_backward_pass_and_what_it_reads_are_told_apart():
+    def f(x):
+        return jnp.sum(jnp.sin(x) * x)
+
+    view = see.jaxpr(minijax.grad(f), jnp.ones(4))
+    parts = [(e.primitive, e.part) for e in view.recording.equations]
+    assert parts == [
+        ("sin", "kept"),
+        ("cos", "kept"),
+        ("mul", ""),
+        ("reduce_sum", ""),
+        *[(name, "backward") for name in ("broadcast_in_dim", *["mul"] * 3, "add_any")],
+    ]
+    looks = [row.look for row in view.frame().panes[0].rows]
+    assert looks == ["", *[part for _, part in parts], ""]
+    assert not any(e.part for e in see.jaxpr(f, jnp.ones(4)).recording.equations)

@@ -314,7 +314,7 @@ def test_axe_finds_nothing(show, dark, width):
 def test_what_is_still_to_come_can_be_read():
     """Text of later steps keeps a contrast of 4.5 : 1 in both themes."""
     code = (WIDGETS / "src" / "player" / "style.ts").read_text()
-    opacity = float(code.partition("tr.mj-later{opacity:")[2].partition("}")[0])
+    opacity = float(code.partition("^later{opacity:")[2].partition("}")[0])
 
     def luminance(colour):
         parts = [part / 255 for part in colour]

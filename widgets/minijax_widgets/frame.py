@@ -72,7 +72,8 @@ class Row:
 
     `at` is the step from which on the row is there, `go` the step that a click goes to,
     `depth` makes it belong to the last shallower row, which folds it. `look` is "head",
-    "py", "error", "group", "miss", "add" or "del". `tell` is a sentence about the row.
+    "py", "error", "group", "miss", "add" or "del"; "kept" and "backward" say which part
+    of a derivative an equation is. `tell` is a sentence about the row.
     """
 
     cells: list[list[Piece] | str]
@@ -328,6 +329,12 @@ CELL = (
 # Looks of rows that stand on a role's wash.
 LOOKS = {"add": "batch", "del": "miss"}
 
+# Equations that the backward pass reads or consists of have an edge.
+EDGES = {
+    "kept": f";border-left:5px double {PALETTE['residual'][0]}",
+    "backward": f";border-left:5px solid {PALETTE['cotangent'][0]}",
+}
+
 
 def _static_title(title: str) -> str:
     if not title:
@@ -352,6 +359,7 @@ def _static_pane(
     for index, row in enumerate(pane.rows):
         if not around[0] <= index < around[1]:
             continue
+        edge = EDGES.get(row.look, "")
         ground = LIGHT["panel"] if on.intersection(row.keys) else LIGHT["base"]
         if row.look in LOOKS:
             ground = PALETTE[LOOKS[row.look]][1]
@@ -368,9 +376,9 @@ def _static_pane(
                     f"{escape(whole[start:end])}</span>{escape(whole[end:])}"
                 )
             indent = f";padding-left:{8 + 16 * row.depth}px" if not column else ""
-            look = ""
+            look = "" if column else edge
             if gap or (pane.kind == "prose" and column):
-                look = ";white-space:normal"
+                look += ";white-space:normal"
             elif pane.kind == "sides" and column:
                 look = ";white-space:pre-wrap;width:50%"
             elif pane.kind == "code" and not column:

@@ -33,6 +33,10 @@ MANY = 300
 MOST_LETTERS = 22
 # A group of more than this opens in parts, so that a page never draws them all.
 PART = 200
+PARTS = {
+    "backward": "of the backward pass",
+    "kept": "kept for the backward pass, which reads it",
+}
 NEXT_PARAMETER = re.compile(r"(?= \w+=)")
 # A line of parameters that carries no program.
 PARAMETER = re.compile(r"\s*\w+=[^{}]*")
@@ -200,6 +204,8 @@ class JaxprView(View):
         parts = [self.short(equation)]
         if equation.meaning:
             parts.append(equation.meaning)
+        if equation.part:
+            parts.append(PARTS[equation.part])
         if equation.span is not None:
             span = equation.span
             source = self.recording.sources[span.source]
@@ -353,12 +359,16 @@ class JaxprView(View):
         if equation.span is not None:
             keys.append(f"l{equation.span.source}:{equation.span.line}")
         if not self.opens(line, equation):
-            return picture.Row([code], keys=keys[:1], go=equation.id, depth=depth)
+            return picture.Row(
+                [code], keys=keys[:1], go=equation.id, depth=depth, look=equation.part
+            )
         where = str(equation.span.line) if equation.span else ""
         labels = [self.label(operand) for operand in self.inputs_of(equation)]
         told = ", ".join([*labels, equation.meaning])
         cells: list[Any] = [code, where, told]
-        return picture.Row(cells, keys=keys, go=equation.id, depth=depth)
+        return picture.Row(
+            cells, keys=keys, go=equation.id, depth=depth, look=equation.part
+        )
 
     def opens(self, line: Line, equation: Equation) -> bool:
         """Says whether `line` is the one that defines the equation's results."""

@@ -42,6 +42,8 @@ from minijax_lab.explain.words import meaning
 
 LONGEST_PARAMETER = 200
 ADDRESS = " at 0x"
+# Kinds of rules that write equations of a backward pass.
+BACKWARD = ("transpose", "sum of cotangents")
 
 
 @dataclass
@@ -67,7 +69,9 @@ def is_path(label: str) -> bool:
 class Equation:
     """One equation. `parent` is the equation whose program it belongs to, if any.
 
-    An operand is a variable's id, or a literal's text.
+    An operand is a variable's id, or a literal's text. `part` is "backward" for what
+    backward mode wrote, "kept" for what such equations read, and "" for others, or
+    where causes were not recorded.
     """
 
     id: int
@@ -83,6 +87,7 @@ class Equation:
     # What wrote it, in words, and the rules in between; "" where it was not recorded.
     story: str = ""
     rules: list[str] = field(default_factory=list)
+    part: str = ""
 
 
 @dataclass
@@ -185,6 +190,7 @@ class Recorder:
 
     def recording(self) -> JaxprRecording:
         self.visit(self.jaxpr, parent=None)
+        self.find_kept()
         lines = list(self.printed_lines())
         self.find_printed_parameters(lines)
         telling = self.telling()
@@ -262,12 +268,24 @@ class Recorder:
             rules=causes.moments_of(cause),
         )
         self.equations.append(equation)
+        if cause is not None and any(rule.kind in BACKWARD for rule in cause.rules):
+            equation.part = "backward"
         for name, program in programs:
             self.visit(program, number, name)
         for variable in eqn.outvars:
             if not isinstance(variable, DropVar):
                 equation.results.append(self.add_variable(variable, "value", number))
         return number
+
+    def find_kept(self) -> None:
+        """Notes which equations are read by those of a backward pass."""
+        for variable in self.variables:
+            if variable.definition is None:
+                continue
+            made = self.equations[variable.definition]
+            readers = (self.equations[use] for use in variable.uses)
+            if not made.part and any(one.part == "backward" for one in readers):
+                made.part = "kept"
 
     def add_variable(self, variable: Var, role: str, definition: int | None) -> int:
         number = len(self.variables)

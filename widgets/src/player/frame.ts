@@ -22,7 +22,8 @@ export interface Row {
   f?: boolean;
   /** A sentence for the line below, when the row itself is selected. */
   t?: string;
-  /** A class of look: "head", "py", "error", "group", "miss", "add", "del". */
+  /** A class of look: "head", "py", "error", "group", "miss", "add", "del", "kept",
+   *  "backward". */
   s?: string;
 }
 

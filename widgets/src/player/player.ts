@@ -416,7 +416,7 @@ export class Player {
     if (row.go !== undefined) line.classList.add("mj-go");
     for (const key of row.k ?? []) {
       this.remember(key, line);
-      const hue = row.s && row.s !== "group" ? undefined : this.hues!.get(key);
+      const hue = row.s === "error" ? undefined : this.hues!.get(key);
       if (hue === undefined) continue;
       line.classList.add("mj-line");
       line.style.setProperty("--mj-hue", String(hue));
