@@ -163,12 +163,12 @@ def compiled_of(
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(machine.platform) if lowered is None else lowered
     targets.refuse_calls(machine, lowered)
-    program = program_of(compile_now(machine, lowered, levels.options))
+    program = program_of(compile_now(machine, lowered, levels.options), levels.jaxpr)
     switched_off = FUSING[machine.platform]
     options = {**levels.options, "xla_disable_hlo_passes": switched_off}
     unfused, because = None, ""
     try:
-        unfused = program_of(compile_now(machine, lowered, options))
+        unfused = program_of(compile_now(machine, lowered, options), levels.jaxpr)
     except door.JaxRuntimeError as error:
         because = str(error).splitlines()[0]
     recording = CompiledRecording(
@@ -255,9 +255,17 @@ def compile_now(
         return machine.compile(lowered.module, settings, None, lowered.host_callbacks)
 
 
-def program_of(executable: compiler.Executable) -> CompiledProgram:
+def program_of(
+    executable: compiler.Executable, jaxpr: JaxprRecording
+) -> CompiledProgram:
     """The program of an executable as data."""
     module = parse(executable.hlo_modules()[0].to_string())
+    for loop in module.instructions:
+        # libtpu does not write down how often a loop runs; a scan says it itself.
+        if loop.opcode == "while" and loop.times is None and loop.equation is not None:
+            equation = jaxpr.equations[loop.equation]
+            if equation.primitive == "scan":
+                loop.times = int(equation.parameters["length"])
     memory = memory_of(executables.memory_stats(executable))
     cost = executables.cost_analysis(executable)
     return CompiledProgram(module, kernels_of(module), cost, memory)
@@ -274,7 +282,8 @@ def headline(
     if unfused is None:
         moved = size_in_words(program.bytes)
         return f"{name} compiled for {target}: {after}, {moved} read and written"
-    told = f"fusion of {name} on {target}: {len(unfused.kernels):,} kernels -> "
+    before = count_in_words(len(unfused.kernels), "kernel")
+    told = f"fusion of {name} on {target}: {before} -> "
     told += f"{len(program.kernels):,}, {size_in_words(unfused.bytes)} -> "
     told += size_in_words(program.bytes)
     if program.bytes and unfused.bytes > program.bytes:
