@@ -195,3 +195,9 @@ def test_a_text_that_is_no_program():
 )
 def test_bytes_of_a_type(text, size):
     assert hlo_text.size_of(text) == size
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_length_of_a_scan_is_known_everywhere(target, recordings):
+    times = {kernel.times for kernel in recordings("scan", target).program.kernels}
+    assert None not in times and max(times) >= 32  # XLA may take two turns at once
