@@ -3,14 +3,13 @@
 from minijax.language.symbolic_scopes import SymbolicScope as SymbolicScope
 from minijax.language.symbolic_scopes import symbolic_args_specs as symbolic_args_specs
 from minijax.language.symbolic_scopes import symbolic_shape as symbolic_shape
-from minijax.language.symbolic_sizes import is_symbolic as _is_symbolic
+from minijax.language.symbolic_sizes import is_symbolic_dim as is_symbolic_dim
 from minijax.programs.exporting import exported as _exported
 from minijax.programs.exporting import serialization as _serialization
 from minijax.programs.exporting.exported import Exported as Exported
 from minijax.programs.exporting.exported import export as export
 from minijax.programs.exporting.serialization import deserialize as deserialize
 
-is_symbolic_dim = _is_symbolic
 DisabledSafetyCheck = _exported.DisabledSafetyCheck
 default_export_platform = _exported.default_export_platform
 maximum_supported_calling_convention_version = (

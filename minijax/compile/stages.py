@@ -40,7 +40,7 @@ def _structs(avals: Any, tree: Any) -> Any:
     return tree_unflatten(tree, structs)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ArgInfo:
     """What is known of an argument before the call. In JAX: `jax.stages.ArgInfo`."""
 

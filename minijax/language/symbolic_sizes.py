@@ -204,6 +204,11 @@ def is_symbolic(size: Any) -> bool:
     return isinstance(size, SymbolicSize)
 
 
+def is_symbolic_dim(p: Any) -> bool:
+    """Whether a size is an expression with variables. In JAX: `jax.export`."""
+    return isinstance(p, SymbolicSize)
+
+
 def is_size(value: Any) -> bool:
     """Whether a value is a size: a whole number or an expression."""
     if isinstance(value, (int, SymbolicSize)):

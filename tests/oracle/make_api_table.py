@@ -47,6 +47,9 @@ MODULES = (
     "jax.interpreters.partial_eval",
     "jax.ops",
     "jax.ffi",
+    "jax.stages",
+    "jax.export",
+    "jax.experimental.layout",
     "jax.profiler",
 )
 

@@ -233,7 +233,7 @@ def test_methods_of_stages_are_those_of_jax(name):
         assert found[method][: len(kept)] == kept
 
 
-@pytest.mark.parametrize("name", ["stages"])
+@pytest.mark.parametrize("name", ["stages", "export", "experimental.layout"])
 def test_names_of_modules(name):
     ours, theirs = (
         importlib.import_module(f"{lib.__name__}.{name}") for lib in LIBRARIES
@@ -241,3 +241,45 @@ def test_names_of_modules(name):
     public = {each for each in dir(theirs) if not each.startswith("_")}
     modules = {each for each in public if inspect.ismodule(getattr(theirs, each))}
     assert public - modules <= set(dir(ours))
+
+
+def test_layout_constraints():
+    def run(lib):
+        layout = importlib.import_module(f"{lib.__name__}.experimental.layout")
+        keep = layout.with_layout_constraint
+        columns = layout.Layout((1, 0))
+        x = lib.numpy.arange(6.0).reshape(2, 3)
+        function = lambda x: keep(lib.numpy.sin(x), columns) * 2  # noqa: E731
+        refused = []
+        for bad in (layout.Layout((0,)), 3, None):
+            try:
+                refused.append(keep(x, bad) is not None)
+            except Exception as error:
+                refused.append(type(error))
+        return (
+            str(lib.make_jaxpr(function)(x)),
+            str(lib.make_jaxpr(lib.vmap(function))(x[None])),
+            str(lib.make_jaxpr(lib.grad(lambda x: function(x).sum()))(x)),
+            "LayoutConstraint" in lib.jit(function).lower(x).as_text(),
+            refused,
+            np.asarray(lib.jit(function)(x)).tolist(),
+        )
+
+    ours, theirs = (run(lib) for lib in LIBRARIES)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["stages", "export", "experimental.layout"])
+def test_parameters_of_functions(name):
+    ours, theirs = (
+        importlib.import_module(f"{lib.__name__}.{name}") for lib in LIBRARIES
+    )
+    for each in dir(theirs):
+        function = getattr(theirs, each)
+        if each.startswith("_") or not inspect.isfunction(function):
+            continue
+        wanted = inspect.signature(function).parameters.values()
+        found = inspect.signature(getattr(ours, each)).parameters.values()
+        assert [(p.name, p.kind) for p in found] == [
+            (p.name, p.kind) for p in wanted if not p.name.startswith("_")
+        ]

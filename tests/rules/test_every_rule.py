@@ -123,6 +123,7 @@ REACHED_ELSEWHERE = {
     **dict.fromkeys("remat2 name".split(), "tests/programs/test_checkpoint.py"),
     "ffi_call": "tests/programs/test_foreign_calls.py",
     "call_exported": "tests/exporting/test_exported.py",
+    "layout_constraint": "tests/programs/test_stages.py",
     "dim_as_value": "tests/exporting/test_symbolic_shapes.py",
     "custom_vjp_call": "tests/golden/programs/custom_rules.py",
     "custom_lin": "tests/golden/programs/custom_rules.py",

@@ -83,6 +83,7 @@ PHRASES: dict[str, str] = {
     "broadcast_in_dim": "repeated to {shape}",
     "concatenate": "joined along axis {dimension}",
     "dim_as_value": "the size {dim}, as a number",
+    "layout_constraint": "kept in memory as {layout}",
     "iota": "0, 1, 2, ... along axis {dimension}",
     "pad": "padded, or cut, at the edges",
     "reshape": "same entries, {new_sizes}",
