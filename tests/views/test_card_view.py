@@ -230,3 +230,12 @@ def test_every_primitive_is_told_in_a_few_words():
     missing = sorted(set(all_primitives) - set(PHRASES))
     assert missing == []
     assert [name for name, phrase in PHRASES.items() if len(phrase) > 48] == []
+
+
+def test_a_card_draws_what_the_primitive_does():
+    record = cards.record_card("reduce_sum")
+    numbers = [[float(x) for x in row] for row in record.inputs[0].rows]
+    total = sum(map(sum, numbers))
+    assert float(record.outputs[0].rows[0][0]) == pytest.approx(total, abs=0.02)
+    frame = see.card("reduce_sum").frame()
+    assert [pane.title for pane in frame.panes if pane.scene] == ["what it does"]

@@ -12,6 +12,7 @@ from minijax_lab.explain.cards import (
     record_primitives,
 )
 from minijax_lab.explain.words import PHRASES
+from minijax_widgets.card_scene import numbers_scene
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, views
 
@@ -58,6 +59,14 @@ class CardView(View):
             ]
         return "\n".join([cut(record.headline, 100), *rows])
 
+    def drawn(self) -> list[Pane]:
+        """Returns a picture of the example's numbers, where they are few."""
+        record = self.recording
+        if not record.inputs or not record.outputs:
+            return []
+        scene = numbers_scene(record.inputs, record.outputs)
+        return [Pane("what it does", [], kind="scene", scene=scene, below=True)]
+
     def frame(self) -> Frame:
         """Returns the picture: block on the left, facts on the right."""
         record = self.recording
@@ -88,6 +97,7 @@ class CardView(View):
             headline=record.headline,
             panes=[
                 Pane(f"block, {record.path}", block, kind="code"),
+                *self.drawn(),
                 Pane("example", example, below=True),
                 Pane("", rows, kind="prose"),
             ],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,6 +153,14 @@ class Check:
     difference: float | None
 
 
+@dataclass
+class SmallArray:
+    """A type as jaxprs write it, and the numbers, row by row."""
+
+    type: str
+    rows: list[list[str]]
+
+
 @dataclass(kw_only=True)
 class CardRecording(Recording):
     """A primitive's card."""
@@ -169,6 +177,38 @@ class CardRecording(Recording):
     checks: list[Check]
     stablehlo: list[str]
     compiled: list[str] = field(default_factory=list)
+    # The example's arguments and results, where they are small arrays of numbers.
+    inputs: list[SmallArray] = field(default_factory=list)
+    outputs: list[SmallArray] = field(default_factory=list)
+
+
+def small_array(value: Any) -> SmallArray | None:
+    """An array's numbers as texts; None where they do not fit a small picture."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        return None
+    if array.ndim > 2 or not 0 < array.size <= 16 or array.dtype.kind not in "bifu":
+        return None
+    kind = "bool" if array.dtype.kind == "b" else f"{array.dtype}"
+    short = kind if kind == "bool" else re.sub(r"([a-z])[a-z]*(\d+)", r"\1\2", kind)
+    sizes = ",".join(map(str, array.shape))
+    if array.dtype.kind == "f":
+        # What is left of rounding is written as 0.
+        largest_one = np.max(np.abs(array))
+        array = np.where(np.abs(array) < 1e-6 * largest_one, 0, array)
+    rows = [
+        [f"{x:.3g}" if array.dtype.kind == "f" else str(x) for x in row]
+        for row in array.reshape(-1, array.shape[-1] if array.ndim else 1)
+    ]
+    return SmallArray(f"{short}[{sizes}]", rows)
+
+
+def small_arrays(values: Sequence[Any]) -> list[SmallArray]:
+    """All of the values as small arrays, at most three; none if one is not small."""
+    found = [small_array(value) for value in values[:4]]
+    small = [array for array in found if array is not None]
+    return small if len(small) == len(found) <= 3 else []
 
 
 def record_card(name: str | Primitive) -> CardRecording:
@@ -186,12 +226,15 @@ def record_card(name: str | Primitive) -> CardRecording:
     checks: list[Check] = []
     stablehlo: list[str] = []
     compiled: list[str] = []
+    inputs: list[SmallArray] = []
+    outputs: list[SmallArray] = []
     example = "no example is run for this primitive"
     if used is not None:
         function, args = used
         example = str(make_jaxpr(function)(*args))
         checks = run_checks(primitive, function, args)
         stablehlo, compiled = lowered(function, args)
+        inputs, outputs = small_arrays(args), small_arrays(results_of(function, args))
     rules = rules_of(primitive, *(used or (None, ())))
     operations = re.findall(r"= (?:stablehlo\.)?([\w.]+)", "\n".join(stablehlo))
     for rule in rules:
@@ -218,7 +261,18 @@ def record_card(name: str | Primitive) -> CardRecording:
         checks=checks,
         stablehlo=stablehlo,
         compiled=compiled,
+        inputs=inputs,
+        outputs=outputs,
     )
+
+
+def results_of(function: Callable[..., Any], args: tuple) -> list[Any]:
+    """What a function returns, as a list; nothing where it cannot run alone here."""
+    try:
+        found = function(*args)
+    except Exception:  # a rule may be missing: the checks say so
+        return []
+    return list(found) if isinstance(found, (tuple, list)) else [found]
 
 
 # What the families of the table mean, in its order.

@@ -58,7 +58,7 @@ function hang(cell: HTMLElement, pieces: Piece[]): void {
 
 /** A text that may break behind brackets and before dots, rather than inside words. */
 function breakable(text: string): (string | HTMLElement)[] {
-  const parts = text.split(/(?<=\(|\w\[(?=\w+=)|\w{8}_)|(?=\.[a-z_])/);
+  const parts = text.split(/(?<=\(|\w\[(?=\w+=))|(?=\.[a-z_])/);
   return parts.flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
 }
 
