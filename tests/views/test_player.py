@@ -214,6 +214,30 @@ def test_two_views_on_a_page(browser, tmp_path):
     page.close()
 
 
+def test_a_widget_marks_what_its_next_picture_changed(browser, tmp_path):
+    views = [see.jaxpr(lambda n=n: jnp.sum(jnp.sin(jnp.zeros(n)))) for n in (3, 5)]
+    first, second = (
+        json.dumps(view.frame().to_json()).replace("<", "\\u003c") for view in views
+    )
+    path = tmp_path / "live.html"
+    path.write_text(
+        f"""<body>{views[0].to_html()}<div id=here></div><script>
+        var values = {{frame: {first}, step: -1, selection: ""}}, called = {{}};
+        var model = {{get: n => values[n], set: (n, x) => {{values[n] = x}},
+          save_changes() {{}}, on: (n, f) => {{called[n] = f}}, off() {{}}}};
+        Object.values(globalThis.minijaxPlayers)[0].then(player => {{
+          player.render({{model, el: document.getElementById("here")}});
+          values.frame = {second};
+          called["change:frame"]()}})</script>"""
+    )
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("#here .mj-moved")
+    marked = page.locator("#here .mj-moved").all_inner_texts()
+    assert marked == [":f32[5]", "repeated to (5,)", ":f32[5]"]
+    page.close()
+
+
 def test_widget_has_the_same_picture():
     pytest.importorskip("anywidget")
     view = see.jaxpr(softmax, X)
