@@ -112,7 +112,8 @@ class MemoryRecording(Recording):
     kind = "memory"
 
     accounts: list[Account] = field(default_factory=list)
-    platform: str = "cpu"
+    # By a factory, as `telling` is: the recording is finished later.
+    platform: str = field(default_factory=lambda: "cpu")
     # Facts that a jaxpr of JAX does not carry, a sentence each.
     lost: list[str] = field(default_factory=list)
 
