@@ -15,7 +15,7 @@ from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.scene import Scene
+from minijax_widgets.scene import Scene, text_width
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -234,10 +234,17 @@ class MemoryView(View):
             step = (width - left - right) / len(other.points)
             curve = stepped(other, left, step, base, scale)
             scene.area(curve, key="beside", role="constant", dash=True)
+            words = f"beside {size_in_words(other.most)}"
+            x = within(left + (other.peak + 0.5) * step, words, width)
+            y = base - other.most * scale - 6
+            own = x_of(self.first.peak) + across / 2
+            near = abs(y - (base - points[self.first.peak].live * scale - 6)) < 14
+            if near and abs(x - own) < text_width(words, 12):
+                y -= 15  # above the other label
             scene.text(
-                left + (other.peak + 0.5) * step,
-                base - other.most * scale - 6,
-                f"beside {size_in_words(other.most)}",
+                x,
+                y,
+                words,
                 role="constant",
                 size=12,
                 anchor="middle",
@@ -245,7 +252,7 @@ class MemoryView(View):
         peak = points[self.first.peak].live
         y = base - peak * scale
         scene.text(
-            x_of(self.first.peak) + across / 2,
+            within(x_of(self.first.peak) + across / 2, size_in_words(peak), width),
             y - 6,
             size_in_words(peak),
             role="value",
@@ -289,6 +296,8 @@ class MemoryView(View):
                     role = "cotangent" if value.backward else "value"
                     role = "residual" if value.kept else role
                     own = max(LEAST_BAR, value.bytes * scale)
+                    size = size_in_words(value.bytes)
+                    fits = own > 17 and text_width(size, 12) * 1.05 + 6 < end - start
                     scene.box(
                         start,
                         y + high - own,
@@ -296,7 +305,7 @@ class MemoryView(View):
                         own,
                         key=f"v{value.id}",
                         role=role,
-                        text=size_in_words(value.bytes) if own > 17 else "",
+                        text=size if fits else "",
                         lid=value.kept and own > 8,
                         go=value.born,
                         tell=told_of(value),
@@ -364,8 +373,19 @@ class MemoryView(View):
             place: sizes(allocated),
             "arguments": sizes([a.arguments for a in accounts]),
         }
-        rows = [Row([name, said]) for name, said in told.items()]
+        # A row of nothing but "not recorded" says nothing.
+        rows = [
+            Row([name, said])
+            for name, said in told.items()
+            if set(said.split(", beside ")) != {"not recorded"}
+        ]
         return Pane("what it asks for, and what it gets", rows, kind="prose")
+
+
+def within(middle: float, text: str, width: float) -> float:
+    """Returns the middle of a text that stays in the picture."""
+    half = text_width(text, 12) / 2 + 4
+    return max(half, min(middle, width - half))
 
 
 def line_key(span: Span | None) -> tuple[int, int] | None:
