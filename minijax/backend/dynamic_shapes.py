@@ -279,17 +279,17 @@ class _Builders:
     def dynamic_slice(self, operand: Any, starts: Any, sizes: Any) -> Any:
         if not isinstance(sizes, tuple):
             return _stablehlo().dynamic_slice(operand, starts, sizes)
-        first, last = [], []
+        first = []
         for axis, (start, size) in enumerate(zip(starts, sizes)):
             room = size_of(operand, axis) - value_of(size)
             begin = _Value(_stablehlo().convert(scalar_type(), start))
-            begin = begin.minimum(room).maximum(0)
-            first.append(begin)
-            last.append(begin + _Value(value_of(size)))
-        vectors = [shape_operand(bounds) for bounds in (first, last)]
+            first.append(begin.minimum(room).maximum(0))
+        # Written as a sum of vectors, it is a slice of known size once sizes are known.
+        begins = shape_operand(first)
+        ends = _stablehlo().add(begins, shape_operand(sizes))
         steps = shape_operand([1] * len(first))
         return _stablehlo().real_dynamic_slice(
-            _like(operand, sizes), operand, *vectors, steps
+            _like(operand, sizes), operand, begins, ends, steps
         )
 
     def gather(
@@ -345,3 +345,11 @@ def _like(operand: Any, sizes: Sequence[Any]) -> Any:
 
 
 hlo.stablehlo = _Builders()
+
+
+def has_unknown_sizes(module: Any) -> bool:
+    """Whether the `main` of a module takes or returns arrays of unknown sizes."""
+    main = hlo.ir.SymbolTable(module.operation)["main"]
+    kinds = [*main.type.inputs, *main.type.results]
+    arrays = [kind for kind in kinds if isinstance(kind, hlo.ir.RankedTensorType)]
+    return not all(kind.has_static_shape for kind in arrays)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend import compiler, disk_cache
+from minijax.backend import compiler, disk_cache, dynamic_shapes
 from minijax.compile import dispatch
+from minijax.language.symbolic_sizes import SymbolicSize
 from minijax.support.thread_state import state
 
 
@@ -22,8 +23,16 @@ def load_or_compile(
 ) -> compiler.Executable:
     """Compile, or take from the directory that the flags name.
 
+    ValueError for a program with symbolic sizes.
+
     A program with callbacks is never kept: it calls functions of this process.
     """
+    if SymbolicSize.made and dynamic_shapes.has_unknown_sizes(module):
+        raise ValueError(
+            "a program with symbolic sizes cannot be compiled: the sizes are not "
+            "known. Export it, `exported = export(jit(f))(types)`, and call it with "
+            "arrays: `exported.call(x)`."
+        )
     directory = state.compilation_cache_dir
     if not directory or not state.enable_compilation_cache or host_callbacks:
         return compiler.compile_module(module, devices, settings, host_callbacks)

@@ -31,6 +31,7 @@ from minijax.language.core import (
     physical_aval,
 )
 from minijax.language.rules import Shape, is_linear, moveaxis, not_mapped
+from minijax.language.symbolic_sizes import is_symbolic, size_or_array
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
@@ -261,6 +262,16 @@ def _gather_lowering(
     )
 
 
+def _vector(sizes: Sequence[Any], dtype: np.dtype) -> Any:
+    """Sizes, some of which may be symbolic, as a vector."""
+    if not any(map(is_symbolic, sizes)):
+        return np.array(sizes, dtype)
+    scalars = [
+        shaping.convert_element_type(size_or_array(size), dtype) for size in sizes
+    ]
+    return joining.concatenate([shaping.expand_dims(x, (0,)) for x in scalars], 0)
+
+
 def _gather_or_fill(
     operand: Any,
     indices: Any,
@@ -273,12 +284,14 @@ def _gather_or_fill(
 ) -> Any:
     """Read without checks, then put the fill value where a block did not fit."""
     shape = shaping.shape_of(operand)
-    large = any(size > np.iinfo(np.int32).max for size in shape)
+    large = any(
+        not is_symbolic(size) and size > np.iinfo(np.int32).max for size in shape
+    )
     dtype = np.dtype(np.int64 if large else np.int32)
     bounds = [shape[axis] - slice_sizes[axis] for axis in numbers.start_index_map]
     indices = shaping.convert_element_type(indices, dtype)
     batch_rank = get_aval(indices).ndim - 1
-    limit = shaping.expand_dims(np.array(bounds, dtype), tuple(range(batch_rank)))
+    limit = shaping.expand_dims(_vector(bounds, dtype), tuple(range(batch_rank)))
     fits = comparing.bitwise_and(
         elementwise.ge(indices, dtype.type(0)), elementwise.le(indices, limit)
     )
