@@ -13,6 +13,7 @@ import numpy as np
 from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
+from minijax.language.core import canonicalize_dim
 from minijax.numpy import (
     creation,
 )
@@ -223,7 +224,9 @@ def _split(name: str, ary: Any, sections: Any, axis: int = 0) -> list[Array]:
                 f"{rest}. Use jnp.array_split for parts of nearly equal length."
             )
         sizes = [length + 1] * rest + [length] * (count - rest)
-    return list(lax.split(array, [int(length) for length in sizes], axis=axis))
+    return list(
+        lax.split(array, [canonicalize_dim(length) for length in sizes], axis=axis)
+    )
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

@@ -92,6 +92,8 @@ def programs(lib):
             y,
         ),
         "attention": (lambda q: nn.dot_product_attention(q, q, q), spec(b, n, 2, 8)),
+        "split": (lambda x: jnp.split(x, 2), spec(2 * b, 4)),
+        "split at 1": (lambda x: jnp.split(x, [1], axis=0), x),
         "at.set": (lambda x: x.at[0].set(1.0), x),
         "softmax": (nn.softmax, x),
         "softmax of a batch": (lambda x: nn.softmax(x, axis=0), x),

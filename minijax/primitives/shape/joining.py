@@ -16,7 +16,12 @@ import numpy as np
 from minijax.backend import hlo, hlo_parts
 from minijax.language import rules
 from minijax.language.array import Array
-from minijax.language.core import ShapedArray, get_aval, physical_aval
+from minijax.language.core import (
+    ShapedArray,
+    canonicalize_dim,
+    get_aval,
+    physical_aval,
+)
 from minijax.language.rules import (
     Shape,
     Zero,
@@ -208,7 +213,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     operand = asarray(operand)
     return split_p.bind(
         operand,
-        sizes=tuple(operator.index(size) for size in sizes),
+        sizes=tuple(map(canonicalize_dim, sizes)),
         axis=canonicalize_axis(axis, get_aval(operand).ndim),
     )
 
