@@ -242,7 +242,9 @@ def record_card(name: str | Primitive) -> CardRecording:
             rule[1] = f"to {', '.join(dict.fromkeys(operations))}"
     held = sum(check.result == "holds" for check in checks)
     ran = sum(check.difference is not None for check in checks)
-    meaning = PHRASES.get(name, "")
+    # On a card there is no equation whose parameters could fill the phrase.
+    meaning = re.sub(r"\baxis \{\w+\}", "one axis", PHRASES.get(name, ""))
+    meaning = re.sub(r"\{(\w+)\}", r"(\1)", meaning)
     headline = f"primitive {name}"
     if meaning:
         headline += f": {meaning}"
