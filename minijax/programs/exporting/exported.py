@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -113,6 +113,9 @@ class Exported:
     In JAX: `jax.export.Exported`.
     """
 
+    # The function as bytes; `serialization.py` defines it.
+    serialize: ClassVar[Callable[..., bytearray]]
+
     fun_name: str
     in_tree: Any
     in_avals: tuple[ShapedArray, ...]
@@ -184,15 +187,6 @@ class Exported:
                 "Serialize it with `serialize(vjp_order=1)` to keep its derivative."
             )
         return self._get_vjp(self)
-
-    def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The function as bytes in minijax's own format, for `deserialize`.
-
-        `vjp_order` says how many derivatives go with it.
-        """
-        from minijax.programs.exporting import serialization
-
-        return serialization.serialize(self, vjp_order)
 
     @api_boundary
     def call(self, *args: Any, **kwargs: Any) -> Any:

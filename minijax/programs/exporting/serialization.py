@@ -61,6 +61,10 @@ def serialize(exported: Exported, vjp_order: int = 0) -> bytearray:
     return bytearray(MAGIC + struct.pack("<I", VERSION) + digest + rest)
 
 
+# As a method: `exported.serialize()`.
+Exported.serialize = serialize
+
+
 def _header(exported: Exported, vjp_order: int, programs: list[bytes]) -> dict:
     modules = [exported.mlir_module_serialized, *exported._others]
     first = len(programs)
