@@ -33,7 +33,7 @@ PREDICTIONS = {
     ),
     "11.p1": Prediction(
         "same",
-        "All layers are computed again before the first one is used, so all are alive.",
+        "The backward pass computes all layers before it uses one, so all are alive.",
         because={
             "checkpoint": "Less is kept, but all that is computed again is alive at "
             "once in the backward pass.",
