@@ -150,6 +150,11 @@ OF_ONE_JAX = {
     ),
     "programs/test_debug_print.py": "test_text",
     "programs/test_random_callbacks.py": "test_texts",
+    "programs/test_checkify.py": "test_text",
+    "programs/test_foreign_calls.py": "test_programs_are_printed_as_in_jax",
+    "programs/test_stages.py": "test_methods_of_stages_are_those_of_jax",
+    "rules/test_sabotage.py": "test_each_fault_turns_the_tests_red",
+    "numpy/test_segments.py": "test_values_and_programs",
     "programs/test_checkpoint.py": (
         "test_checkpoint_name test_errors test_offloaded_residuals "
         "test_offloaded_residuals_of_a_loop test_policies test_refs_inside "
@@ -167,6 +172,7 @@ OF_ONE_JAX = {
         "test_text_of_the_derivative_of_custom_root"
     ),
     "programs/test_refs.py": (
+        "test_a_ref_prints_what_was_written test_residuals_of_a_pullback "
         "test_text test_text_of_batch test_text_of_grad test_text_of_jvp "
         "test_text_of_programs_over_refs_of_the_caller"
     ),
