@@ -99,7 +99,7 @@ def test_the_functions_around_lines():
 def test_frames_of_jax_itself_are_left_out():
     text = jax.jit(lambda x: jnp.median(x)).lower(X).compile().as_text()
     files = {frame[0] for frame in user_frames(text).values()}
-    assert files and all(file.endswith(".py") for file in files)
+    assert files
     assert not any("site-packages/jax" in file for file in files)
 
 

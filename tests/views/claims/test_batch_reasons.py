@@ -99,7 +99,8 @@ def examples() -> list[str]:
 
 def test_few_primitives_have_no_example():
     ruled = {name for name in all_primitives if rule_of(all_primitives[name])[0]}
-    left = ruled - WITHOUT - {*examples()}
+    # These two are there once their modules are imported.
+    left = ruled - WITHOUT - {*examples()} - {"check", "layout_constraint"}
     assert left == {
         *("broadcast_to", "custom_lin", "dce_sink", "debug_callback", "eq_to"),
         *("ffi_call", "free_ref", "io_callback", "le_to", "lt_to", "pbroadcast"),
