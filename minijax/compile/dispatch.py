@@ -115,7 +115,9 @@ def check_arguments(name: str, in_avals: Sequence[Any], args: Sequence[Any]) -> 
         if aval.shape != expected.shape or aval.dtype != expected.dtype:
             raise TypeError(
                 f"argument {position} of {name} has type {aval.str_short()}, but the "
-                f"program was made for {expected.str_short()}"
+                f"program was made for {expected.str_short()}. Compiled programs take "
+                "one shape and dtype: convert it, or call the jitted function, "
+                "which compiles again."
             )
         avals.append(aval)
     return avals

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile import pjit
+from minijax.compile.compiler_options import check_options
 from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of, titles
 from minijax.language.core import AbstractValue
@@ -83,7 +84,7 @@ def jit(
         donate_argnames=api_util.argnames_tuple(donate_argnames, "donate_argnames"),
         keep_unused=bool(keep_unused),
         inline=bool(inline),
-        compiler_options=tuple(sorted((compiler_options or {}).items())),
+        compiler_options=tuple(sorted(check_options(compiler_options).items())),
     )
     return (
         functools.partial(_checked, jitting) if fun is None else _checked(jitting, fun)

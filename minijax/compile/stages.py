@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 from minijax.backend import compiler, executables, unoptimized
 from minijax.backend.targets import Target
 from minijax.compile import dispatch, mlir, targets, tokens
+from minijax.compile.compiler_options import check_options
 from minijax.compile.pjit import JitFunction
 from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
@@ -99,6 +100,9 @@ class Wrapped(Protocol):
         ...
 
 
+# The platforms that programs are lowered for.
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+
 # XLA's options by name, as `compile` and `jit(compiler_options=)` take them.
 CompilerOptions = dict[str, str | bool]
 
@@ -136,7 +140,7 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program as StableHLO, for the default device's platform or a given one.
 
-        Raises ValueError for several platforms.
+        Raises ValueError for several platforms, or one that there is not.
         """
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(
@@ -146,7 +150,7 @@ class Traced(_Stage):
         if self._traced.outer:
             raise core.escaped_tracer_error(self._traced.outer[0])
         if lowering_platforms:
-            platform = lowering_platforms[0]
+            platform = _known_platform(lowering_platforms[0])
         else:
             platform = dispatch.lowering_platform(default_device())
         donated = self._traced.params["donated_invars"]
@@ -202,10 +206,12 @@ class Lowered(_Stage):
         as "tpu-v5e:2x2"; the program can be looked at, not run. Its compiler comes with
         `minijax[h100]` and `minijax[tpu]`. "cpu" is the CPU of this machine.
 
-        Raises JaxRuntimeError, XLA's own error, when it refuses the program, and
+        Raises JaxRuntimeError, XLA's own error, when it refuses the program or an
+        option, TypeError for options that are no dict, and
         ValueError when the program was lowered for another platform or there is no such
         target. NotImplementedError if the program calls functions of this process.
         """
+        compiler_options = check_options(compiler_options)
         if target is not None and device_assignment is not None:
             raise ValueError("give target= or device_assignment=, not both.")
         if target is not None and not (found := targets.find(target)).runs:
@@ -219,7 +225,7 @@ class Lowered(_Stage):
                 f"device to run on is {device}"
             )
         options = {**dict(self._traced._options.compiler_options)}
-        options.update(compiler_options or {})
+        options.update(compiler_options)
         program = dispatch.compile_lowered(
             self._lowered, device, False, tuple(sorted(options.items()))
         )
@@ -256,6 +262,14 @@ def _known_dialect(dialect: str | None) -> str:
             "'stablehlo' or 'hlo'."
         )
     return dialect or "stablehlo"
+
+
+def _known_platform(platform: str) -> str:
+    if platform not in PLATFORMS:
+        raise errors.value_error(
+            f"lowering_platforms holds one of {PLATFORMS}, got {platform!r}."
+        )
+    return platform
 
 
 def _only_device(devices: Any) -> Any:

@@ -171,6 +171,13 @@ class SymbolicSize:
             self.scope,
         )
 
+    def __index__(self) -> int:
+        raise TypeError(
+            f"Symbolic dimension '{self}' is no whole number while the function is "
+            "exported, so it cannot count a Python loop or fill a list. Compute with "
+            "array operations, or give this size as a number."
+        )
+
     # ---- text and values -------------------------------------------------------------
 
     def __repr__(self) -> str:

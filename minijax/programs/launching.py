@@ -66,6 +66,11 @@ class LibraryProgram(dispatch.Program):
                 if buffer.is_deleted():
                     kind = ShapedArray(buffer.aval.shape, buffer.aval.dtype)
                     raise deleted_error(wrap_as(buffer, kind)) from error
+            if "donated in the same call" in str(error):
+                error.add_note(
+                    "One array was given for two arguments, and one of the two is "
+                    "donated. Pass a copy for it: `minijax.numpy.array(x)`."
+                )
             raise
         return placing.move_to_memories(arrays, self.device) if self.moves else arrays
 

@@ -23,7 +23,7 @@ from minijax.compile import dispatch, mlir
 from minijax.compile import portable as programs
 from minijax.compile.pjit import JitFunction
 from minijax.compile.pjit import jit as plain_jit
-from minijax.compile.stages import Traced
+from minijax.compile.stages import PLATFORMS, Traced
 from minijax.language.array import default_device
 from minijax.language.core import (
     AbstractValue,
@@ -46,8 +46,6 @@ from minijax.support.trees import (
 )
 from minijax.transforms import discharge
 from minijax.transforms.differentiation import vjp as _vjp
-
-PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 # How `main` is called. Version 1: the kept arguments in, the results out.
 minimum_supported_calling_convention_version = 1
