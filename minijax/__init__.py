@@ -28,6 +28,14 @@ from minijax.compile import refs as _refs
 from minijax.compile import signature as _signature
 from minijax.compile import stages as _stages
 from minijax.programs import launching as _launching
+from minijax.programs.sharding import jit_shardings as _jit_shardings
+from minijax.programs.sharding import partitioned as _partitioned
+from minijax.programs.sharding.contexts import set_mesh
+from minijax.programs.sharding.making import (
+    make_array_from_callback, make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from minijax.support.devices.shardings import NamedSharding, P, make_mesh
 from minijax.programs.custom import calls_in_traces as _calls_in_traces
 from minijax.programs.debugging import leaks as _leaks
 from minijax.transforms import batch_names as _batch_names

@@ -1,5 +1,10 @@
 """Meshes of devices, and how arrays are cut over them. In JAX: `jax.sharding`."""
 
+from minijax.programs.sharding.contexts import get_abstract_mesh as get_abstract_mesh
+from minijax.programs.sharding.contexts import get_mesh as get_mesh
+from minijax.programs.sharding.contexts import set_mesh as set_mesh
+from minijax.programs.sharding.contexts import use_abstract_mesh as use_abstract_mesh
+from minijax.programs.sharding.contexts import use_mesh as use_mesh
 from minijax.support.devices.shardings import AbstractDevice as AbstractDevice
 from minijax.support.devices.shardings import AbstractMesh as AbstractMesh
 from minijax.support.devices.shardings import AxisType as AxisType

@@ -213,23 +213,15 @@ def compile_module(
     """
     device_list = device_list_of(devices)
     program = program_of(module)
+    compile_and_load = device_list[0].client.compile_and_load
     options, flags = (settings or CompileSettings()).make_options(device_list)
     options.env_option_overrides = list(flags.items())
     start = time.perf_counter()
-    try:
-        loaded = _compile(program, device_list, options, host_callbacks)
-    except xc._xla.JaxRuntimeError as error:
-        if flags:
-            error.add_note(f"It was compiled with compiler_options={flags}.")
-        raise
-    return Executable(loaded, device_list, False, time.perf_counter() - start)
-
-
-def _compile(program: Any, devices: Any, options: Any, host_callbacks: Any) -> Any:
-    compile_and_load = devices[0].client.compile_and_load
     if host_callbacks:
         # Only a module may come with callbacks: parsed where nobody else looks.
         with hlo.make_context():
             parsed = hlo.ir.Module.parse(program)
-            return compile_and_load(parsed, devices, options, [*host_callbacks])
-    return compile_and_load(program, devices, options)
+            loaded = compile_and_load(parsed, device_list, options, [*host_callbacks])
+    else:
+        loaded = compile_and_load(program, device_list, options)
+    return Executable(loaded, device_list, False, time.perf_counter() - start)

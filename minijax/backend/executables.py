@@ -61,6 +61,14 @@ def output_shardings(executable: Executable) -> list[Any] | None:
     return [HloSharding.from_proto(sharding) for sharding in found]
 
 
+def parameter_shardings(executable: Executable) -> list[Any] | None:
+    """The shardings of the arguments, as `HloSharding`s; None if none is told."""
+    found = executable.loaded.get_parameter_shardings()
+    if found is None:
+        return None
+    return [HloSharding.from_proto(sharding) for sharding in found]
+
+
 def serialize(executable: Executable) -> bytes:
     """The program as bytes, for the same jaxlib on the same kind of machine."""
     return executable.loaded.serialize()

@@ -11,6 +11,7 @@ from typing import Any
 from minijax.backend import compiler, disk_cache, dynamic_shapes
 from minijax.compile import dispatch
 from minijax.language.symbolic_sizes import SymbolicSize
+from minijax.support import errors
 from minijax.support.thread_state import state
 
 
@@ -33,6 +34,17 @@ def load_or_compile(
             "known. Export it, `exported = export(jit(f))(types)`, and call it with "
             "arrays: `exported.call(x)`."
         )
+    try:
+        return _load_or_compile(module, devices, settings, host_callbacks)
+    except errors.JaxRuntimeError as error:
+        if settings.options:
+            error.add_note(f"It was compiled with compiler_options={settings.options}.")
+        raise
+
+
+def _load_or_compile(
+    module: Any, devices: Any, settings: Any, host_callbacks: Any
+) -> compiler.Executable:
     directory = state.compilation_cache_dir
     if not directory or not state.enable_compilation_cache or host_callbacks:
         return compiler.compile_module(module, devices, settings, host_callbacks)

@@ -104,9 +104,7 @@ def check_arguments(name: str, in_avals: Sequence[Any], args: Sequence[Any]) -> 
     TypeError, naming the position, when one differs in shape or dtype.
     """
     if len(in_avals) != len(args):
-        raise TypeError(
-            f"{name} takes {len(in_avals)} arrays but was given {len(args)}"
-        )
+        raise TypeError(f"{name} takes {len(in_avals)} arrays, not {len(args)}")
     avals = []
     for position, (expected, arg) in enumerate(zip(in_avals, args)):
         if isinstance(arg, Tracer):
@@ -115,9 +113,8 @@ def check_arguments(name: str, in_avals: Sequence[Any], args: Sequence[Any]) -> 
         if aval.shape != expected.shape or aval.dtype != expected.dtype:
             raise TypeError(
                 f"argument {position} of {name} has type {aval.str_short()}, but the "
-                f"program was made for {expected.str_short()}. Compiled programs take "
-                "one shape and dtype: convert it, or call the jitted function, "
-                "which compiles again."
+                f"program was made for {expected.str_short()}. Convert it, or call the "
+                "jitted function."
             )
         avals.append(aval)
     return avals
@@ -154,15 +151,14 @@ class Program:
         uncommitted = None if device == first_device() else device
         self.placed: Any = sharding if committed else uncommitted
         avals = [buffer_aval(aval) for aval in self.out_avals]
-        self.launch = self.launcher(avals, sharding, committed)
+        self.launch = self.launcher(avals, [sharding] * len(avals), committed)
         const_avals = [get_aval(const) for const in lowered.constants]
         _, _, self.constants = place.run(lowered.constants, const_avals, device)
 
     def launcher(
-        self, out_avals: Sequence[Any], sharding: Any, committed: bool
+        self, out_avals: Sequence[Any], shardings: list[Any], committed: bool
     ) -> Callable[[list[Any]], list[Any]]:
         """The function that runs the executable: buffers in, buffers out."""
-        shardings = [sharding] * len(out_avals)
         return self.executable.launcher(out_avals, shardings, committed)
 
     def run(self, buffers: list[Any]) -> list[Array]:
@@ -244,7 +240,7 @@ def _compiled(
     if events.subscribers:
         seconds = time.perf_counter() - start
         events.emit("lower", name=name, seconds=seconds, in_avals=lowered.in_avals)
-    return compile_lowered(lowered, device, committed, options)
+    return compile_lowered.run(lowered, device, committed, options)
 
 
 @Hook
@@ -258,10 +254,14 @@ def load_or_compile(
     return compiler.compile_module(module, devices, settings, host_callbacks)
 
 
+@Hook
 def compile_lowered(
     lowered: mlir.Lowered, device: Any, committed: bool, options: tuple = ()
 ) -> Program:
-    """Compile a lowered program for a device."""
+    """Compile a lowered program for a device.
+
+    `programs/sharding/partitioned.py` attaches the version for several devices.
+    """
     settings = compiler.CompileSettings(options=dict(options))
     with lowered.context:
         executable = load_or_compile.run(

@@ -18,6 +18,7 @@ from minijax.language.named_axes import extend_axis_env
 from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.support import errors, user_source
 from minijax.support.errors import api_boundary
+from minijax.support.events import Hook
 from minijax.support.trees import tree_unflatten
 from minijax.transforms import api, api_util, differentiation
 from minijax.transforms.api_util import JitOptions, argnums_tuple, check_callable
@@ -51,8 +52,12 @@ def jit(
 
     Args:
       fun: takes and returns arrays, numbers, or trees of them; must be pure.
-      in_shardings, out_shardings, device, backend: must be None; arguments run where
-        they are (`device_put`).
+      in_shardings: how the arguments are cut over devices: a sharding, a
+        `PartitionSpec` for the mesh in use, or None where the arguments say it; or a
+        tree of these that is a prefix of the arguments. Arguments that insist on
+        nothing are moved there.
+      out_shardings: the same for the results; None lets the compiler choose.
+      device, backend: must be None; arguments run where they are (`device_put`).
       static_argnums, static_argnames: arguments whose *values* choose the program.
         They must be hashable. Positions imply names and the other way round.
       donate_argnums, donate_argnames: arguments whose memory the results may take over;
@@ -65,18 +70,13 @@ def jit(
       TypeError: `fun` is no function, or an argument is no array.
       ValueError: a static argument is not hashable or does not exist.
     """
-    for name, value in (
-        ("in_shardings", in_shardings),
-        ("out_shardings", out_shardings),
-        ("device", device),
-        ("backend", backend),
-    ):
+    for name, value in (("device", device), ("backend", backend)):
         if value is not None:
             raise errors.value_error(
                 f"jit does not take {name} here: a program runs where its arguments "
                 "are. Move them with `device_put` first."
             )
-    jitting = functools.partial(
+    jitting: Callable[[Callable], JitFunction] = functools.partial(
         pjit.jit,
         static_argnums=static_argnums,
         static_argnames=static_argnames,
@@ -86,9 +86,23 @@ def jit(
         inline=bool(inline),
         compiler_options=tuple(sorted(check_options(compiler_options).items())),
     )
+    if in_shardings is not None or out_shardings is not None:
+        jitting = functools.partial(_sharded, jitting, in_shardings, out_shardings)
     return (
         functools.partial(_checked, jitting) if fun is None else _checked(jitting, fun)
     )
+
+
+def _sharded(plain: Callable, ins: Any, outs: Any, fun: Callable) -> JitFunction:
+    return jit_with_shardings.run(fun, ins, outs, plain(fun)._options)
+
+
+@Hook
+def jit_with_shardings(
+    fun: Callable, in_shardings: Any, out_shardings: Any, options: Any
+) -> JitFunction:
+    """A jitted function with given shardings; `programs/sharding` attaches it."""
+    raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
 
 
 def _checked(jitting: Callable, fun: Callable) -> JitFunction:

@@ -16,13 +16,26 @@ from minijax.language.array import Array, default_device, first_device, put, wra
 from minijax.language.core import Tracer, get_aval
 from minijax.primitives.parallel.placement import device_put_p, placed_aval
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.support.devices.partition_spec import PartitionSpec
+from minijax.support.events import Hook
 from minijax.support.memory_spaces import MemorySpace, sharding_in, space_at
+
+
+@Hook
+def put_on_several(value: Any, sharding: Any) -> Array:
+    """An array cut up over several devices.
+
+    `programs/sharding/placement.py` attaches it; by default there are not several.
+    """
+    raise NotImplementedError("arrays on several devices need programs/sharding.")
 
 
 def device_put(value: Any, device: Any = None) -> Any:
     """An array on a device or in one of its memories, now; a tracer stays as it is."""
     if isinstance(value, Tracer):
         return value
+    if isinstance(device, (transfers.ShardingOfSeveral, PartitionSpec)):
+        return put_on_several.run(value, device)
     if isinstance(device, MemorySpace):
         return _put_in_memory(value, device)
     target = _device_of(device)
@@ -87,7 +100,9 @@ device_put_p.impl = _put_all
 
 def check_place(device: Any) -> None:
     """ValueError unless `device` is a place for an array in a program."""
-    if not isinstance(device, MemorySpace):
+    if not isinstance(
+        device, (MemorySpace, transfers.ShardingOfSeveral, PartitionSpec)
+    ):
         _device_of(device)
 
 

@@ -226,7 +226,7 @@ class Lowered(_Stage):
             )
         options = {**dict(self._traced._options.compiler_options)}
         options.update(compiler_options)
-        program = dispatch.compile_lowered(
+        program = dispatch.compile_lowered.run(
             self._lowered, device, False, tuple(sorted(options.items()))
         )
         closed = self._traced.jaxpr

@@ -194,7 +194,7 @@ def launcher(
     executable: Any,
     effects: Iterable[Effect],
     out_avals: Sequence[Any],
-    sharding: Any,
+    shardings: list[Any],
     committed: bool,
 ) -> Callable[[list[Any]], list[Any]]:
     """The function that runs a program with effects: buffers in, buffers out.
@@ -203,11 +203,17 @@ def launcher(
     waits for.
     """
     kinds = ordered(effects)
+    device = executable.devices[0]
+    if kinds and len(executable.devices) > 1:
+        raise NotImplementedError(
+            "ordered side effects need one device, and this program runs on "
+            f"{len(executable.devices)}. Leave out ordered=True."
+        )
     avals = [*[_TOKEN] * len(kinds), *out_avals]
+    token_shardings = [platforms.single_device_sharding(device)] * len(kinds)
     run = executables.token_launcher(
-        executable, avals, [sharding] * len(avals), committed
+        executable, avals, [*token_shardings, *shardings], committed
     )
-    (device,) = sharding.device_set
 
     def launch(arguments: list[Any]) -> list[Any]:
         given = [runtime_tokens.input(effect, device) for effect in kinds]

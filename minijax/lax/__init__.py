@@ -16,6 +16,9 @@ from minijax.programs.control_flow.general_windows import reduce_window, reduce_
 from minijax.programs.control_flow.platform_branches import platform_dependent
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.programs.control_flow.scans import map, scan
+from minijax.programs.sharding.constraints import (
+    sharding_constraint_p, with_sharding_constraint,
+)
 from minijax.programs.control_flow.solves import (
     custom_linear_solve, custom_root, linear_solve_p,
 )

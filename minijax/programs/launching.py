@@ -36,7 +36,7 @@ class LibraryProgram(dispatch.Program):
         self.moves = any(map(placing.in_other_memory, self.out_avals))
 
     def launcher(
-        self, out_avals: Sequence[Any], sharding: Any, committed: bool
+        self, out_avals: Sequence[Any], shardings: list[Any], committed: bool
     ) -> Callable[[list[Any]], list[Any]]:
         """The function that runs the executable: buffers in, buffers out.
 
@@ -48,10 +48,10 @@ class LibraryProgram(dispatch.Program):
         effects = self.lowered.effects
         if tokens.ordered(effects) or self.lowered.host_callbacks:
             launch = tokens.launcher(
-                self.executable, effects, out_avals, sharding, committed
+                self.executable, effects, out_avals, shardings, committed
             )
         else:
-            launch = super().launcher(out_avals, sharding, committed)
+            launch = super().launcher(out_avals, shardings, committed)
         if state.debug_key_reuse:
             launch = key_reuse.checking(launch, self.lowered)
         return launch

@@ -184,7 +184,7 @@ CALL = {
     "shape": (
         lambda: compiled()(np.ones((3, 3), np.float32)),
         TypeError,
-        ["argument 0", "float32[3,3]", "float32[4,3]", "call the jitted function"],
+        ["argument 0", "float32[3,3]", "float32[4,3]", "jitted function"],
     ),
     "dtype": (
         lambda: compiled()(np.ones((4, 3), np.int32)),

@@ -1,0 +1,1 @@
+"""Arrays and programs on several devices: placement, constraints, jit's shardings."""

@@ -1,0 +1,143 @@
+"""with_sharding_constraint: how a value in the middle of a program is cut.
+
+In JAX: `jax/_src/pjit.py`, `sharding_constraint_p`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.backend import hlo
+from minijax.language import core
+from minijax.language.core import Primitive, ShapedArray, get_aval, register
+from minijax.language.rules import Zero, instantiate
+from minijax.programs.sharding.contexts import get_abstract_mesh, sharding_of
+from minijax.support import errors
+from minijax.support.devices.shardings import (
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    empty_concrete_mesh,
+    sdy_sharding,
+)
+from minijax.support.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_unflatten,
+)
+
+sharding_constraint_p = register(Primitive("sharding_constraint"))
+sharding_constraint_p.meaning = lambda x, **_: x
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The same arrays, cut over the devices as the shardings say.
+
+    Inside `jit` it tells the compiler how a value is cut; outside it moves the arrays.
+
+    Args:
+      x: a tree of arrays.
+      shardings: a sharding, or a `PartitionSpec` for the mesh in use, or a tree of
+        these that is a prefix of `x`. A dimension whose entry is
+        `PartitionSpec.UNCONSTRAINED` is left to the compiler.
+
+    Raises:
+      ValueError: if an array has fewer dimensions than its spec.
+      RuntimeError: for a `PartitionSpec` where no mesh is in use.
+
+    In JAX: `jax.lax.with_sharding_constraint`.
+    """
+    leaves, tree = tree_flatten(x)
+    places = broadcast_prefix_to_treedef(shardings, tree)
+    return tree_unflatten(tree, list(map(_constrained, leaves, places)))
+
+
+def _constrained(x: Any, place: Any) -> Any:
+    if place is None:
+        return x
+    sharding = sharding_of(place, "with_sharding_constraint")
+    if not isinstance(sharding, Sharding):
+        raise errors.type_error(
+            "with_sharding_constraint takes a sharding or a PartitionSpec, got "
+            f"{place!r} of type {type(place).__name__}."
+        )
+    aval = get_aval(x)
+    free: frozenset[int] = frozenset()
+    if isinstance(sharding, NamedSharding):
+        if aval.ndim < len(sharding.spec):
+            raise errors.value_error(
+                "One of with_sharding_constraint arguments is incompatible with its "
+                f"sharding annotation {sharding}: Sharding {sharding} is only valid "
+                f"for values of rank at least {len(sharding.spec)}, but was applied to "
+                f"a value of rank {aval.ndim}. Shorten the spec."
+            )
+        free = frozenset(
+            dimension
+            for dimension, part in enumerate(sharding.spec.partitions)
+            if part is PartitionSpec.UNCONSTRAINED
+        )
+    mesh = get_abstract_mesh()
+    return sharding_constraint_p.bind(
+        x,
+        sharding=sharding,
+        layout=None,
+        context_mesh=empty_concrete_mesh if mesh.empty else mesh,
+        unconstrained_dims=free,
+    )
+
+
+@sharding_constraint_p.def_abstract_eval
+def _constraint_type(x: ShapedArray, **_: Any) -> ShapedArray:
+    return x
+
+
+@sharding_constraint_p.def_jvp_rule
+def _constraint_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+    (x,), (tangent,) = primals, tangents
+    out = sharding_constraint_p.bind(x, **params)
+    if type(tangent) is Zero:
+        return out, tangent
+    return out, sharding_constraint_p.bind(tangent, **params)
+
+
+@sharding_constraint_p.def_transpose
+def _constraint_transpose(ct: Any, x: Any, **params: Any) -> list:
+    return [sharding_constraint_p.bind(instantiate(ct), **params)]
+
+
+@sharding_constraint_p.def_batch
+def _constraint_batch(
+    axis_data: Any, args: Sequence, dims: Sequence, **params
+) -> tuple:
+    (x,), (dim,) = args, dims
+    name = axis_data.spmd_name
+    free = {d + (d >= dim) for d in params["unconstrained_dims"]}
+    sharding = params["sharding"]
+    if isinstance(sharding, NamedSharding):
+        parts = list(sharding.spec.partitions)
+        parts += [None] * (core.get_aval(x).ndim - 1 - len(parts))
+        if name is None:
+            # Nothing is known of the new axis.
+            parts.insert(dim, PartitionSpec.UNCONSTRAINED)
+            free.add(dim)
+        else:
+            parts.insert(dim, name)
+            while parts and parts[-1] is None:
+                parts.pop()
+        sharding = sharding.update(spec=PartitionSpec(*parts))
+    params = {**params, "sharding": sharding, "unconstrained_dims": frozenset(free)}
+    return sharding_constraint_p.bind(x, **params), dim
+
+
+@sharding_constraint_p.def_lowering
+def _constraint_lowering(ctx: Any, x: Any, *, sharding: Any, **_: Any) -> Any:
+    return constrain(x, sharding)
+
+
+def constrain(value: Any, sharding: Any) -> Any:
+    """The StableHLO value, with the operation that says how it is cut."""
+    if not isinstance(sharding, NamedSharding):
+        return value
+    cut = sdy_sharding(sharding, value.type.rank)
+    return hlo.sdy.ShardingConstraintOp(value, cut).result

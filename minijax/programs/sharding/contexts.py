@@ -1,0 +1,128 @@
+"""The mesh in use: `set_mesh`, and what a `PartitionSpec` alone refers to.
+
+In JAX: `jax/_src/sharding_impls.py`, `set_mesh`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from minijax.language.core import eval_trace
+from minijax.support import errors
+from minijax.support.devices.shardings import (
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    empty_abstract_mesh,
+    empty_concrete_mesh,
+)
+from minijax.support.thread_state import override, state
+
+
+class set_mesh:
+    """Uses a mesh in this thread: from now on, or within a `with` block.
+
+        set_mesh(mesh)
+        with set_mesh(mesh): ...
+
+    A `PartitionSpec` alone then means this mesh, and programs run on its devices.
+
+    Args:
+      mesh: a `Mesh`; None for no mesh.
+
+    Raises:
+      ValueError: for anything else, and inside of a traced function.
+
+    In JAX: `jax.set_mesh`.
+    """
+
+    def __init__(self, mesh: Mesh | None) -> None:
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise errors.value_error(
+                f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}. Make "
+                "one with `minijax.make_mesh(sizes, names)`."
+            )
+        if state.trace is not eval_trace:
+            raise errors.value_error(
+                "`set_mesh` can only be used outside of `jax.jit`: a mesh is set where "
+                "the traced function is called."
+            )
+        self._mesh = mesh
+        self._set = override("mesh", mesh)
+        self._set.__enter__()
+
+    def __enter__(self) -> Mesh | None:
+        return self._mesh
+
+    def __exit__(self, *exception: Any) -> None:
+        self._set.__exit__(*exception)
+
+
+def use_mesh(mesh: Mesh) -> set_mesh:
+    """`set_mesh`, by the name of JAX 0.5 and 0.6."""
+    warnings.warn(
+        "use_mesh is a name of older tutorials; write `with minijax.set_mesh(mesh):`.",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return set_mesh(mesh)
+
+
+class use_abstract_mesh:
+    """A mesh without devices, within a `with` block.
+
+    In JAX: `jax.sharding.use_abstract_mesh`.
+    """
+
+    def __init__(self, mesh: AbstractMesh) -> None:
+        if not isinstance(mesh, AbstractMesh):
+            raise errors.value_error(
+                f"Expected mesh of type AbstractMesh. Got {type(mesh)}."
+            )
+        self._mesh = mesh
+        self._set = override("abstract_mesh", mesh)
+
+    def __enter__(self) -> AbstractMesh:
+        self._set.__enter__()
+        return self._mesh
+
+    def __exit__(self, *exception: Any) -> None:
+        self._set.__exit__(*exception)
+
+
+def get_mesh() -> Mesh:
+    """The mesh of `set_mesh`; an empty one if there is none."""
+    if state.trace is not eval_trace:
+        raise errors.value_error(
+            "`get_mesh` can only be used outside of `jax.jit`. Maybe you want "
+            "`jax.sharding.get_abstract_mesh()`?"
+        )
+    return state.mesh or empty_concrete_mesh
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh in use; an empty mesh if there is none."""
+    if state.abstract_mesh is not None:
+        return state.abstract_mesh
+    return empty_abstract_mesh if state.mesh is None else state.mesh.abstract_mesh
+
+
+def sharding_of(place: Any, what: str) -> Any:
+    """A sharding; a `PartitionSpec` alone means the mesh in use.
+
+    Raises RuntimeError if there is none.
+    """
+    if not isinstance(place, PartitionSpec):
+        return place
+    mesh = state.mesh if state.trace is eval_trace else get_abstract_mesh()
+    if mesh is None or mesh.empty:
+        raise errors.with_facts(
+            RuntimeError(
+                f"{what} requires a non-empty mesh in context if you are passing "
+                f"`PartitionSpec`s, and got {place}. Set one, `with minijax.set_mesh("
+                "mesh):`, or pass a sharding, `NamedSharding(mesh, spec)`."
+            )
+        )
+    return NamedSharding(mesh, place)

@@ -1,0 +1,314 @@
+"""Programs on several devices: compiled by XLA's partitioner, launched on all.
+
+The lowered program says how its arguments and results are cut; XLA cuts everything in
+between and inserts the communication. What was not said, it chooses.
+
+In JAX: `interpreters/pxla.py`, `UnloadedMeshExecutable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.backend import executables, hlo, hlo_parts
+from minijax.backend.several_devices import PartitionedSettings
+from minijax.compile import dispatch
+from minijax.compile import refs as ref_programs
+from minijax.language import core
+from minijax.language.array import Array, wrap_as
+from minijax.programs.launching import LibraryProgram
+from minijax.programs.sharding.placement import (
+    Placement,
+    context_mesh,
+    flat_mesh,
+    placement_of,
+    spread_buffer,
+)
+from minijax.support import errors, events
+from minijax.support.devices.shardings import (
+    GSPMDSharding,
+    Mesh,
+    NamedSharding,
+    sdy_sharding,
+    spec_of_hlo_sharding,
+)
+
+__all__ = ["PartitionedProgram", "meshes_in", "annotate"]
+
+
+# ----------------------------------------------------------------------------------
+# On which devices a program runs
+# ----------------------------------------------------------------------------------
+
+
+@core.weakref_lru_cache
+def meshes_in(closed: core.ClosedJaxpr) -> list[Mesh]:
+    """The meshes with devices that the equations of a program name."""
+    found: list[Mesh] = []
+    _collect(closed.jaxpr, found)
+    return found
+
+
+def _collect(jaxpr: core.Jaxpr, found: list[Mesh]) -> None:
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            for item in value if isinstance(value, tuple) else (value,):
+                mesh = getattr(item, "mesh", item)
+                if isinstance(mesh, Mesh) and not mesh.empty and mesh not in found:
+                    found.append(mesh)
+        for inner in core.jaxprs_in_params(eqn.params):
+            _collect(inner, found)
+
+
+def _placement_for(closed: core.ClosedJaxpr, device: Any, committed: bool) -> Any:
+    """The device; or a `Placement`, if the program names several devices.
+
+    Raises ValueError if an argument insists on another device.
+    """
+    meshes = meshes_in(closed)
+    if not meshes:
+        mesh = context_mesh()
+        if mesh is None or committed:
+            return device
+        meshes = [mesh]
+    devices = meshes[0]._internal_device_list
+    if type(device) is Placement:
+        if devices != device.devices:
+            raise _two_places(device.devices, devices)
+        return device
+    if committed and [device] != list(devices):
+        raise _two_places([device], devices)
+    return placement_of(devices, (None,) * len(closed.in_avals), meshes[0])
+
+
+def _two_places(arguments: Any, program: Any) -> Exception:
+    ids = [[device.id for device in group] for group in (arguments, program)]
+    return errors.value_error(
+        "Received incompatible devices for jitted computation: the arguments lie on "
+        f"devices {ids[0]}, and a sharding inside the program names devices {ids[1]}. "
+        "Put the arguments there first: `minijax.device_put(x, sharding)`."
+    )
+
+
+@dispatch.compiled.attach
+def compiled(
+    closed: core.ClosedJaxpr,
+    device: Any,
+    committed: bool,
+    name: str,
+    donated: tuple[bool, ...] | None = None,
+    keep_unused: bool = False,
+    options: tuple = (),
+) -> Any:
+    """The program of a jaxpr on a device, or on several."""
+    place = _placement_for(closed, device, committed)
+    committed = committed or type(place) is Placement
+    return ref_programs.compiled(
+        closed, place, committed, name, donated, keep_unused, options
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Compiling
+# ----------------------------------------------------------------------------------
+
+
+@dispatch.compile_lowered.attach
+def compile_lowered(
+    lowered: Any, device: Any, committed: bool, options: tuple = ()
+) -> Any:
+    """Compile a lowered program for a device, or for several."""
+    if type(device) is not Placement:
+        return dispatch.compile_lowered.default(lowered, device, committed, options)
+    placement = device
+    ins = in_shardings_of(lowered, placement)
+    outs = out_shardings_of(lowered, placement)
+    with lowered.context, hlo.ir.Location.unknown():
+        fixed = annotate(lowered, placement, ins, outs)
+        num_outputs = len(fixed.type.results)
+        settings = PartitionedSettings(
+            options=dict(options),
+            num_partitions=len(placement.devices),
+            propagate_to_parameters=(
+                *(False,) * (len(fixed.arguments) - len(ins)),
+                *(sharding is None for sharding in ins),
+            ),
+            propagate_to_outputs=(
+                *(False,) * (num_outputs - len(outs)),
+                *(sharding is None for sharding in outs),
+            ),
+        )
+        executable = dispatch.load_or_compile.run(
+            lowered.module, placement.devices, settings, lowered.host_callbacks
+        )
+    if events.subscribers:
+        events.emit(
+            "compile",
+            name=lowered.name,
+            seconds=executable.seconds,
+            from_disk=executable.from_disk,
+            executable=executable,
+        )
+    return PartitionedProgram(lowered, executable, placement, ins, outs)
+
+
+def in_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
+    """The sharding of each argument that the program keeps; None if XLA chooses."""
+    given = placement.in_shardings
+    # Refs that the program closes over come after the arguments.
+    return [given[i] if i < len(given) else None for i in lowered.kept]
+
+
+def out_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
+    """The sharding of each result; None if XLA chooses."""
+    given = placement.out_shardings or ()
+    count = len(lowered.out_avals)
+    return [given[i] if i < len(given) else None for i in range(count)]
+
+
+def annotate(
+    lowered: Any, placement: Placement, ins: Sequence[Any], outs: Sequence[Any]
+) -> Any:
+    """Write the shardings on the arguments and results of `main`; returns it."""
+    module = lowered.module
+    devices = hlo_parts.int_attribute(len(placement.devices), 32)
+    module.operation.attributes["mhlo.num_partitions"] = devices
+    one = hlo_parts.int_attribute(1, 32)
+    module.operation.attributes["mhlo.num_replicas"] = one
+    main = next(op for op in module.body.operations if _name_of(op) == "main")
+    offset = len(main.arguments) - len(ins)
+    before: list[Any] = [placement.replicated] * offset
+    attributes = []
+    for argument, old, sharding in zip(
+        main.arguments, _dicts(main, "arg_attrs", len(main.arguments)), [*before, *ins]
+    ):
+        entry = {named.name: named.attr for named in old}
+        if "tf.aliasing_output" in entry:
+            # Which result takes the memory depends on shardings that XLA chooses.
+            del entry["tf.aliasing_output"]
+            entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)
+        _add(entry, sharding, argument.type)
+        attributes.append(hlo.ir.DictAttr.get(entry))
+    main.arg_attrs = hlo.ir.ArrayAttr.get(attributes)
+    types = main.type.results
+    first = len(types) - len(outs)
+    results = []
+    for kind, old, sharding in zip(
+        types, _dicts(main, "res_attrs", len(types)), [*(None,) * first, *outs]
+    ):
+        entry = {named.name: named.attr for named in old}
+        _add(entry, sharding, kind)
+        results.append(hlo.ir.DictAttr.get(entry))
+    main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get(results)
+    return main
+
+
+def _name_of(operation: Any) -> str:
+    attributes = operation.attributes
+    name = attributes["sym_name"] if "sym_name" in attributes else None
+    return "" if name is None else name.value
+
+
+def _dicts(main: Any, name: str, count: int) -> Any:
+    return main.attributes[name] if name in main.attributes else [()] * count
+
+
+def _add(entry: dict[str, Any], sharding: Any, kind: Any) -> None:
+    if sharding is not None and isinstance(kind, hlo.ir.RankedTensorType):
+        entry["sdy.sharding"] = sdy_sharding(named(sharding), kind.rank)
+
+
+def named(sharding: Any) -> NamedSharding:
+    """A sharding in terms of a mesh: its own, or one with the devices in a row."""
+    if isinstance(sharding, NamedSharding):
+        return sharding
+    mesh = flat_mesh(sharding._internal_device_list)
+    hlo_sharding = sharding._to_xla_hlo_sharding(0)
+    return NamedSharding(mesh, spec_of_hlo_sharding(hlo_sharding, mesh))
+
+
+# ----------------------------------------------------------------------------------
+# Running
+# ----------------------------------------------------------------------------------
+
+
+class PartitionedProgram(LibraryProgram):
+    """A program compiled for several devices; called like `dispatch.Program`.
+
+    Attributes:
+      in_shardings: the sharding of each argument it keeps.
+      out_shardings: the sharding of each result.
+      chosen: the positions, among the kept arguments, whose sharding XLA chose. What
+        comes there is spread when the program is called.
+    """
+
+    def __init__(
+        self,
+        lowered: Any,
+        executable: Any,
+        placement: Placement,
+        ins: Sequence[Any],
+        outs: Sequence[Any],
+    ):
+        self.name = lowered.name
+        self.executable = executable
+        self.lowered = lowered
+        everything = len(lowered.kept) == len(lowered.in_avals)
+        self.kept = None if everything else lowered.kept
+        self.out_avals = lowered.out_avals
+        self.device = placement
+        self.placement = placement
+        self.moves = False
+        self.chosen = [i for i, sharding in enumerate(ins) if sharding is None]
+        self.in_shardings = _completed(
+            ins, executables.parameter_shardings(executable), placement
+        )
+        self.out_shardings = _completed(
+            outs, executables.output_shardings(executable), placement
+        )
+        avals = [dispatch.buffer_aval(aval) for aval in self.out_avals]
+        self.launch = self.launcher(avals, self.out_shardings, True)
+        const_avals = [core.get_aval(const) for const in lowered.constants]
+        _, _, self.constants = dispatch.place.run(
+            lowered.constants, const_avals, placement
+        )
+
+    def run(self, buffers: list[Any]) -> list[Array]:
+        """Launch on buffers of checked types; the results may come later."""
+        inputs = buffers
+        if self.kept is not None:
+            inputs = [buffers[index] for index in self.kept]
+        elif self.chosen:
+            inputs = list(buffers)
+        for position in self.chosen:
+            sharding = self.in_shardings[position]
+            inputs[position] = spread_buffer(inputs[position], sharding)
+        if self.constants:
+            inputs = self.constants + inputs
+        if events.subscribers:
+            events.emit("execute", program=self)
+        results = self.launch(inputs)
+        return list(map(wrap_as, results, self.out_avals, self.out_shardings))
+
+
+def _completed(
+    given: Sequence[Any], found: Sequence[Any] | None, placement: Placement
+) -> list[Any]:
+    """The shardings, with XLA's choice where none was given."""
+    if found is None:
+        return [placement.replicated if one is None else one for one in given]
+    chosen = found[len(found) - len(given) :]
+    return [
+        told(of_xla, placement) if one is None else one
+        for one, of_xla in zip(given, chosen, strict=True)
+    ]
+
+
+def told(hlo_sharding: Any, placement: Placement) -> Any:
+    """XLA's sharding in terms of the user's mesh, if that can say it."""
+    try:
+        spec = spec_of_hlo_sharding(hlo_sharding, placement.mesh)
+    except ValueError:
+        return GSPMDSharding(tuple(placement.devices), hlo_sharding)
+    return NamedSharding(placement.mesh, spec)

@@ -1,0 +1,258 @@
+"""Several devices as the place where a program runs, and arrays spread over them.
+
+Where a program on one device has the device, a program on several has a `Placement`:
+the devices, and the sharding of each argument. It stands in the same cache keys.
+
+In JAX: `interpreters/pxla.py`, `_get_and_check_device_assignment` and `shard_args`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import platforms, transfers
+from minijax.backend.transfers import ShardingOfSeveral
+from minijax.compile import dispatch, placing
+from minijax.language.array import Array, first_device, wrap_as
+from minijax.language.core import get_aval
+from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.programs.sharding.contexts import sharding_of
+from minijax.support import errors
+from minijax.support.devices.shardings import (
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+)
+from minijax.support.thread_state import state
+
+# For each argument its sharding, or None where the compiler chooses.
+Shardings = tuple[Any, ...]
+
+
+class Placement:
+    """The devices of a program, and how its arguments lie on them.
+
+    Equal placements are one object; make them with `placement_of`.
+
+    Attributes:
+      devices: jaxlib's list of devices, in the order in which the program numbers them.
+      in_shardings: the sharding of each argument; None where the compiler chooses.
+      out_shardings: the same for the results; None if it chooses all.
+      mesh: the mesh in whose terms chosen shardings are told.
+    """
+
+    def __init__(
+        self,
+        devices: Any,
+        in_shardings: Shardings,
+        out_shardings: Shardings | None,
+        mesh: Mesh,
+    ) -> None:
+        self.devices = devices
+        self.in_shardings = in_shardings
+        self.out_shardings = out_shardings
+        self.mesh = mesh
+        self.platform = devices[0].platform
+        self.client = devices[0].client
+        self.replicated = NamedSharding(mesh, PartitionSpec())
+
+    def __repr__(self) -> str:
+        return f"Placement({len(self.devices)} devices, {self.in_shardings})"
+
+    def with_results(self, out_shardings: Shardings) -> Placement:
+        """The same, with shardings for the results."""
+        return placement_of(self.devices, self.in_shardings, self.mesh, out_shardings)
+
+
+_placements: dict[tuple, Placement] = {}
+# By the ids of the shardings, which are quicker to hash; the placement keeps them.
+_by_identity: dict[tuple, tuple[Placement, Any]] = {}
+_LIMIT = 4096
+
+
+def placement_of(
+    devices: Any,
+    in_shardings: Shardings,
+    mesh: Mesh,
+    out_shardings: Shardings | None = None,
+) -> Placement:
+    """The placement with these parts: always the same object."""
+    key = (devices, in_shardings, out_shardings, mesh)
+    found = _placements.get(key)
+    if found is None:
+        if len(_placements) >= _LIMIT:
+            _placements.clear()
+            _by_identity.clear()
+        new = Placement(devices, in_shardings, out_shardings, mesh)
+        found = _placements.setdefault(key, new)
+    return found
+
+
+def is_spread(sharding: Any) -> bool:
+    """Whether a sharding is one that may have several devices."""
+    return isinstance(sharding, ShardingOfSeveral)
+
+
+# ----------------------------------------------------------------------------------
+# The arguments of a program
+# ----------------------------------------------------------------------------------
+
+
+@dispatch.place.attach
+def place(
+    values: Sequence[Any], avals: Sequence[Any], device: Any = None
+) -> tuple[Any, bool, list[Any]]:
+    """(where to run, whether an argument insists on it, the buffers of the values).
+
+    A `Placement` if one of the values lies on several devices. A value that insists on
+    nothing stays where it is until the compiler has chosen its sharding.
+
+    Raises ValueError when two values insist on different devices.
+    """
+    if type(device) is Placement:
+        spread = [spread_out(*pair, device.replicated) for pair in zip(values, avals)]
+        return device, True, spread
+    if device is None and any(map(_lies_spread, values)):
+        return _place_on_several(values, avals)
+    return placing.place(values, avals, device)
+
+
+def _content(value: Any) -> Any:
+    return value._array if type(value) is Ref else value
+
+
+def _lies_spread(value: Any) -> bool:
+    value = _content(value)
+    return type(value) is Array and is_spread(value._placed)
+
+
+def _place_on_several(
+    values: Sequence[Any], avals: Sequence[Any]
+) -> tuple[Placement, bool, list[Any]]:
+    shardings = []
+    buffers = []
+    for value in values:
+        content = _content(value)
+        if type(content) is Array and content._placed is not None:
+            content._check_alive()
+            if content.committed:
+                shardings.append(content._placed)
+                buffers.append(value if value is not content else content._buffer)
+                continue
+        shardings.append(None)
+        buffers.append(placing.buffer_on(value, first_device()))
+    key = tuple(map(id, shardings))
+    found = _by_identity.get(key)
+    if found is None:
+        devices, mesh = _agreed(shardings, avals)
+        placement = placement_of(devices, tuple(shardings), mesh)
+        found = _by_identity[key] = (placement, shardings)
+    return found[0], True, buffers
+
+
+def _agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:
+    """The one list of devices on which all committed arguments lie, and their mesh."""
+    first = None
+    for sharding, aval in zip(shardings, avals):
+        if sharding is None:
+            continue
+        if first is None:
+            first = (sharding, aval)
+        elif sharding._internal_device_list != first[0]._internal_device_list:
+            raise incompatible(*first, sharding, aval)
+    assert first is not None
+    devices = first[0]._internal_device_list
+    return devices, mesh_of(*shardings) or flat_mesh(devices)
+
+
+def mesh_of(*shardings: Any) -> Mesh | None:
+    """The first mesh with devices among those of the shardings."""
+    for sharding in shardings:
+        mesh = getattr(sharding, "mesh", None)
+        if isinstance(mesh, Mesh):
+            return mesh
+    return None
+
+
+def incompatible(one: Any, one_aval: Any, other: Any, other_aval: Any) -> Exception:
+    """The error for two arguments that insist on different devices."""
+
+    def told(sharding: Any, aval: Any) -> str:
+        ids = [device.id for device in sharding._internal_device_list]
+        return f"an argument of type {aval.str_short()} lies on devices {ids}"
+
+    return errors.value_error(
+        "Received incompatible devices for jitted computation: "
+        f"{told(one, one_aval)}, and {told(other, other_aval)}. Move one to the "
+        "devices of the other with `minijax.device_put(x, other.sharding)`."
+    )
+
+
+def flat_mesh(devices: Any) -> Mesh:
+    """The devices in a row, for shardings that no mesh of the user describes."""
+    return Mesh(np.array(list(devices), dtype=object), ("devices",))
+
+
+# ----------------------------------------------------------------------------------
+# Arrays
+# ----------------------------------------------------------------------------------
+
+
+def spread_out(value: Any, aval: Any, sharding: Any) -> Any:
+    """The buffer of a value of type `aval`, cut up as the sharding says.
+
+    The value is an Array on one device, a NumPy array or a number.
+    """
+    if type(value) is Array:
+        if value._placed is not None:
+            value._check_alive()
+        return spread_buffer(value._buffer, sharding)
+    physical = dispatch.buffer_aval(aval)
+    return _spread_host(np.asarray(value, physical.dtype), physical, sharding)
+
+
+def spread_buffer(buffer: Any, sharding: Any) -> Any:
+    """A jaxlib array, wherever it lies, copied to where the sharding says."""
+    if buffer._sharding == sharding:
+        return buffer
+    return _spread_host(platforms.to_numpy(buffer), buffer.aval, sharding)
+
+
+def _spread_host(host: np.ndarray, physical: Any, sharding: Any) -> Any:
+    indices = sharding.addressable_devices_indices_map(host.shape)
+    owned = list(sharding._internal_device_list.addressable_device_list)
+    parts = [host[indices[device]] for device in owned]
+    return transfers.put_shards(parts, physical, sharding)
+
+
+@placing.put_on_several.attach
+def put_on_several(value: Any, sharding: Any) -> Array:
+    """An array cut up over several devices.
+
+    Raises:
+      IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
+      TypeError: if the value is a ref.
+    """
+    if type(value) is Ref:
+        raise TypeError(
+            "device_put takes arrays, got a ref. Put its content there, and make a ref "
+            "of it: `new_ref(device_put(ref[...], sharding))`."
+        )
+    sharding = sharding_of(sharding, "device_put")
+    aval = get_aval(value)
+    sharding.shard_shape(aval.shape)
+    if type(value) is Array:
+        value._check_alive()
+        if value.committed and value._placed == sharding:
+            return value
+    buffer = spread_out(value, aval, sharding)
+    return wrap_as(buffer, aval.update(sharding=None), sharding)
+
+
+def context_mesh() -> Mesh | None:
+    """The mesh of `set_mesh`, if it has devices."""
+    mesh = state.mesh
+    return mesh if isinstance(mesh, Mesh) and not mesh.empty else None
