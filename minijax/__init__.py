@@ -28,6 +28,7 @@ from minijax.compile import refs as _refs
 from minijax.compile import signature as _signature
 from minijax.compile import stages as _stages
 from minijax.programs import launching as _launching
+from minijax.programs.sharding import ahead_of_time as _ahead_of_time
 from minijax.programs.sharding import jit_shardings as _jit_shardings
 from minijax.programs.sharding import partitioned as _partitioned
 from minijax.programs.sharding.contexts import set_mesh

@@ -14,6 +14,7 @@ import numpy as np
 from minijax.backend.door import _jax, batched_device_put
 from minijax.backend.platforms import (
     Sharding,
+    put,
     single_device_sharding,
     to_numpy,
     without_jax,
@@ -51,7 +52,9 @@ def _own(part: np.ndarray) -> np.ndarray:
 
 
 def copy_to_device(buffer: Any, device: Any) -> Any:
-    """Copies a single-device array to another device, or to the same one."""
+    """Copies an array to one device; its parts, if it has several, are put together."""
+    if buffer._sharding.num_devices > 1:
+        return put(to_numpy(buffer), buffer.aval, device, True)
     return copy_to_sharding(buffer, single_device_sharding(device))
 
 

@@ -148,8 +148,8 @@ class Program:
         self.device = device
         sharding = platforms.single_device_sharding(device)
         # `Array._placed` of the results; `array.wrap_as` says what it means.
-        uncommitted = None if device == first_device() else device
-        self.placed: Any = sharding if committed else uncommitted
+        usual = not committed and device == first_device()
+        self.placed: Any = None if usual else sharding if committed else device
         avals = [buffer_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, [sharding] * len(avals), committed)
         const_avals = [get_aval(const) for const in lowered.constants]
@@ -366,7 +366,6 @@ def eager_program(
     debug_info = core.DebugInfo("eager", primitive.name)
     debug_info.check_tracing_allowed()
     jaxpr, consts = trace_to_jaxpr(fun, avals, debug_info)
-    closed = ClosedJaxpr(jaxpr, consts)
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:
         primitive.executables.clear()
-    return compiled.run(closed, device, committed, primitive.name)
+    return compiled.run(ClosedJaxpr(jaxpr, consts), device, committed, primitive.name)

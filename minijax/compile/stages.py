@@ -28,6 +28,7 @@ from minijax.language.array import default_device
 from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.support import errors
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
+from minijax.support.events import Hook
 from minijax.support.memory_spaces import sharding_in
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import discharge
@@ -149,10 +150,11 @@ class Traced(_Stage):
             )
         if self._traced.outer:
             raise core.escaped_tracer_error(self._traced.outer[0])
+        place = None if lowering_platforms else place_of.run(self)
         if lowering_platforms:
             platform = _known_platform(lowering_platforms[0])
         else:
-            platform = dispatch.lowering_platform(default_device())
+            platform = dispatch.lowering_platform(place or default_device())
         donated = self._traced.params["donated_invars"]
         closed = self.jaxpr
         if discharge.has_refs(closed):
@@ -160,16 +162,39 @@ class Traced(_Stage):
         lowered = mlir.lower_to_module(
             closed, self.fun_name, platform, donated, self._options.keep_unused
         )
-        return Lowered(self, lowered, platform if lowering_platforms else None)
+        if place is not None:
+            mark_shardings.run(lowered, place)
+        return Lowered(self, lowered, platform if lowering_platforms else None, place)
+
+
+@Hook
+def place_of(traced: Traced) -> Any:
+    """The several devices that a program is lowered for; None for one device.
+
+    `programs/sharding` attaches it.
+    """
+    return None
+
+
+@Hook
+def mark_shardings(lowered: mlir.Lowered, place: Any) -> None:
+    """Write the shardings of arguments and results into a lowered program."""
 
 
 class Lowered(_Stage):
     """A program as StableHLO. In JAX: `jax.stages.Lowered`."""
 
-    def __init__(self, traced: Traced, lowered: mlir.Lowered, asked: str | None = None):
+    def __init__(
+        self,
+        traced: Traced,
+        lowered: mlir.Lowered,
+        asked: str | None = None,
+        place: Any = None,
+    ):
         self._traced = traced
         self._lowered = lowered
         self._asked = asked  # the platform that the user asked for
+        self._place = place  # several devices, or None for one
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as "stablehlo", or as "hlo": what XLA makes of it at first.
@@ -217,6 +242,8 @@ class Lowered(_Stage):
         if target is not None and not (found := targets.find(target)).runs:
             return self._compile_for(found, compiler_options)
         device = default_device() if target is None else found.devices[0]
+        if self._place is not None and target is None:
+            device = self._place
         if device_assignment is not None:
             device = _only_device(device_assignment)
         if self._lowered.platform != dispatch.lowering_platform(device):
@@ -343,12 +370,19 @@ class Compiled(_Stage):
     def _input_shardings(self) -> list[Any]:
         kept = self._program.lowered.kept
         avals = self._traced.jaxpr.in_avals
+        spread = getattr(self._program, "in_shardings", None)
+        if spread is not None:
+            of_kept = dict(zip(kept, spread))
+            return [of_kept.get(position) for position in range(len(avals))]
         return [
             self._sharding_of(aval) if position in kept else None
             for position, aval in enumerate(avals)
         ]
 
     def _output_shardings(self) -> list[Any]:
+        spread = getattr(self._program, "out_shardings", None)
+        if spread is not None:
+            return list(spread)
         return [self._sharding_of(aval) for aval in self._traced.jaxpr.out_avals]
 
     def _sharding_of(self, aval: Any) -> Any:
@@ -393,7 +427,10 @@ class Compiled(_Stage):
         name = self._traced.fun_name
         dispatch.check_arguments(name, self._traced.jaxpr.in_avals, leaves)
         device = self._program.device
-        buffers = [buffer_on(leaf, device) for leaf in leaves]
+        if hasattr(self._program, "buffers_of"):
+            buffers = self._program.buffers_of(leaves)
+        else:
+            buffers = [buffer_on(leaf, device) for leaf in leaves]
         return tree_unflatten(self.out_tree, self._program(buffers))
 
 

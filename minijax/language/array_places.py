@@ -69,16 +69,35 @@ def addressable_shards(self: Array) -> list[Shard]:
     """The parts of the array on this process's devices."""
     sharding = self._buffer._sharding
     indices = sharding.devices_indices_map(self.shape)
+    copies = _replica_ids(indices)
     return [
-        Shard(device, indices[device], wrap(part))
+        Shard(device, indices[device], wrap(part), copies[device])
         for device, part in transfers.shards(self._buffer)
     ]
 
 
 @property_of_array
 def global_shards(self: Array) -> list[Shard]:
-    """The parts on all devices; those of this process are all there are."""
-    return self.addressable_shards
+    """The parts on all devices. Those of other processes come without data."""
+    if self.is_fully_addressable:
+        return self.addressable_shards
+    here = {shard.device: shard for shard in self.addressable_shards}
+    indices = self._buffer._sharding.devices_indices_map(self.shape)
+    copies = _replica_ids(indices)
+    return [
+        here.get(device) or Shard(device, index, None, copies[device])
+        for device, index in indices.items()
+    ]
+
+
+def _replica_ids(indices: dict[Any, tuple]) -> dict[Any, int]:
+    """Which copy of its part each device holds, counted from 0."""
+    seen: dict[tuple, int] = {}
+    found = {}
+    for device, index in indices.items():
+        key = tuple((part.start, part.stop) for part in index)
+        found[device] = seen[key] = seen.get(key, -1) + 1
+    return found
 
 
 @on_array
@@ -169,19 +188,21 @@ def deleted_error(array: Array) -> RuntimeError:
 class Shard:
     """One part of an array: its device, which slice of the whole it is, its data."""
 
-    __slots__ = ("device", "index", "data")
+    __slots__ = ("device", "index", "data", "replica_id")
 
-    def __init__(self, device: Any, index: tuple, data: Array):
+    def __init__(
+        self, device: Any, index: tuple, data: Array | None, replica_id: int = 0
+    ):
         self.device = device
         self.index = index
-        self.data = data
-
-    @property
-    def replica_id(self) -> int:
-        return 0
+        self.data = data  # None on the device of another process
+        self.replica_id = replica_id
 
     def __repr__(self) -> str:
-        return f"Shard(device={self.device!r}, index={self.index}, data={self.data})"
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, "
+            f"replica_id={self.replica_id}, data={self.data})"
+        )
 
 
 def wrap(buffer: Any) -> Array:

@@ -353,6 +353,7 @@ def vmap(
     axis_size: int | None = None,
     flat_axes: Callable[[str, Any, Any], list] = flat_axes,
     move_output: Callable[..., Any] = move_output,
+    spmd_name: Any = None,
 ) -> Callable:
     """`fun` for one example becomes a function for a batch of them.
 
@@ -384,7 +385,8 @@ def vmap(
         axes = flat_axes("vmap in_axes", (in_axes, 0), in_tree)
         dims = list(map(_normalized_axis, leaves, axes))
         size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
-        axis_data = AxisData(no_axis_name if axis_name is None else axis_name, size)
+        name = no_axis_name if axis_name is None else axis_name
+        axis_data = AxisData(name, size, spmd_name)
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
         outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
         out_tree = flat.out_tree

@@ -37,8 +37,8 @@ def vmap(
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives such as `lax.psum` inside `fun`.
       axis_size: the size of the batch, needed when nothing is batched.
-      spmd_axis_name: the mesh axis over which the batch lies; what has no sharding does
-        not ask for it.
+      spmd_axis_name: the mesh axis, or a tuple of them, over which sharding constraints
+        inside `fun` cut the batch.
       sum_match: add the examples up where `out_axes` is None and they differ.
 
     Keyword arguments are batched over their first axis.
@@ -72,6 +72,7 @@ def vmap(
         axis_size,
         _flat_axes,
         _add_up if sum_match else api.move_output,
+        spmd_axis_name,
     )
 
 

@@ -9,6 +9,7 @@ In JAX: `jax/_src/pjit.py`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,8 +17,14 @@ from minijax.compile import dispatch, jit_api, pjit, placing
 from minijax.compile.pjit import UNSPECIFIED, JitFunction, Traced, jit_p
 from minijax.language import pretty
 from minijax.language.array import Array
-from minijax.language.core import Tracer, eval_trace
-from minijax.programs.sharding.constraints import constrain
+from minijax.language.core import (
+    ClosedJaxpr,
+    JaxprEqn,
+    Tracer,
+    eval_trace,
+    weakref_lru_cache,
+)
+from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
 from minijax.programs.sharding.contexts import sharding_of
 from minijax.programs.sharding.placement import (
     Placement,
@@ -36,6 +43,7 @@ from minijax.support.trees import (
     tree_unflatten,
 )
 from minijax.transforms.api_util import Bound, JitOptions
+from minijax.transforms.partial_eval import trace_to_jaxpr
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +75,7 @@ def _checked(shardings: Any, name: str) -> tuple | None:
         if isinstance(leaf, PartitionSpec):
             leaf = sharding_of(leaf, f"jit({name}=...)")
         if leaf is not None and not isinstance(leaf, Sharding):
-            raise errors.value_error(
+            raise errors.type_error(
                 f"{name} holds shardings, PartitionSpecs for the mesh in use, or None; "
                 f"got {leaf!r} of type {type(leaf).__name__}."
             )
@@ -264,3 +272,85 @@ def _lowering(ctx: Any, *operands: Any, in_shardings, out_shardings, **params) -
 
 def _cut(value: Any, sharding: Any) -> Any:
     return value if sharding is UNSPECIFIED else constrain(value, sharding)
+
+
+# ----------------------------------------------------------------------------------
+# Under other transformations
+# ----------------------------------------------------------------------------------
+
+# A transformation adds inputs and outputs, so it gets the program with its shardings
+# written inside: constraints on the inputs and outputs.
+
+
+@weakref_lru_cache
+def _written_inside(closed: ClosedJaxpr, ins: tuple, outs: tuple) -> ClosedJaxpr:
+    params = pjit.jit_params(closed, "sharded")
+
+    def program(*args: Any) -> list[Any]:
+        results = jit_p.bind(*map(_constrained, args, ins), **params)
+        return list(map(_constrained, results, outs))
+
+    jaxpr, consts = trace_to_jaxpr(program, closed.in_avals)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def _constrained(value: Any, sharding: Any) -> Any:
+    if sharding is UNSPECIFIED:
+        return value
+    return with_sharding_constraint(value, sharding)
+
+
+def _opened(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of an equation without shardings that does the same."""
+    ins, outs = params["in_shardings"], params["out_shardings"]
+    if all(one is UNSPECIFIED for one in (*ins, *outs)):
+        return params
+    program = _written_inside(params["jaxpr"], ins, outs)
+    return pjit.with_program(params, program, params["donated_invars"])
+
+
+def _opening(rule: Callable) -> Callable:
+    """The rule, given an equation without shardings."""
+
+    @functools.wraps(rule)
+    def opening(*args: Any, **params: Any) -> Any:
+        given = [
+            arg.replace(params=_opened(arg.params))
+            if isinstance(arg, JaxprEqn)
+            else arg
+            for arg in args
+        ]
+        return rule(*given, **(_opened(params) if "jaxpr" in params else params))
+
+    return opening
+
+
+for _name in (
+    *("impl", "jvp", "linearize", "transpose", "batch"),
+    *("partial_eval", "partial_eval_custom", "discharge"),
+):
+    setattr(jit_p, _name, _opening(getattr(jit_p, _name)))
+
+_plain_dce: Any = jit_p.dce
+
+
+def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
+    """The equation without what is not needed; the shardings of the rest stay."""
+    smaller = _plain_dce(used, eqn)
+    ins, outs = eqn.params["in_shardings"], eqn.params["out_shardings"]
+    if smaller is None or all(one is UNSPECIFIED for one in (*ins, *outs)):
+        return smaller
+    pairs = iter(zip(eqn.invars, ins))
+    kept = [
+        next(sharding for var, sharding in pairs if var is wanted)
+        for wanted in smaller.invars
+    ]
+    params = {
+        **smaller.params,
+        "in_shardings": tuple(kept),
+        "out_shardings": tuple(s for s, flag in zip(outs, used) if flag),
+    }
+    return smaller.replace(params=params)
+
+
+jit_p.dce = _dce

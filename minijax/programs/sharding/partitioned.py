@@ -24,6 +24,7 @@ from minijax.programs.sharding.placement import (
     flat_mesh,
     placement_of,
     spread_buffer,
+    spread_out,
 )
 from minijax.support import errors, events
 from minijax.support.devices.shardings import (
@@ -273,6 +274,28 @@ class PartitionedProgram(LibraryProgram):
         _, _, self.constants = dispatch.place.run(
             lowered.constants, const_avals, placement
         )
+
+    def buffers_of(self, leaves: Sequence[Any]) -> list[Any]:
+        """The buffers of a call's arguments, where the compiled program wants them.
+
+        Raises ValueError for an argument that insists on another place.
+        """
+        kept = dict(zip(self.lowered.kept, self.in_shardings))
+        buffers = []
+        for position, leaf in enumerate(leaves):
+            sharding = kept.get(position, self.placement.replicated)
+            aval = core.get_aval(leaf)
+            if type(leaf) is Array and leaf.committed and position in kept:
+                if not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+                    raise errors.value_error(
+                        "Compiled object called with input sharding(s) does not match "
+                        "the sharding(s) the computation was compiled with: argument "
+                        f"{position} of {self.name} has {leaf.sharding}, and the "
+                        f"program wants {sharding}. Move it there with "
+                        "`minijax.device_put`."
+                    )
+            buffers.append(spread_out(leaf, aval, sharding))
+        return buffers
 
     def run(self, buffers: list[Any]) -> list[Array]:
         """Launch on buffers of checked types; the results may come later."""

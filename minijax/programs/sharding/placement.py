@@ -147,13 +147,13 @@ def _place_on_several(
     key = tuple(map(id, shardings))
     found = _by_identity.get(key)
     if found is None:
-        devices, mesh = _agreed(shardings, avals)
+        devices, mesh = agreed(shardings, avals)
         placement = placement_of(devices, tuple(shardings), mesh)
         found = _by_identity[key] = (placement, shardings)
     return found[0], True, buffers
 
 
-def _agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:
+def agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:
     """The one list of devices on which all committed arguments lie, and their mesh."""
     first = None
     for sharding, aval in zip(shardings, avals):

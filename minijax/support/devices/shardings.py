@@ -89,8 +89,8 @@ class NamedSharding(ShardingOfSeveral):
     In JAX: `jax.sharding.NamedSharding`.
     """
 
-    mesh: Mesh | AbstractMesh
-    spec: PartitionSpec
+    mesh = property(lambda self: self._mesh)
+    spec = property(lambda self: self._spec)
 
     def __init__(
         self,
@@ -106,8 +106,8 @@ class NamedSharding(ShardingOfSeveral):
                 f"type {type(spec)}. Write PartitionSpec({spec!r})."
             )
         check_spec(mesh, spec)
-        self.mesh = mesh
-        self.spec = spec
+        self._mesh = mesh
+        self._spec = spec
         self.num_devices = mesh.size
         if isinstance(mesh, Mesh) and not mesh.empty:
             self._internal_device_list = mesh._internal_device_list
