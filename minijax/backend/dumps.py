@@ -64,7 +64,7 @@ def compile_with_dump(
     Raises:
       OSError: if no temporary folder can be written to. XLA would say nothing.
     """
-    with _private_folder() as folder:
+    with private_folder() as folder:
 
         def debug(options: Any) -> None:
             options.xla_dump_to = str(folder)
@@ -81,7 +81,7 @@ def compile_with_dump(
 
 
 @contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
+def private_folder() -> Iterator[Path]:
     """A folder that only this user can read, removed at the end."""
     try:
         folder = tempfile.TemporaryDirectory(

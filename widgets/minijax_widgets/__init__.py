@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from minijax.support import user_source
+from minijax_widgets.buffers_view import BuffersView
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.card_view import CardView, card, primitives
 from minijax_widgets.difference_view import DifferenceView
@@ -29,6 +30,7 @@ from minijax_widgets.vmap_view import VmapView, vmap
 from minijax_widgets.why_view import WhyView, why
 
 __all__ = [
+    "BuffersView",
     "CacheView",
     "CardView",
     "DifferenceView",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax_lab.explain.buffer_map import record_buffers
 from minijax_lab.explain.memory import Account, MemoryRecording, Value, record_memory
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.tree import size_in_words
@@ -35,8 +36,9 @@ def memory(
     *args: Any,
     beside: Any = None,
     target: str | None = None,
+    compiled: bool = False,
     **kwargs: Any,
-) -> MemoryView:
+) -> View:
     """Shows what `function` keeps alive on the given arguments, equation by equation.
 
     Args:
@@ -48,13 +50,25 @@ def memory(
         `grad(checkpoint(loss))`.
       target: the machine to compile for, such as "h100" or "tpu-v5e:2x2", which need
         not be there; by default the one that minijax runs on.
+      compiled: show the compiled program instead: where XLA puts each buffer, and from
+        which instruction to which it is needed. Takes what real JAX jitted or lowered
+        too.
 
     The count follows the order of the equations. Arguments and constants are counted
     apart, since they belong to the caller. XLA fuses and reorders, so what it allocates
     is given below the line of what differs between machines. Raises what tracing or
     compiling raises.
     """
-    return MemoryView(record_memory(function, args, kwargs, beside, target=target))
+    if not compiled:
+        return MemoryView(record_memory(function, args, kwargs, beside, target=target))
+    if beside is not None:
+        raise ValueError(
+            "see.memory: compiled=True shows one program, and beside= is a second one. "
+            "Call see.memory(other, ..., compiled=True) for it."
+        )
+    from minijax_widgets.buffers_view import BuffersView  # it imports this module
+
+    return BuffersView(record_buffers(function, args, kwargs, target))
 
 
 class MemoryView(View):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from minijax.backend import compiler, dumps, executables
 from minijax.compile import targets
-from minijax_lab.explain.hlo_text import parse
+from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.levels import Levels, levels_of, target_named
 
 
@@ -133,6 +134,13 @@ def compiled_memory(
 
 def memory_of(levels: Levels, machine: targets.Target) -> CompiledMemory:
     """The memory of a program's levels."""
+    return compiled_with_memory(levels, machine)[0]
+
+
+def compiled_with_memory(
+    levels: Levels, machine: targets.Target
+) -> tuple[CompiledMemory, compiler.Executable]:
+    """The memory of a program's levels, and the program that has it."""
     lowered = levels.lower(machine.platform)
     targets.refuse_calls(machine, lowered)
     settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
@@ -144,12 +152,21 @@ def memory_of(levels: Levels, machine: targets.Target) -> CompiledMemory:
     ):
         stats = executables.memory_stats(dump.executable)
         module = parse(dump.executable.hlo_modules()[0].to_string())
-        (ranges,) = dump.names("-live-range.txt")[-1:] or [""]
-        (assigned,) = dump.names("-buffer-assignment.txt")[-1:] or [""]
-        schedule, alive, peak, most = live_ranges(dump.read(ranges) if ranges else "")
-        text = dump.read(assigned) if assigned else ""
+        memory = read_memory(dump.folder, module, stats)
+        memory.target, memory.platform = machine.name, machine.platform
+    return memory, dump.executable
+
+
+def read_memory(folder: Path, module: Module, stats: Any) -> CompiledMemory:
+    """The memory of a program, from the folder in which XLA described it."""
+
+    def last(ending: str) -> str:
+        found = sorted(folder.glob(f"*{ending}"))
+        return found[-1].read_text(errors="replace") if found else ""
+
+    schedule, alive, peak, most = live_ranges(last("-live-range.txt"))
     equations = {each.name: each.equation for each in module.instructions}
-    allocations, buffers = assignment(text)
+    allocations, buffers = assignment(last("-buffer-assignment.txt"))
     for buffer in buffers:
         name, brace, _ = buffer.name.partition("{")
         key = buffer.name if brace else f"{name}{{}}"
@@ -161,8 +178,8 @@ def memory_of(levels: Levels, machine: targets.Target) -> CompiledMemory:
         "arguments": stats.argument_size_in_bytes,
     }
     return CompiledMemory(
-        target=machine.name,
-        platform=machine.platform,
+        target="cpu",
+        platform="cpu",
         schedule=schedule,
         buffers=buffers,
         allocations=allocations,

@@ -1,0 +1,147 @@
+"""`see.memory(compiled=True)`: the map of a compiled program's buffers.
+
+What the map claims is counted another way: by jax's own memory_analysis, and from the
+text of XLA's live ranges, byte by byte.
+"""
+
+from __future__ import annotations
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax_widgets as see
+from minijax_lab.explain.buffer_map import record_buffers
+from minijax_lab.explain.recording import Recording
+from tests.views.compiled_programs import PROGRAMS, A, B, X, loss
+from tests.views.test_compiled_recording import H100, TPU
+
+LINE = "-- differs between machines --"
+
+
+@pytest.fixture(scope="module")
+def of_loss():
+    return see.memory(minijax.grad(loss), B, A, compiled=True)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_map_covers_what_is_in_use(name) -> None:
+    """The rectangles at a point cover as many bytes as are in use there, the most of
+    them at the peak; no two lie over each other for longer than one overwrites."""
+    function, args = PROGRAMS[name]
+    record = record_buffers(function, args, {})
+    memory = record.memory
+    covered = []
+    for point in range(len(memory.schedule)):
+        bytes_at: dict[int, set[int]] = {}
+        for place in record.places:
+            if place.first <= point <= place.last:
+                cells = range(place.offset, place.offset + place.bytes)
+                bytes_at.setdefault(place.allocation, set()).update(cells)
+        covered.append(sum(len(cells) for cells in bytes_at.values()))
+    assert covered == memory.live()
+    assert record.telling == covered.index(max(covered))
+    sizes = {each.id: each.bytes for each in memory.allocations}
+    for place in record.places:
+        assert place.offset + place.bytes <= sizes[place.allocation]
+    assert Recording.from_dict(json.loads(json.dumps(record.to_dict()))) == record
+
+
+@pytest.mark.parametrize("name", ["loss", "grad of loss", "softmax", "attention"])
+def test_bands_are_what_memory_analysis_says(name) -> None:
+    function, args = PROGRAMS[name]
+    record = record_buffers(function, args, {})
+    stats = minijax.jit(function).lower(*args).compile().memory_analysis()
+    said = {
+        "argument": stats.argument_size_in_bytes,
+        "temporaries": stats.temp_size_in_bytes,
+        "result": stats.output_size_in_bytes,
+    }
+    drawn = dict.fromkeys(said, 0)
+    for allocation in record.memory.allocations:
+        if allocation.kind in drawn:
+            drawn[allocation.kind] += allocation.bytes
+    assert drawn == said
+    told = sum(b.bytes for b in record.memory.alive(record.memory.told_peak))
+    assert told == record.memory.told_most
+
+
+def gradient(x):
+    y = jax.numpy.sin(x) @ x
+    return jax.numpy.cos(y).sum()
+
+
+def test_programs_of_jax() -> None:
+    x = np.ones((64, 64), np.float32)
+    jitted = jax.jit(jax.grad(gradient))
+    stats = jitted.lower(x).compile().memory_analysis()
+    for view in (
+        see.memory(jitted.lower(x), compiled=True),
+        see.memory(jitted, x, compiled=True),
+    ):
+        kinds = view.recording.memory.kinds
+        assert kinds["temporaries"] == stats.temp_size_in_bytes
+        assert kinds["arguments"] == stats.argument_size_in_bytes
+        assert "y = jax.numpy." in view.text()
+    with pytest.raises(TypeError, match="Pass its Lowered"):
+        see.memory(jitted.lower(x).compile(), compiled=True)
+    with pytest.raises(ValueError, match="JAX compiled the program for cpu"):
+        see.memory(jitted.lower(x), compiled=True, target="h100")
+
+
+def test_the_twin(of_loss) -> None:
+    head, line, told, kinds, *rows = of_loss.text().split("\n")
+    assert head == "compiled memory of grad(loss): 14 equations" and line == LINE
+    assert told.startswith("memory of grad(loss) compiled for cpu: peak 1.1 KiB at ")
+    assert kinds.strip() == "672 B of arguments, 288 B of results, 192 B of temporaries"
+    assert len(rows) == len(of_loss.recording.places)
+    assert all(len(row) <= 100 for row in rows)
+
+
+def test_the_picture(of_loss) -> None:
+    frame = of_loss.frame()
+    record = of_loss.recording
+    scene = frame.panes[0].scene
+    drawn = {key for mark in scene.marks for key in mark.keys if key[0] == "b"}
+    assert drawn == {f"b{number}" for number in range(len(record.places))}
+    assert len(frame.steps) == len(record.memory.schedule)
+    assert frame.telling == record.memory.peak
+    for mark in scene.marks:
+        for key in mark.keys:
+            if key[0] == "b":
+                # A click goes to the instruction that makes it, where it is lit.
+                assert key in frame.steps[mark.go].on
+                assert record.places[int(key[1:])].first == mark.go
+                assert "allocation" in mark.tell
+    temporaries = [p for p in record.places if p.kind == "temporaries"]
+    assert temporaries and all("line " in of_loss.told(p) for p in temporaries)
+    texts = [p.text for mark in scene.marks for p in mark.drawn if p.tag == "text"]
+    assert any(text.startswith("peak 1.1 KiB, at ") for text in texts)
+    assert "<img" in of_loss.static_html() and of_loss.to_svg().startswith("<svg")
+
+
+@pytest.mark.parametrize("target", [H100, TPU])
+def test_other_machines(target) -> None:
+    view = see.memory(minijax.grad(loss), B, A, target=target, compiled=True)
+    assert f"compiled for {target}: peak " in view.text()
+    assert view.to_html()
+
+
+def test_large_programs_and_none() -> None:
+    assert see.memory(lambda x: x, X, compiled=True).to_html()
+    weights = [minijax.ShapeDtypeStruct((16, 16), np.float32)] * 24
+    x = minijax.ShapeDtypeStruct((8, 16), np.float32)
+
+    def network(weights, x):
+        for w in weights:
+            x = minijax.numpy.tanh(x @ w)
+        return (x * x).sum()
+
+    view = see.memory(minijax.grad(network), weights, x, compiled=True)
+    assert len(view.frame().panes[0].scene.marks) < 900
+    assert len(view.to_html()) < 1_500_000
+    with pytest.raises(ValueError, match="beside= is a second one"):
+        see.memory(loss, B, A, beside=loss, compiled=True)
