@@ -74,7 +74,8 @@ class AbstractRef(AbstractValue):
         return self.of(self.inner_aval.to_tangent_aval())
 
     def str_short(self, short_dtypes: bool = False) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes)}}}"
 
     def __repr__(self) -> str:
         return self.str_short()

@@ -114,6 +114,11 @@ REACHED_ELSEWHERE = {
     "create_token": "tests/primitives/test_tokens.py",
     # Raises, and has no results; there when `experimental.checkify` was imported.
     "check": "tests/programs/test_checkify.py",
+    # In kernels; there when `experimental.pallas` was imported.
+    **dict.fromkeys(
+        "multiple_of num_programs pallas_call program_id".split(),
+        "tests/pallas/test_kernels.py",
+    ),
     # Used by reads through mixed indices of references.
     "broadcast_to": "tests/primitives/test_references.py",
     **dict.fromkeys(

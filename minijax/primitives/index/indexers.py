@@ -283,12 +283,12 @@ def _broadcast_to_lowering(ctx, x, *, shape) -> Any:
     )
 
 
-def broadcast_to(index: Any, shape: tuple[int, ...]) -> Any:
+def broadcast_to(a: Any, shape: tuple[int, ...]) -> Any:
     """An index repeated to the common shape of all indices."""
-    index = casting.asarray(index)
-    if get_aval(index).shape == shape:
-        return index
-    return broadcast_to_p.bind(index, shape=shape)
+    a = casting.asarray(a)
+    if get_aval(a).shape == shape:
+        return a
+    return broadcast_to_p.bind(a, shape=shape)
 
 
 # ----------------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+"""Kernels: functions over refs that run for every program of a grid.
+
+    from minijax.experimental import pallas as pl
+
+In JAX: `jax.experimental.pallas`.
+"""
+
+from minijax.primitives.index.indexers import Slice as Slice
+from minijax.primitives.index.indexers import broadcast_to as broadcast_to
+from minijax.primitives.index.indexers import ds as ds
+from minijax.primitives.index.indexers import dslice as dslice
+from minijax.programs.control_flow.run_state import run_state as run_state
+from minijax.programs.pallas.grid_context import num_programs as num_programs
+from minijax.programs.pallas.grid_context import program_id as program_id
+from minijax.programs.pallas.in_kernels import align_to as align_to
+from minijax.programs.pallas.in_kernels import cdiv as cdiv
+from minijax.programs.pallas.in_kernels import debug_print as debug_print
+from minijax.programs.pallas.in_kernels import loop as loop
+from minijax.programs.pallas.in_kernels import multiple_of as multiple_of
+from minijax.programs.pallas.in_kernels import next_power_of_2 as next_power_of_2
+from minijax.programs.pallas.in_kernels import strides_from_shape as strides_from_shape
+from minijax.programs.pallas.in_kernels import when as when
+from minijax.programs.pallas.memory_spaces import MemoryRef as MemoryRef
+from minijax.programs.pallas.memory_spaces import MemorySpace as MemorySpace
+from minijax.programs.pallas.pallas_call import pallas_call as pallas_call
+from minijax.programs.pallas.pallas_call import pallas_call_p as pallas_call_p
+from minijax.programs.pallas.specs import BlockDim as BlockDim
+from minijax.programs.pallas.specs import Blocked as Blocked
+from minijax.programs.pallas.specs import BlockSpec as BlockSpec
+from minijax.programs.pallas.specs import BoundedSlice as BoundedSlice
+from minijax.programs.pallas.specs import Buffered as Buffered
+from minijax.programs.pallas.specs import CostEstimate as CostEstimate
+from minijax.programs.pallas.specs import Element as Element
+from minijax.programs.pallas.specs import GridSpec as GridSpec
+from minijax.programs.pallas.specs import Indirect as Indirect
+from minijax.programs.pallas.specs import RevisitMode as RevisitMode
+from minijax.programs.pallas.specs import Squeezed as Squeezed
+from minijax.programs.pallas.specs import no_block_spec as no_block_spec
+from minijax.programs.pallas.specs import squeezed as squeezed
+
+ANY = MemorySpace.ANY
+HOST = MemorySpace.HOST

@@ -1,0 +1,40 @@
+"""Kernels of the table: values against NumPy and jax's interpreter, and their text."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax.language import check
+from tests.golden.normalise import normalise, plain_numpy_scalars
+from tests.pallas.kernels import TABLE, Library
+
+OURS = Library("minijax", interpret=False)
+OURS_INTERPRETED = Library("minijax", interpret=True)
+JAX = Library("jax", interpret=True)
+
+entries = pytest.mark.parametrize("entry", TABLE, ids=lambda entry: entry.name)
+
+
+def flat(library, tree):
+    return [np.asarray(leaf) for leaf in library.lib.tree_util.tree_leaves(tree)]
+
+
+@entries
+def test_values(entry):
+    got = flat(OURS, entry.build(OURS)(*entry.args))
+    expected = flat(OURS, entry.expected(*entry.args))
+    theirs = flat(JAX, jax.jit(entry.build(JAX))(*entry.args))
+    for ours, by_numpy, by_jax in zip(got, expected, theirs, strict=True):
+        assert ours.dtype == by_jax.dtype
+        np.testing.assert_allclose(ours, by_jax, rtol=2e-5, atol=2e-5)
+        np.testing.assert_allclose(ours, by_numpy, rtol=1e-4, atol=1e-4)
+
+
+@entries
+def test_text(entry):
+    with plain_numpy_scalars():
+        closed = minijax.make_jaxpr(entry.build(OURS_INTERPRETED))(*entry.args)
+        check.check_closed_jaxpr(closed)
+        theirs = jax.make_jaxpr(entry.build(JAX))(*entry.args)
+        assert normalise(str(closed)) == normalise(str(theirs))
