@@ -67,6 +67,11 @@ STATES: dict[str, Callable[[], View]] = {
         of.floats(256, 64),
         compiled=True,
     ),
+    "memory, roofline": lambda: see.memory(
+        of.softmax,
+        of.floats(1 << 20),
+        roofline=see.Machine("a small machine", 1e12, 1e11),
+    ),
     "memory, compiled, empty": lambda: see.memory(of.same, X, compiled=True),
     "memory, compiled, huge": lambda: see.memory(
         minijax.grad(of.squared_error),
@@ -88,6 +93,13 @@ STATES: dict[str, Callable[[], View]] = {
     "passes, empty": lambda: see.passes(of.same, X),
     "fusion": lambda: see.fusion(of.softmax, of.floats(64)),
     "fusion, one step": lambda: see.fusion(lambda x: x + 1.0, of.floats(8)),
+    "fusion, roofline": lambda: see.fusion(
+        minijax.grad(of.squared_error),
+        [of.floats(512, 512)] * 3,
+        of.floats(256, 512),
+        of.floats(256, 512),
+        roofline=see.Machine("a small machine", 1e12, 1e11),
+    ),
     "fusion, empty": lambda: see.fusion(of.same, X),
     "fusion, huge": lambda: see.fusion(
         minijax.grad(of.squared_error),

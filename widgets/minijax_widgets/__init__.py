@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from minijax.support import user_source
+from minijax_lab.explain.roofline import Machine
 from minijax_widgets.buffers_view import BuffersView
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.card_view import CardView, card, primitives
@@ -38,6 +39,7 @@ __all__ = [
     "GradView",
     "JaxprView",
     "KeysView",
+    "Machine",
     "MemoryView",
     "PassesView",
     "SourceView",

@@ -14,11 +14,13 @@ from minijax_lab.explain.buffer_map import (
     kinds_of,
 )
 from minijax_lab.explain.recording import Span, count_in_words
+from minijax_lab.explain.roofline import roofline_of
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.buffers_scene import IN_WORDS, ROLES, draw
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.memory_view import shares
+from minijax_widgets.roofline_scene import roofline_panes, told_of
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -51,6 +53,10 @@ class BuffersView(View):
             f"{size_in_words(size)} of {kind}" for kind, size in kinds_of(record.memory)
         )
         rows = [cut(row, WIDTH) for row in [*rows, record.headline, f"  {told}"]]
+        if record.machine is not None:
+            roof = roofline_of(record.program, record.machine)
+            told = f"  roofline of {record.machine.name}: {told_of(roof)}"
+            rows.append(cut(told, WIDTH))
         numbers = self.largest()
         shown = numbers if full else numbers[:12]
         points = len(record.memory.schedule)
@@ -109,6 +115,7 @@ class BuffersView(View):
                 text=self.text(full=True),
             )
         drawn = sorted(self.largest()[:MOST_PLACES])
+        kernels = record.kernels()
         runs = shares(len(record.memory.schedule), MOST_STEPS)
         live = record.memory.live()
         spans = [record.span_of(b) for b in record.memory.buffers]
@@ -122,12 +129,17 @@ class BuffersView(View):
                 if record.places[number].first <= point <= record.places[number].last
             ]
             span = self.span_at(point)
+            running = [kernels.get(record.memory.schedule[n]) for n in run]
             steps.append(
                 FrameStep(
                     record.memory.schedule[point],
                     self.detail(point, live[point]),
-                    [f"p{point}", *(f"b{number}" for number in alive)],
-                    mark_of(sources, span, first_pane=2),
+                    [
+                        f"p{point}",
+                        *(f"b{number}" for number in alive),
+                        *(f"k{number}" for number in running if number is not None),
+                    ],
+                    mark_of(sources, span, first_pane=2 + 2 * bool(record.machine)),
                 )
             )
         each = len(runs[0])
@@ -143,6 +155,7 @@ class BuffersView(View):
             headline=record.headline,
             panes=[
                 Pane("", [], kind="scene", wide=True, scene=made[0], narrow=made[1]),
+                *self.roofline(each),
                 self.table(goes),
                 *sources.panes,
                 self.totals(),
@@ -160,6 +173,19 @@ class BuffersView(View):
             if owner(buffer.name) == name:
                 return record.span_of(buffer)
         return None
+
+    def roofline(self, each: int) -> list[Pane]:
+        """Returns the roofline, if a machine is given; a step has `each` points."""
+        record = self.recording
+        if record.machine is None:
+            return []
+        numbers = record.kernels()
+        goes = {
+            numbers[name]: point // each
+            for point, name in enumerate(record.memory.schedule)
+            if name in numbers
+        }
+        return roofline_panes(record.program, record.machine, goes)
 
     def detail(self, point: int, live: int) -> str:
         """Returns a sentence about a point of the schedule."""

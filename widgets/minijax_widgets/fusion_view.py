@@ -25,10 +25,12 @@ from minijax_lab.explain.fusion_steps import (
 from minijax_lab.explain.kernel_times import measured_times
 from minijax_lab.explain.kernels import Kernel
 from minijax_lab.explain.recording import Span, count_in_words
+from minijax_lab.explain.roofline import Machine, machine_for, roofline_of
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.fusion_scene import draw
+from minijax_widgets.roofline_scene import roofline_panes, told_of
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -41,6 +43,7 @@ def fusion(
     target: str = "cpu",
     measure: bool = False,
     why: bool = False,
+    roofline: Machine | bool = False,
     **kwargs: Any,
 ) -> FusionView:
     """Shows which operations of `function` XLA put into one kernel, and what it saved.
@@ -54,6 +57,9 @@ def fusion(
         for the machine that this is.
       why: for "h100", show each of XLA's decisions: what it fused with its estimate of
         the time, and what it left alone, with its reason.
+      roofline: show what bounds each kernel, memory or arithmetic: True for the machine
+        of the target, or a `see.Machine`. With `measure`, dots stand where they were
+        measured; without, on the roof, and times are modelled.
 
     The left side is the program compiled with XLA's fusing passes switched off. Bytes
     are computed from shapes: every operand read once, every result written once.
@@ -74,7 +80,10 @@ def fusion(
     record = record_compiled(function, args, kwargs, target)
     times = measured_times(function, args, kwargs, record) if measure else None
     decisions = record_fusion_steps(function, args, kwargs, target) if why else None
-    return FusionView(record, times, decisions)
+    machine = None
+    if roofline is not False:
+        machine = machine_for(roofline, record.target)
+    return FusionView(record, times, decisions, machine)
 
 
 class FusionView(View):
@@ -87,8 +96,10 @@ class FusionView(View):
         recording: CompiledRecording,
         times: dict[int, float] | None = None,
         decisions: FusionStepsRecording | None = None,
+        machine: Machine | None = None,
     ) -> None:
         super().__init__(recording)
+        self.machine = machine
         self.times = times
         self.decisions = decisions
 
@@ -111,6 +122,11 @@ class FusionView(View):
         first = f"fusion of {name}: {count_in_words(outer, 'equation')}"
         rows = [cut(first, WIDTH), "-- differs between machines --"]
         rows.append(cut(record.headline, WIDTH))
+        if self.machine is not None:
+            roof = roofline_of(self.program, self.machine)
+            rows.append(
+                cut(f"  roofline of {self.machine.name}: {told_of(roof)}", WIDTH)
+            )
         groups = self.groups()
         most = max((kernel.bytes for kernel in self.program.kernels), default=1)
         shown = groups if full else groups[:12]
@@ -174,6 +190,10 @@ class FusionView(View):
             )
         spans = [span for group in groups for span in self.spans(group.kernel)]
         sources = code_panes(record.sources, spans)
+        roofline: list[Pane] = []
+        if self.machine is not None:
+            goes = {number: number for number in range(len(groups))}
+            roofline = roofline_panes(self.program, self.machine, goes, self.times)
         steps = []
         for number, group in enumerate(groups):
             of_kernel = self.spans(group.kernel)
@@ -182,7 +202,11 @@ class FusionView(View):
                     f"K{number + 1}",
                     self.detail(number, group),
                     [f"k{number}"],
-                    mark_of(sources, of_kernel[0] if of_kernel else None, first_pane=2),
+                    mark_of(
+                        sources,
+                        of_kernel[0] if of_kernel else None,
+                        first_pane=2 + len(roofline),
+                    ),
                 )
             )
         tell: Callable[[int, Group], str] = self.detail
@@ -199,6 +223,7 @@ class FusionView(View):
                     scene=draw(record, groups, 940, tell),
                     narrow=draw(record, groups, 360, tell),
                 ),
+                *roofline,
                 self.table(groups),
                 *sources.panes,
                 *self.decisions_pane(),

@@ -13,6 +13,7 @@ from typing import Any
 from minijax_lab.explain.buffer_map import record_buffers
 from minijax_lab.explain.memory import Account, MemoryRecording, Value, record_memory
 from minijax_lab.explain.recording import Span, count_in_words
+from minijax_lab.explain.roofline import Machine, machine_for
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
@@ -37,6 +38,7 @@ def memory(
     beside: Any = None,
     target: str | None = None,
     compiled: bool = False,
+    roofline: Machine | bool = False,
     **kwargs: Any,
 ) -> View:
     """Shows what `function` keeps alive on the given arguments, equation by equation.
@@ -53,13 +55,17 @@ def memory(
       compiled: show the compiled program instead: where XLA puts each buffer, and from
         which instruction to which it is needed. Takes what real JAX jitted or lowered
         too.
+      roofline: show, below the compiled program's memory, what bounds each kernel:
+        True for the machine that it is compiled for, or a `see.Machine`. The numbers
+        of the H100 and of TPUs are from their descriptions, those of this CPU are
+        measured; times are modelled. It asks for `compiled=True` by itself.
 
     The count follows the order of the equations. Arguments and constants are counted
     apart, since they belong to the caller. XLA fuses and reorders, so what it allocates
     is given below the line of what differs between machines. Raises what tracing or
     compiling raises.
     """
-    if not compiled:
+    if not compiled and roofline is False:
         return MemoryView(record_memory(function, args, kwargs, beside, target=target))
     if beside is not None:
         raise ValueError(
@@ -68,7 +74,10 @@ def memory(
         )
     from minijax_widgets.buffers_view import BuffersView  # it imports this module
 
-    return BuffersView(record_buffers(function, args, kwargs, target))
+    record = record_buffers(function, args, kwargs, target)
+    if roofline is not False:
+        record.machine = machine_for(roofline, record.memory.target)
+    return BuffersView(record)
 
 
 class MemoryView(View):

@@ -303,6 +303,35 @@ class Scene:
         )
         return Placed(x + left, y, right - left, h, x + w / 2, y + h / 2)
 
+    def dot(
+        self,
+        x: float,
+        y: float,
+        radius: float,
+        *,
+        key: str | Iterable[str] = "",
+        role: str = "value",
+        filled: bool = True,
+        **times: Unpack[Times],
+    ) -> Placed:
+        """Places a circle around (x, y): full of its role's ink, or open."""
+        circle: dict[str, Any] = {"cx": 0.0, "cy": 0.0, "r": rounded(radius)}
+        circle |= {"fill": role if filled else "base", "stroke-width": 1.8}
+        circle["stroke"] = "base" if filled else role
+        side = 2 * radius
+        self._add(
+            x,
+            y,
+            [Drawn("circle", circle)],
+            key,
+            "dot",
+            halo(-radius, -radius, side, side),
+            list(times.pop("moves", ())),
+            [],
+            times,
+        )
+        return Placed(x - radius, y - radius, side, side, x, y)
+
     def arrow(
         self,
         start: Point,

@@ -8,10 +8,17 @@ run. S. Williams, A. Waterman, D. Patterson, "Roofline", 2009.
 
 from __future__ import annotations
 
+import functools
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+import minijax
 from minijax.backend import targets
 from minijax_lab.explain.compiled import CompiledProgram
 from minijax_lab.explain.kernels import Kernel
@@ -27,7 +34,7 @@ class Machine:
     name: str
     operations: float
     bandwidth: float
-    source: str
+    source: str = "given"
 
     @property
     def ridge(self) -> float:
@@ -40,7 +47,8 @@ class Dot:
     """A kernel under the roof. `seconds` are at least needed for one run.
 
     `bound` is "memory" or "arithmetic". Transcendental functions count as one operation
-    each, though they take more; XLA counts them apart.
+    each, though they take more; XLA counts them apart. `runs` is how often a loop runs
+    it, once where only the data say.
     """
 
     kernel: int
@@ -49,6 +57,7 @@ class Dot:
     bytes: int
     seconds: float
     bound: str
+    runs: int = 1
 
 
 @dataclass
@@ -63,9 +72,8 @@ class Roofline:
     @property
     def waiting(self) -> float:
         """The part of the time in which memory is the bound, from 0 to 1."""
-        waits = sum(dot.seconds for dot in self.dots if dot.bound == "memory")
-        total = sum(dot.seconds for dot in self.dots)
-        return waits / total if total else 0.0
+        waits = sum(d.seconds * d.runs for d in self.dots if d.bound == "memory")
+        return waits / self.seconds if self.seconds else 0.0
 
 
 def h100() -> Machine:
@@ -100,14 +108,67 @@ def machine_named(target: str) -> Machine:
     )
 
 
+def machine_for(roofline: Machine | bool, target: str) -> Machine:
+    """The machine that a view's argument `roofline` stands for.
+
+    Raises TypeError for what is neither True nor a Machine, ValueError for True and a
+    target of which no numbers are known.
+    """
+    if isinstance(roofline, Machine):
+        if min(roofline.operations, roofline.bandwidth) <= 0:
+            raise ValueError(
+                f"roofline: {roofline.name} has {roofline.operations:g} operations and "
+                f"{roofline.bandwidth:g} bytes a second; both must be above zero."
+            )
+        return roofline
+    if roofline is not True:
+        raise TypeError(
+            f"roofline={roofline!r}: pass True, for the machine that the program is "
+            "compiled for, or see.Machine(name, operations a second, bytes a second)."
+        )
+    return measured_cpu() if target == "cpu" else machine_named(target)
+
+
+SIDE = 1024
+LONG = 1 << 24
+
+
+@functools.cache
+def measured_cpu() -> Machine:
+    """This machine, by a product of two matrices and the sum of a long array."""
+    square = np.ones((SIDE, SIDE), np.float32)
+    long = np.ones(LONG, np.float32)
+    multiply = shortest(lambda a: a @ a, square)
+    read = shortest(lambda a: a.sum(), long)
+    return Machine(
+        name="this CPU",
+        operations=2 * SIDE**3 / multiply,
+        bandwidth=long.nbytes / read,
+        source=f"measured now: a product of float32[{SIDE},{SIDE}], and the sum of "
+        f"float32[{LONG}]",
+    )
+
+
+def shortest(function: Callable[[Any], Any], array: np.ndarray) -> float:
+    """The seconds that a function takes, the shortest of a few runs."""
+    compiled = minijax.jit(function)
+    placed = minijax.device_put(array)
+    compiled(placed).block_until_ready()
+    times = []
+    for _ in range(15):
+        start = time.perf_counter()
+        compiled(placed).block_until_ready()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 def roofline_of(program: CompiledProgram, machine: Machine) -> Roofline:
     """The roofline of a program on a machine."""
     dots = [dot_of(n, kernel, machine) for n, kernel in enumerate(program.kernels)]
-    pairs = list(zip(dots, program.kernels))
     return Roofline(
         machine=machine,
         dots=dots,
-        seconds=sum(dot.seconds * (kernel.times or 1) for dot, kernel in pairs),
+        seconds=sum(dot.seconds * dot.runs for dot in dots),
         unknown=sum(kernel.times is None for kernel in program.kernels),
     )
 
@@ -124,4 +185,5 @@ def dot_of(number: int, kernel: Kernel, machine: Machine) -> Dot:
         bytes=kernel.bytes,
         seconds=max(for_memory, for_arithmetic),
         bound="memory" if for_memory >= for_arithmetic else "arithmetic",
+        runs=1 if kernel.times is None else kernel.times,
     )
