@@ -21,6 +21,7 @@ from minijax_widgets.keys_view import KeysView, keys
 from minijax_widgets.memory_view import MemoryView, memory
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.passes_view import PassesView, passes
+from minijax_widgets.placement_view import PlacementView, placement
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.stages_view import StagesView, stages
 from minijax_widgets.trace_view import TraceView, trace
@@ -42,6 +43,7 @@ __all__ = [
     "Machine",
     "MemoryView",
     "PassesView",
+    "PlacementView",
     "SourceView",
     "StagesView",
     "TraceView",
@@ -59,6 +61,7 @@ __all__ = [
     "memory",
     "open",
     "passes",
+    "placement",
     "primitives",
     "source",
     "stages",

@@ -332,6 +332,23 @@ class Scene:
         )
         return Placed(x - radius, y - radius, side, side, x, y)
 
+    def drawn(
+        self,
+        x: float,
+        y: float,
+        w: float,
+        h: float,
+        parts: list[Drawn],
+        *,
+        key: str | Iterable[str] = "",
+        **times: Unpack[Times],
+    ) -> Placed:
+        """Places what a view drew itself, `w` x `h` pixels large from its (0, 0) on."""
+        moves = list(times.pop("moves", ()))
+        said = times.get("label", "")
+        self._add(x, y, parts, key, said, halo(0, 0, w, h), moves, [], times)
+        return Placed(x, y, w, h, x + w / 2, y + h / 2)
+
     def arrow(
         self,
         start: Point,

@@ -15,6 +15,9 @@ PALETTE = {
     "cotangent": ("#6D195F", "#F6E2F1", "#F44891", "#45152C"),
     "batch": ("#006446", "#DBF1E8", "#3FE0A6", "#0D3A2B"),
     "mesh": ("#4B11A9", "#EBE4FA", "#987CF2", "#292050"),
+    # The second and the third axis of a mesh.
+    "meshy": ("#00666E", "#D8F0F2", "#4FCFD8", "#0B3237"),
+    "meshz": ("#5A6200", "#EFF2D0", "#C9D552", "#2D310F"),
     "miss": ("#8A2308", "#FAE4DD", "#EB8769", "#431F15"),
 }
 LIGHT = {"base": "#FFFFFF", "panel": "#F4F6F9", "text": "#1B2027", "line": "#7A8594"}

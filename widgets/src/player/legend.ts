@@ -17,6 +17,8 @@ const OF_SCENES: [string, string][] = [
   ["cotangent", "a cotangent"],
   ["batch", "the batch axis"],
   ["mesh", "an axis of the mesh"],
+  ["meshy", "its second axis"],
+  ["meshz", "its third axis"],
   ["miss", "does not fit"],
 ];
 

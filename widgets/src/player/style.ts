@@ -8,6 +8,8 @@ const PALETTE: Record<string, [string, string, string, string]> = {
   cotangent: ["#6D195F", "#F6E2F1", "#F44891", "#45152C"],
   batch: ["#006446", "#DBF1E8", "#3FE0A6", "#0D3A2B"],
   mesh: ["#4B11A9", "#EBE4FA", "#987CF2", "#292050"],
+  meshy: ["#00666E", "#D8F0F2", "#4FCFD8", "#0B3237"],
+  meshz: ["#5A6200", "#EFF2D0", "#C9D552", "#2D310F"],
   miss: ["#8A2308", "#FAE4DD", "#EB8769", "#431F15"],
 };
 /** What tokens of Python look like, on light and on dark. */

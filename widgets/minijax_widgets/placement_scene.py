@@ -1,0 +1,430 @@
+"""How arrays that are cut, and meshes of devices, are drawn.
+
+Each axis of a mesh has a colour and a pattern: the first is a tint of violet that gets
+deeper along the axis, the second is teal hatching, the third is olive dots. A piece of
+an array wears those of the axes that cut it, and so does a device: what looks the same
+holds the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minijax_lab.explain.placement import MeshFacts, PlacedValue
+from minijax_widgets.glyph import (
+    CARD_STEP,
+    LEAST_TEXT,
+    Drawn,
+    dots,
+    line,
+    path,
+    rect,
+    stripes,
+    text_width,
+    words,
+)
+from minijax_widgets.scene import Scene, Times
+
+# The inks of a mesh's axes, in order; further axes have names only.
+INKS = ("mesh", "meshy", "meshz")
+LEAST_TINT, MOST_TINT = 0.05, 0.45
+# No more pieces than this are drawn along one side, and no more devices in a mesh.
+MOST_PIECES = 16
+MOST_DEVICES = 256
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a layout draws."""
+
+    width: float
+    piece: tuple[float, float]
+    card: tuple[float, float]  # the largest array
+    device: tuple[float, float]
+    beside: bool  # whether the mesh stands beside the array
+
+
+SMALL = (66, 34)  # devices, where several arrays are drawn
+WIDE = Sizes(900, (92, 44), (380, 280), (104, 52), True)
+NARROW = Sizes(340, (60, 34), (270, 210), (70, 44), False)
+
+
+def ink_of(mesh: MeshFacts, name: str) -> str:
+    """Returns the colour of a mesh's axis."""
+    for number, axis in enumerate(mesh.axes):
+        if axis.name == name and number < len(INKS):
+            return INKS[number]
+    return "text"
+
+
+def dress(
+    mesh: MeshFacts, at: Mapping[str, int], w: float, h: float, edge: str = "mesh"
+) -> list[Drawn]:
+    """Returns a rectangle that wears the colours and patterns of places along axes."""
+    drawn = [rect(0, 0, w, h, "base", edge, 1.3, round_by=3)]
+    for number, axis in enumerate(mesh.axes):
+        place = at.get(axis.name)
+        if place is None:
+            continue
+        part = place / max(1, axis.size - 1)
+        if number == 0:
+            tint = LEAST_TINT + (MOST_TINT - LEAST_TINT) * part
+            fill = rect(1, 1, w - 2, h - 2, INKS[0], round_by=2.5)
+            drawn.append(Drawn("rect", fill.has | {"fill-opacity": f"{tint:.2f}"}))
+        elif number == 1 and place:
+            drawn += hatching(place, w, h)
+        elif number == 2 and place:
+            gap = max(4.0, 9.0 - 3 * part)
+            dotted = path(dots(0, 0, w, h, gap), INKS[2], 2.4)
+            drawn.append(Drawn("path", dotted.has | {"stroke-linecap": "round"}))
+    return drawn
+
+
+def hatching(place: int, w: float, h: float) -> list[Drawn]:
+    """Returns the pattern of a place along the second axis; the first has none."""
+    gap = 7.0 if place < 4 else max(3.0, 8.0 - place / 2)
+    ways = ((place - 1) % 3) + 1
+    found = []
+    if ways in (1, 3):
+        found.append(path(stripes(0, 0, w, h, gap), INKS[1], 1.3))
+    if ways == 2:
+        rows = [line([(0, y), (w, y)]) for y in steps(gap, h)]
+        found.append(path("".join(rows), INKS[1], 1.3))
+    if ways == 3:
+        columns = [line([(x, 0), (x, h)]) for x in steps(gap, w)]
+        found.append(path("".join(columns), INKS[1], 1.3))
+    return found
+
+
+def steps(gap: float, end: float) -> list[float]:
+    """Returns places that are `gap` apart, up to an end."""
+    return [gap * number for number in range(1, math.ceil(end / gap))]
+
+
+def labelled(
+    w: float, h: float, lines: Sequence[str], over: Sequence[Drawn] = ()
+) -> list[Drawn]:
+    """Returns lines of text in the middle of a box, on a ground if there is a pattern.
+
+    Lines without room are left out; what is told on hover says them.
+    """
+    shown = [one for one in lines if text_width(one, LEAST_TEXT) <= w - 2]
+    shown = shown[: max(0, int((h - 3) // 14))]
+    if not shown or len(shown[0]) < len(lines[0]):
+        return []
+    wide = max(text_width(one, LEAST_TEXT) for one in shown)
+    tall = 14 * len(shown)
+    ground = rect((w - wide) / 2, (h - tall) / 2, wide, tall, "base", round_by=3)
+    found = [Drawn("rect", ground.has | {"fill-opacity": "0.8"})]
+    if not any(part.tag == "path" for part in over):
+        found = []
+    for number, one in enumerate(shown):
+        y = (h - tall) / 2 + 14 * number + 11
+        bold = 700 if number == 0 else 400
+        found.append(words(w / 2, y, one, "text", LEAST_TEXT, "middle", bold))
+    return found
+
+
+def names_of(
+    mesh: MeshFacts, positions: Sequence[int], sign: str = " = ", most: int = 4
+) -> str:
+    """Returns the names of devices: `d0 = d1`; of many the first ones."""
+    names = [f"d{mesh.devices[position]}" for position in positions[:most]]
+    more = len(positions) - len(names)
+    return sign.join([*names, *([f"+{more}"] if more else [])])
+
+
+# ---- the array ----------------------------------------------------------------------
+
+
+def draw_array(
+    scene: Scene,
+    value: PlacedValue,
+    mesh: MeshFacts,
+    x: float,
+    y: float,
+    sizes: Sizes,
+    prefix: str,
+    first_step: int | None = 0,
+    small: float = 1.0,
+) -> tuple[float, float]:
+    """Draws an array cut into its pieces; returns the right and the lower end.
+
+    Each piece has the key `{prefix}s{number}` and those of the devices that hold it,
+    `{prefix}d{position}`. Leading dimensions that are cut are panels side by side, the
+    others depth.
+    """
+    rank = len(value.shape)
+    counts = [pieces_along(value, d) for d in range(rank)]
+    rows = counts[-2] if rank > 1 else 1
+    columns = counts[-1] if rank else 1
+    piece_w, piece_h = (side * small for side in sizes.piece)
+    card_w, card_h = (side * small for side in sizes.card)
+    w = min(card_w, max(piece_w * min(columns, MOST_PIECES), reach(value, -1) * small))
+    h = min(card_h, max(piece_h * min(rows, MOST_PIECES), reach(value, -2) * small))
+    if not rank:
+        w = h = piece_h
+    depth = min(4, math.prod(value.shape[:-2])) if rank > 2 else 1
+    deep = CARD_STEP * (depth - 1)
+    panels: dict[tuple, list[int]] = {}
+    for number, piece in enumerate(value.pieces):
+        key = tuple((start, stop) for start, stop in piece.index[: max(0, rank - 2)])
+        panels.setdefault(key, []).append(number)
+    left, top = x + 34, y + 22 + deep
+    right, low = left, top
+    px, py = left, top
+    for count, (where, members) in enumerate(panels.items()):
+        if count and px + w + deep > x + max(sizes.width * 0.62 * small, w + 60):
+            px, py = left, low + 30 + deep
+        if count == 8:
+            more = f"and {len(panels) - count} more of {len(panels)} slabs"
+            scene.text(px, py + 14, more, role="constant", size=12)
+            low = max(low, py + 20)
+            break
+        for card in reversed(range(1, depth)):
+            shift = CARD_STEP * card
+            scene.box(px + shift, py - shift, w, h, role="mesh", filled=False)
+        if len(panels) > 1:
+            said = "[" + ", ".join(f"{a}:{b}" for a, b in where) + ", ...]"
+            scene.text(px, py - deep - 5, said, size=11, role="constant", mono=True)
+        draw_pieces(
+            scene, value, mesh, members, (px, py, w, h), (rows, columns), prefix,
+            first_step,
+        )  # fmt: skip
+        right, low = max(right, px + w + deep), max(low, py + h)
+        px += w + deep + 22
+    draw_sides(scene, value, mesh, (left, top, w, h), deep)
+    if rank:
+        low += 20
+    return right, low
+
+
+def reach(value: PlacedValue, axis: int) -> float:
+    """Returns how long the side of a dimension is drawn at least, in pixels."""
+    if len(value.shape) < -axis:
+        return 0.0
+    return 40 + 16 * math.log2(max(1, value.shape[axis]))
+
+
+def pieces_along(value: PlacedValue, dimension: int) -> int:
+    """Returns into how many pieces a dimension is cut."""
+    return max(1, len({tuple(piece.index[dimension]) for piece in value.pieces}))
+
+
+def draw_pieces(
+    scene: Scene,
+    value: PlacedValue,
+    mesh: MeshFacts,
+    members: list[int],
+    place: tuple[float, float, float, float],
+    grid: tuple[int, int],
+    prefix: str,
+    first_step: int | None,
+) -> None:
+    """Draws the pieces of one slab."""
+    x, y, w, h = place
+    rows, columns = grid
+    shown_rows, shown_columns = min(rows, MOST_PIECES), min(columns, MOST_PIECES)
+    side_w, side_h = w / shown_columns, h / shown_rows
+    rank = len(value.shape)
+    for count, number in enumerate(members):
+        row, column = divmod(count, columns)
+        if row >= shown_rows or column >= shown_columns:
+            continue
+        piece = value.pieces[number]
+        gap = 2.0 if side_w > 12 and side_h > 12 else 0.0
+        wide, tall = side_w - gap, side_h - gap
+        parts = dress(mesh, piece.at, wide, tall)
+        if not rank:
+            circle: dict[str, Any] = {"cx": wide / 2, "cy": tall / 2, "r": wide / 2.2}
+            circle |= {"fill": "mesh-wash", "stroke": "mesh", "stroke-width": 1.4}
+            parts = [Drawn("circle", circle)]
+        said = [names_of(mesh, piece.devices), f"{piece.bytes:,} B"]
+        if len(piece.devices) > 2:
+            said = [names_of(mesh, piece.devices, " "), said[1]]
+        parts += labelled(wide, tall, said, parts) or labelled(
+            wide, tall, [names_of(mesh, piece.devices, most=1)], parts
+        )
+        told = piece_told(value, mesh, number)
+        keys = [f"{prefix}s{number}", *(f"{prefix}d{d}" for d in piece.devices)]
+        times: Times = {"label": told, "tell": told}
+        if first_step is not None:
+            times["go"] = first_step + number
+        scene.drawn(
+            x + column * side_w + gap / 2, y + row * side_h + gap / 2, wide, tall,
+            parts, key=keys, **times,
+        )  # fmt: skip
+    hidden = max(rows - shown_rows, columns - shown_columns)
+    if hidden > 0:
+        shown = f"the first {shown_rows} x {shown_columns} of {rows} x {columns} pieces"
+        scene.text(x, y + h + 32, shown, role="constant", size=11)
+
+
+def piece_told(value: PlacedValue, mesh: MeshFacts, number: int) -> str:
+    """Returns a sentence about a piece."""
+    piece = value.pieces[number]
+    who = names_of(mesh, piece.devices, ", ")
+    told = f"{value.name}{piece.text if piece.index else ''}: {piece.bytes:,} B on "
+    told += who
+    if len(piece.devices) > 1:
+        told += f", the same {piece.bytes:,} B on {len(piece.devices)} devices"
+    return told
+
+
+def draw_sides(
+    scene: Scene,
+    value: PlacedValue,
+    mesh: MeshFacts,
+    place: tuple[float, float, float, float],
+    deep: float,
+) -> None:
+    """Writes the sizes beside the sides, with the axes that cut them in their ink."""
+    x, y, w, h = place
+    rank = len(value.shape)
+    for back in (1, 2):
+        if rank < back:
+            continue
+        axes = value.cuts[-back]
+        said = f"{value.shape[-back]}" + "".join(f"/{name}" for name in axes)
+        role = ink_of(mesh, axes[0]) if axes else "constant"
+        bold = 700 if axes else 400
+        if back == 1:
+            scene.text(
+                x + w / 2, y + h + 15, said, role=role, size=12, anchor="middle",
+                weight=bold,
+            )  # fmt: skip
+        else:
+            scene.text(
+                x - 6, y + h / 2 + 4, said, role=role, size=12, anchor="end",
+                weight=bold,
+            )  # fmt: skip
+    if rank > 2:
+        lead = []
+        for n, axes in zip(value.shape[:-2], value.cuts, strict=False):
+            lead.append(f"{n}" + "".join(f"/{name}" for name in axes))
+        used = [axes for axes in value.cuts[: rank - 2] if axes]
+        role = ink_of(mesh, used[0][0]) if used else "constant"
+        scene.text(
+            x - 6, y - deep + 4, " \u00d7 ".join(lead), role=role, size=12,
+            anchor="end", weight=700 if used else 400,
+        )  # fmt: skip
+
+
+# ---- the mesh -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MeshPicture:
+    """Where each device was placed: x, y of its corner; its size; the whole extent."""
+
+    corners: list[tuple[float, float]]
+    device: tuple[float, float]
+    right: float
+    low: float
+
+    def middle(self, position: int) -> tuple[float, float]:
+        """Returns the middle of a device."""
+        x, y = self.corners[position]
+        return x + self.device[0] / 2, y + self.device[1] / 2
+
+
+def lay_mesh(
+    mesh: MeshFacts,
+    x: float,
+    y: float,
+    device: tuple[float, float],
+    gap: tuple[float, float] = (10, 10),
+    width: float = 400,
+) -> MeshPicture:
+    """Lays the devices out: the last axis across, the one before down, others as
+    blocks; a mesh of one axis in lines as long as the width allows."""
+    w, h = device
+    sizes = [axis.size for axis in mesh.axes]
+    count = min(len(mesh.devices), MOST_DEVICES)
+    fit = max(1, int((width + gap[0]) // (w + gap[0])))
+    corners = []
+    if len(sizes) == 1:
+        across = min(sizes[0], fit)
+        # Lines of equal length, if there are several.
+        across = math.ceil(sizes[0] / math.ceil(sizes[0] / across))
+        for position in range(count):
+            row, column = divmod(position, across)
+            corners.append((x + column * (w + gap[0]), y + row * (h + gap[1])))
+    else:
+        rows, columns = sizes[-2:]
+        block = (columns * (w + gap[0]) + 14, rows * (h + gap[1]) + 24)
+        per_line = max(1, int(width // block[0]))
+        for position in range(count):
+            number, inside = divmod(position, rows * columns)
+            row, column = divmod(inside, columns)
+            down, across = divmod(number, per_line)
+            corners.append(
+                (
+                    x + across * block[0] + column * (w + gap[0]),
+                    y + down * block[1] + row * (h + gap[1]),
+                )
+            )
+    right = max(a for a, _ in corners) + w
+    low = max(b for _, b in corners) + h
+    return MeshPicture(corners, device, right, low)
+
+
+def draw_mesh(
+    scene: Scene,
+    mesh: MeshFacts,
+    picture: MeshPicture,
+    looks: Sequence[Mapping[str, int]],
+    texts: Sequence[Sequence[str]],
+    keys: Sequence[Sequence[str]],
+    tells: Sequence[str],
+    go: Sequence[int | None] | None = None,
+) -> None:
+    """Draws the devices of a mesh with the names of its axes."""
+    w, h = picture.device
+    for position, (x, y) in enumerate(picture.corners):
+        parts = dress(mesh, looks[position], w, h)
+        parts += labelled(w, h, texts[position], parts)
+        times: Times = {"label": tells[position], "tell": tells[position]}
+        if go is not None and go[position] is not None:
+            times["go"] = go[position]
+        scene.drawn(
+            x, y, w, h, parts, key=keys[position], **times,
+        )  # fmt: skip
+    if not mesh.named:
+        return
+    x0, y0 = picture.corners[0]
+    if len(mesh.axes) == 1:
+        axis = mesh.axes[0]
+        for place in (0, len(picture.corners) - 1):
+            cx, cy = picture.corners[place]
+            said = f"{axis.name}={place}"
+            scene.text(cx + w / 2, cy - 5, said, role=INKS[0], size=11, anchor="middle")
+        return
+    rows, columns = mesh.axes[-2:]
+    inside = rows.size * columns.size
+    for row in range(rows.size):
+        if row * columns.size < len(picture.corners):
+            cy = picture.corners[row * columns.size][1] + h / 2 + 4
+            scene.text(
+                x0 - 6, cy, f"{rows.name}={row}", role=ink_of(mesh, rows.name),
+                size=11, anchor="end", weight=600,
+            )  # fmt: skip
+    for column in range(min(columns.size, len(picture.corners))):
+        cx = picture.corners[column][0] + w / 2
+        scene.text(
+            cx, y0 - 5, f"{columns.name}={column}", role=ink_of(mesh, columns.name),
+            size=11, anchor="middle", weight=600,
+        )  # fmt: skip
+    for block in range(1 if len(mesh.axes) > 2 else 0, len(picture.corners) // inside):
+        if len(mesh.axes) == 2:
+            break
+        cx, cy = picture.corners[block * inside]
+        at = mesh.place(block * inside)
+        said = " ".join(f"{axis.name}={at[axis.name]}" for axis in mesh.axes[:-2])
+        scene.text(cx, cy - 5 - 0, said, role=INKS[0], size=11, weight=600)
+    if len(mesh.axes) > 2:
+        said = " ".join(f"{axis.name}=0" for axis in mesh.axes[:-2])
+        scene.text(x0, y0 - 19, said, role=INKS[0], size=11, weight=600)

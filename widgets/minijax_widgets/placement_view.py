@@ -1,0 +1,265 @@
+"""`see.placement`: which device holds which piece of an array, and who holds copies."""
+
+from __future__ import annotations
+
+import functools
+from textwrap import wrap
+from typing import Any
+
+from minijax_lab.explain.placement import (
+    PlacedValue,
+    PlacementRecording,
+    record_placement,
+)
+from minijax_lab.explain.tree import size_in_words
+from minijax_widgets import frame as picture
+from minijax_widgets.glyph import text_width
+from minijax_widgets.placement_scene import (
+    NARROW,
+    SMALL,
+    WIDE,
+    Sizes,
+    draw_array,
+    draw_mesh,
+    lay_mesh,
+    names_of,
+    piece_told,
+)
+from minijax_widgets.scene import Scene
+from minijax_widgets.view import View, cut, shortened, views
+
+WIDTH = 100
+# Of a tree so many arrays are drawn; the others are rows.
+MOST_DRAWN = 6
+MOST_PIECE_STEPS = 64
+
+
+def placement(value: Any) -> PlacementView:
+    """Shows where an array is, or each array of a tree.
+
+    The array is drawn cut into its pieces, each with the devices that hold it; the
+    devices are drawn as their mesh. An axis of the mesh has one colour and one pattern
+    in both. Real JAX's arrays are taken too, and `ShapeDtypeStruct`s with a sharding.
+
+    Raises TypeError for what is on no device.
+    """
+    return PlacementView(record_placement(value))
+
+
+class PlacementView(View):
+    """Arrays cut into their pieces, beside the mesh that holds them."""
+
+    recording: PlacementRecording
+
+    # ---- text ----------------------------------------------------------------------
+
+    def text(self, full: bool = False) -> str:
+        """Returns the headline and a row for each array, with its pieces."""
+        record = self.recording
+        rows = []
+        for number, value in enumerate(record.values):
+            rows += self.twin(value, number == record.telling)
+        return "\n".join([cut(record.headline, WIDTH), *shortened(rows, full)])
+
+    def twin(self, value: PlacedValue, telling: bool) -> list[str]:
+        """Returns an array's rows of the text twin."""
+        mark = ">" if telling else " "
+        told = f"{mark} {value.name} {value.type}"
+        if value.mesh is None:
+            return [cut(f"{told}  {value.note}", WIDTH)]
+        mesh = self.recording.meshes[value.mesh]
+        told += f"  {value.spec}  {value.cut_text}  {value.how}"
+        rows = [f"{told}  {value.each:,} B each"]
+        held = []
+        for piece in value.pieces[:8]:
+            held.append(f"{names_of(mesh, piece.devices, '=')}{piece.text}")
+        more = len(value.pieces) - len(held)
+        rows.append("    " + "  ".join(held) + (f"  +{more}" if more else ""))
+        rows += [f"    {said}" for said in self.remarks(value)]
+        return [cut(row, WIDTH) for row in rows]
+
+    def remarks(self, value: PlacedValue) -> list[str]:
+        """Returns what the reader may not have meant."""
+        found = []
+        if value.better and value.spare:
+            axes = " and ".join(value.spare)
+            found.append(
+                f"{value.copies} copies over {axes}: {value.better} would leave "
+                f"{value.better_bytes:,} B on each device instead of {value.each:,} B"
+            )
+        elif value.spare:
+            axes = " and ".join(value.spare)
+            found.append(
+                f"{value.copies} copies over {axes}; no dimension can be cut evenly"
+            )
+        if value.committed is False:
+            found.append("uncommitted: a computation may take it to another device")
+        if value.memory and value.memory not in ("device", "unpinned_host"):
+            found.append(f"memory kind {value.memory}")
+        return found
+
+    def place_told(self, value: PlacedValue) -> str:
+        """Returns whether an array is committed, and its memory, in few words."""
+        said = {True: "committed", False: "uncommitted", None: ""}[value.committed]
+        return ", ".join(part for part in (said, value.memory) if part)
+
+    # ---- the picture ---------------------------------------------------------------
+
+    @functools.cached_property
+    def drawn(self) -> list[int]:
+        """The arrays that are drawn: the first ones, and the telling one."""
+        placed = [n for n, v in enumerate(self.recording.values) if v.mesh is not None]
+        first = placed[:MOST_DRAWN]
+        if placed and self.recording.telling not in first:
+            first = sorted([*first[:-1], self.recording.telling])
+        return first
+
+    @functools.cached_property
+    def starts(self) -> dict[int, int]:
+        """The step of each drawn array's first piece."""
+        found, count = {}, 0
+        for number in self.drawn:
+            found[number] = count
+            count += self.steps_of(number)
+        return found
+
+    def steps_of(self, number: int) -> int:
+        """Returns how many steps an array has: one for each piece."""
+        return min(len(self.recording.values[number].pieces), MOST_PIECE_STEPS)
+
+    def frame(self) -> picture.Frame:
+        """Returns the picture: arrays beside their meshes, then a table."""
+        record = self.recording
+        steps = []
+        for number in self.drawn:
+            value = record.values[number]
+            assert value.mesh is not None
+            mesh = record.meshes[value.mesh]
+            for count in range(self.steps_of(number)):
+                told = piece_told(value, mesh, count)
+                on = [f"v{number}s{count}", f"v{number}"]
+                steps.append(picture.FrameStep(value.name, told, on))
+        if not steps:
+            steps.append(picture.FrameStep("host", record.values[0].note))
+        panes = []
+        if self.drawn:
+            panes.append(
+                picture.Pane(
+                    "",
+                    [],
+                    kind="scene",
+                    scene=self.scene(WIDE),
+                    narrow=self.scene(NARROW),
+                    wide=True,
+                )
+            )
+        panes.append(self.table())
+        return picture.Frame(
+            kind="placement",
+            call=record.call,
+            headline=record.headline,
+            panes=panes,
+            steps=steps,
+            telling=self.starts.get(record.telling, 0),
+            text=self.text(full=True),
+        )
+
+    def table(self) -> picture.Pane:
+        """Returns a row for each array."""
+        rows = []
+        for number, value in enumerate(self.recording.values):
+            remarks = "; ".join(self.remarks(value)) or value.note
+            many = bool(value.better)
+            each = f"{value.each:,} B each" if value.pieces else ""
+            rows.append(
+                picture.Row(
+                    [
+                        [picture.Piece(f"{value.name} {value.type}", "chip")],
+                        value.spec,
+                        value.how,
+                        each,
+                        self.place_told(value),
+                        [picture.Piece(remarks, "miss" if many else "constant")],
+                    ],
+                    keys=[f"v{number}"],
+                    go=self.starts.get(number),
+                )
+            )
+        titles = ["array", "spec", "pieces", "bytes", "", "remark"]
+        return picture.Pane("arrays", rows, columns=titles, wide=True)
+
+    def scene(self, sizes: Sizes) -> Scene:
+        """Returns the drawn arrays, one under another, each beside its mesh."""
+        scene = Scene(sizes.width, 100, label=self.recording.headline)
+        y, right = 6.0, 0.0
+        for number in self.drawn:
+            y, wide = self.draw(scene, number, y, sizes)
+            right = max(right, wide)
+            y += 18
+        scene.width, scene.height = max(sizes.width, right + 8), y
+        return scene
+
+    def draw(
+        self, scene: Scene, number: int, y: float, sizes: Sizes
+    ) -> tuple[float, float]:
+        """Draws an array and the mesh that holds it; returns the lower, right end."""
+        value = self.recording.values[number]
+        assert value.mesh is not None
+        mesh = self.recording.meshes[value.mesh]
+        prefix = f"v{number}"
+        name = f"{value.name} {value.type}"
+        scene.text(6, y + 14, name, size=15, weight=700, mono=True)
+        said = f"{value.spec}:  {value.how}"
+        x = 6.0
+        if sizes.beside:
+            x += text_width(name, 15, mono=True) + 16
+        else:
+            y += 18
+        loud = "miss" if value.better else "constant"
+        scene.text(x, y + 14, said, role=loud, size=15, weight=600)
+        y += 18
+        start = self.starts[number]
+        right, low = draw_array(scene, value, mesh, 6, y, sizes, prefix, start)
+        mesh_x, mesh_y = (right + 96, y + 22) if sizes.beside else (60, low + 44)
+        mesh_y += 14 * (len(mesh.axes) > 2)
+        room = max(240.0, sizes.width - mesh_x)
+        device = sizes.device if len(self.drawn) == 1 else SMALL
+        laid = lay_mesh(mesh, mesh_x, mesh_y, device, width=room)
+        self.draw_devices(scene, number, laid)
+        low = max(low, laid.low) if sizes.beside else laid.low
+        right = max(right, laid.right)
+        for remark in self.remarks(value)[: bool(value.better)]:
+            letters = int((sizes.width - 40) / text_width("m", 13))
+            lines = wrap(remark, letters)
+            tall = 18.0 * len(lines) + 10
+            low += 14
+            scene.band(low, tall, role="miss", x=6, w=sizes.width - 12, label=remark)
+            for count, one in enumerate(lines):
+                scene.text(18, low + 19 + 18 * count, one, role="miss", size=13)
+            low += tall
+        return low, right
+
+    def draw_devices(self, scene: Scene, number: int, laid: Any) -> None:
+        """Draws the mesh, each device in the colours of the piece that it holds."""
+        value = self.recording.values[number]
+        assert value.mesh is not None
+        mesh = self.recording.meshes[value.mesh]
+        holds = {d: n for n, piece in enumerate(value.pieces) for d in piece.devices}
+        looks, texts, keys, tells = [], [], [], []
+        go: list[int | None] = []
+        for position, id_ in enumerate(mesh.devices):
+            held = value.pieces[holds[position]]
+            looks.append(held.at)
+            texts.append([f"d{id_}", size_in_words(held.bytes)])
+            keys.append([f"v{number}d{position}", f"v{number}s{holds[position]}"])
+            at = ", ".join(f"{axis}={k}" for axis, k in mesh.place(position).items())
+            where = f" ({at})" if mesh.named else ""
+            tells.append(
+                f"device {id_}{where} holds {value.name}{held.text}, {held.bytes:,} B"
+            )
+            step = self.starts[number] + holds[position]
+            go.append(step if holds[position] < self.steps_of(number) else None)
+        draw_mesh(scene, mesh, laid, looks, texts, keys, tells, go)
+
+
+views["placement"] = PlacementView
