@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ from minijax_widgets.scene import Scene
 
 HERE = Path(__file__).resolve().parent
 MACHINES = HERE / "machines"
+# The course shows some of the recordings; learners have no book beside them.
+COURSE = HERE.parent / "notebooks" / "recordings"
+IN_COURSE = ("softmax",)
 STATIC = HERE / "_static"
 TARGETS = ("cpu", "h100", "tpu-v5e:2x2")
 ROW, LEFT, GAP = 30.0, 212.0, 22.0
@@ -310,9 +314,19 @@ def page_of(name: str, target: str) -> str:
     return path_of(name, target).name.removesuffix(".json.gz") + ".md"
 
 
+def copy_to_course() -> None:
+    """Puts the recordings that chapters open beside the notebooks."""
+    COURSE.mkdir(exist_ok=True)
+    for name in IN_COURSE:
+        for target in TARGETS:
+            path = path_of(name, target)
+            shutil.copyfile(path, COURSE / path.name)
+
+
 if __name__ == "__main__":
     MACHINES.mkdir(exist_ok=True)
     made = record()
+    copy_to_course()
     text = json.dumps(made, indent=1) + "\n"
     (MACHINES / "index.json").write_text(text, encoding="utf-8")
     for name, svg in pictures(made).items():

@@ -191,3 +191,27 @@ def test_it_trains_the_digits_of_chapter_00():
     pytest.importorskip("sklearn")
     _, accuracy = tiny_digits.train()
     assert accuracy >= 0.95
+
+
+def test_what_tiny_saves_is_stablehlo_that_xla_computes():
+    """XLA reads the text of the course's programs and finds tiny's numbers."""
+    from jaxlib import _jax
+
+    from tiny.export import exported
+
+    def network(params, x):
+        for w, b in params:
+            x = operations.tanh(operations.dot(x, w) + b) ** 2 / 3.0
+        shifted = x - operations.max(x)
+        return operations.sum(operations.exp(-shifted) - shifted), shifted
+
+    params = [(MIX, X), (2 * MIX, np.array([0.1, -1e-7, 3e8], np.float32))]
+    kept = exported(network, params, X)
+    device = jax.devices()[0]
+    program = device.client.compile_and_load(
+        kept.text, _jax.DeviceList((device,)), _jax.CompileOptions()
+    )
+    leaves = [w for pair in params for w in pair] + [X]
+    found = program.execute([jax.device_put(leaf) for leaf in leaves])
+    for one, right in zip(found, network(params, X), strict=True):
+        np.testing.assert_allclose(np.asarray(one), right, rtol=1e-5)

@@ -42,6 +42,13 @@ def test_every_recording_is_there_and_has_the_sums_of_the_index(machines):
     assert sum(path.stat().st_size for path in machines.MACHINES.iterdir()) < 400_000
 
 
+def test_the_course_has_the_same_recordings(machines):
+    found = {path.name: path.read_bytes() for path in machines.COURSE.glob("*.gz")}
+    assert len(found) == len(machines.IN_COURSE) * len(machines.TARGETS)
+    for name, contents in found.items():
+        assert contents == (machines.MACHINES / name).read_bytes()
+
+
 def test_the_pictures_are_those_of_the_index(machines):
     for name, text in machines.pictures(machines.read_index()).items():
         assert (machines.STATIC / name).read_text(encoding="utf-8") == text

@@ -7,8 +7,10 @@ Each is written once, over a namespace of functions: `Tiny` gives the learner's 
 from __future__ import annotations
 
 import importlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,7 @@ class Tiny:
             "transposes",
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
-        for name in ("batching", "nesting", "loops", "loop_rules", "custom"):
+        for name in ("batching", "nesting", "loops", "loop_rules", "custom", "export"):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
     def __getattr__(self, name: str) -> Any:
@@ -43,6 +45,13 @@ class Tiny:
 
     def gt(self, x: Any, y: Any) -> Any:
         return self.__dict__["bind"]("gt", x, y)
+
+    def kept(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Returns what comes back after the function was saved in a file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "program"
+            self.__dict__["save"](self.__dict__["exported"](function, *args), path)
+            return self.__dict__["load"](path)
 
 
 class Real:
@@ -72,6 +81,12 @@ class Real:
         made = self.jax.custom_vjp(function)
         made.defvjp(forward, back)
         return made
+
+    def kept(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Returns the function as exported for arguments of these types."""
+        export = importlib.import_module(f"{self.jax.__name__}.export")
+        types = [self.jax.ShapeDtypeStruct(x.shape, x.dtype) for x in args]
+        return export.export(self.jax.jit(function))(*types).call
 
     def text(self, function: Callable[..., Any], *args: Any) -> str:
         """Returns what tracing writes."""
@@ -118,6 +133,11 @@ def softplus(m: Any) -> Any:
         lambda x: (m.log(1.0 + m.exp(x)), x),
         lambda x, c: (c / (1.0 + m.exp(-x)),),
     )
+
+
+def soft(m: Any) -> Any:
+    """The softmax of a vector."""
+    return lambda x: m.exp(x - m.max(x)) / m.sum(m.exp(x - m.max(x)))
 
 
 def branch(m: Any, x: Any, y: Any) -> Any:
@@ -378,6 +398,27 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
             "vmap of grad of remat",
             lambda m, x: m.vmap(m.grad(m.remat(lambda x: m.sum(m.sin(x) * x))))(x),
             (WIDE,),
+            text=False,
+        ),
+    ],
+    "14": [
+        P("a saved softmax", lambda m, x: m.kept(soft(m), x)(x), text=False),
+        P(
+            "a saved layer",
+            lambda m, x, w: m.kept(lambda x, w: m.tanh(m.dot(w, x) - 0.1) ** 2, x, w)(
+                x, w
+            ),
+            (SMALL, WIDE),
+            text=False,
+        ),
+        P(
+            "a saved gradient",
+            lambda m, x: m.kept(m.grad(lambda x: m.sum(m.sin(x) * x)), x)(x),
+            text=False,
+        ),
+        P(
+            "the gradient of what was saved",
+            lambda m, x: m.grad(lambda x: m.sum(m.kept(soft(m), x)(x) * OTHER))(x),
             text=False,
         ),
     ],

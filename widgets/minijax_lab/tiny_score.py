@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ TITLES = {
     "09": "composing",
     "10": "control flow",
     "11": "custom rules",
+    "14": "export",
 }
 
 # When the learner's files were last changed, as of the last score.
@@ -267,6 +269,55 @@ def root_has_a_slope() -> None:
     assert abs(float(found) - 0.25) < 1e-5, f"the slope of the root of 4 is {found}"
 
 
+def saved(function: Callable[..., Any], *args: Any) -> tuple[Any, bytes]:
+    """Returns what comes back when a function was saved and loaded, and the file."""
+    export = module("export")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program"
+        export.save(export.exported(function, *args), path)
+        return export.load(path), path.read_bytes()
+
+
+def refused(
+    exception: type[Exception], function: Callable[..., Any], *args: Any
+) -> bool:
+    """Whether a call raises this exception."""
+    try:
+        function(*args)
+    except exception:
+        return True
+    return False
+
+
+def wrong_arguments_are_refused() -> None:
+    x = np.ones(3, np.float32)
+    loaded, _ = saved(lambda both: both["a"] + both["b"], {"a": x, "b": x})
+    found = loaded({"a": x, "b": 2 * x})
+    assert np.array_equal(found, 3 * x), "other numbers after saving"
+    wrong = {
+        "another shape": {"a": np.ones(4, np.float32), "b": x},
+        "another dtype": {"a": x.astype(np.int32), "b": x},
+        "another tree": {"a": x, "c": x},
+    }
+    for what, both in wrong.items():
+        assert refused(TypeError, loaded, both), f"{what} was not refused"
+
+
+def other_files_are_refused() -> None:
+    export = module("export")
+    _, contents = saved(lambda x: x * 2.0, np.float32(1.0))
+    wrong = {
+        "a picture": b"\x89PNG" + contents[4:],
+        "a changed byte": contents[:-1] + b" ",
+        "half a file": contents[: len(contents) // 2],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program"
+        for what, found in wrong.items():
+            path.write_bytes(found)
+            assert refused(ValueError, export.load, path), f"{what} was not refused"
+
+
 OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "01": {"x.at[i].add": array_stays},
     "02": {"if x:": bool_says_why},
@@ -278,4 +329,8 @@ OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "04": {"flatten and unflatten": trees_come_back},
     "05": {"bits": bits_are_jax, "split": keys_are_jax, "uniform": uniform_is_jax},
     "09": {"slope of a root": root_has_a_slope},
+    "14": {
+        "wrong arguments": wrong_arguments_are_refused,
+        "other files": other_files_are_refused,
+    },
 }
