@@ -81,6 +81,9 @@ STATES: dict[str, Callable[[], View]] = {
         compiled=True,
     ),
     "stages": lambda: see.stages(of.softmax, of.floats(64)),
+    "stages, code and passes": lambda: see.stages(
+        of.softmax, of.floats(64), code=True, passes=True
+    ),
     "stages, one step": lambda: see.stages(lambda x: x + 1.0, of.floats(8)),
     "stages, empty": lambda: see.stages(of.same, X),
     "stages, huge": lambda: see.stages(

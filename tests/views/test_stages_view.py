@@ -143,3 +143,51 @@ def test_nothing_to_do_and_wrong_targets() -> None:
     assert see.stages(lambda x: x, X).to_html()
     with pytest.raises(ValueError, match="target"):
         see.stages(softmax, X, target="abacus")
+
+
+def test_machine_code_is_a_fifth_level() -> None:
+    """As many bars as kernels with code; a bar's number is the code's lines."""
+    view = see.stages(softmax, X, code=True)
+    record = view.recording
+    frame = view.frame()
+    shown = texts(frame.panes[0].scene)
+    assert "lines of LLVM" in shown
+    found = [record.code_of(n) for n in range(len(record.compiled.program.kernels))]
+    codes = [code for code in found if code is not None]
+    assert len(codes) == len(record.code.codes) > 2
+    lines = [len(code.optimised.split("\n")) for code in codes]
+    assert f"{sum(lines):,}" in shown and all(f"{count:,}" in shown for count in lines)
+    (pane,) = [pane for pane in frame.panes if pane.title == "machine code"]
+    heads = [row for row in pane.rows if row.folded]
+    assert len(heads) == len(codes)
+    wrote = sum(len(code.written.split("\n")) for code in codes)
+    assert len(pane.rows) == sum(lines) + wrote + 3 * len(codes)
+    # The kernel of `exp` is lit with its line.
+    (exp,) = [n for n, s in enumerate(record.stages) if "exp" in record.line_text(s)]
+    assert any(f"g{exp}" in row.keys for row in heads)
+    assert "lines of LLVM as XLA wrote them" in view.text()
+    assert Recording.from_dict(record.to_dict()) == record
+    assert view.to_svg() and "<img" in view.static_html()
+
+
+def test_passes_are_lit_with_their_line() -> None:
+    view = see.stages(softmax, X, passes=True)
+    passes = see.passes(softmax, X).recording.passes
+    pane = view.frame().panes[-1]
+    heads = [row.cells[0] for row in pane.rows if row.look == "group"]
+    assert [head.split("  ")[0] for head in heads] == [each.name for each in passes]
+    added = [row for row in pane.rows if row.look == "add"]
+    assert len(added) == sum(len(each.added) for each in passes)
+    record = view.recording
+    equations = {x.equation for each in passes for x in (*each.added, *each.altered)}
+    touched = {f"g{n}" for n, s in enumerate(record.stages)
+               if equations & set(s.equations)}  # fmt: skip
+    lit = {key for row in pane.rows for key in row.keys}
+    assert lit == touched
+
+
+@pytest.mark.parametrize("target", [H100, TPU])
+def test_code_of_other_machines(target) -> None:
+    view = see.stages(softmax, X, target=target, code=True)
+    said = "lines of PTX" if target == "h100" else "libtpu does not show its code"
+    assert said in view.text() and view.to_html()

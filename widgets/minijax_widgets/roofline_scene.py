@@ -69,19 +69,20 @@ def table(
                 Piece(f"K{dot.kernel + 1}", "strong"),
                 Piece(f" {computes(program, kernel)}"),
             ],
-            [Piece(f"{number_in_words(dot.intensity)} a byte", "size")],
-            [Piece(dot.bound)],
-            [Piece(seconds_in_words(dot.seconds) + runs, "size")],
+            [Piece(seconds_in_words(dot.seconds), "size")],
         ]
         if times is not None:
             seen = times.get(dot.kernel)
             said = "not seen" if seen is None else seconds_in_words(seen / 1e6)
             cells.append([Piece(said, "size")])
+        cells.append([Piece(f"{number_in_words(dot.intensity)} a byte", "size")])
+        cells.append(dot.bound + runs)
         rows.append(
             Row(cells, keys=[f"k{dot.kernel}"], go=goes.get(dot.kernel), tell=tell(dot))
         )
-    columns = ["kernel", "operations", "bound by", "modelled"]
+    columns = ["kernel", "modelled"]
     columns += ["measured"] if times is not None else []
+    columns += ["operations", "bound by"]
     more = len(order) - len(rows)
     title = f"modelled for {roof.machine.name} ({roof.machine.source})"
     title += f", {more:,} more kernels" if more > 0 else ""
@@ -89,10 +90,10 @@ def table(
 
 
 def repeated(kernel: Kernel) -> str:
-    """Returns how often a kernel runs, behind the time of one run."""
+    """Returns how often a kernel runs; the times are those of one run."""
     if kernel.times is None:
-        return ", as often as the data say"
-    return "" if kernel.times == 1 else f", {kernel.times:,} times"
+        return ", runs as often as the data say"
+    return "" if kernel.times == 1 else f", runs {kernel.times:,} times"
 
 
 def tell(dot: Dot) -> str:
@@ -298,13 +299,16 @@ class Drawing:
         wide: float,
         taken: Sequence[tuple[float, float, float, float]],
     ) -> tuple[float, float] | None:
-        """Returns where a dot's name has room: below the roof, to its right."""
-        for drop in (radius * 0.75 + 10, radius + 26, radius + 40, radius + 54):
-            left, base = x + radius * 0.75, y + drop
-            inside = left + wide < self.right and base < self.base - 2
-            box = (left, base - 11, left + wide, base + 3)
-            if inside and not any(overlap(box, other) for other in taken):
-                return left, base
+        """Returns where a dot's name has room: below it, to its right or left."""
+        drops = (radius * 0.75 + 10, radius + 26, radius + 40, radius + 54)
+        for left in (x + radius * 0.75, x - radius * 0.75 - wide):
+            for drop in drops:
+                base = y + drop
+                inside = self.left < left and left + wide < self.right
+                box = (left, base - 11, left + wide, base + 3)
+                free = not any(overlap(box, other) for other in taken)
+                if inside and free and base < self.base - 2:
+                    return left, base
         return None
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from minijax_lab.explain.machine_code import KernelCode
+from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages import Stage, StagesRecording
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.fusion_scene import fitting, short
-from minijax_widgets.scene import Placed, Scene
+from minijax_widgets.scene import Placed, Scene, text_width
 
 ROW = 26.0
 BOX = 20.0
@@ -46,9 +48,13 @@ class Drawing:
     def __init__(self, record: StagesRecording, width: float) -> None:
         self.record = record
         self.wide = width > 560
+        shares: tuple[float, ...]
         shares = (0.31, 0.17, 0.17, 0.35) if self.wide else (0.34, 0.22, 0.16, 0.28)
-        gap = 44.0 if self.wide else 14.0
-        room = width - 3 * gap - 16
+        if record.code is not None:
+            shares = (0.27, 0.15, 0.15, 0.26, 0.17)
+            shares = shares if self.wide else (0.27, 0.2, 0.17, 0.15, 0.21)
+        gap = (44.0 if len(shares) == 4 else 36.0) if self.wide else 14.0
+        room = width - (len(shares) - 1) * gap - 16
         self.widths = [room * share for share in shares]
         self.lefts = [8.0]
         for wide in self.widths[:-1]:
@@ -93,6 +99,11 @@ class Drawing:
         ]
         if not self.wide:
             names = ["lines", "eqns", "HLO", "kernels"]
+        if record.code is not None:
+            found = record.code.codes
+            counts.append(sum(len(lines_of(code)) for code in found))
+            language = "PTX" if record.code.platform == "cuda" else "LLVM"
+            names.append(f"lines of {language}" if self.wide else language)
         for left, count, name in zip(self.lefts, counts, names):
             self.scene.text(left, 20, f"{count:,}", size=15, weight=700)
             self.scene.text(left, 36, name, role="constant", size=12)
@@ -255,6 +266,7 @@ class Drawing:
             go=stages[0] if stages else None,
             tell=tell,
         )
+        self.code(group, placed, keys, stages[0] if stages else None)
         box = Item(text, keys, 0, tell, place=placed)
         inside = {e for n in group for e in program.kernels[n].equations}
         for stage in stages:
@@ -264,6 +276,54 @@ class Drawing:
                 ends.update((e, item) for e in item.equations if e in inside)
             for item in {id(item): item for item in ends.values()}.values():
                 self.ribbon(item, box)
+
+    def code(
+        self, group: list[int], placed: Placed, keys: list[str], go: int | None
+    ) -> None:
+        """Places how long the code of kernels is: a bar beside their box."""
+        if self.record.code is None:
+            return
+        found = [code for n in group if (code := self.record.code_of(n)) is not None]
+        count = sum(len(lines_of(code)) for code in found)
+        if not count:
+            return
+        most = max(len(lines_of(code)) for code in self.record.code.codes)
+        text = f"{count:,}" + ("+" if any(code.left_out for code in found) else "")
+        room = self.widths[4] - 8 - text_width(text, 12)
+        tell = ", ".join(f"{code.kernel}: {told_of_code(code)}" for code in found[:4])
+        start, y = self.lefts[4], placed.y + 3
+        end = placed.x + placed.w + 1
+        self.scene.arrow((end, placed.cy), (start - 1, placed.cy), head=False, key=keys)
+        long = min(room, max(4.0, room * count / most))
+        self.scene.box(
+            start,
+            y,
+            long,
+            BOX - 6,
+            role="value",
+            key=keys,
+            go=go,
+            tell=tell,
+            label=tell,
+        )
+        self.scene.text(start + long + 7, placed.cy + 4, text, size=12)
+
+
+def lines_of(code: KernelCode) -> list[str]:
+    """Returns the lines of a kernel's code as it runs, but for those left out."""
+    return code.optimised.split("\n") if code.optimised else []
+
+
+def told_of_code(code: KernelCode) -> str:
+    """Returns how much code a kernel has."""
+    if code.language == "ptx":
+        told = count_in_words(len(lines_of(code)), "line") + " of PTX"
+    else:
+        before = count_in_words(len(code.written.split("\n")), "line")
+        told = f"{before} of LLVM as XLA wrote them, {len(lines_of(code)):,} optimised"
+    if code.left_out:
+        told += f", and {code.left_out:,} that are not kept"
+    return told
 
 
 def told(record: StagesRecording, stage: Stage) -> str:

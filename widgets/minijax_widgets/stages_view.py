@@ -15,15 +15,24 @@ from minijax_lab.explain.stages import Stage, StagesRecording, record_stages
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.stages_scene import draw, told
+from minijax_widgets.stages_scene import draw, told, told_of_code
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
 MOST_ROWS = 1200
 LONGEST = 96
+# Instructions of one pass that are shown.
+MOST_CHANGES = 40
 
 
-def stages(function: Any, *args: Any, target: str = "cpu", **kwargs: Any) -> StagesView:
+def stages(
+    function: Any,
+    *args: Any,
+    target: str = "cpu",
+    code: bool = False,
+    passes: bool = False,
+    **kwargs: Any,
+) -> StagesView:
     """Shows `function` as lines, equations, StableHLO and compiled kernels, linked.
 
     Args:
@@ -32,12 +41,15 @@ def stages(function: Any, *args: Any, target: str = "cpu", **kwargs: Any) -> Sta
       args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
       target: "cpu", "h100" or a slice of TPUs such as "tpu-v5e:2x2"; the last two need
         the extras `minijax[h100]` and `minijax[tpu]`, and no such machine.
+      code: show each kernel's code as a fifth level: on the CPU LLVM's language, as XLA
+        wrote it and as LLVM optimised it; for the H100 PTX. libtpu shows none.
+      passes: show, below, what each of XLA's passes did to the selected line.
 
     A step is a line of yours: all that it became is lit. Instructions that XLA made on
     its own have rows of their own. Raises what tracing or compiling raises; ValueError
     for an unknown target.
     """
-    return StagesView(record_stages(function, args, kwargs, target))
+    return StagesView(record_stages(function, args, kwargs, target, code, passes))
 
 
 class StagesView(View):
@@ -75,7 +87,21 @@ class StagesView(View):
         rows.append(
             f"{record.compiled.target}: {many}, {size_in_words(program.bytes)} moved"
         )
-        return "\n".join([*rows, *below])
+        return "\n".join([*rows, *below, *self.code_rows(full)])
+
+    def code_rows(self, full: bool) -> list[str]:
+        """Returns a row for each kernel that has code of its own."""
+        code = self.recording.code
+        if code is None:
+            return []
+        rows = [cut(code.headline, WIDTH)]
+        if code.note:
+            rows.append(f"  {code.note}")
+        shown = code.codes if full else code.codes[:12]
+        rows += [cut(f"  {c.kernel}: {told_of_code(c)}", WIDTH) for c in shown]
+        if len(shown) < len(code.codes):
+            rows.append(f"  ... {len(code.codes) - len(shown)} more kernels")
+        return rows
 
     def kernel_name(self, number: int) -> str:
         """Returns a kernel by its number and XLA's name."""
@@ -124,6 +150,8 @@ class StagesView(View):
             self.jaxpr_pane(home),
             self.stable_pane(home),
             self.compiled_pane(home),
+            *self.code_panes(),
+            *self.passes_panes(home),
         ]
         return Frame(
             kind="stages",
@@ -184,6 +212,62 @@ class StagesView(View):
                     row.tell = "XLA made this; it belongs to no equation."
                 rows.append(row)
         return Pane(f"compiled for {record.target}", rows, kind="listing")
+
+    def code_panes(self) -> list[Pane]:
+        """Returns the code of the kernels as text, a kernel folded into a row."""
+        record, code = self.recording, self.recording.code
+        if code is None:
+            return []
+        rows: list[Row] = []
+        for number in range(len(record.compiled.program.kernels)):
+            found = record.code_of(number)
+            if found is None:
+                continue
+            homes = [n for n, s in enumerate(record.stages) if number in s.kernels]
+            keys = [f"g{home}" for home in homes]
+            title = f"{self.kernel_name(number)}: {told_of_code(found)}"
+            rows.append(
+                Row([title], keys, go=homes[0] if homes else None, folded=True,
+                    look="group")
+            )  # fmt: skip
+            for name, text in (
+                ("as XLA wrote it", found.written),
+                ("as LLVM optimised it" if found.written else "", found.optimised),
+            ):
+                if text and name:
+                    rows.append(Row([[Piece(name, "strong")]], keys, depth=1))
+                lines = text.split("\n") if text else []
+                rows += [Row([cut(line, LONGEST)], keys, depth=1) for line in lines]
+        if not rows:
+            said = code.note or "no kernel has code of its own: libraries are called"
+            rows.append(Row([[Piece(said, "constant")]]))
+        return [Pane("machine code", rows, kind="listing")]
+
+    def passes_panes(self, home: dict[int, int]) -> list[Pane]:
+        """Returns what XLA's passes changed, lit with the line that it was done to."""
+        passes = self.recording.passes
+        if passes is None:
+            return []
+        rows: list[Row] = []
+        for each in passes.passes:
+            touched = [("+", x) for x in each.added] + [("~", x) for x in each.altered]
+            homes = [home[x.equation] for _, x in touched if x.equation in home]
+            keys = [f"g{stage}" for stage in dict.fromkeys(homes)]
+            counts = f"+{len(each.added)} ~{len(each.altered)} -{len(each.removed)}"
+            rows.append(Row([f"{each.name}  {counts}"], keys, look="group"))
+            for sign, line in touched[:MOST_CHANGES]:
+                row = linked([cut(f"{sign} {line.text}", LONGEST)], line.equation, home)
+                row.depth, row.look = 1, "add" if sign == "+" else ""
+                rows.append(row)
+            for name in each.removed[:MOST_CHANGES]:
+                rows.append(Row([cut(f"- {name}", LONGEST)], depth=1, look="del"))
+            hidden = max(0, len(touched) - MOST_CHANGES)
+            hidden += max(0, len(each.removed) - MOST_CHANGES)
+            if hidden:
+                said = [Piece(f"... {hidden:,} more", "constant")]
+                rows.append(Row([said], depth=1))
+        title = "XLA's passes: + new, ~ changed, - gone"
+        return [Pane(title, rows, kind="listing")]
 
 
 def linked(cells: list[Any], equation: int | None, home: dict[int, int]) -> Row:

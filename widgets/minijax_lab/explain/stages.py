@@ -14,6 +14,12 @@ from minijax_lab.explain.compiled import CompiledRecording, compiled_of
 from minijax_lab.explain.jaxpr import Equation
 from minijax_lab.explain.levels import levels_of, target_named
 from minijax_lab.explain.lowering import LoweringRecording, lowering_of
+from minijax_lab.explain.machine_code import (
+    KernelCode,
+    MachineCodeRecording,
+    machine_code_of,
+)
+from minijax_lab.explain.passes import PassesRecording, passes_of
 from minijax_lab.explain.recording import Recording, Span, count_in_words
 
 
@@ -44,6 +50,17 @@ class StagesRecording(Recording):
     compiled: CompiledRecording
     stages: list[Stage]
     own: list[int]
+    # The machine code of the kernels and XLA's passes, where they were asked for.
+    code: MachineCodeRecording | None = field(default_factory=lambda: None)
+    passes: PassesRecording | None = field(default_factory=lambda: None)
+
+    def code_of(self, kernel: int) -> KernelCode | None:
+        """The code of a kernel by its number; None if it has none of its own."""
+        if self.code is None:
+            return None
+        program = self.compiled.program
+        name = program.instruction(program.kernels[kernel]).name
+        return next((code for code in self.code.codes if code.kernel == name), None)
 
     def line_text(self, stage: Stage) -> str:
         """The user's line of a stage, as written."""
@@ -54,9 +71,16 @@ class StagesRecording(Recording):
 
 
 def record_stages(
-    function: Any, args: tuple, kwargs: dict[str, Any], target: str | None = None
+    function: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    target: str | None = None,
+    code: bool = False,
+    passes: bool = False,
 ) -> StagesRecording:
     """Records a function at every level, as compiled for a target.
+
+    With `code` also what XLA wrote for each kernel, with `passes` what each pass did.
 
     Raises as `record_compiled` does.
     """
@@ -83,6 +107,8 @@ def record_stages(
         compiled=compiled,
         stages=stages,
         own=compiled.unmapped,
+        code=machine_code_of(levels, machine) if code else None,
+        passes=passes_of(levels, machine) if passes else None,
     )
 
 
