@@ -37,6 +37,9 @@ from minijax.programs.sharding.making import (
     make_array_from_single_device_arrays,
 )
 from minijax.support.devices.shardings import NamedSharding, P, make_mesh
+from minijax.programs.shard_map import lowering as _shard_map_lowering
+from minijax.programs.shard_map.mapping import shard_map, smap
+from minijax.programs.shard_map.parallel_map import pmap
 from minijax.programs.custom import calls_in_traces as _calls_in_traces
 from minijax.programs.debugging import leaks as _leaks
 from minijax.transforms import batch_names as _batch_names

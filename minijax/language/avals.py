@@ -205,7 +205,8 @@ class ShapedArray(AbstractValue):
         sizes = [str(size) for size in self.shape]
         if self.sharding is not None:
             sizes = self.sharding.texts_of_sizes(sizes)
-        varying = f"{{V:{','.join(map(str, sorted(self.vma)))}}}" if self.vma else ""
+        names = ",".join(map(str, sorted(self.vma)))
+        varying = names and f"{{V:{f'({names})' if len(self.vma) > 1 else names}}}"
         return f"{name}[{','.join(sizes)}]{varying}"
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from minijax.programs.control_flow.general_windows import reduce_window, reduce_
 from minijax.programs.control_flow.platform_branches import platform_dependent
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.programs.control_flow.scans import map, scan
+from minijax.programs.shard_map.varying import pcast, pvary
 from minijax.programs.sharding.constraints import (
     sharding_constraint_p, with_sharding_constraint,
 )

@@ -276,7 +276,7 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
     """
 
     def rule(saveable, unknown, inst, eqn) -> tuple:
-        known, staged, unknown_out, inst_out, from_input, from_output = _split_closed(
+        known, staged, unknown_out, inst_out, from_input, from_output = split_closed(
             eqn.params[key], tuple(unknown), tuple(inst), saveable
         )
         known_in = where_not(unknown, eqn.invars)
@@ -313,7 +313,7 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
 
 
 @weakref_lru_cache
-def _split_closed(
+def split_closed(
     closed: ClosedJaxpr,
     unknown: tuple[bool, ...],
     inst: tuple[bool, ...],

@@ -90,8 +90,9 @@ def sharding_text(sharding: Any) -> str:
         return f"one device: {sorted(d.id for d in sharding.device_set)}"
     if not hasattr(sharding, "spec"):
         return re.sub(r"\(.*", "", text)
+    spec = re.sub(r"(, None)+\\)$", ")", str(sharding.spec)).replace(",)", ")")
     ids = [device.id for device in sharding.mesh.devices.flat]
-    return f"{sharding.spec} over {dict(sharding.mesh.shape)} of {ids}"
+    return f"{spec} over {dict(sharding.mesh.shape)} of {ids}"
 
 
 def described(value: Any, tree_leaves: Callable) -> Any:

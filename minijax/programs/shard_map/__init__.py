@@ -1,0 +1,1 @@
+"""shard_map: one program for each device, with collectives between them; pmap."""

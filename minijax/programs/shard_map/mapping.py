@@ -1,0 +1,337 @@
+"""`shard_map(f, mesh=..., in_specs=..., out_specs=...)`: `f` on each device's part.
+
+    def f(part):                      # f32[2,4] of f32[8,4] on a mesh with x: 4
+        return lax.psum(part, "x")
+
+    shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P())(x)
+
+In JAX: `jax.shard_map`; `jax/_src/shard_map.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any
+
+from minijax.language import core
+from minijax.programs.shard_map.primitive import (
+    axes_of,
+    part_type,
+    scope_of,
+    shard_map_p,
+)
+from minijax.programs.sharding.contexts import get_abstract_mesh
+from minijax.support import errors
+from minijax.support.devices.shardings import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    PartitionSpec,
+)
+from minijax.support.errors import api_boundary
+from minijax.support.thread_state import state
+from minijax.support.trees import (
+    broadcast_prefix_to_treedef,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_unflatten,
+)
+from minijax.transforms import api_util, partial_eval
+from minijax.transforms.api_util import check_callable, fun_name
+
+
+class _Infer:
+    """Stands for specs that the types of the arguments give."""
+
+    def __repr__(self) -> str:
+        return "jax.sharding.Infer"
+
+
+Infer = _Infer()
+
+
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Any = None,
+    axis_names: Set[Any] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """`f` runs on every device of a mesh, on that device's part of the arguments.
+
+    Args:
+      f: from parts of the arguments to parts of the results; it may use collectives
+        over the mesh axes. Without it, a decorator.
+      out_specs: a `PartitionSpec` for each result, or a tree of them that is a prefix
+        of the result: how the parts are put together. A mesh axis that is not named
+        holds equal copies.
+      in_specs: the same for the arguments: how each is cut.
+      mesh: the mesh; by default the one of `set_mesh`.
+      axis_names: the axes that are manual inside; by default all. The others stay with
+        the compiler.
+      check_vma: whether the types inside say over which axes values vary. Without it,
+        nobody checks that copies are equal, and gradients add up copies.
+
+    Raises:
+      ValueError: specs that do not fit the mesh, the arguments or the results; results
+        that may differ where `out_specs` promises copies.
+      TypeError: specs that are no PartitionSpecs.
+
+    In JAX: `jax.shard_map`.
+    """
+    if f is None:
+        return functools.partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    check_callable(f, "shard_map")
+    _check_specs(out_specs, "out_specs")
+    if in_specs is not Infer and in_specs is not None:
+        _check_specs(in_specs, "in_specs")
+    if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise errors.type_error(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` "
+            f"instance for its second argument, but got {mesh} of type {type(mesh)}."
+        )
+    given = mesh
+    asked = frozenset(axis_names)
+
+    @api_boundary
+    @functools.wraps(f)
+    def mapped(*args: Any) -> Any:
+        mesh = _mesh_of(given)
+        manual = asked or frozenset(mesh.axis_names)
+        _check_axes(mesh, manual, "axis_names")
+        leaves, tree = tree_flatten(args)
+        for leaf in leaves:
+            api_util.check_arg(leaf, "shard_map")
+        if in_specs is Infer or in_specs is None:
+            raise errors.value_error(
+                "shard_map needs in_specs: it can infer them from the types of "
+                "arguments only on a mesh whose axes are Explicit. Write in_specs=..., "
+                "a PartitionSpec for each argument."
+            )
+        specs = _flat_specs(f, in_specs, tree, args, "in_specs")
+        for spec in specs:
+            _check_manual(spec, manual, mesh, "in_specs")
+        avals = list(map(core.get_aval, leaves))
+        _check_arguments(f, args, avals, specs, mesh)
+        params: dict[str, Any] = {
+            "check_vma": check_vma,
+            "in_specs": tuple(specs),
+            "mesh": mesh,
+            "newly_manual_axes": manual,
+        }
+        parts = [part_type(a, s, mesh, check_vma) for a, s in zip(avals, specs)]
+        trees: list[Any] = []
+
+        def flat(*parts: Any) -> list[Any]:
+            results, out_tree = tree_flatten(f(*tree_unflatten(tree, parts)))
+            api_util.check_outputs(results, out_tree, fun_name(f), "shard_map")
+            trees.append(out_tree)
+            return results
+
+        info = core.DebugInfo("shard_map", fun_name(f))
+        with scope_of(params):
+            jaxpr, consts = partial_eval.trace_to_jaxpr(flat, parts, info)
+        if consts:
+            jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
+            params["in_specs"] = (PartitionSpec(),) * len(consts) + tuple(specs)
+        closed = core.ClosedJaxpr(jaxpr)
+        (out_tree,) = trees
+        outs = _flat_specs(f, out_specs, out_tree, None, "out_specs")
+        for spec in outs:
+            _check_manual(spec, manual, mesh, "out_specs")
+        _check_results(f, closed.out_avals, outs, mesh, manual, check_vma)
+        results = shard_map_p.bind(
+            *consts, *leaves, jaxpr=closed, out_specs=tuple(outs), **params
+        )
+        return tree_unflatten(out_tree, results)
+
+    return mapped
+
+
+def smap(
+    f: Callable | None = None,
+    /,
+    *,
+    in_axes: Any = Infer,
+    out_axes: Any,
+    axis_name: Any,
+) -> Any:
+    """`shard_map` over one axis of the mesh in use, with axes as `vmap` has them.
+
+    In JAX: `jax.smap`.
+    """
+    if f is None:
+        return functools.partial(
+            smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
+        )
+
+    def specs(axes: Any) -> Any:
+        leaves, tree = tree_flatten(axes, is_leaf=lambda one: one is None)
+        return tree_unflatten(tree, [_spec_at(axis, axis_name) for axis in leaves])
+
+    return shard_map(
+        f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names={axis_name}
+    )
+
+
+def _spec_at(axis: int | None, name: Any) -> PartitionSpec:
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+# ----------------------------------------------------------------------------------
+# Checks
+# ----------------------------------------------------------------------------------
+
+
+def _mesh_of(given: Any) -> Any:
+    if given is not None:
+        return given
+    mesh = state.mesh if isinstance(state.mesh, Mesh) else get_abstract_mesh()
+    if mesh.empty:
+        raise errors.value_error(
+            "The context mesh cannot be empty. Pass shard_map a mesh, mesh=..., or use "
+            "`with minijax.set_mesh(mesh):`."
+        )
+    return mesh
+
+
+def _check_axes(mesh: Any, names: Iterable[Any], what: str) -> None:
+    unknown = [name for name in names if name not in mesh.axis_names]
+    if unknown:
+        raise errors.value_error(
+            f"`{what}`={set(names)} of shard_map must be a subset of "
+            f"mesh.axis_names={mesh.axis_names}"
+        )
+
+
+def _is_spec(value: Any) -> bool:
+    return value is None or isinstance(value, PartitionSpec)
+
+
+def _check_specs(specs: Any, name: str) -> None:
+    for leaf in tree_leaves(specs):
+        if not isinstance(leaf, PartitionSpec):
+            raise errors.type_error(
+                f"shard_map {name} argument must be a pytree of "
+                "`jax.sharding.PartitionSpec` instances, but got "
+                f"{leaf!r} of type {type(leaf).__name__}. Write "
+                "`PartitionSpec('x')`, or `PartitionSpec()` for copies."
+            )
+
+
+def _flat_specs(f: Any, specs: Any, tree: Any, args: Any, name: str) -> list[Any]:
+    try:
+        found = broadcast_prefix_to_treedef(specs, tree)
+    except ValueError:
+        count = "" if args is None else f" It was called with {len(args)} arguments."
+        raise errors.value_error(
+            f"pytree structure error: shard_map {name} of {fun_name(f)} is no prefix "
+            f"of the tree it describes: {name} is {specs}, and the tree is {tree}."
+            f"{count}"
+        ) from None
+    return [PartitionSpec() if spec is None else spec for spec in found]
+
+
+def _check_manual(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
+    named = axes_of(spec)
+    for axis in named:
+        if axis not in manual:
+            raise errors.value_error(
+                f"shard_map {name} argument must refer to an axis marked as manual "
+                f"({manual}), but:\n\n  {name} refers to {axis!r}\n\nCheck the {name} "
+                "values passed to shard_map."
+            )
+    if len(set(named)) < len(named):
+        raise errors.value_error(
+            f"shard_map {name} holds {spec}, which names a mesh axis twice. Each axis "
+            "cuts at most one dimension."
+        )
+
+
+def _check_arguments(
+    f: Any, args: Any, avals: Sequence[Any], specs: Sequence[Any], mesh: Any
+) -> None:
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+    sizes = dict(mesh.shape)
+    for path, aval, spec in zip(paths, avals, specs):
+        where = f"args{path}"
+        if len(spec) > aval.ndim:
+            raise errors.value_error(
+                f"shard_map applied to the function '{fun_name(f)}' was given an "
+                "in_specs entry which is too long to be compatible with the "
+                f"corresponding argument value from the function: {where} has type "
+                f"{aval.str_short()}, of rank {aval.ndim}, and its spec {spec} has "
+                f"length {len(spec)}. Shorten the spec."
+            )
+        for dimension in range(len(spec)):
+            names = spec.axes(dimension)
+            count = math.prod(sizes[name] for name in names)
+            if aval.shape[dimension] % count:
+                raise errors.value_error(
+                    f"shard_map applied to the function '{fun_name(f)}' was given "
+                    "argument arrays with axis sizes that are not evenly divisible by "
+                    f"the corresponding mesh axis sizes: {where} has type "
+                    f"{aval.str_short()}; its spec {spec} cuts axis {dimension} (of "
+                    f"size {aval.shape[dimension]}) along mesh axis "
+                    f"{', '.join(map(repr, names))} (of size {count}), but {count} "
+                    f"does not evenly divide {aval.shape[dimension]}. Pad the array."
+                )
+
+
+def _check_results(
+    f: Any,
+    avals: Sequence[Any],
+    specs: Sequence[Any],
+    mesh: Any,
+    manual: frozenset,
+    checked: bool,
+) -> None:
+    for aval, spec in zip(avals, specs):
+        if len(spec) > aval.ndim:
+            raise errors.value_error(
+                f"shard_map applied to the function '{fun_name(f)}' was given an "
+                "out_specs entry which is too long to be compatible with the "
+                f"corresponding output value from the function: out_specs is {spec}, "
+                f"of length {len(spec)}, but a result has type {aval.str_short()}, of "
+                f"rank {aval.ndim}. Shorten the spec, or give the result an axis: "
+                "`result[None]`."
+            )
+        varying = [
+            name
+            for name in mesh.axis_names
+            if name in (aval.vma & manual) and name not in axes_of(spec)
+        ]
+        if checked and varying:
+            raise errors.value_error(
+                f"shard_map applied to the function '{fun_name(f)}' was given "
+                "out_specs which require replication which can't be statically "
+                f"inferred given the mesh {dict(mesh.shape)}: out_specs is {spec}, "
+                f"which promises equal copies along {varying}, but the result has type "
+                f"{aval.str_short()}, which varies there. Name the axes in out_specs, "
+                "or make the result equal with a reduction such as `lax.psum`. If it "
+                "is equal and the types cannot tell, pass check_vma=False."
+            )
+    explicit = [
+        name
+        for name in mesh.axis_names
+        if name not in manual and mesh._name_to_type[name] is AxisType.Explicit
+    ]
+    if explicit:
+        raise NotImplementedError(
+            f"shard_map over some axes of a mesh whose axes {explicit} are Explicit is "
+            "not supported: make the mesh with axis_types=(AxisType.Auto,) * n."
+        )

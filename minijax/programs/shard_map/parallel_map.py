@@ -1,0 +1,191 @@
+"""pmap: a function on each device, one example a device. Now `jit(shard_map)`.
+
+In JAX: `jax.pmap`; `jax/_src/pmap.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import platforms
+from minijax.compile.jit_api import jit
+from minijax.language.core import get_aval
+from minijax.primitives.shape import shaping
+from minijax.primitives.shape.squeezing import squeeze
+from minijax.programs.shard_map.mapping import shard_map
+from minijax.support import errors
+from minijax.support.devices.shardings import (
+    AxisType,
+    IndivisibleError,
+    Mesh,
+    PartitionSpec,
+)
+from minijax.support.errors import api_boundary
+from minijax.support.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_unflatten,
+)
+from minijax.transforms.api_util import argnums_tuple, check_callable, fun_name
+
+
+def pmap(
+    fun: Callable,
+    axis_name: Any = None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums: int | Sequence[int] = (),
+    devices: Sequence[Any] | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums: int | Sequence[int] = (),
+) -> Any:
+    """`fun` on several devices, each with one entry along the mapped axes.
+
+    Args:
+      fun: from one entry of the arguments to one of the results.
+      axis_name: a name for collectives such as `lax.psum`.
+      in_axes: the axis of each argument along which its entries stand, None for one
+        that every device gets whole; a tree prefix.
+      out_axes: where that axis stands in the results, or None for results that are
+        equal everywhere.
+      static_broadcasted_argnums: positions of arguments that are no arrays.
+      devices: the devices; by default as many of the first as there are entries.
+      backend: the platform whose devices are taken.
+      axis_size: the number of entries, checked against the arguments.
+      donate_argnums: arguments whose memory the results may take over.
+
+    Raises:
+      ValueError: for sizes that differ, too few devices, or axes that do not fit.
+
+    In JAX: `jax.pmap`.
+    """
+    check_callable(fun, "pmap")
+    static = argnums_tuple(static_broadcasted_argnums, "static_broadcasted_argnums")
+    name = "_pmap_axis" if axis_name is None else axis_name
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    given = list(devices) if devices is not None else None
+
+    def _fun(*args: Any) -> Any:
+        dynamic = [arg for at, arg in enumerate(args) if at not in static]
+        leaves, tree = tree_flatten(tuple(dynamic))
+        axes = _flat_axes(in_axes, tree, len(args), static)
+        size = _checked_size(fun, leaves, axes, axis_size)
+        mesh = _mesh(size, name, given, backend)
+
+        def of_part(*parts: Any) -> Any:
+            entries = [
+                part if axis is None else squeeze(part, (axis,))
+                for part, axis in zip(parts, axes)
+            ]
+            rest = iter(tree_unflatten(tree, entries))
+            results = fun(
+                *(arg if at in static else next(rest) for at, arg in enumerate(args))
+            )
+            outputs, out_tree = tree_flatten(results)
+            places = _prefix(out_axes, out_tree, "out_axes")
+            return tree_unflatten(out_tree, list(map(_with_axis, outputs, places)))
+
+        specs = [_spec(axis, name) for axis in axes]
+        mapped = shard_map(
+            of_part,
+            mesh=mesh,
+            in_specs=tuple(specs),
+            out_specs=_specs(out_axes, name),
+            check_vma=False,
+        )
+        return mapped(*leaves)
+
+    jitted = jit(_fun, static_argnums=static, donate_argnums=donate_argnums)
+
+    @api_boundary
+    @functools.wraps(fun)
+    def pmapped(*args: Any) -> Any:
+        return jitted(*args)
+
+    pmapped.lower = jitted.lower  # type: ignore[attr-defined]
+    return pmapped
+
+
+def _prefix(axes: Any, tree: Any, name: str) -> list[Any]:
+    try:
+        return broadcast_prefix_to_treedef(axes, tree)
+    except ValueError:
+        raise errors.value_error(
+            f"pmap {name} specification must be a tree prefix of the corresponding "
+            f"value, got {axes} for {tree}."
+        ) from None
+
+
+def _flat_axes(in_axes: Any, tree: Any, count: int, static: tuple) -> list[Any]:
+    """The mapped axis of each leaf; static arguments have an entry that is not used."""
+    if isinstance(in_axes, tuple) and len(in_axes) == count:
+        in_axes = tuple(axis for at, axis in enumerate(in_axes) if at not in static)
+    return _prefix(in_axes, tree, "in_axes")
+
+
+def _checked_size(
+    fun: Callable, leaves: Sequence[Any], axes: Sequence[Any], asked: int | None
+) -> int:
+    """How many entries there are along the mapped axes."""
+    sizes: dict[int, Any] = {}
+    for leaf, axis in zip(leaves, axes):
+        if axis is None:
+            continue
+        aval = get_aval(leaf)
+        if not -aval.ndim <= axis < aval.ndim:
+            raise errors.value_error(
+                f"pmap in_axes names axis {axis} of an argument of type "
+                f"{aval.str_short()}, which has rank {aval.ndim}."
+            )
+        sizes[aval.shape[axis]] = aval
+    if not sizes and asked is None:
+        raise errors.value_error(
+            "pmap must have at least one non-None value in in_axes, or axis_size=..."
+        )
+    if asked is not None:
+        sizes.setdefault(asked, None)
+    if len(sizes) > 1:
+        raise IndivisibleError(
+            f"pmap of {fun_name(fun)} got inconsistent sizes for array axes to be "
+            f"mapped: {sorted(sizes)}. The mapped axes of all arguments have one size."
+        )
+    return next(iter(sizes))
+
+
+def _mesh(size: int, name: Any, given: Any, backend: str | None) -> Mesh:
+    devices = given if given is not None else platforms.devices(backend)
+    if size > len(devices) or (given is not None and size != len(given)):
+        raise IndivisibleError(
+            f"compiling computation that requires {size} logical devices, but only "
+            f"{len(devices)} XLA devices are available. On a CPU, ask for more before "
+            "the first one is used: minijax.config.update('jax_num_cpu_devices', "
+            f"{size})."
+        )
+    chosen = np.array(list(devices)[:size], dtype=object)
+    return Mesh(chosen, (name,), axis_types=(AxisType.Auto,))
+
+
+def _spec(axis: int | None, name: Any) -> PartitionSpec:
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+
+
+def _specs(axes: Any, name: Any) -> Any:
+    leaves, tree = tree_flatten(axes, is_leaf=lambda one: one is None)
+    return tree_unflatten(tree, [_spec(axis, name) for axis in leaves])
+
+
+def _with_axis(value: Any, axis: int | None) -> Any:
+    """The result with a new axis of size 1, along which the devices' results stand."""
+    if axis is None:
+        return value
+    shape = list(get_aval(value).shape)
+    kept = [at + (at >= axis) for at in range(len(shape))]
+    shape.insert(axis, 1)
+    return shaping.broadcast_in_dim(value, tuple(shape), tuple(kept))

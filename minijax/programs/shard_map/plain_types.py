@@ -1,0 +1,77 @@
+"""A program without the axes over which its values vary, for lowering.
+
+The types have been checked when the program is lowered. The rules of lowering trace
+loops of their own, in which nothing is to be marked any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    ShapedArray,
+    Var,
+    weakref_lru_cache,
+)
+from minijax.primitives.parallel.collectives import psum_p
+from minijax.programs.shard_map.varying import psum_invariant_p, pvary_p
+
+
+@weakref_lru_cache
+def without_variation(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with plain types, in which `psum` stands for `psum_invariant`."""
+    return ClosedJaxpr(_plain(closed.jaxpr), closed.consts)
+
+
+def _plain_type(aval: Any) -> Any:
+    varies = isinstance(aval, ShapedArray) and aval.vma
+    return aval.update(vma=frozenset()) if varies else aval
+
+
+def _plain(jaxpr: Jaxpr) -> Jaxpr:
+    new: dict[Var, Any] = {}
+
+    def read(atom: Any) -> Any:
+        return atom if type(atom) is Literal else new[atom]
+
+    def write(var: Var) -> Var:
+        new[var] = Var(_plain_type(var.aval))
+        return new[var]
+
+    constvars = list(map(write, jaxpr.constvars))
+    invars = list(map(write, jaxpr.invars))
+    eqns = []
+    for eqn in jaxpr.eqns:
+        inputs = list(map(read, eqn.invars))
+        if eqn.primitive is pvary_p:
+            new[eqn.outvars[0]] = inputs[0]
+            continue
+        primitive, params = eqn.primitive, eqn.params
+        if primitive is psum_invariant_p:
+            primitive, params = psum_p, {**params, "axis_index_groups": None}
+        eqns.append(
+            JaxprEqn(
+                inputs,
+                list(map(write, eqn.outvars)),
+                primitive,
+                {name: _plain_value(value) for name, value in params.items()},
+                eqn.effects,
+                eqn.source_info,
+            )
+        )
+    outvars = list(map(read, jaxpr.outvars))
+    return jaxpr.replace(constvars=constvars, invars=invars, eqns=eqns, outvars=outvars)
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return without_variation(value)
+    if isinstance(value, Jaxpr):
+        return _plain(value)
+    if type(value) is tuple:
+        return tuple(map(_plain_value, value))
+    return value

@@ -1,0 +1,502 @@
+"""The equation of `shard_map`, and its rules.
+
+It carries the program of one device. Each operand is cut by its spec, each result put
+together by its spec: `P("x")` cuts the first axis along mesh axis "x", and a mesh axis
+that a spec does not name holds copies.
+
+In JAX: `jax/_src/shard_map.py`, `shard_map_p`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.compile import mlir
+from minijax.language import core
+from minijax.language.core import ClosedJaxpr, JaxprEqn, register, set_current_trace
+from minijax.language.named_axes import NamedAxisEffect
+from minijax.language.rules import Zero
+from minijax.primitives.elementwise import arithmetic
+from minijax.primitives.parallel import collectives
+from minijax.primitives.shape import shaping
+from minijax.primitives.shape.squeezing import squeeze
+from minijax.programs.shard_map import lowering
+from minijax.programs.shard_map.plain_types import without_variation
+from minijax.programs.shard_map.varying import manual_scope
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec
+from minijax.support.effects import of_equation
+from minijax.transforms import (
+    ad,
+    batching,
+    partial_eval,
+    rematerialize,
+    splitting,
+)
+
+shard_map_p = register(core.Primitive("shard_map", multiple_results=True))
+shard_map_p.cache_types = False
+Params = dict[str, Any]
+
+
+def scope_of(params: Params) -> manual_scope:
+    """The context in which the program of an equation is transformed."""
+    axes, checked = params["newly_manual_axes"], params["check_vma"]
+    return manual_scope(params["mesh"], axes, checked)
+
+
+def with_specs(
+    params: Params, closed: ClosedJaxpr, ins: Sequence[Any], outs: Sequence[Any]
+) -> Params:
+    """The parameters with another program in them."""
+    new = {"jaxpr": closed, "in_specs": tuple(ins), "out_specs": tuple(outs)}
+    return {**params, **new}
+
+
+# ----------------------------------------------------------------------------------
+# Types: whole arrays outside, parts inside
+# ----------------------------------------------------------------------------------
+
+
+def axes_of(spec: PartitionSpec) -> list:
+    """The mesh axes that a spec names."""
+    return [name for dimension in range(len(spec)) for name in spec.axes(dimension)]
+
+
+def _scaled(aval: Any, spec: PartitionSpec, mesh: Any, grow: bool) -> list[int]:
+    sizes = dict(mesh.shape)
+    shape = list(aval.shape)
+    for dimension in range(len(spec)):
+        count = math.prod(sizes[name] for name in spec.axes(dimension))
+        size = shape[dimension]
+        shape[dimension] = size * count if grow else size // count
+    return shape
+
+
+def part_type(aval: Any, spec: Any, mesh: Any, checked: bool) -> Any:
+    """The type of one device's part of an array."""
+    vma = aval.vma | set(axes_of(spec)) if checked else frozenset()
+    shape = tuple(_scaled(aval, spec, mesh, grow=False))
+    return aval.update(shape=shape, vma=vma, sharding=None)
+
+
+def whole_type(aval: Any, spec: Any, mesh: Any, manual: frozenset) -> Any:
+    """The type of the array of which each device has a part of type `aval`."""
+    shape = tuple(_scaled(aval, spec, mesh, grow=True))
+    return aval.update(shape=shape, vma=aval.vma - manual, sharding=None)
+
+
+@shard_map_p.def_effectful_abstract_eval
+def _type(*avals, jaxpr: ClosedJaxpr, mesh, out_specs, newly_manual_axes, **_) -> tuple:
+    outs = [
+        whole_type(aval, spec, mesh, newly_manual_axes)
+        for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
+    ]
+    effects = frozenset(
+        effect
+        for effect in jaxpr.effects
+        if not isinstance(effect, NamedAxisEffect)
+        or effect.name not in newly_manual_axes
+    )
+    return outs, effects
+
+
+# ----------------------------------------------------------------------------------
+# Lowering
+# ----------------------------------------------------------------------------------
+
+
+@shard_map_p.def_lowering
+def _lower(
+    ctx, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, **_
+) -> list[Any]:
+    module = ctx.module_context
+    # The region sees nothing from outside: large constants are operands too.
+    jaxpr = without_variation(jaxpr)
+    large = mlir.free_constants(jaxpr)
+    values = [ctx.constants[id(const)] for const in large]
+    everywhere = PartitionSpec()
+    axes = [name for name in mesh.axis_names if name in newly_manual_axes]
+    manual = (*lowering.current_axes(), *axes)
+
+    def write(arguments: Sequence[Any]) -> list[Any]:
+        constants = {id(c): v for c, v in zip(large, arguments)}
+        consts = [mlir.constant_value(constants, const) for const in jaxpr.consts]
+        rest = arguments[len(large) :]
+        with lowering.mesh_being_lowered(mesh, manual):
+            return mlir.lower_eqns(module, jaxpr.jaxpr, consts, rest, constants)
+
+    specs = [*[everywhere] * len(large), *in_specs]
+    return lowering.manual_computation(
+        [*values, *operands],
+        [NamedSharding(mesh, spec) for spec in specs],
+        [mlir.tensor_type(aval) for aval in ctx.avals_out],
+        [NamedSharding(mesh, spec) for spec in out_specs],
+        axes,
+        write,
+        [*(v.type for v in values), *map(mlir.tensor_type, jaxpr.in_avals)],
+        open_dims=len(manual) < len(mesh.axis_names),
+    )
+
+
+# ----------------------------------------------------------------------------------
+# Derivatives
+# ----------------------------------------------------------------------------------
+
+
+def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [item for item, flag in zip(items, flags, strict=True) if flag]
+
+
+@shard_map_p.def_jvp_rule
+def _jvp(primals, tangents, **params) -> tuple:
+    nonzeros = [type(t) is not Zero for t in tangents]
+    with scope_of(params):
+        closed, nonzeros_out = ad.jvp_jaxpr(params["jaxpr"], nonzeros)
+    ins, outs = params["in_specs"], params["out_specs"]
+    new = with_specs(
+        params,
+        closed,
+        [*ins, *_chosen(ins, nonzeros)],
+        [*outs, *_chosen(outs, nonzeros_out)],
+    )
+    given = [t for t in tangents if type(t) is not Zero]
+    return ad.split_tangents(shard_map_p.bind(*primals, *given, **new), nonzeros_out)
+
+
+def _residual_spec(aval: Any, params: Params) -> PartitionSpec:
+    """A residual varies over some axes: its copies stand one after the other."""
+    manual = params["newly_manual_axes"]
+    axes = aval.vma & manual if params["check_vma"] else manual
+    names = tuple(name for name in params["mesh"].axis_names if name in axes)
+    return PartitionSpec(*[names] if names else [])
+
+
+def _linearize(nonzeros, *primals, **params) -> tuple:
+    """Two shard_maps: the primal one, which also returns residuals, and the linear one.
+
+    A residual that is a scalar on each device gets an axis, along which they stand.
+    """
+    closed = params["jaxpr"]
+    with scope_of(params):
+        primal, num_new, nonzeros_out, forwarded, linear = ad.linearize_jaxpr(
+            closed, tuple(nonzeros)
+        )
+        count = len(primal.out_avals) - num_new
+        new_avals = primal.out_avals[count:]
+        new_specs = [_residual_spec(aval, params) for aval in new_avals]
+        lifted = [
+            not aval.shape and len(spec) > 0 for aval, spec in zip(new_avals, new_specs)
+        ]
+        primal = _residuals_first(primal, count, lifted)
+        flags = iter(lifted)
+        opened = [at is None and next(flags) for at in forwarded]
+        linear = _with_scalars(linear, opened)
+    ins, outs = params["in_specs"], params["out_specs"]
+    bound = shard_map_p.bind(
+        *primals, **with_specs(params, primal, ins, [*new_specs, *outs])
+    )
+    new, results = bound[:num_new], bound[num_new:]
+    residuals = partial_eval.fill_forwarded(forwarded, primals, new)
+    spec_of = iter(new_specs)
+    specs = [next(spec_of) if at is None else ins[at] for at in forwarded]
+    linear_params = with_specs(
+        params,
+        linear,
+        [*specs, *_chosen(ins, nonzeros)],
+        _chosen(outs, nonzeros_out),
+    )
+    out_avals = [core.get_aval(result) for result in results]
+
+    def apply_linear(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
+        given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
+        answers = shard_map_p.bind(*residuals, *given, **linear_params)
+        return ad.with_zeros(answers, nonzeros_out, out_avals)
+
+    return results, nonzeros_out, residuals, apply_linear
+
+
+shard_map_p.linearize = _linearize
+
+
+def _partial_eval(trace, args, params) -> list[Any]:
+    """Split into a known and an unknown shard_map, with residuals between."""
+    unknown = tuple(trace.is_unknown(arg) for arg in args)
+    with scope_of(params):
+        known, rest, unknown_out, forwarded = splitting.partial_eval_jaxpr(
+            params["jaxpr"], unknown
+        )
+        num_new = sum(at is None for at in forwarded)
+        count = len(known.out_avals) - num_new
+        new_avals = known.out_avals[count:]
+        new_specs = [_residual_spec(aval, params) for aval in new_avals]
+        lifted = [
+            not aval.shape and len(spec) > 0 for aval, spec in zip(new_avals, new_specs)
+        ]
+        known = _residuals_first(known, count, lifted)
+        flags = iter(lifted)
+        rest = _with_scalars(rest, [at is None and next(flags) for at in forwarded])
+    ins, outs = params["in_specs"], params["out_specs"]
+    known_in = [not flag for flag in unknown]
+    known_out = [not flag for flag in unknown_out]
+    known_args, known_specs = _chosen(args, known_in), _chosen(ins, known_in)
+    out_specs = [*new_specs, *_chosen(outs, known_out)]
+    with set_current_trace(trace.known):
+        bound = shard_map_p.bind(
+            *known_args, **with_specs(params, known, known_specs, out_specs)
+        )
+    residuals = partial_eval.fill_forwarded(forwarded, known_args, bound[:num_new])
+    spec_of = iter(new_specs)
+    specs = [next(spec_of) if at is None else known_specs[at] for at in forwarded]
+    rest_params = with_specs(
+        params, rest, [*specs, *_chosen(ins, unknown)], _chosen(outs, unknown_out)
+    )
+    with set_current_trace(trace.unknown):
+        given = [*residuals, *_chosen(args, unknown)]
+        answers = iter(shard_map_p.bind(*given, **rest_params))
+    results = iter(bound[num_new:])
+    return [next(answers) if flag else next(results) for flag in unknown_out]
+
+
+shard_map_p.partial_eval = _partial_eval
+
+
+def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
+    """Split for `checkpoint`: what is saved, and what is computed again."""
+    params, mesh = eqn.params, eqn.params["mesh"]
+    manual = params["newly_manual_axes"]
+    with scope_of(params):
+        known, staged, unknown_out, inst_out, from_input, from_output = (
+            rematerialize.split_closed(
+                params["jaxpr"], tuple(unknown), tuple(inst), saveable
+            )
+        )
+        new = [
+            a is None and b is None
+            for a, b in zip(from_input, from_output, strict=True)
+        ]
+        avals = staged.in_avals[: len(new)]
+        new_avals = _chosen(avals, new)
+        new_specs = [_residual_spec(aval, params) for aval in new_avals]
+        lifted = [
+            not aval.shape and len(spec) > 0 for aval, spec in zip(new_avals, new_specs)
+        ]
+        count = len(known.out_avals) - len(new_avals)
+        known = _residuals_first(known, count, lifted)
+        flags = iter(lifted)
+        staged = _with_scalars(staged, [flag and next(flags) for flag in new])
+    ins, outs = params["in_specs"], params["out_specs"]
+    known_flags = [not flag for flag in unknown]
+    known_in, known_specs = _chosen(eqn.invars, known_flags), _chosen(ins, known_flags)
+    known_out_flags = [not flag for flag in unknown_out]
+    known_out = _chosen(eqn.outvars, known_out_flags)
+    known_out_specs = _chosen(outs, known_out_flags)
+    new_vars = [
+        core.Var(
+            whole_type(aval.update(shape=(1,)) if lift else aval, spec, mesh, manual)
+        )
+        for aval, spec, lift in zip(new_avals, new_specs, lifted)
+    ]
+    fresh = iter(zip(new_vars, new_specs))
+    saved, saved_specs = [], []
+    for source_in, source_out in zip(from_input, from_output):
+        if source_out is not None:
+            var, spec = known_out[source_out], known_out_specs[source_out]
+        elif source_in is not None:
+            var, spec = known_in[source_in], known_specs[source_in]
+        else:
+            var, spec = next(fresh)
+        saved.append(var)
+        saved_specs.append(spec)
+    eqn_known = eqn.replace(
+        invars=known_in,
+        outvars=[*new_vars, *known_out],
+        params=with_specs(params, known, known_specs, [*new_specs, *known_out_specs]),
+    )
+    staged_in = [*saved, *_chosen(eqn.invars, inst)]
+    eqn_staged = eqn.replace(
+        invars=staged_in,
+        outvars=_chosen(eqn.outvars, inst_out),
+        params=with_specs(
+            params, staged, [*saved_specs, *_chosen(ins, inst)], _chosen(outs, inst_out)
+        ),
+    )
+    absent = [not flag for flag in inst]
+    needed = [v for v in _chosen(eqn.invars, absent) if isinstance(v, core.Var)]
+    residuals = [v for v in (*needed, *saved) if isinstance(v, core.Var)]
+    return eqn_known, eqn_staged, unknown_out, inst_out, residuals
+
+
+shard_map_p.partial_eval_custom = _partial_eval_custom
+
+
+def _residuals_first(
+    closed: ClosedJaxpr, count: int, lifted: Sequence[bool]
+) -> ClosedJaxpr:
+    """The program with its residuals first, scalars with an axis of size 1."""
+
+    def program(*args: Any) -> list[Any]:
+        results = core.eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        residuals = [
+            shaping.broadcast_in_dim(one, (1,), ()) if lift else one
+            for one, lift in zip(results[count:], lifted)
+        ]
+        return [*residuals, *results[:count]]
+
+    jaxpr, consts = partial_eval.trace_to_jaxpr(program, closed.in_avals)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def _with_scalars(closed: ClosedJaxpr, opened: Sequence[bool]) -> ClosedJaxpr:
+    """The linear program; some residuals come with an axis of size 1."""
+    if not any(opened):
+        return closed
+    flags = [*opened, *[False] * (len(closed.in_avals) - len(opened))]
+    avals = [
+        aval.update(shape=(1,)) if flag else aval
+        for aval, flag in zip(closed.in_avals, flags)
+    ]
+
+    def program(*args: Any) -> list[Any]:
+        given = [squeeze(arg, (0,)) if flag else arg for arg, flag in zip(args, flags)]
+        return core.eval_jaxpr(closed.jaxpr, closed.consts, *given)
+
+    jaxpr, consts = partial_eval.trace_to_jaxpr(program, avals)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def _unnamed(spec: PartitionSpec, params: Params) -> tuple:
+    """The manual axes along which a value with this spec is copied."""
+    named = set(axes_of(spec))
+    manual = params["newly_manual_axes"]
+    return tuple(
+        name
+        for name in params["mesh"].axis_names
+        if name in manual and name not in named
+    )
+
+
+@shard_map_p.def_transpose
+def _transpose(cts, *args, **params) -> None:
+    """A shard_map of the transposed program, from cotangents to cotangents.
+
+    Where variation is not checked, nothing says whether the copies of a result are
+    equal. Each then gets its share of the cotangent, and the cotangents of the copies
+    of an operand are added up.
+    """
+    closed, checked = params["jaxpr"], params["check_vma"]
+    ins, outs, mesh = params["in_specs"], params["out_specs"], params["mesh"]
+    sizes = dict(mesh.shape)
+    linear = [ad.is_linear(arg) for arg in args]
+    with scope_of(params):
+        transposed, answered = ad.transpose_jaxpr(closed, args, cts)
+        values = ad.transposed_inputs(args)
+        answer_specs = _chosen(_chosen(ins, linear), answered)
+        transposed = _cotangents_first(
+            transposed,
+            len(values),
+            [() if checked else _unnamed(spec, params) for spec in answer_specs],
+        )
+    value_specs = [spec for spec, flag in zip(ins, linear) if not flag]
+    given, given_specs = [], []
+    for ct, spec in zip(cts, outs):
+        if type(ct) is Zero:
+            continue
+        copies = math.prod(sizes[name] for name in _unnamed(spec, params))
+        if not checked and copies > 1:
+            ct = arithmetic.div(ct, _number(ct, copies))
+        given.append(ct)
+        given_specs.append(spec)
+    new = with_specs(params, transposed, [*given_specs, *value_specs], answer_specs)
+    ad.accumulate(args, answered, shard_map_p.bind(*given, *values, **new))
+
+
+def _number(like: Any, value: int) -> Any:
+    return shaping.convert_element_type(float(value), core.get_aval(like).dtype)
+
+
+def _cotangents_first(
+    closed: ClosedJaxpr, num_values: int, copies: Sequence[tuple]
+) -> ClosedJaxpr:
+    """The transposed program, with the cotangents as its first inputs."""
+    avals = closed.in_avals
+    num_cts = len(avals) - num_values
+
+    def program(*args: Any) -> list[Any]:
+        given = [*args[num_cts:], *args[:num_cts]]
+        results = core.eval_jaxpr(closed.jaxpr, closed.consts, *given)
+        return [
+            collectives.psum(one, axes) if axes else one
+            for one, axes in zip(results, copies, strict=True)
+        ]
+
+    jaxpr, consts = partial_eval.trace_to_jaxpr(
+        program, [*avals[num_values:], *avals[:num_values]]
+    )
+    return ClosedJaxpr(jaxpr, consts)
+
+
+# ----------------------------------------------------------------------------------
+# vmap, and leaving out what is not needed
+# ----------------------------------------------------------------------------------
+
+
+def _with_axis(spec: PartitionSpec, dim: int | None, name: Any) -> PartitionSpec:
+    """A spec for a value with a batch axis at `dim`, cut along mesh axis `name`."""
+    if dim is None:
+        return spec
+    parts = [*spec.partitions, *[None] * (dim - len(spec))]
+    parts.insert(dim, name)
+    while parts and parts[-1] is None:
+        parts.pop()
+    return PartitionSpec(*parts)
+
+
+@shard_map_p.def_batch
+def _batch(axis_data, args, dims, **params) -> tuple:
+    name = axis_data.spmd_name
+    sizes = dict(params["mesh"].shape)
+    names = () if name is None else name if isinstance(name, tuple) else (name,)
+    count = math.prod(sizes[one] for one in names)
+    part = dataclasses.replace(axis_data, size=axis_data.size // count, spmd_name=None)
+    with scope_of(params):
+        batched, out_dims = batching.batch_jaxpr(params["jaxpr"], part, dims)
+        if names and params["check_vma"]:
+            batched = _retyped(batched, dims, frozenset(names))
+    ins = [_with_axis(s, dim, name) for s, dim in zip(params["in_specs"], dims)]
+    outs = [_with_axis(s, dim, name) for s, dim in zip(params["out_specs"], out_dims)]
+    return shard_map_p.bind(*args, **with_specs(params, batched, ins, outs)), out_dims
+
+
+def _retyped(closed: ClosedJaxpr, dims: Sequence, axes: frozenset) -> ClosedJaxpr:
+    """The program whose batched inputs vary over mesh axes, too."""
+    avals = [
+        aval if dim is None else aval.update(vma=aval.vma | axes)
+        for aval, dim in zip(closed.in_avals, dims)
+    ]
+    program = functools.partial(core.eval_jaxpr, closed.jaxpr, closed.consts)
+    jaxpr, consts = partial_eval.trace_to_jaxpr(program, avals)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
+    params = eqn.params
+    with scope_of(params):
+        closed, kept = partial_eval.dce_closed_jaxpr(params["jaxpr"], used)
+    ins, outs = params["in_specs"], params["out_specs"]
+    new = with_specs(params, closed, _chosen(ins, kept), _chosen(outs, used))
+    invars = _chosen(eqn.invars, kept)
+    manual = params["newly_manual_axes"]
+    effects = frozenset(
+        effect
+        for effect in of_equation(closed.jaxpr, invars)
+        if not (isinstance(effect, NamedAxisEffect) and effect.name in manual)
+    )
+    outvars = _chosen(eqn.outvars, used)
+    return eqn.replace(invars=invars, outvars=outvars, params=new, effects=effects)
+
+
+shard_map_p.dce = _dce

@@ -1,0 +1,669 @@
+"""Programs with `shard_map` and `pmap`: the cases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+CASES = {}
+
+
+def case(function):
+    """Adds a case under its name."""
+    CASES[function.__name__] = function
+    return function
+
+
+def mapped(lib, f, ins, outs, mesh=None, **options):
+    """`f` under shard_map over the 4x2 mesh."""
+    return lib.mj.shard_map(
+        f, mesh=mesh or lib.mesh, in_specs=ins, out_specs=outs, **options
+    )
+
+
+def _collective(name, f, spec, out, gradient_in_jax=True):
+    """A collective: values, the jaxpr, and the gradient, with and without checks."""
+
+    def add(check):
+        def body(lib):
+            ins, outs = lib.P(*spec), lib.P(*out)
+            return mapped(lib, lambda a: f(lib, a), ins, outs, check_vma=check)
+
+        def run(lib):
+            x = lib.numbers(8, 4)
+            g = mapped(
+                lib, lambda a: f(lib, a), lib.P(*spec), lib.P(*out), check_vma=check
+            )
+            return [g(x), lib.mj.jit(g)(x), str(lib.mj.make_jaxpr(g)(x))]
+
+        def gradient(lib):
+            x = lib.numbers(8, 4)
+            g = mapped(
+                lib, lambda a: f(lib, a), lib.P(*spec), lib.P(*out), check_vma=check
+            )
+
+            def loss(x):
+                y = g(x)
+                return (y * lib.jnp.cos(y)).sum()
+
+            return np.asarray(lib.mj.jit(lib.mj.grad(loss))(x))
+
+        def both_ways(lib):
+            """The gradient against differences: both libraries could be wrong."""
+            x = lib.numbers(8, 4)
+            g = lib.mj.jit(
+                mapped(
+                    lib, lambda a: f(lib, a), lib.P(*spec), lib.P(*out), check_vma=check
+                )
+            )
+            weights = lib.numbers(*g(x).shape) + 0.5
+            gradient = lib.mj.grad(lambda x: (g(x) * weights).sum())(x)
+            direction = np.roll(lib.numbers(8, 4), 3)
+            step = 1e-2
+            up, down = g(x + step * direction), g(x - step * direction)
+            slope = (np.asarray(up, np.float64) - np.asarray(down)) / (2 * step)
+            found = float((np.asarray(gradient, np.float64) * direction).sum())
+            expected = float((slope * weights).sum())
+            return str(abs(found - expected) < 1e-2 * max(1.0, abs(expected)))
+
+        CASES[f"{name} check={check}"] = run
+        if gradient_in_jax:
+            CASES[f"gradient of {name} check={check}"] = gradient
+        if check:
+            CASES[f"differences of {name}"] = both_ways
+
+    for check in (True, False):
+        add(check)
+
+
+_collective("psum", lambda lib, a: lib.lax.psum(a, "x"), ("x",), ())
+_collective(
+    "psum of two axes", lambda lib, a: lib.lax.psum(a, ("x", "y")), ("x", "y"), ()
+)
+_collective(
+    "psum of one of two", lambda lib, a: lib.lax.psum(a, "x"), ("x", "y"), (None, "y")
+)
+_collective("psum of unvarying", lambda lib, a: lib.lax.psum(a, "y"), ("x",), ("x",))
+_collective("pmean", lambda lib, a: lib.lax.pmean(a * a, "x"), ("x",), ())
+_collective(
+    "all_gather tiled",
+    lambda lib, a: lib.lax.all_gather(a, "x", tiled=True),
+    ("x",),
+    ("x",),
+)
+_collective(
+    "all_gather along 1",
+    lambda lib, a: lib.lax.all_gather(lib.jnp.sin(a), "y", axis=1),
+    ("x", "y"),
+    ("x", "y"),
+)
+_collective(
+    "psum_scatter",
+    lambda lib, a: lib.lax.psum_scatter(a, "x", tiled=True),
+    (None, "x"),
+    ("x",),
+)
+_collective(
+    "psum_scatter untiled",
+    lambda lib, a: lib.lax.psum_scatter(a[:4], "x"),
+    (None, "x"),
+    ("x",),
+)
+_collective(
+    "all_to_all",
+    lambda lib, a: lib.lax.all_to_all(a, "x", 1, 0, tiled=True),
+    ("x",),
+    (None, "x"),
+)
+_collective(
+    "all_to_all untiled",
+    lambda lib, a: lib.lax.all_to_all(a, "x", 1, 0),
+    ("x",),
+    (None, "x"),
+    gradient_in_jax=False,
+)
+_collective(
+    "all_to_all untiled, other way",
+    lambda lib, a: lib.lax.all_to_all(a.reshape(4, 2), "x", 0, 1),
+    ("x",),
+    ("x",),
+    gradient_in_jax=False,
+)
+_collective(
+    "ppermute",
+    lambda lib, a: lib.lax.ppermute(a, "x", [(0, 1), (1, 2), (2, 0)]),
+    ("x",),
+    ("x",),
+)
+_collective(
+    "ring",
+    lambda lib, a: a + lib.lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)]),
+    ("x", "y"),
+    ("x", "y"),
+)
+_collective(
+    "pshuffle", lambda lib, a: lib.lax.pshuffle(a, "x", [1, 0, 3, 2]), ("x",), ("x",)
+)
+_collective(
+    "axis_index",
+    lambda lib, a: a * lib.lax.axis_index("x") + lib.lax.axis_index("y"),
+    ("x", "y"),
+    ("x", "y"),
+)
+_collective(
+    "mean and variance",
+    lambda lib, a: (
+        (a - lib.lax.pmean(a.mean(), "x"))
+        / lib.jnp.sqrt(lib.lax.pmean((a * a).mean(), "x"))
+    ),
+    ("x",),
+    ("x",),
+)
+_collective("scalar", lambda lib, a: lib.jnp.sin(a.sum())[None], ("x",), ("x",))
+_collective(
+    "nested jit",
+    lambda lib, a: lib.mj.jit(lambda b: lib.lax.psum(b * b, "x"))(a) + 1,
+    ("x",),
+    (),
+)
+_collective(
+    "softmax over parts",
+    lambda lib, a: lib.jnp.exp(a) / lib.lax.psum(lib.jnp.exp(a).sum(0), "x"),
+    ("x",),
+    ("x",),
+)
+
+
+def _plain(name, f, spec, out, *shapes, **options):
+    def run(lib):
+        args = [lib.numbers(*shape) for shape in shapes or ((8, 4),)]
+        ins = tuple(lib.P(*one) for one in spec)
+        g = mapped(lib, lambda *a: f(lib, *a), ins, lib.P(*out), **options)
+        return [g(*args), str(lib.mj.make_jaxpr(g)(*args))]
+
+    CASES[name] = run
+
+
+_plain("pmax", lambda lib, a: lib.lax.pmax(a, "x"), [("x",)], ())
+_plain("pmin", lambda lib, a: lib.lax.pmin(a, ("x", "y")), [("x", "y")], ())
+_plain("psum of a number", lambda lib, a: a * lib.lax.psum(1, "x"), [("x",)], ("x",))
+_plain(
+    "matmul of parts",
+    lambda lib, a, b: lib.lax.psum(a @ b, "x"),
+    [(None, "x"), ("x",)],
+    (),
+    (8, 8),
+    (8, 4),
+)
+_plain(
+    "closed over",
+    lambda lib, a: a @ np.ones((4, 3), np.float32),
+    [("x",)],
+    ("x",),
+)
+_plain("axis_size", lambda lib, a: a * lib.lax.axis_size("x"), [("x",)], ("x",))
+_plain("where", lambda lib, a: lib.jnp.where(a > 0, a, 0.0), [("x",)], ("x",))
+_plain("indexing", lambda lib, a: a.at[0].set(1.0)[:, ::-1], [("x",)], ("x",))
+_plain(
+    "some axes",
+    lambda lib, a: lib.lax.psum(a, "x") + lib.lax.axis_index("x"),
+    [("x",)],
+    ("x",),
+    axis_names={"x"},
+)
+_plain(
+    "groups",
+    lambda lib, a: lib.lax.psum(a, "x", axis_index_groups=[[0, 1], [2, 3]]),
+    [("x",)],
+    ("x",),
+    check_vma=False,
+)
+_plain(
+    "gathered groups",
+    lambda lib, a: lib.lax.all_gather(
+        a, "x", axis_index_groups=[[0, 2], [1, 3]], tiled=True
+    ),
+    [("x",)],
+    ("x",),
+    check_vma=False,
+)
+_plain(
+    "pcast",
+    lambda lib, a: lib.lax.pcast(lib.jnp.ones(3), "x", to="varying"),
+    [("x",)],
+    ("x",),
+)
+_plain(
+    "integers",
+    lambda lib, a: lib.lax.psum(a.astype(lib.jnp.int32), "x"),
+    [("x",)],
+    (),
+)
+_plain("bools", lambda lib, a: lib.lax.psum(a > 0, "x"), [("x",)], ())
+
+
+@case
+def results_of_many_shapes(lib):
+    def f(a):
+        return {"sum": lib.lax.psum(a, "x"), "part": [a, a.sum()[None]]}
+
+    outs = {"sum": lib.P(), "part": [lib.P("x"), lib.P("x")]}
+    return mapped(lib, f, lib.P("x"), outs)(lib.numbers(8, 4))
+
+
+@case
+def prefix_specs(lib):
+    def f(tree, b):
+        return tree["a"] + tree["b"], b
+
+    g = mapped(lib, f, (lib.P("x"), lib.P()), (lib.P("x"), lib.P()))
+    return g({"a": lib.numbers(8), "b": lib.numbers(8)}, lib.numbers(3))
+
+
+@case
+def as_decorator(lib):
+    @lib.mj.shard_map(mesh=lib.mesh, in_specs=lib.P("x"), out_specs=lib.P("x"))
+    def f(a):
+        return a * 2
+
+    return f(lib.numbers(8, 4))
+
+
+@case
+def mesh_in_use(lib):
+    with lib.mj.set_mesh(lib.mesh):
+        f = lib.mj.shard_map(
+            lambda a: lib.lax.psum(a, "x"), in_specs=lib.P("x"), out_specs=lib.P()
+        )
+        return f(lib.numbers(8, 4)), lib.mj.jit(f)(lib.numbers(8, 4))
+
+
+@case
+def with_scan(lib):
+    def f(a):
+        start = lib.lax.pcast(lib.jnp.zeros(4), "x", to="varying")
+        return lib.lax.scan(lambda c, b: (c + b, c * 2), start, a)[1]
+
+    g = mapped(lib, f, lib.P("x"), lib.P("x"))
+    x, direction = lib.numbers(8, 4), np.roll(lib.numbers(8, 4), 5)
+    result = g(x)
+    if lib.name == "jax":  # which fails to transpose it, inside of its own checks
+        return [result, "True"]
+    slope = (g(x + direction) - g(x - direction)).sum() / 2
+    gradient = lib.mj.grad(lambda x: g(x).sum())(x)
+    return [result, str(bool(abs((gradient * direction).sum() - slope) < 1e-2))]
+
+
+@case
+def with_ring_loop(lib):
+    def f(a):
+        def body(i, state):
+            block, total = state
+            block = lib.lax.ppermute(block, "x", [(j, (j + 1) % 4) for j in range(4)])
+            return block, total + block
+
+        return lib.lax.fori_loop(0, 3, body, (a, a))[1]
+
+    return mapped(lib, f, lib.P("x"), lib.P("x"))(lib.numbers(8, 4))
+
+
+@case
+def with_cond(lib):
+    def f(a):
+        return lib.lax.cond(
+            lib.lax.axis_index("x") > 1, lambda a: a * 2, lambda a: a + 1, a
+        )
+
+    return mapped(lib, f, lib.P("x"), lib.P("x"))(lib.numbers(8, 4))
+
+
+@case
+def with_while(lib):
+    def f(a):
+        return lib.lax.while_loop(lambda a: a.sum() < 100, lambda a: a * a + 1, a)
+
+    return mapped(lib, f, lib.P("x"), lib.P("x"))(lib.numbers(8, 4))
+
+
+@case
+def with_custom_vjp(lib):
+    @lib.mj.custom_vjp
+    def f(a):
+        return a * 2
+
+    f.defvjp(lambda a: (f(a), a), lambda a, ct: (ct * a,))
+    g = mapped(lib, f, lib.P("x"), lib.P("x"))
+    return np.asarray(lib.mj.grad(lambda x: g(x).sum())(lib.numbers(8, 4)))
+
+
+@case
+def with_checkpoint(lib):
+    f = lib.mj.checkpoint(lambda a: lib.jnp.sin(lib.lax.psum(a, "x")))
+    g = mapped(lib, f, lib.P("x"), lib.P())
+    return np.asarray(lib.mj.grad(lambda x: g(x).sum())(lib.numbers(8, 4)))
+
+
+@case
+def checkpoint_around(lib):
+    g = mapped(lib, lambda a: lib.jnp.sin(lib.jnp.sin(a)), lib.P("x"), lib.P("x"))
+    f = lib.mj.checkpoint(g)
+    return np.asarray(lib.mj.grad(lambda x: f(x).sum())(lib.numbers(8, 4)))
+
+
+@case
+def grad_inside(lib):
+    def f(a):
+        return lib.mj.grad(lambda b: lib.jnp.sin(b).sum())(a)
+
+    return mapped(lib, f, lib.P("x"), lib.P("x"))(lib.numbers(8, 4))
+
+
+@case
+def grad_of_parameters_inside(lib):
+    def f(w, a):
+        return lib.mj.grad(lambda w: lib.jnp.sin(a @ w).sum())(w)
+
+    g = mapped(lib, f, (lib.P(), lib.P("x")), lib.P())
+    return g(lib.numbers(4, 3), lib.numbers(8, 4))
+
+
+@case
+def vmap_inside(lib):
+    def f(a):
+        return lib.mj.vmap(lambda row: lib.lax.psum(row, "x"))(a)
+
+    return mapped(lib, f, lib.P("x"), lib.P())(lib.numbers(8, 4))
+
+
+@case
+def vmap_outside(lib):
+    g = mapped(lib, lambda a: lib.lax.psum(a, "x") + a, lib.P("x"), lib.P("x"))
+    return [
+        lib.mj.vmap(g)(lib.numbers(3, 8, 4)),
+        lib.mj.vmap(g, in_axes=1, out_axes=2)(lib.numbers(8, 3, 4)),
+        str(lib.mj.make_jaxpr(lib.mj.vmap(g))(lib.numbers(3, 8, 4))),
+    ]
+
+
+@case
+def vmap_outside_cut(lib):
+    g = mapped(lib, lambda a: lib.lax.psum(a, "x") + a, lib.P("x"), lib.P("x"))
+    f = lib.mj.vmap(g, spmd_axis_name="y")
+    return lib.mj.jit(f)(lib.numbers(4, 8, 4))
+
+
+@case
+def jvp_of_it(lib):
+    g = mapped(lib, lambda a: lib.lax.psum(lib.jnp.sin(a), "x"), lib.P("x"), lib.P())
+    x = lib.numbers(8, 4)
+    return [
+        *lib.mj.jvp(g, (x,), (x,)),
+        str(lib.mj.make_jaxpr(lambda v: lib.mj.jvp(g, (v,), (v,)))(x)),
+    ]
+
+
+@case
+def second_derivative(lib):
+    g = mapped(lib, lambda a: lib.lax.psum((a**3).sum(), "x"), lib.P("x"), lib.P())
+    f = lib.mj.grad(lambda v: (lib.mj.grad(g)(v) ** 2).sum())
+    return np.asarray(f(lib.numbers(8, 4)))
+
+
+@case
+def hessian_vector(lib):
+    g = mapped(lib, lambda a: lib.lax.psum((a**3).sum(), "x"), lib.P("x"), lib.P())
+    x = lib.numbers(8, 4)
+    return np.asarray(lib.mj.jvp(lib.mj.grad(g), (x,), (x,))[1])
+
+
+@case
+def twice_in_one_program(lib):
+    g = mapped(lib, lambda a: a * 2, lib.P("x"), lib.P("x"))
+    h = mapped(lib, lambda a: lib.lax.psum(a, "y"), lib.P(None, "y"), lib.P())
+    return lib.mj.jit(lambda x: h(g(x)) + 1)(lib.numbers(8, 4))
+
+
+@case
+def random_on_each(lib):
+    def f(a):
+        key = lib.random.fold_in(lib.random.key(0), lib.lax.axis_index("x"))
+        return lib.random.normal(key, (2,))
+
+    return mapped(lib, f, lib.P("x"), lib.P("x"))(lib.numbers(8, 4))
+
+
+@case
+def nested_manual(lib):
+    def inner(b):
+        return lib.lax.psum(b, "y")
+
+    def outer(a):
+        return lib.mj.shard_map(
+            inner, in_specs=lib.P(None, "y"), out_specs=lib.P(), axis_names={"y"}
+        )(a)
+
+    with lib.mj.set_mesh(lib.mesh):
+        g = lib.mj.shard_map(
+            outer, in_specs=lib.P("x"), out_specs=lib.P("x"), axis_names={"x"}
+        )
+        return lib.mj.jit(g)(lib.numbers(8, 4))
+
+
+@case
+def older_path(lib):
+    import importlib
+    import warnings
+
+    both = {"in_specs": lib.P("x"), "out_specs": lib.P("x"), "mesh": lib.mesh}
+    if lib.name == "jax":
+        return lib.mj.shard_map(lambda a: a * 2, **both)(lib.numbers(8, 4))
+    room = importlib.import_module("minijax.experimental.shard_map")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        f = room.shard_map(lambda a: a * 2, lib.mesh, lib.P("x"), lib.P("x"))
+    return f(lib.numbers(8, 4))
+
+
+def _pmap(name, f, *shapes, **options):
+    def run(lib):
+        args = [lib.numbers(*shape) for shape in shapes]
+        g = lib.mj.pmap(lambda *a: f(lib, *a), **options)
+        return [np.asarray(one) for one in lib.mj.tree_util.tree_leaves(g(*args))]
+
+    CASES[f"pmap {name}"] = run
+
+
+_pmap("one", lambda lib, a: a * 2, (8, 3))
+_pmap("psum", lambda lib, a: lib.lax.psum(a, "i"), (8, 3), axis_name="i")
+_pmap("of four", lambda lib, a: a + 1, (4, 3))
+_pmap("in_axes", lambda lib, a, b: a + b, (3, 8), (3,), in_axes=(1, None))
+_pmap("out_axes", lambda lib, a: (a, a.sum()), (8, 3), out_axes=(1, 0))
+_pmap(
+    "out None",
+    lambda lib, a: lib.lax.psum(a, "i"),
+    (8, 3),
+    axis_name="i",
+    out_axes=None,
+)
+_pmap("index", lambda lib, a: lib.lax.axis_index("i") + a, (8,), axis_name="i")
+
+
+@case
+def pmap_static(lib):
+    f = lib.mj.pmap(lambda a, n: a * n, static_broadcasted_argnums=1)
+    return np.asarray(f(lib.numbers(8, 3), 3))
+
+
+@case
+def pmap_of_vmap(lib):
+    f = lib.mj.pmap(lib.mj.vmap(lambda a: a.sum()))
+    return np.asarray(f(lib.numbers(8, 3, 2)))
+
+
+@case
+def pmap_gradient(lib):
+    f = lib.mj.pmap(lambda w, a: (w * a).sum(), in_axes=(None, 0))
+    return np.asarray(
+        lib.mj.grad(lambda w: f(w, lib.numbers(8, 3)).sum())(lib.numbers(3))
+    )
+
+
+@case
+def pmap_printed(lib):
+    f = lib.mj.pmap(lambda a: lib.lax.psum(a, "i"), axis_name="i")
+    return str(lib.mj.make_jaxpr(f)(lib.numbers(8, 3)))
+
+
+def _collectives(name, f, spec, out):
+    def run(lib):
+        g = mapped(lib, lambda a: f(lib, a), lib.P(*spec), lib.P(*out))
+        return str(lib.collectives(g, lib.put(lib.numbers(8, 4), *spec)))
+
+    CASES[f"collectives of {name}"] = run
+
+
+_collectives("psum", lambda lib, a: lib.lax.psum(a, "x"), ("x",), ())
+_collectives("all_gather", lambda lib, a: lib.lax.all_gather(a, "x"), ("x",), ("x",))
+_collectives(
+    "psum_scatter",
+    lambda lib, a: lib.lax.psum_scatter(a, "x", tiled=True),
+    (None, "x"),
+    ("x",),
+)
+_collectives(
+    "ppermute", lambda lib, a: lib.lax.ppermute(a, "x", [(0, 1)]), ("x",), ("x",)
+)
+_collectives(
+    "all_to_all",
+    lambda lib, a: lib.lax.all_to_all(a, "x", 1, 0, tiled=True),
+    ("x",),
+    (None, "x"),
+)
+
+
+# Wrong programs.
+
+
+def _wrong(name, f, ins, outs, *shapes, **options):
+    def run(lib):
+        args = [lib.numbers(*shape) for shape in shapes or ((8, 4),)]
+        return mapped(lib, lambda *a: f(lib, *a), ins(lib), outs(lib), **options)(*args)
+
+    CASES[f"wrong: {name}"] = run
+
+
+def _same(lib, *args):
+    return args[0]
+
+
+def _x(lib):
+    return lib.P("x")
+
+
+_wrong("indivisible", _same, _x, _x, (7, 4))
+_wrong("unknown axis in", _same, lambda lib: lib.P("z"), _x)
+_wrong("unknown axis out", _same, _x, lambda lib: lib.P("z"))
+_wrong("in spec too long", _same, lambda lib: lib.P("x", None, "y"), _x)
+_wrong("out spec too long", _same, _x, lambda lib: lib.P("x", None, None))
+_wrong("out claims copies", _same, _x, lambda lib: lib.P())
+_wrong("out claims copies of one axis", _same, lambda lib: lib.P("x", "y"), _x)
+_wrong(
+    "gathered claims copies",
+    lambda lib, a: lib.lax.all_gather(a, "x"),
+    _x,
+    lambda lib: lib.P(),
+)
+_wrong("spec is a text", _same, lambda lib: "x", _x)
+_wrong("out spec is a text", _same, _x, lambda lib: "x")
+_wrong("too few specs", _same, lambda lib: (lib.P("x"),), _x, (8,), (8,))
+_wrong("too many out specs", _same, _x, lambda lib: (lib.P("x"), lib.P("x")))
+_wrong("axis not manual", _same, _x, _x, axis_names={"y"})
+_wrong("axis names unknown", _same, _x, _x, axis_names={"z"})
+_wrong(
+    "ppermute target twice",
+    lambda lib, a: lib.lax.ppermute(a, "x", [(0, 1), (2, 1)]),
+    _x,
+    _x,
+)
+_wrong(
+    "ppermute out of range", lambda lib, a: lib.lax.ppermute(a, "x", [(0, 9)]), _x, _x
+)
+_wrong(
+    "psum of some varying",
+    lambda lib, a: lib.lax.psum(a, ("x", "y")),
+    _x,
+    lambda lib: lib.P(),
+)
+_wrong("pcast twice", lambda lib, a: lib.lax.pcast(a, "x", to="varying"), _x, _x)
+_wrong("pcast to nonsense", lambda lib, a: lib.lax.pcast(a, "y", to="there"), _x, _x)
+_wrong(
+    "scatter indivisible",
+    lambda lib, a: lib.lax.psum_scatter(a[:3], "x", tiled=True),
+    _x,
+    _x,
+)
+_wrong(
+    "all_to_all indivisible",
+    lambda lib, a: lib.lax.all_to_all(a, "x", 0, 1, tiled=True),
+    _x,
+    _x,
+)
+_wrong(
+    "all_to_all untiled size", lambda lib, a: lib.lax.all_to_all(a, "x", 0, 1), _x, _x
+)
+_wrong(
+    "carry that varies",
+    lambda lib, a: lib.lax.scan(lambda c, b: (c + b, c), lib.jnp.zeros(4), a)[1],
+    _x,
+    _x,
+)
+_wrong("result no array", lambda lib, a: "text", _x, _x)
+_wrong("shapes of parts", lambda lib, a: a + lib.jnp.ones((3, 3)), _x, _x)
+
+
+@case
+def wrong_no_mesh(lib):
+    return lib.mj.shard_map(lambda a: a, in_specs=lib.P("x"), out_specs=lib.P("x"))(
+        lib.numbers(8)
+    )
+
+
+@case
+def wrong_mesh(lib):
+    return lib.mj.shard_map(
+        lambda a: a, mesh=3, in_specs=lib.P("x"), out_specs=lib.P("x")
+    )(lib.numbers(8))
+
+
+@case
+def wrong_no_function(lib):
+    return lib.mj.shard_map(3, mesh=lib.mesh, in_specs=lib.P(), out_specs=lib.P())(1.0)
+
+
+@case
+def wrong_axis_outside(lib):
+    return lib.mj.jit(lambda a: lib.lax.psum(a, "x"))(lib.numbers(8))
+
+
+@case
+def wrong_argument(lib):
+    return mapped(lib, lambda a: a, lib.P(), lib.P())("text")
+
+
+@case
+def wrong_pmap_sizes(lib):
+    return lib.mj.pmap(lambda a, b: a)(lib.numbers(8), lib.numbers(4))
+
+
+@case
+def wrong_pmap_too_many(lib):
+    return lib.mj.pmap(lambda a: a)(lib.numbers(9))
+
+
+@case
+def wrong_pmap_no_axis(lib):
+    return lib.mj.pmap(lambda a: a, in_axes=None)(lib.numbers(8))
+
+
+@case
+def wrong_pmap_scalar(lib):
+    return lib.mj.pmap(lambda a: a)(3.0)
