@@ -17,6 +17,7 @@ from minijax.language.array import from_numpy
 from minijax.language.array_interchange import item_assignment_error
 from minijax.language.ref_avals import AbstractRef
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats
+from minijax.numpy.index_update import IndexUpdateHelper
 from minijax.numpy.promotion import ensure_arraylike
 from minijax.primitives.operators import (
     INTEGER_TYPES,
@@ -24,6 +25,7 @@ from minijax.primitives.operators import (
     binary_operator,
 )
 from minijax.primitives.refs import references
+from minijax.primitives.refs.ref_views import RefIndexer
 from minijax.support import dtypes
 
 # --------------------------------------------------------------------------
@@ -84,6 +86,11 @@ def _tracer_addupdate(self: Any) -> Callable[..., None]:
         references.ref_addupdate(self, idx, x)
 
     return addupdate
+
+
+def _tracer_at(self: Any) -> Any:
+    is_ref = type(self.aval) is AbstractRef
+    return RefIndexer(self) if is_ref else IndexUpdateHelper(self)
 
 
 def _check_has_axis(self: Any) -> None:
@@ -167,6 +174,7 @@ TRACER_OPERATORS: dict[str, Any] = {
     "__getitem__": _tracer_getitem,
     "__setitem__": _tracer_setitem,
     "addupdate": property(_tracer_addupdate),
+    "at": property(_tracer_at),
     "__iter__": _tracer_iter,
     "__len__": _tracer_len,
 }

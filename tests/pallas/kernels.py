@@ -42,15 +42,16 @@ class Entry:
     build: Callable[[Library], Callable]
     args: tuple[np.ndarray, ...]
     expected: Callable[..., Any]
+    in_jax: bool = True  # whether JAX's interpreter can run it
 
 
 TABLE: list[Entry] = []
 
 
-def entry(expected: Callable, *args: Any) -> Callable:
+def entry(expected: Callable, *args: Any, in_jax: bool = True) -> Callable:
     def add(build: Callable) -> Callable:
         arrays = tuple(map(np.asarray, args))
-        TABLE.append(Entry(build.__name__, build, arrays, expected))
+        TABLE.append(Entry(build.__name__, build, arrays, expected, in_jax))
         return build
 
     return add
@@ -578,3 +579,141 @@ def add_one(k):
 
     block = k.pl.BlockSpec((4,), lambda i: (i,))
     return k.call(kernel, (8,), grid=(2,), in_specs=[block], out_specs=block)
+
+
+# ----------------------------------------------------------------------------------
+# Masks, views, memory of a kernel's own
+# ----------------------------------------------------------------------------------
+
+
+@entry(lambda x, y: x + y, X10, values(10, seed=1))
+def masked_vectors(k):
+    def kernel(x_ref, y_ref, o_ref):
+        start = k.pl.program_id(0) * 4
+        index = start + k.np.arange(4)
+        mask = index < 10
+        x = k.triton.load(x_ref.at[k.pl.ds(start, 4)], mask=mask, other=0.0)
+        y = k.triton.load(y_ref.at[k.pl.ds(start, 4)], mask=mask)
+        k.triton.store(o_ref.at[k.pl.ds(start, 4)], x + y, mask=mask)
+
+    return k.call(kernel, (10,), grid=(3,))
+
+
+@entry(lambda x: np.concatenate([x[6:], [-1.0, -1.0]]).astype(np.float32), X8)
+def masked_beyond_the_end(k):
+    def kernel(x_ref, o_ref):
+        start = k.pl.program_id(0) + 6
+        mask = start + k.np.arange(4) < 8
+        o_ref[...] = k.triton.load(x_ref.at[k.pl.ds(start, 4)], mask=mask, other=-1.0)
+
+    return k.call(kernel, (4,), grid=(1,))
+
+
+@entry(lambda x: x[np.array([3, 1])] * 2, X8)
+def loaded_by_indices(k):
+    def kernel(x_ref, o_ref):
+        rows = 3 - 2 * k.np.arange(2)
+        o_ref[...] = k.triton.load(x_ref.at[rows]) * 2
+
+    return k.call(kernel, (2,))
+
+
+@entry(lambda x: np.where(np.arange(8) % 2 == 0, x, 0), X8)
+def stored_where_even(k):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = k.np.zeros_like(o_ref)
+        k.triton.store(o_ref, x_ref[...], mask=k.np.arange(8) % 2 == 0)
+
+    return k.call(kernel, (8,))
+
+
+@entry(lambda x: x[2:6][1:3], X8)
+def view_of_a_view(k):
+    def kernel(x_ref, o_ref):
+        part = x_ref.at[2:6]
+        o_ref[...] = part.at[1:3][...]
+
+    return k.call(kernel, (2,))
+
+
+@entry(lambda x: x[1:5] * 2, X8)
+def memory_of_its_own(k):
+    def kernel(x_ref, o_ref):
+        def body(space):
+            space[...] = x_ref[...] * 2
+            o_ref[...] = space[1:5]
+
+        k.pl.run_scoped(body, k.tpu.VMEM((8,), k.np.float32))
+
+    return k.call(kernel, (4,))
+
+
+@entry(lambda x: x.sum(keepdims=True), X8)
+def memory_that_returns(k):
+    def kernel(x_ref, o_ref):
+        @k.pl.with_scoped(total=k.tpu.SMEM((1,), k.np.float32))
+        def run(ref, total):
+            total[0] = k.np.sum(ref[...])
+            return total[0]
+
+        o_ref[0] = run(x_ref)
+
+    return k.call(kernel, (1,))
+
+
+@entry(lambda x: 1 / (x + 10), X8)
+def reciprocals(k):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = k.pl.reciprocal(x_ref[...] + 10)
+
+    return k.call(kernel, (8,))
+
+
+@entry(lambda x: np.bincount(x, minlength=9).astype(np.int32), I8)
+def histogram_by_atomics(k):
+    def kernel(x_ref, o_ref):
+        @k.pl.when(k.pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = k.np.zeros_like(o_ref)
+
+        k.triton.atomic_add(o_ref, (x_ref[0],), k.np.int32(1))
+
+    return k.call(
+        kernel,
+        (9,),
+        np.int32,
+        grid=(8,),
+        in_specs=[k.pl.BlockSpec((1,), lambda i: (i,))],
+        out_specs=k.pl.BlockSpec((9,), lambda i: (0,)),
+    )
+
+
+# JAX's interpreter has no program_id inside of other programs.
+@entry(lambda x: np.full(3, x.sum(), np.float32), X8, in_jax=False)
+def nested_jit_and_ids(k):
+    @k.lib.jit
+    def place(x):
+        return x * 0 + k.pl.program_id(0).astype(k.np.float32) * 0 + x.sum()
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = place(x_ref[...])[:1]
+
+    return k.call(
+        kernel, (3,), grid=(3,), out_specs=k.pl.BlockSpec((1,), lambda i: (i,))
+    )
+
+
+@entry(
+    lambda x: x * np.arange(3)[:, None].astype(np.float32), values(3, 4), in_jax=False
+)
+def ids_in_a_loop(k):
+    def kernel(x_ref, o_ref):
+        def body(j, carry):
+            i = k.pl.program_id(0)
+            o_ref[0, j] = x_ref[0, j] * i.astype(k.np.float32)
+            return carry
+
+        k.lax.fori_loop(0, 4, body, 0)
+
+    block = k.pl.BlockSpec((1, 4), lambda i: (i, 0))
+    return k.call(kernel, (3, 4), grid=(3,), in_specs=[block], out_specs=block)

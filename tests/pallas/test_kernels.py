@@ -24,7 +24,9 @@ def flat(library, tree):
 def test_values(entry):
     got = flat(OURS, entry.build(OURS)(*entry.args))
     expected = flat(OURS, entry.expected(*entry.args))
-    theirs = flat(JAX, jax.jit(entry.build(JAX))(*entry.args))
+    theirs = expected
+    if entry.in_jax:
+        theirs = flat(JAX, jax.jit(entry.build(JAX))(*entry.args))
     for ours, by_numpy, by_jax in zip(got, expected, theirs, strict=True):
         assert ours.dtype == by_jax.dtype
         np.testing.assert_allclose(ours, by_jax, rtol=2e-5, atol=2e-5)

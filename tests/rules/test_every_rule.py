@@ -116,7 +116,8 @@ REACHED_ELSEWHERE = {
     "check": "tests/programs/test_checkify.py",
     # In kernels; there when `experimental.pallas` was imported.
     **dict.fromkeys(
-        "multiple_of num_programs pallas_call program_id".split(),
+        "atomic_rmw masked_load masked_swap multiple_of num_programs pallas_call "
+        "program_id reciprocal run_scoped".split(),
         "tests/pallas/test_kernels.py",
     ),
     # Used by reads through mixed indices of references.

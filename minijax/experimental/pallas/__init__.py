@@ -10,6 +10,7 @@ from minijax.primitives.index.indexers import broadcast_to as broadcast_to
 from minijax.primitives.index.indexers import ds as ds
 from minijax.primitives.index.indexers import dslice as dslice
 from minijax.programs.control_flow.run_state import run_state as run_state
+from minijax.programs.pallas.arithmetic import reciprocal as reciprocal
 from minijax.programs.pallas.grid_context import num_programs as num_programs
 from minijax.programs.pallas.grid_context import program_id as program_id
 from minijax.programs.pallas.in_kernels import align_to as align_to
@@ -24,6 +25,8 @@ from minijax.programs.pallas.memory_spaces import MemoryRef as MemoryRef
 from minijax.programs.pallas.memory_spaces import MemorySpace as MemorySpace
 from minijax.programs.pallas.pallas_call import pallas_call as pallas_call
 from minijax.programs.pallas.pallas_call import pallas_call_p as pallas_call_p
+from minijax.programs.pallas.scoped_memory import run_scoped as run_scoped
+from minijax.programs.pallas.scoped_memory import with_scoped as with_scoped
 from minijax.programs.pallas.specs import BlockDim as BlockDim
 from minijax.programs.pallas.specs import Blocked as Blocked
 from minijax.programs.pallas.specs import BlockSpec as BlockSpec

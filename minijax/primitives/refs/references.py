@@ -29,6 +29,7 @@ from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
+from minijax.primitives.refs.ref_views import RefView, base_and_indexers
 from minijax.primitives.shape import shaping
 from minijax.support import dtypes, trees
 
@@ -37,7 +38,9 @@ from minijax.support import dtypes, trees
 # ----------------------------------------------------------------------------------
 
 
-def _ref_and_indexers(ref: Any, index: Any, function: str) -> tuple[Any, tuple]:
+def ref_and_indexers(view: Any, index: Any, function: str) -> tuple[Any, tuple]:
+    """(the ref, its indexers): those of a view of it, then the index."""
+    ref, earlier = base_and_indexers(view)
     aval = get_aval(ref)
     if not isinstance(aval, AbstractRef):
         raise ValueError(
@@ -49,11 +52,11 @@ def _ref_and_indexers(ref: Any, index: Any, function: str) -> tuple[Any, tuple]:
     elif not isinstance(index, tuple):
         index = (index,)
     if not index:
-        return ref, ()
-    return ref, (NDIndexer.from_indices_shape(index, aval.shape),)
+        return ref, earlier
+    return ref, (*earlier, NDIndexer.from_indices_shape(index, view.shape))
 
 
-def _block_type(ref, tree, leaves: Sequence[Any], name: str) -> ShapedArray:
+def block_type(ref, tree, leaves: Sequence[Any], name: str) -> ShapedArray:
     """The type of the block of a ref that an index (as its leaves) selects."""
     if not isinstance(ref, AbstractRef):
         raise ValueError(f"`{name}` must be called on `Ref` types: {ref}.")
@@ -63,7 +66,7 @@ def _block_type(ref, tree, leaves: Sequence[Any], name: str) -> ShapedArray:
     return aval
 
 
-def _check_value(name: str, ref: AbstractRef, block: ShapedArray, value: Any) -> None:
+def check_value(name: str, ref: AbstractRef, block: ShapedArray, value: Any) -> None:
     if isinstance(value, AbstractRef):
         raise ValueError(
             "Cannot store a Ref into another Ref. Did you forget to load from it using "
@@ -82,7 +85,7 @@ def _check_value(name: str, ref: AbstractRef, block: ShapedArray, value: Any) ->
         )
 
 
-def _place(tree: Any, ref: Any, leaves: Sequence[Any]) -> tuple:
+def place_pieces(tree: Any, ref: Any, leaves: Sequence[Any]) -> tuple:
     """The text `a[i,:2]` in pieces; see `print_options.prints_equation`."""
     indexers = trees.tree_unflatten(tree, leaves)
     if not indexers:
@@ -157,7 +160,7 @@ get_p.meaning = lambda ref, *leaves, tree: np.copy(ref[_numpy_index(tree, leaves
 
 @get_p.def_effectful_abstract_eval
 def _get_type(ref, *leaves, tree) -> tuple:
-    return _block_type(ref, tree, leaves, "get"), frozenset({ReadEffect(0)})
+    return block_type(ref, tree, leaves, "get"), frozenset({ReadEffect(0)})
 
 
 @get_p.def_jvp_rule
@@ -196,7 +199,7 @@ def _get_batch(axis_data, args, dims, *, tree) -> Any:
 @prints_equation
 def _get_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, *leaves = eqn.invars
-    return [eqn.outvars, " <- ", _place(eqn.params["tree"], ref, leaves)]
+    return [eqn.outvars, " <- ", place_pieces(eqn.params["tree"], ref, leaves)]
 
 
 get_p.pretty = _get_pieces
@@ -221,8 +224,8 @@ swap_p.meaning = _swap_meaning
 
 @swap_p.def_effectful_abstract_eval
 def _swap_type(ref, value, *leaves, tree) -> tuple:
-    block = _block_type(ref, tree, leaves, "swap")
-    _check_value("swap", ref, block, value)
+    block = block_type(ref, tree, leaves, "swap")
+    check_value("swap", ref, block, value)
     return block, frozenset({WriteEffect(0)})
 
 
@@ -265,7 +268,7 @@ def _swap_batch(axis_data, args, dims, *, tree) -> Any:
 @prints_equation
 def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
-    place = _place(eqn.params["tree"], ref, leaves)
+    place = place_pieces(eqn.params["tree"], ref, leaves)
     if names.get(eqn.outvars[0]) == "_":
         return [place, " <- ", value]
     return [eqn.outvars, ", ", place, " <- ", place, ", ", value]
@@ -291,8 +294,8 @@ addupdate_p.meaning = _addupdate_meaning
 
 @addupdate_p.def_effectful_abstract_eval
 def _addupdate_type(ref, value, *leaves, tree) -> tuple:
-    block = _block_type(ref, tree, leaves, "addupdate")
-    _check_value("addupdate", ref, block, value)
+    block = block_type(ref, tree, leaves, "addupdate")
+    check_value("addupdate", ref, block, value)
     return [], frozenset({AccumEffect(0)})
 
 
@@ -330,7 +333,7 @@ def _addupdate_batch(axis_data, args, dims, *, tree) -> Any:
 @prints_equation
 def _addupdate_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
-    return [_place(eqn.params["tree"], ref, leaves), " += ", value]
+    return [place_pieces(eqn.params["tree"], ref, leaves), " += ", value]
 
 
 addupdate_p.pretty = _addupdate_pieces
@@ -351,7 +354,7 @@ def ref_get(ref: Any, idx: Any = None) -> Any:
     Raises:
       ValueError: when `ref` is no ref, or the index does not fit it.
     """
-    ref, indexers = _ref_and_indexers(ref, idx, "ref_get")
+    ref, indexers = ref_and_indexers(ref, idx, "ref_get")
     leaves, tree = trees.tree_flatten(indexers)
     return get_p.bind(ref, *leaves, tree=tree)
 
@@ -368,7 +371,7 @@ def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -
     Raises:
       ValueError: when `ref` is no ref, or index, shape or dtype do not fit it.
     """
-    ref, indexers = _ref_and_indexers(ref, idx, _function_name)
+    ref, indexers = ref_and_indexers(ref, idx, _function_name)
     value = _converted(get_aval(ref).dtype, value)
     leaves, tree = trees.tree_flatten(indexers)
     return swap_p.bind(ref, value, *leaves, tree=tree)
@@ -397,7 +400,7 @@ def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
     The value has the block's shape and the ref's dtype. Unlike `ref[idx] += x`, this
     reads nothing, so several programs may add to one ref.
     """
-    ref, indexers = _ref_and_indexers(ref, idx, "ref_addupdate")
+    ref, indexers = ref_and_indexers(ref, idx, "ref_addupdate")
     leaves, tree = trees.tree_flatten(indexers)
     addupdate_p.bind(ref, x, *leaves, tree=tree)
 
@@ -422,5 +425,7 @@ for _class, _name, _method in (
     (Ref, "__setitem__", ref_set),
     (Ref, "addupdate", _addupdate),
     (RefAccumulator, "accum_at", _accum_at),
+    (RefView, "__getitem__", ref_get),
+    (RefView, "__setitem__", ref_set),
 ):
     setattr(_class, _name, _method)

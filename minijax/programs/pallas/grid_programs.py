@@ -30,26 +30,18 @@ from minijax.language.core import ClosedJaxpr, Jaxpr, get_aval
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import rounding
 from minijax.primitives.index import dynamic_slicing
-from minijax.primitives.shape import broadcasting, padding, shaping, slicing
+from minijax.primitives.shape import padding, shaping, slicing
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.calls import close_jaxpr
 from minijax.programs.control_flow import while_loops
 from minijax.programs.pallas.grid_context import Place, dynamic_grid_dim, eval_at
 from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
+from minijax.programs.pallas.scoped_memory import fresh
 from minijax.programs.pallas.specs import Blocked, Element, Squeezed
-from minijax.support import dtypes
+from minijax.programs.pallas.uninitialized import uninitialized
 from minijax.transforms import discharge, partial_eval
 
 _int32 = np.dtype(np.int32)
-
-
-def uninitialized(dtype: Any) -> Any:
-    """What memory of a dtype holds that nobody wrote: NaN, the smallest int, False."""
-    if dtypes.issubdtype(dtype, np.inexact):
-        return np.asarray(np.nan, dtype)
-    if dtypes.issubdtype(dtype, np.integer):
-        return np.asarray(dtypes.iinfo(dtype).min, dtype)
-    return np.asarray(False, dtype)
 
 
 # ----------------------------------------------------------------------------------
@@ -179,11 +171,11 @@ def run_grid(
     grid = [next(computed) if s is dynamic_grid_dim else s for s in mapping.grid]
     aliased = {out: operands[given] for given, out in input_output_aliases}
     outputs = [
-        aliased[i] if i in aliased else _fresh(m.array_aval)
+        aliased[i] if i in aliased else fresh(m.array_aval)
         for i, m in enumerate(mapping.output_mappings)
     ]
     arrays = [padded(x, m) for x, m in zip([*inputs, *outputs], mapping.block_mappings)]
-    scratch = [_fresh(aval.inner_aval) for aval in mapping.scratch_avals]
+    scratch = [fresh(aval.inner_aval) for aval in mapping.scratch_avals]
     kernel = pure_kernel(jaxpr)
     memory = [*scalars, *arrays, *scratch]
     # Writes to prefetched scalars are not seen by the next program, as in JAX.
@@ -207,10 +199,6 @@ def run_grid(
         unpadded(x, m)
         for x, m in zip(memory[first : first + len(outputs)], mapping.output_mappings)
     ]
-
-
-def _fresh(aval: Any) -> Any:
-    return broadcasting.full(aval.shape, uninitialized(aval.dtype), aval.dtype)
 
 
 def _run_program(
