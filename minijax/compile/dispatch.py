@@ -142,8 +142,7 @@ class Program:
         self.name = lowered.name
         self.executable = executable
         self.lowered = lowered
-        everything = len(lowered.kept) == len(lowered.in_avals)
-        self.kept = None if everything else lowered.kept
+        self.kept = lowered.kept if len(lowered.kept) < len(lowered.in_avals) else None
         self.out_avals = lowered.out_avals
         self.device = device
         sharding = platforms.single_device_sharding(device)

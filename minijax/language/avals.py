@@ -205,9 +205,9 @@ class ShapedArray(AbstractValue):
         sizes = [str(size) for size in self.shape]
         if self.sharding is not None:
             sizes = self.sharding.texts_of_sizes(sizes)
-        names = ",".join(map(str, sorted(self.vma)))
-        varying = names and f"{{V:{f'({names})' if len(self.vma) > 1 else names}}}"
-        return f"{name}[{','.join(sizes)}]{varying}"
+        axes = ",".join(map(str, sorted(self.vma)))
+        axes = f"({axes})" if len(self.vma) > 1 else axes
+        return f"{name}[{','.join(sizes)}]" + (f"{{V:{axes}}}" if axes else "")
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
