@@ -84,6 +84,10 @@ STATES: dict[str, Callable[[], View]] = {
     "stages, code and passes": lambda: see.stages(
         of.softmax, of.floats(64), code=True, passes=True
     ),
+    "stages, beside": lambda: see.stages(
+        of.divided, of.floats(256, 512), beside=of.multiplied
+    ),
+    "stages, beside itself": lambda: see.stages(of.softmax, X, beside=of.softmax),
     "stages, one step": lambda: see.stages(lambda x: x + 1.0, of.floats(8)),
     "stages, empty": lambda: see.stages(of.same, X),
     "stages, huge": lambda: see.stages(

@@ -285,6 +285,22 @@ def squared_error(weights, x, y):
     return ((network(weights, x) - y) ** 2).mean()
 
 
+def divided(x):
+    """A layer norm that divides by a root."""
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred * centred).mean(-1, keepdims=True)
+    scale = jnp.sqrt(variance + 1e-5)
+    return centred / scale
+
+
+def multiplied(x):
+    """A layer norm that multiplies."""
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred * centred).mean(-1, keepdims=True)
+    scale = lax.rsqrt(variance + 1e-5)
+    return jnp.tanh(centred * scale)
+
+
 def recurrent(w, u, xs):
     """A loop whose carry goes through a layer."""
 

@@ -23,6 +23,7 @@ from minijax_widgets.notebook import register_formatters
 from minijax_widgets.passes_view import PassesView, passes
 from minijax_widgets.placement_view import PlacementView, placement
 from minijax_widgets.source_view import SourceView, source
+from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_view import StagesView, stages
 from minijax_widgets.trace_view import TraceView, trace
 from minijax_widgets.tree_view import TreeView, tree
@@ -45,6 +46,7 @@ __all__ = [
     "PassesView",
     "PlacementView",
     "SourceView",
+    "StagesDifferenceView",
     "StagesView",
     "TraceView",
     "TreeView",

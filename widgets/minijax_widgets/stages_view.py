@@ -12,9 +12,11 @@ from typing import Any
 from minijax_lab.explain.kernels import NO_KERNELS
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages import Stage, StagesRecording, record_stages
+from minijax_lab.explain.stages_difference import stages_difference
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
 from minijax_widgets.view import View, cut, views
 
@@ -31,8 +33,9 @@ def stages(
     target: str = "cpu",
     code: bool = False,
     passes: bool = False,
+    beside: Any = None,
     **kwargs: Any,
-) -> StagesView:
+) -> View:
     """Shows `function` as lines, equations, StableHLO and compiled kernels, linked.
 
     Args:
@@ -44,18 +47,36 @@ def stages(
       code: show each kernel's code as a fifth level: on the CPU LLVM's language, as XLA
         wrote it and as LLVM optimised it; for the H100 PTX. libtpu shows none.
       passes: show, below, what each of XLA's passes did to the selected line.
+      beside: a second function of the same arguments, such as this one after an edit:
+        what the edit changes at each level is shown. The difference of two views that
+        are there already is `before.difference(after)`.
 
     A step is a line of yours: all that it became is lit. Instructions that XLA made on
     its own have rows of their own. Raises what tracing or compiling raises; ValueError
     for an unknown target.
     """
-    return StagesView(record_stages(function, args, kwargs, target, code, passes))
+    if beside is None:
+        return StagesView(record_stages(function, args, kwargs, target, code, passes))
+    if code or passes:
+        raise ValueError(
+            f"see.stages: {'code' if code else 'passes'}=True shows one program, and "
+            "beside= is a second one. Leave one of the two out."
+        )
+    before, after = (
+        record_stages(each, args, kwargs, target) for each in (function, beside)
+    )
+    return StagesDifferenceView(stages_difference(before, after))
 
 
 class StagesView(View):
     """Four levels, linked line by line."""
 
     recording: StagesRecording
+
+    def difference(self, after: StagesView) -> StagesDifferenceView:
+        """Shows what is different in another view, as of the function after an edit,
+        or of the same function compiled for another target."""
+        return StagesDifferenceView(stages_difference(self.recording, after.recording))
 
     # ---- text ----------------------------------------------------------------------
 

@@ -106,8 +106,10 @@ def named(recording: StagesRecording, level: str) -> list[NamedLine]:
             for line in recording.compiled.jaxpr.lines
         ]
     if level == "stablehlo":
+        # A program is named after its function: that is no difference.
         texts = [line.text for line in recording.lowering.lines]
-        return [with_names(text, SSA, None) for text in texts]
+        lines = [with_names(text, SSA, None) for text in texts]
+        return [line._replace(key=MODULE.sub("module @_", line.key)) for line in lines]
     module = recording.compiled.program.module
     known = {each.name for each in module.instructions}
     known |= {each.name for each in module.computations}
@@ -125,6 +127,7 @@ def hlo_lines(module: Module) -> list[str]:
     return lines
 
 
+MODULE = re.compile(r"^module @\w+")
 SSA = re.compile(r"%\w+(?:[:#]\d+)?")
 WORD = re.compile(r"[\w.\-]+")
 
