@@ -7,6 +7,7 @@ and the bytes that they move, before and after, on one scale.
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 
 from minijax_lab.explain.recording import count_in_words
@@ -231,7 +232,7 @@ class Drawing:
                 at,
                 self.column,
                 BOX,
-                text=fitting(f"{line.sign} {said(line)}", self.column - 12),
+                text=fitting(f"{line.sign} {brief(line)}", self.column - 12),
                 mono=True,
                 role=ROLES[line.sign],
                 key=[] if go is None else [f"h{line.group}"],
@@ -261,6 +262,20 @@ def said(line: Line) -> str:
     """Returns a line without its indentation; "" for one that says nothing."""
     text = line.text.strip()
     return "" if text in ("{", "}", "}, {") else text
+
+
+OPERATION = re.compile(r"^(?:ROOT )?(%?[\w.\-]+(?::\d+)?) = (.*)$")
+TYPE = re.compile(r"^(?:\([^=]*?\)|\w+\[[^ ]*) (?=[\w\-]+\()")
+
+
+def brief(line: Line) -> str:
+    """Returns what a box has room for: an operation without its types."""
+    text = said(line)
+    found = OPERATION.match(text)
+    if found is None:
+        return text
+    what = TYPE.sub("", found[2]).removeprefix("stablehlo.")
+    return f"{found[1]} = {what.partition(' : ')[0]}"
 
 
 def counted(lines: list[Line]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import minijax
 from minijax.backend import dumps
 from minijax_lab.explain import foreign_compiled
 from minijax_lab.explain.buffers import (
@@ -91,11 +92,17 @@ def record_buffers(
 
     The function may be one that real JAX jitted, or a program that it lowered.
 
-    Raises OSError if XLA can write nowhere, ValueError for an unknown target, TypeError
-    for a Compiled of JAX, which no longer knows them.
+    Raises OSError if XLA can write nowhere, ValueError for an unknown target, or for
+    none on a machine with a GPU, TypeError for a Compiled of JAX, which no longer knows
+    its buffers.
     """
     if foreign_compiled.is_stage(function):
         return buffers_by_jax(function, target, machine)
+    if target is None and minijax.default_backend() != "cpu":
+        raise ValueError(
+            f"the buffers of programs for this machine's {minijax.default_backend()} "
+            "are not recorded; name a target: target='cpu', 'h100' or 'tpu-v5e:2x2'."
+        )
     levels = levels_of(function, args, kwargs)
     memory, executable = compiled_with_memory(levels, target_named(target))
     program = program_of(executable, levels.jaxpr)

@@ -152,7 +152,7 @@ def measured_cpu() -> Machine:
 def shortest(function: Callable[[Any], Any], array: np.ndarray) -> float:
     """The seconds that a function takes, the shortest of a few runs."""
     compiled = minijax.jit(function)
-    placed = minijax.device_put(array)
+    placed = minijax.device_put(array, minijax.devices("cpu")[0])
     compiled(placed).block_until_ready()
     times = []
     for _ in range(15):
