@@ -35,12 +35,15 @@ from minijax.language.core import (
     eval_jaxpr,
     get_aval,
     register,
+    run_eagerly,
 )
+from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.language.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting, shaping
 from minijax.primitives.shape.squeezing import squeeze
+from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.control_flow.fori_loops import fori_loop
 from minijax.programs.pallas.grid_mappings import (
     BlockMapping,
@@ -50,6 +53,8 @@ from minijax.programs.pallas.grid_mappings import (
     paths_of,
 )
 from minijax.programs.pallas.grid_programs import run_grid
+from minijax.programs.pallas.interpret_params import InterpretParams
+from minijax.programs.pallas.interpreter import interpret_grid
 from minijax.programs.pallas.memory_spaces import MemoryRef
 from minijax.programs.pallas.specs import (
     CostEstimate,
@@ -58,6 +63,7 @@ from minijax.programs.pallas.specs import (
     squeezed,
 )
 from minijax.support.errors import api_boundary
+from minijax.support.thread_state import state
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.support.user_source import named_scope
 from minijax.transforms import ad, api_util, partial_eval
@@ -75,19 +81,42 @@ def _type(*avals, jaxpr: Jaxpr, out_avals, **_) -> tuple:
     return list(out_avals), effects
 
 
+def _watched(params: dict[str, Any]) -> bool:
+    return isinstance(params["interpret"], InterpretParams)
+
+
+@pallas_call_p.def_impl
+def _now(*args, **params) -> list[Any]:
+    """Compute: in Python when it is to be watched, so that errors are the user's."""
+    if _watched(params):
+        return [shaping.stage(x) for x in interpret_grid(*args, **params)]
+    return run_eagerly.run(pallas_call_p, args, params)
+
+
+def _in_a_callback(*args, out_avals, **params) -> list[Any]:
+    """The watched kernel as a call back to Python from a compiled program."""
+    structs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in out_avals]
+    return pure_callback(
+        lambda *arrays: interpret_grid(*arrays, out_avals=out_avals, **params),
+        structs,
+        *args,
+    )
+
+
 @pallas_call_p.def_lowering
-def _lowering(ctx, *operands, interpret, **params) -> list[Any]:
+def _lowering(ctx, *operands, **params) -> list[Any]:
     """On machines without a rule of their own, only what is to be interpreted."""
-    if not interpret:
+    if not params["interpret"]:
         raise ValueError(
             f"Cannot lower pallas_call on platform: {ctx.platform}. Pass "
             "interpret=True to run the grid as a loop."
         )
-    return ctx.lower_fun(run_grid, *operands, **params)
+    return _cpu_lowering(ctx, *operands, **params)
 
 
 def _cpu_lowering(ctx, *operands, **params) -> list[Any]:
-    return ctx.lower_fun(run_grid, *operands, **params)
+    compute = _in_a_callback if _watched(params) else run_grid
+    return ctx.lower_fun(compute, *operands, **params)
 
 
 pallas_call_p.def_lowering(_cpu_lowering, "cpu")
@@ -340,6 +369,7 @@ def pallas_call(
       TypeError: an index map or the kernel is no function.
     """
     api_util.check_callable(kernel, "pallas_call")
+    interpret = state.tpu_interpret_mode or interpret
     keywords = isinstance(scratch_shapes, Mapping)
     if grid_spec is None:
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
@@ -406,6 +436,9 @@ def pallas_call(
             )
         return tree_unflatten(out_tree, outs)
 
+    # A watched kernel runs in Python, unless it is inside of a jitted function.
+    if isinstance(interpret, InterpretParams):
+        return wrapped
     return jit(wrapped, inline=True)
 
 
