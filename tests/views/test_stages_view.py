@@ -191,3 +191,21 @@ def test_code_of_other_machines(target) -> None:
     view = see.stages(softmax, X, target=target, code=True)
     said = "lines of PTX" if target == "h100" else "libtpu does not show its code"
     assert said in view.text() and view.to_html()
+
+
+def test_a_key_hides_the_passes(browser, tmp_path) -> None:
+    path = tmp_path / "stages.html"
+    see.stages(softmax, X, passes=True).save(path)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mj-live")
+    passes = page.locator(".mj-pane").filter(has_text="XLA's passes")
+    assert passes.is_visible()
+    page.locator(".mj-live").focus()
+    page.keyboard.press("s")
+    assert not passes.is_visible()
+    page.keyboard.press("s")
+    assert passes.is_visible()
+    page.keyboard.press("?")
+    assert page.get_by_text("XLA's passes: hide, show").is_visible()
+    page.close()

@@ -121,6 +121,7 @@ class Pane:
     remarks, which narrow pages leave out; "sides" are a sign and two programs. Cells of
     tiles wrap, a tile stands for the step that lights its key. A pane is as wide as
     what it holds asks for: `below` puts it under the one before it, `wide` under all.
+    `key` is a key of the keyboard that hides the pane and shows it again.
     """
 
     title: str
@@ -132,6 +133,7 @@ class Pane:
     scene: Scene | None = None
     narrow: Scene | None = None
     layouts: list[Scene] = field(default_factory=list)
+    key: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Returns the pane as the player takes it."""
@@ -144,6 +146,8 @@ class Pane:
             page["below"] = True
         if self.wide:
             page["wide"] = True
+        if self.key:
+            page["key"] = self.key
         if self.columns:
             page["columns"] = self.columns
         if self.scene:

@@ -46,7 +46,8 @@ def stages(
         the extras `minijax[h100]` and `minijax[tpu]`, and no such machine.
       code: show each kernel's code as a fifth level: on the CPU LLVM's language, as XLA
         wrote it and as LLVM optimised it; for the H100 PTX. libtpu shows none.
-      passes: show, below, what each of XLA's passes did to the selected line.
+      passes: show, below, what each of XLA's passes did to the selected line; the key
+        `s` hides and shows it.
       beside: a second function of the same arguments, such as this one after an edit:
         what the edit changes at each level is shown. The difference of two views that
         are there already is `before.difference(after)`.
@@ -288,7 +289,7 @@ class StagesView(View):
                 said = [Piece(f"... {hidden:,} more", "constant")]
                 rows.append(Row([said], depth=1))
         title = "XLA's passes: + new, ~ changed, - gone"
-        return [Pane(title, rows, kind="listing")]
+        return [Pane(title, rows, kind="listing", key="s")]
 
 
 def linked(cells: list[Any], equation: int | None, home: dict[int, int]) -> Row:

@@ -29,6 +29,8 @@ export interface Row {
 
 export interface Pane {
   title: string;
+  /** A key of the keyboard that hides the pane and shows it again. */
+  key?: string;
   /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
    *  "code": lines with their numbers; "prose": rows that wrap; "sides": a sign and two
    *  programs side by side; "tiles": cells of tiles. */

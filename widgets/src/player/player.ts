@@ -137,6 +137,9 @@ export class Player {
     if (this.hasParameters()) shown.push(...KEYS_OF_PARAMETERS);
     if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
     shown.push(...(frame.jumps ?? []).map(([key, what]): [string, string] => [key, what]));
+    for (const { key, title } of frame.panes) {
+      if (key) shown.push([key, `${title.split(":")[0]}: hide, show`]);
+    }
     for (const [keys, what] of shown) {
       const line = element("div");
       for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
@@ -822,10 +825,18 @@ export class Player {
     for (const [key, , steps] of this.frame.jumps ?? []) {
       actions[key] = () => this.goTo(jumped(steps, state.step));
     }
+    for (const { pane, section } of this.panes) {
+      if (pane.key) actions[pane.key] = () => this.togglePane(section);
+    }
     const action = actions[event.key];
     if (!action) return;
     event.preventDefault();
     action();
+  }
+
+  private togglePane(section: HTMLElement): void {
+    section.hidden = !section.hidden;
+    if (!section.hidden) section.scrollIntoView?.({ block: "nearest" });
   }
 
   /** Gives the focus back to the notebook's cell, or to nobody. */
