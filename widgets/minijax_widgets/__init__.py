@@ -13,6 +13,7 @@ from minijax_lab.explain.roofline import Machine
 from minijax_widgets.buffers_view import BuffersView
 from minijax_widgets.cache_view import CacheView, cache
 from minijax_widgets.card_view import CardView, card, primitives
+from minijax_widgets.collectives_view import CollectivesView, collectives
 from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.fusion_view import FusionView, fusion
 from minijax_widgets.grad_view import GradView, grad
@@ -36,6 +37,7 @@ __all__ = [
     "BuffersView",
     "CacheView",
     "CardView",
+    "CollectivesView",
     "DifferenceView",
     "FusionView",
     "GradView",
@@ -55,6 +57,7 @@ __all__ = [
     "WhyView",
     "cache",
     "card",
+    "collectives",
     "fusion",
     "grad",
     "jaxpr",

@@ -393,8 +393,14 @@ def draw_mesh(
         scene.drawn(
             x, y, w, h, parts, key=keys[position], **times,
         )  # fmt: skip
+    name_axes(scene, mesh, picture)
+
+
+def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
+    """Writes the names of a mesh's axes beside its devices."""
     if not mesh.named:
         return
+    w, h = picture.device
     x0, y0 = picture.corners[0]
     if len(mesh.axes) == 1:
         axis = mesh.axes[0]

@@ -1,0 +1,96 @@
+"""`see.collectives` on programs of JAX and of minijax, on eight CPU devices."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minijax_lab.explain.collectives import ring, rounds
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", params=("jax", "minijax"))
+def found(request):
+    """What `partitioned_programs.py` found, in a process with eight devices."""
+    script = ROOT / "tests/views/partitioned_programs.py"
+    done = subprocess.run(
+        [sys.executable, str(script), request.param],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    return request.param, json.loads(done.stdout.splitlines()[-1])
+
+
+def test_collectives_are_those_of_the_program(found):
+    """Their number, groups and bytes equal those counted in `compiled.as_text()`."""
+    programs = found[1]["programs"]
+    assert len(programs) >= 11
+    for label, program in programs.items():
+        assert program["recorded"] == program["counted"], label
+        assert program["same"], label
+    assert programs["no collective"]["recorded"] == []
+    assert sum(len(program["recorded"]) for program in programs.values()) >= 10
+
+
+def test_axes_loops_and_lines(found):
+    programs = found[1]["programs"]
+    dot = programs["dot"]
+    assert dot["recorded"] == [["all-reduce", [[0, 1], [2, 3], [4, 5], [6, 7]], 32]]
+    assert dot["axes"] == [["y"]]
+    assert dot["lines"] == ["c = a @ b"]
+    assert "all-reduce over y  32 B from each device" in dot["text"]
+    assert "all 256 B" in dot["text"]
+    assert dot["steps"] == [
+        "all-reduce",
+        "all-reduce, round 1 of 2",
+        "all-reduce, round 2 of 2",
+    ]
+    assert 5 in programs["loop"]["times"]
+
+
+def test_refusals(found):
+    library, page = found
+    assert "a function" in page["refused"][0]
+    assert ("jax.jit(f)" in page["refused"][1]) == (library == "jax")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8])
+def test_the_ring_computes_the_collective(n):
+    """The messages, carried out on numbers, give what the collective means."""
+    parts = np.random.default_rng(n).integers(0, 100, (n, n))
+    for opcode in ("all-reduce", "reduce-scatter", "all-gather", "all-to-all"):
+        held = parts.copy()
+        if opcode == "all-gather":
+            held = np.where(np.eye(n, dtype=bool), parts, -1)
+        got = {}
+        for number in range(1, rounds(opcode, n) + 1):
+            before = held.copy()
+            senders = [m.sender for m in ring(opcode, n) if m.round == number]
+            assert sorted(senders) == list(range(n))
+            for message in ring(opcode, n):
+                if message.round != number:
+                    continue
+                a, b, part = message.sender, message.receiver, message.part
+                if opcode == "all-to-all":
+                    got[b, a] = parts[a, part]
+                elif opcode == "all-gather":
+                    held[b, part] = before[a, part]
+                elif opcode == "all-reduce" and number >= n:
+                    held[b, part] = before[a, part]
+                else:
+                    held[b, part] = before[a, part] + held[b, part]
+        if opcode == "all-reduce":
+            assert (held == parts.sum(0)).all()
+        elif opcode == "reduce-scatter":
+            assert [held[k, k] for k in range(n)] == list(parts.sum(0))
+        elif opcode == "all-gather":
+            assert (held == np.diag(parts)).all()
+        else:
+            assert all(got[b, a] == parts[a, b] for b, a in got)
+            assert len(got) == n * (n - 1)

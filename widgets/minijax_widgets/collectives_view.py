@@ -1,0 +1,241 @@
+"""`see.collectives`: who exchanges what with whom, and one way to do it, in motion."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from minijax_lab.explain.collectives import (
+    CollectivesRecording,
+    has_ring,
+    over,
+    record_collectives,
+    ring,
+    round_told,
+    rounds,
+)
+from minijax_lab.explain.recording import count_in_words
+from minijax_lab.explain.spmd import Collective
+from minijax_lab.explain.tree import size_in_words
+from minijax_widgets import frame as picture
+from minijax_widgets.code import code_panes, key_of_line, mark_of
+from minijax_widgets.collectives_scene import MOST_MEMBERS, draw_collective
+from minijax_widgets.placement_scene import NARROW, WIDE, Sizes
+from minijax_widgets.scene import Scene
+from minijax_widgets.view import View, cut, shortened, views
+
+WIDTH = 100
+# So many collectives are drawn; the others are rows.
+MOST_DRAWN = 6
+ONE_WAY = "one way to do it: a ring; XLA names groups and bytes, not links"
+
+
+def collectives(
+    function: Any,
+    *args: Any,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    **kwargs: Any,
+) -> CollectivesView:
+    """Shows the collectives of a function's compiled program on the mesh.
+
+    Args:
+      function: a function, jitted or not; or its lowered or compiled program. Real
+        JAX's jitted functions and programs are taken too.
+      args, kwargs: its arguments: arrays on several devices, or `ShapeDtypeStruct`s
+        with shardings.
+      in_shardings, out_shardings: as `jit` has them, for a function without `jit`.
+
+    Groups and bytes are read from the optimised program. How the bytes travel is not in
+    it: the steps show a ring, which is one way to do it.
+
+    Raises what tracing or compiling raises, and TypeError for other things.
+    """
+    options = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    return CollectivesView(record_collectives(function, args, kwargs, options))
+
+
+class CollectivesView(View):
+    """The mesh with the groups of each collective."""
+
+    recording: CollectivesRecording
+
+    # ---- text ----------------------------------------------------------------------
+
+    def text(self, full: bool = False) -> str:
+        """Returns a row for each collective, with its groups."""
+        record = self.recording
+        rows = []
+        for number, each in enumerate(record.collectives):
+            mark = ">" if number == record.telling else " "
+            told = (
+                f"{mark} {each.opcode}{over(each)}  {each.bytes:,} B from each device"
+            )
+            told += f"  {self.groups_told(each)}{self.times_told(each)}"
+            rows.append(cut(told, WIDTH))
+            if each.where:
+                rows.append(cut(f"    {each.where}: {each.line}", WIDTH))
+            rows.append(
+                cut(
+                    f"    in a ring each device sends {each.sent:,} B, "
+                    f"all {each.total:,} B",
+                    WIDTH,
+                )
+            )
+        first = f"collectives of {record.call} on {record.mesh.text}"
+        line = "-- differs between machines --"
+        return "\n".join(
+            [
+                cut(first, WIDTH),
+                line,
+                cut(record.headline, WIDTH),
+                *shortened(rows, full),
+            ]
+        )
+
+    def groups_told(self, each: Collective) -> str:
+        """Returns the groups: `{d0 d1} {d2 d3}`, of many the first."""
+        if not each.groups:
+            return each.note
+        ids = self.recording.mesh.devices
+        sign = ">" if each.opcode == "collective-permute" else " "
+        told = [
+            "{" + sign.join(f"d{ids[member]}" for member in group) + "}"
+            for group in each.groups[:8]
+        ]
+        more = len(each.groups) - len(told)
+        return " ".join(told) + (f" +{more}" if more else "")
+
+    def times_told(self, each: Collective) -> str:
+        """Returns how often it runs, if not once."""
+        if each.times is None:
+            return "  in a loop of unknown length"
+        return "" if each.times == 1 else f"  {each.times:,} times"
+
+    # ---- the picture ---------------------------------------------------------------
+
+    @functools.cached_property
+    def drawn(self) -> list[int]:
+        """The collectives that are drawn: the telling one and the first others."""
+        found = [n for n, each in enumerate(self.recording.collectives) if each.groups]
+        first = found[:MOST_DRAWN]
+        if found and self.recording.telling not in first:
+            first = sorted([*first[:-1], self.recording.telling])
+        return first
+
+    def rounds_of(self, number: int) -> int:
+        """Returns how many rounds of a collective are shown."""
+        each = self.recording.collectives[number]
+        if not has_ring(each.opcode) or each.size > MOST_MEMBERS:
+            return 0
+        return rounds(each.opcode, each.size)
+
+    @functools.cached_property
+    def starts(self) -> dict[int, int]:
+        """The step in which each drawn collective is before its first round."""
+        found, count = {}, 0
+        for number in self.drawn:
+            found[number] = count
+            count += 1 + self.rounds_of(number)
+        return found
+
+    def frame(self) -> picture.Frame:
+        """Returns the picture, a table of the collectives, and the lines."""
+        record = self.recording
+        spans = [each.span for each in record.collectives if each.span is not None]
+        sources = code_panes(record.sources, spans)
+        steps = []
+        first_pane = 2 if self.drawn else 1
+        for number in self.drawn:
+            each = record.collectives[number]
+            marks = mark_of(sources, each.span, first_pane)
+            lit = [f"c{number}", *key_of_line(each.span)]
+            made = f" It comes from {each.primitive}." if each.primitive else ""
+            told = f"{each.opcode}{over(each)}: each device gives {each.bytes:,} B."
+            steps.append(
+                picture.FrameStep(each.opcode, f"{told}{made}  {each.text}", lit, marks)
+            )
+            count = self.rounds_of(number)
+            for one in range(1, count + 1):
+                said = round_told(each, one)
+                label = f"{each.opcode}, round {one} of {count}"
+                if each.opcode != "collective-permute":
+                    said += f"  ({ONE_WAY})"
+                steps.append(
+                    picture.FrameStep(label, said, [*lit, f"c{number}r{one}"], marks)
+                )
+        if not steps:
+            steps.append(picture.FrameStep("none", record.headline))
+        panes = []
+        if self.drawn:
+            panes.append(
+                picture.Pane(
+                    "",
+                    [],
+                    kind="scene",
+                    scene=self.scene(WIDE),
+                    narrow=self.scene(NARROW),
+                    wide=True,
+                )
+            )
+        panes.append(self.table())
+        telling = self.starts.get(record.telling, 0)
+        if self.drawn and self.rounds_of(record.telling):
+            telling += 1
+        return picture.Frame(
+            kind="collectives",
+            call=record.call,
+            headline=record.headline,
+            panes=[*panes, *sources.panes],
+            steps=steps,
+            telling=telling,
+            text=self.text(full=True),
+        )
+
+    def table(self) -> picture.Pane:
+        """Returns a row for each collective."""
+        rows = []
+        for number, each in enumerate(self.recording.collectives):
+            rows.append(
+                picture.Row(
+                    [
+                        [picture.Piece(f"{each.opcode}{over(each)}", "chip")],
+                        f"{count_in_words(len(each.groups), 'group')} of {each.size}",
+                        f"{each.bytes:,} B",
+                        size_in_words(each.total) + self.times_told(each),
+                        f"{each.where}  {each.line}".strip() or each.primitive,
+                    ],
+                    keys=[f"c{number}", *key_of_line(each.span)],
+                    go=self.starts.get(number),
+                    tell=each.text,
+                )
+            )
+        if not rows:
+            rows.append(picture.Row(["no collectives", "", "", "", ""]))
+        titles = ["collective", "groups", "given by each", "sent in rings", "your line"]
+        return picture.Pane("collectives", rows, columns=titles, wide=True)
+
+    def scene(self, sizes: Sizes) -> Scene:
+        """Returns the drawn collectives, one under another."""
+        scene = Scene(sizes.width, 100, label=self.recording.headline)
+        y, right = 6.0, 0.0
+        for number in self.drawn:
+            each = self.recording.collectives[number]
+            y, wide = draw_collective(
+                scene,
+                self.recording.mesh,
+                each,
+                y,
+                sizes,
+                f"c{number}",
+                self.starts[number],
+                self.rounds_of(number),
+                ring(each.opcode, each.size) if self.rounds_of(number) else [],
+            )
+            right = max(right, wide)
+            y += 22
+        scene.width, scene.height = max(sizes.width, right + 10), y
+        return scene
+
+
+views["collectives"] = CollectivesView
