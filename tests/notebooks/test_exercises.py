@@ -1,6 +1,7 @@
 """Each exercise: its solution passes; its stub and two wrong answers do not."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -112,7 +113,7 @@ def test_predictions(chapter, capsys):
 
 
 # Chapters in which a wrong answer that many give is told what it takes for granted.
-ANSWERED = ("00", "01", "02", "03", "04", "05", "10")
+ANSWERED = ("00", "01", "02", "03", "04", "05", "10", "14")
 
 
 @pytest.mark.parametrize("chapter", ANSWERED)
@@ -153,6 +154,25 @@ def test_a_python_loop_is_told_from_a_scan(capsys):
     check("10.3", by_python)
     said = capsys.readouterr().out
     assert "For 3 steps its jaxpr has" in said and "and no scan" in said
+
+
+def test_the_calls_of_14_1_do_what_its_answer_says():
+    """The nine calls stand in the chapter's text; here they are made."""
+    notebook = json.loads((NOTEBOOKS / "14_ahead_of_time.ipynb").read_text())
+    texts = ["".join(cell["source"]) for cell in notebook["cells"]]
+    (text,) = [text for text in texts if "**14.1 Predict**" in text]
+    names = {}
+    exec("import minijax.numpy as jnp", names)
+    exec("from minijax import ShapeDtypeStruct, export, grad, jit, vmap", names)
+    exec(re.search("```python\n(.*?)```", text, re.DOTALL)[1], names)
+    found = []
+    for name in "abcdefghi":
+        try:
+            names[name]()
+            found.append("runs")
+        except (TypeError, ValueError):
+            found.append("refused")
+    assert found == answers("14").CALLS
 
 
 def test_unknown_names(capsys):

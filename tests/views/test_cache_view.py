@@ -297,3 +297,14 @@ def test_every_part_of_a_key_is_told():
         {"setting"},
         {"device"},
     ]
+
+
+def test_a_program_that_was_forgotten_is_told():
+    f = jit(lambda x: x * 2.0)
+    with see.cache(f) as view:
+        f(1.0)
+        minijax.clear_caches()
+        f(1.0)
+    assert "2 x same key, kept no longer" in view.text()
+    told = view.detail(view.recording.calls[1])
+    assert told.startswith("Call 1 had the same key, but its program is kept no longer")

@@ -188,13 +188,19 @@ class CacheView(View):
         if call.first:
             how = f"traced, lowered, {compiled}, kept"
             return f"The first call of this kind: {how}."
+        rows = self.recording.calls
+        if not call.changes and call.nearest is not None:
+            before = self.numbers(rows[call.nearest])
+            return (
+                f"Call {before} had the same key, but its program is kept no longer, "
+                f"as after clear_caches: traced anew and {compiled}."
+            )
         told = "; ".join(
             leaves_in_words(change)
             if change.kind == "tree"
             else f"{change.name} was {change.was} and is {change.now}"
             for change in call.changes
         )
-        rows = self.recording.calls
         text = f"Traced anew and {compiled}: {told}"
         if call.nearest is not None:
             text += f", compared with call {self.numbers(rows[call.nearest])}"
@@ -335,6 +341,8 @@ def said(call: Call) -> str:
         return "hit"
     if call.first:
         return "first call"
+    if not call.changes:
+        return "same key, kept no longer"
     return "; ".join(
         leaves_in_words(change)
         if change.kind == "tree"
