@@ -15,6 +15,7 @@ import pytest
 import minijax
 import minijax_widgets as see
 from minijax_lab.explain.buffer_map import record_buffers
+from minijax_lab.explain.buffers import assignment
 from minijax_lab.explain.recording import Recording
 from tests.views.compiled_programs import PROGRAMS, A, B, X, loss
 from tests.views.test_compiled_recording import H100, TPU
@@ -145,3 +146,36 @@ def test_large_programs_and_none() -> None:
     assert len(view.to_html()) < 1_500_000
     with pytest.raises(ValueError, match="beside= is a second one"):
         see.memory(loss, B, A, beside=loss, compiled=True)
+
+
+def test_the_memory_on_the_chip_is_counted_apart() -> None:
+    """Of what libtpu writes, the colours above 0 are other memories."""
+    text = (
+        "allocation 0: size 64, parameter 0, shape |f32[16]| at ShapeIndex {}:\n"
+        " value: <1 x.1 @0> (size=64,offset=0): f32[16]{0}\n"
+        "allocation 1: size 4096, color 1, preallocated-temp:\n"
+        " value: <2 copy.1 @0> (size=64,offset=0): f32[16]{0}\n"
+        "allocation 2: size 8, color 2, preallocated-temp:\n"
+        "allocation 3: size 512, preallocated-temp:\n"
+    )
+    kinds = [each.kind for each in assignment(text, "tpu")[0]]
+    assert kinds == ["argument", "on-chip", "flags", "temporaries"]
+    assert [each.kind for each in assignment(text, "cuda")[0]][1] == "temporaries"
+
+
+@pytest.mark.parametrize("target", [TPU])
+def test_the_map_of_a_tpu(target) -> None:
+    weights = [np.ones((64, 64), np.float32)] * 4
+
+    def network(weights, x):
+        for w in weights:
+            x = minijax.numpy.tanh(x @ w)
+        return (x * x).sum()
+
+    x = np.ones((256, 64), np.float32)
+    record = record_buffers(minijax.grad(network), (weights, x), {}, target)
+    chip = [each.id for each in record.memory.allocations if each.kind == "on-chip"]
+    inside = [p for p in record.places if p.allocation in chip]
+    assert chip and {place.kind for place in inside} == {"on-chip"}
+    largest = sum(a.bytes for a in record.memory.allocations if a.id not in chip)
+    assert max(record.memory.live()) <= largest

@@ -19,12 +19,14 @@ ROLES = {
     "constant": "constant",
     "temporaries": "value",
     "result": "batch",
+    "on-chip": "mesh",
 }
 IN_WORDS = {
     "argument": "arguments",
     "constant": "constants",
     "temporaries": "temporaries",
     "result": "results",
+    "on-chip": "on-chip memory",
 }
 
 
@@ -183,6 +185,8 @@ class Drawing:
         said = f"{IN_WORDS[kind]}, {total}"
         if kind == "temporaries" and self.wide:
             said += ": buffers that are not needed together share a place"
+        if kind == "on-chip":
+            said += ": fast, not counted above" if self.wide else ""
         role = ROLES[kind]
         self.scene.text(self.left, y + 12, said, role=role, size=12, weight=600)
 

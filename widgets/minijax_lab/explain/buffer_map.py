@@ -26,7 +26,7 @@ from minijax_lab.explain.recording import Recording, Span
 from minijax_lab.explain.roofline import Machine
 from minijax_lab.explain.tree import size_in_words
 
-KINDS = ("argument", "constant", "temporaries", "result")
+KINDS = ("argument", "constant", "temporaries", "result", "on-chip")
 
 
 @dataclass
@@ -129,8 +129,7 @@ def buffers_by_jax(
                 "leave target out."
             )
         module, jaxpr = foreign_compiled.read_program(compiled.as_text())
-        memory = read_memory(Path(folder), module, compiled.memory_analysis())
-    memory.target = memory.platform = platform
+        memory = read_memory(Path(folder), module, compiled.memory_analysis(), platform)
     return recording_of(jaxpr, memory, read_by_jax(module, compiled), machine)
 
 

@@ -41,8 +41,8 @@ class Buffer:
 class Allocation:
     """Memory that XLA asks for at once; `kind` is what it is for.
 
-    "argument", "result", "temporaries", "constant", or "thread" for the numbers that a
-    thread keeps for itself.
+    "argument", "result", "temporaries", "constant", "thread" for the numbers that a
+    thread keeps for itself; on a TPU also "on-chip" for its fast memory and "flags".
     """
 
     id: int
@@ -79,13 +79,14 @@ class CompiledMemory:
         return sorted(found, key=lambda buffer: (-buffer.bytes, buffer.name))
 
     def live(self) -> list[int]:
-        """The bytes of memory in use at each point.
+        """The bytes of memory in use at each point, without what is on a TPU's chip.
 
         A result that overwrites its operand takes no memory of its own.
         """
+        apart = {each.id for each in self.allocations if each.kind in APART}
         begin: dict[int, list[Buffer]] = {}
         for buffer in self.buffers:
-            if buffer.first is not None:
+            if buffer.first is not None and buffer.allocation not in apart:
                 begin.setdefault(buffer.first, []).append(buffer)
         live = []
         alive: list[Buffer] = []
@@ -152,12 +153,14 @@ def compiled_with_memory(
     ):
         stats = executables.memory_stats(dump.executable)
         module = parse(dump.executable.hlo_modules()[0].to_string())
-        memory = read_memory(dump.folder, module, stats)
-        memory.target, memory.platform = machine.name, machine.platform
+        memory = read_memory(dump.folder, module, stats, machine.platform)
+        memory.target = machine.name
     return memory, dump.executable
 
 
-def read_memory(folder: Path, module: Module, stats: Any) -> CompiledMemory:
+def read_memory(
+    folder: Path, module: Module, stats: Any, platform: str
+) -> CompiledMemory:
     """The memory of a program, from the folder in which XLA described it."""
 
     def last(ending: str) -> str:
@@ -166,7 +169,7 @@ def read_memory(folder: Path, module: Module, stats: Any) -> CompiledMemory:
 
     schedule, alive, peak, most = live_ranges(last("-live-range.txt"))
     equations = {each.name: each.equation for each in module.instructions}
-    allocations, buffers = assignment(last("-buffer-assignment.txt"))
+    allocations, buffers = assignment(last("-buffer-assignment.txt"), platform)
     for buffer in buffers:
         name, brace, _ = buffer.name.partition("{")
         key = buffer.name if brace else f"{name}{{}}"
@@ -178,8 +181,8 @@ def read_memory(folder: Path, module: Module, stats: Any) -> CompiledMemory:
         "arguments": stats.argument_size_in_bytes,
     }
     return CompiledMemory(
-        target="cpu",
-        platform="cpu",
+        target=platform,
+        platform=platform,
         schedule=schedule,
         buffers=buffers,
         allocations=allocations,
@@ -210,13 +213,13 @@ def live_ranges(text: str) -> tuple[list[str], dict[str, tuple[int, int]], int, 
     return schedule, ranges, int(found[1]), int(sums[-1]) if sums else 0
 
 
-def assignment(text: str) -> tuple[list[Allocation], list[Buffer]]:
+def assignment(text: str, platform: str) -> tuple[list[Allocation], list[Buffer]]:
     """The allocations, and the buffers in them; ranges and equations come later."""
     allocations: list[Allocation] = []
     buffers: list[Buffer] = []
     for line in text.split("\n"):
         if found := ALLOCATION.match(line):
-            kind = kind_of(found[3])
+            kind = kind_of(found[3], platform)
             allocations.append(Allocation(int(found[1]), int(found[2]), kind))
         elif (value := VALUE.match(line)) and allocations:
             name = value[1].removesuffix(" (phi)")
@@ -235,8 +238,16 @@ def assignment(text: str) -> tuple[list[Allocation], list[Buffer]]:
     return allocations, buffers
 
 
-def kind_of(told: str) -> str:
+# What libtpu calls colours are memories: 1 is the fast one on the chip.
+COLOUR = re.compile(r"^color (\d+), ")
+APART = ("on-chip", "flags")
+
+
+def kind_of(told: str, platform: str) -> str:
     """What an allocation is for, from what XLA says of it."""
+    colour = COLOUR.match(told)
+    if platform == "tpu" and colour is not None and colour[1] != "0":
+        return "on-chip" if colour[1] == "1" else "flags"
     if told.startswith("parameter"):
         return "argument"
     if "live-out" in told or "output shape" in told:
