@@ -18,5 +18,6 @@ chapter adds a table that says what an equation means:
 | 10 | loops, loop_rules | |
 | 11 | custom | |
 | 12 | leaks | |
+| 13 | fuser | |
 | 14 | export | WORDS, REDUCTIONS |
 """

@@ -37,6 +37,7 @@ PIECES = {
     "nesting.implicit": "09",
     "loop_rules.cond_of_many": "10",
     "custom.remat": "11",
+    "fuser.kernels_of": "13",
     "export.checked": "14",
     "export.load": "14",
 }

@@ -37,7 +37,10 @@ class Tiny:
             "transposes",
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
-        for name in ("batching", "nesting", "loops", "loop_rules", "custom", "export"):
+        for name in (
+            *("batching", "nesting", "loops", "loop_rules", "custom", "fuser"),
+            "export",
+        ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
     def __getattr__(self, name: str) -> Any:
@@ -45,6 +48,13 @@ class Tiny:
 
     def gt(self, x: Any, y: Any) -> Any:
         return self.__dict__["bind"]("gt", x, y)
+
+    def fused(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Returns what a function gives that runs kernel by kernel, in blocks of 2."""
+        if any(isinstance(arg, self.__dict__["Tracer"]) for arg in args):
+            return function(*args)  # kernels compute with numbers
+        program = self.__dict__["trace"](function, *args)
+        return importlib.import_module("tiny.fuser").run(program, list(args), rows=2)
 
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns what comes back after the function was saved in a file."""
@@ -81,6 +91,10 @@ class Real:
         made = self.jax.custom_vjp(function)
         made.defvjp(forward, back)
         return made
+
+    def fused(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Returns the function's results as a list: the same numbers, however run."""
+        return self.jax.tree_util.tree_leaves(function(*args))
 
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns the function as exported for arguments of these types."""
@@ -398,6 +412,30 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
             "vmap of grad of remat",
             lambda m, x: m.vmap(m.grad(m.remat(lambda x: m.sum(m.sin(x) * x))))(x),
             (WIDE,),
+            text=False,
+        ),
+    ],
+    "13": [
+        P(
+            "a fused chain",
+            lambda m, x: m.fused(lambda x: m.tanh(m.sin(x) * 2.0 + x) * x, x),
+            text=False,
+        ),
+        P("a fused softmax", lambda m, x: m.fused(soft(m), x), text=False),
+        P(
+            "two fused results",
+            lambda m, x, w: m.fused(
+                lambda x, w: (m.exp(w) * w, m.sum(m.exp(w)) + m.sin(x)), x, w
+            ),
+            (SMALL, WIDE),
+            text=False,
+        ),
+        P(
+            "a product between two fused parts",
+            lambda m, x, w: m.fused(
+                lambda x, w: m.tanh(m.dot(m.sin(w) * w, m.exp(x))) - 0.1, x, w
+            ),
+            (SMALL, WIDE),
             text=False,
         ),
     ],

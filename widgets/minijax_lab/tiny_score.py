@@ -35,6 +35,7 @@ TITLES = {
     "09": "composing",
     "10": "control flow",
     "11": "custom rules",
+    "13": "fusion",
     "14": "export",
 }
 
