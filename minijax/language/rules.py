@@ -337,7 +337,10 @@ def standard_type_rule(
     def rule(*avals: ShapedArray, **params) -> tuple[ShapedArray, frozenset]:
         for aval in avals:
             if not isinstance(aval, ShapedArray):
-                raise TypeError(f"{name} takes arrays, got a value of type {aval}")
+                raise TypeError(
+                    f"{name} takes arrays, got a value of type {aval}; the content of "
+                    "a ref is `ref[...]`"
+                )
         if weak_type_rule is None:
             weak = bool(avals) and all(aval.weak_type for aval in avals)
         else:

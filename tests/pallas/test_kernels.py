@@ -40,3 +40,9 @@ def test_text(entry):
         check.check_closed_jaxpr(closed)
         theirs = jax.make_jaxpr(entry.build(JAX))(*entry.args)
         assert normalise(str(closed)) == normalise(str(theirs))
+
+
+def test_older_order_of_arguments():
+    older = minijax.experimental.pallas.BlockSpec(lambda i: (i,), (4,))
+    assert older.block_shape == (4,)
+    assert older.index_map(3) == (3,)

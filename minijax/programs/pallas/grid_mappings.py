@@ -22,11 +22,13 @@ import numpy as np
 
 from minijax.language.core import ClosedJaxpr, ShapedArray
 from minijax.language.ref_avals import AbstractRef
+from minijax.primitives.index.indexers import Slice
 from minijax.programs.pallas.grid_context import dynamic_grid_dim, tracing_on
 from minijax.programs.pallas.memory_spaces import MemorySpace
 from minijax.programs.pallas.specs import (
     BlockDim,
     BlockSpec,
+    BoundedSlice,
     Buffered,
     GridSpec,
     Squeezed,
@@ -283,6 +285,14 @@ def _trace_index_map(
                 f"{what} return {len(block_shape)} values to match "
                 f"block_shape={block_shape}. Currently returning {len(indices)} values."
             )
+        for position, (index, dim) in enumerate(zip(indices, block_shape)):
+            bounded = isinstance(dim, BoundedSlice)
+            if isinstance(index, Slice) != bounded or index is None:
+                raise ValueError(
+                    f"{what} return {'a pl.ds' if bounded else 'an integer scalar'} at "
+                    f"position {position}, for the block dimension {dim}, but it "
+                    f"returned {index!r}."
+                )
         outputs, tree = tree_flatten(indices)
         trees.append(tree)
         return outputs

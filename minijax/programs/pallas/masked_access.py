@@ -242,6 +242,17 @@ def _swap_discharge(discharged, *args, args_tree, **_) -> tuple[list, Any]:
 swap_p.discharge = _swap_discharge
 
 
+@swap_p.def_jvp_rule
+def _swap_jvp(primals, tangents, *, args_tree, **params) -> tuple:
+    ref, indexers, value, mask = trees.tree_unflatten(args_tree, primals)
+    ref_tangent, _, value_tangent, _ = trees.tree_unflatten(args_tree, tangents)
+    leaves = trees.tree_leaves(
+        (ref_tangent, indexers, instantiate(value_tangent), mask)
+    )
+    out = swap_p.bind(*primals, args_tree=args_tree, **params)
+    return out, swap_p.bind(*leaves, args_tree=args_tree, **params)
+
+
 @prints_equation
 def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, indexers, value, mask = trees.tree_unflatten(
