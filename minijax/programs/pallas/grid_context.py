@@ -124,7 +124,11 @@ class Place:
 def eval_at(
     place: Place, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
 ) -> list[Any]:
-    """Run a kernel without refs as the program at that place."""
+    """Run a kernel without refs as the program at that place.
+
+    Where its indices are known now, what follows from them is computed now: numbers,
+    and which branch of a `cond` runs (`when(program_id(0) == 0)`).
+    """
     env = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args, strict=True))
     outer = source_info.current_name_stack()
@@ -143,9 +147,35 @@ def _eval_eqn(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> Any:
         return place.indices[eqn.params["axis"]]
     if eqn.primitive is num_programs_p:
         return place.sizes[eqn.params["axis"]]
+    if inputs and all(map(_is_known, inputs)) and _gives_number(eqn):
+        return _number(eqn, inputs)
+    if eqn.primitive is conditionals.cond_p and _is_known(inputs[0]):
+        branches = eqn.params["branches"]
+        chosen = branches[min(max(int(inputs[0]), 0), len(branches) - 1)]
+        return eval_at(place, chosen.jaxpr, chosen.consts, inputs[1:])
     if any(_asks_for_place(inner) for inner in jaxprs_in_params(eqn.params)):
         return _rules.get(eqn.primitive, _eval_call)(place, eqn, inputs)
     return eqn.primitive.rebind(inputs, eqn.params)
+
+
+def _is_known(x: Any) -> bool:
+    return isinstance(x, (np.integer, np.bool_, int))
+
+
+def _gives_number(eqn: JaxprEqn) -> bool:
+    """Whether an equation gives one integer or bool, and can be computed in NumPy."""
+    if eqn.primitive.meaning is None or len(eqn.outvars) != 1:
+        return False
+    aval: Any = eqn.outvars[0].aval
+    return not eqn.effects and aval.shape == () and aval.dtype.kind in "iub"
+
+
+def _number(eqn: JaxprEqn, inputs: list[Any]) -> Any:
+    assert eqn.primitive.meaning is not None
+    out = eqn.primitive.meaning(*inputs, **eqn.params)
+    aval: Any = eqn.outvars[0].aval
+    number = np.asarray(out, aval.dtype).reshape(())[()]
+    return [number] if eqn.primitive.multiple_results else number
 
 
 def _asks_for_place(jaxpr: Jaxpr) -> bool:

@@ -8,8 +8,10 @@ contents of its blocks to their contents afterwards. One program of the grid the
     array    = dynamic_update_slice array new start   for each that it writes
 
 and the grid is a `while` over all programs in row-major order, the last axis fastest.
-Only arrays that are written are carried from step to step, and XLA updates them in
-place; what is read alone stays outside of the loop.
+A block of an output that stays the same along the last axes, as an accumulator does, is
+cut out before a loop over these and put back after it. Only arrays that are written are
+carried from step to step, and XLA updates them in place; what is only read stays
+outside of the loop.
 
 An array that its blocks do not divide is padded at the end; what was never written,
 padding and scratch memory included, holds NaN, or the smallest integer, or False.
@@ -26,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import ClosedJaxpr, Jaxpr, get_aval
+from minijax.language.core import ClosedJaxpr, Jaxpr, Literal, get_aval
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import rounding
 from minijax.primitives.index import dynamic_slicing
@@ -34,13 +36,21 @@ from minijax.primitives.shape import padding, shaping, slicing
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.calls import close_jaxpr
 from minijax.programs.control_flow import while_loops
-from minijax.programs.pallas.grid_context import Place, dynamic_grid_dim, eval_at
+from minijax.programs.pallas.grid_context import (
+    Place,
+    dynamic_grid_dim,
+    eval_at,
+    program_id_p,
+)
 from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
 from minijax.programs.pallas.scoped_memory import fresh
 from minijax.programs.pallas.specs import Blocked, Element, Squeezed
 from minijax.programs.pallas.uninitialized import uninitialized
 from minijax.transforms import discharge, partial_eval
 
+# An accumulation of so few steps is written out: each program then knows whether it is
+# the first or the last one.
+_UNROLLED = 4
 _int32 = np.dtype(np.int32)
 
 
@@ -165,10 +175,9 @@ def run_grid(
     """Compute a `pallas_call`: its outputs, from sizes, scalars and inputs."""
     mapping = grid_mapping
     num_sizes, num_scalars = mapping.num_dynamic_grid_bounds, mapping.num_index_operands
-    sizes, operands = list(args[:num_sizes]), args[num_sizes:]
+    sizes, operands = iter(args[:num_sizes]), args[num_sizes:]
     scalars, inputs = operands[:num_scalars], operands[num_scalars:]
-    computed = iter(sizes)
-    grid = [next(computed) if s is dynamic_grid_dim else s for s in mapping.grid]
+    grid = [next(sizes) if size is dynamic_grid_dim else size for size in mapping.grid]
     aliased = {out: operands[given] for given, out in input_output_aliases}
     outputs = [
         aliased[i] if i in aliased else fresh(m.array_aval)
@@ -176,24 +185,8 @@ def run_grid(
     ]
     arrays = [padded(x, m) for x, m in zip([*inputs, *outputs], mapping.block_mappings)]
     scratch = [fresh(aval.inner_aval) for aval in mapping.scratch_avals]
-    kernel = pure_kernel(jaxpr)
-    memory = [*scalars, *arrays, *scratch]
-    # Writes to prefetched scalars are not seen by the next program, as in JAX.
-    carried = [
-        place
-        for place, written in enumerate(kernel.writes)
-        if written and place >= num_scalars
-    ]
-
-    def step(indices: Sequence[Any], contents: Sequence[Any]) -> list[Any]:
-        now = list(memory)
-        for place, content in zip(carried, contents, strict=True):
-            now[place] = content
-        return _run_program(mapping, kernel, grid, indices, now, carried)
-
-    last = _loop(grid, step, [memory[place] for place in carried])
-    for place, content in zip(carried, last, strict=True):
-        memory[place] = content
+    run = _GridRun(mapping, pure_kernel(jaxpr), grid, [*scalars, *arrays, *scratch])
+    memory = run.run()
     first = num_scalars + len(inputs)
     return [
         unpadded(x, m)
@@ -201,54 +194,143 @@ def run_grid(
     ]
 
 
-def _run_program(
-    mapping: GridMapping,
-    kernel: PureKernel,
-    grid: Sequence[Any],
-    indices: Sequence[Any],
-    memory: Sequence[Any],
-    carried: Sequence[int],
-) -> list[Any]:
-    """One program of the grid: the new contents of what is carried."""
-    seen = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
-    place = Place([indices[axis] for axis in seen], [grid[axis] for axis in seen])
-    num_scalars = mapping.num_index_operands
-    scalars = memory[:num_scalars]
-    starts: dict[int, list[Any]] = {}
-    arguments = []
-    for position, content in enumerate(memory):
-        number = position - num_scalars
-        is_block = 0 <= number < len(mapping.block_mappings)
-        used = kernel.reads[position] or kernel.writes[position]
-        if is_block and used:
-            block = mapping.block_mappings[number]
-            starts[position] = starts_of(block, place, indices, scalars)
-            if kernel.reads[position]:
-                content = read_block(content, block, starts[position])
-        if kernel.reads[position]:
+@dataclass
+class _GridRun:
+    """All programs of a grid, as two loops, one in the other.
+
+    The inner loop goes over the last axes of the grid, those along which no block that
+    is written moves: such blocks are cut out before it and put back after it, as
+    accumulators are.
+
+    `memory` is what the kernel's refs show parts of: scalars, arrays, scratch memory.
+    """
+
+    mapping: GridMapping
+    kernel: PureKernel
+    grid: Sequence[Any]
+    memory: list[Any]
+
+    def __post_init__(self) -> None:
+        # Writes to prefetched scalars are not seen by the next program, as in JAX.
+        first = self.mapping.num_index_operands
+        writes = self.kernel.writes
+        self.carried = [i for i, flag in enumerate(writes) if flag and i >= first]
+        blocks = self.mapping.block_mappings
+        self.blocks = {first + i: block for i, block in enumerate(blocks)}
+        moving = [
+            axis
+            for position in self.carried
+            if position in self.blocks
+            for axis in _axes_read(self.blocks[position], len(self.grid))
+        ]
+        self.num_outer = max(moving) + 1 if moving else 0
+
+    def run(self) -> list[Any]:
+        """The contents of the memory after all programs."""
+        start = [self.memory[position] for position in self.carried]
+        last = _loop(self.grid[: self.num_outer], self.outer, start)
+        return self.now(last)
+
+    def now(self, contents: Sequence[Any]) -> list[Any]:
+        """The memory with the contents of what is carried."""
+        memory = list(self.memory)
+        for position, content in zip(self.carried, contents, strict=True):
+            memory[position] = content
+        return memory
+
+    def outer(self, indices: Sequence[Any], contents: Sequence[Any]) -> list[Any]:
+        """All programs with the same first indices: new contents of what is carried."""
+        inner_grid = self.grid[self.num_outer :]
+        first = [*indices, *[np.int32(0)] * len(inner_grid)]
+        memory = self.now(contents)
+        starts = {
+            position: self.starts(position, first, memory)
+            for position in self.carried
+            if position in self.blocks
+        }
+        # Of a block that each program writes as a whole the old content is not needed.
+        once = all(isinstance(size, int) and size > 0 for size in inner_grid)
+        held = []
+        for position, content in zip(self.carried, contents, strict=True):
+            if position in self.blocks:
+                block = self.blocks[position]
+                if once and not self.kernel.reads[position]:
+                    content = fresh(block.block_aval.inner_aval)
+                else:
+                    content = read_block(content, block, starts[position])
+            held.append(content)
+
+        def inner(rest: Sequence[Any], held: Sequence[Any]) -> list[Any]:
+            return self.program([*indices, *rest], memory, held)
+
+        held = _loop(inner_grid, inner, held, _UNROLLED)
+        return [
+            write_block(memory[position], self.blocks[position], starts[position], new)
+            if position in self.blocks
+            else new
+            for position, new in zip(self.carried, held, strict=True)
+        ]
+
+    def program(
+        self, indices: Sequence[Any], memory: Sequence[Any], held: Sequence[Any]
+    ) -> list[Any]:
+        """One program: the new contents of blocks and scratch memory that it holds."""
+        contents = dict(zip(self.carried, held, strict=True))
+        arguments = []
+        for position, content in enumerate(memory):
+            if not self.kernel.reads[position]:
+                continue
+            if position in contents:
+                content = contents[position]
+            elif position in self.blocks:
+                starts = self.starts(position, indices, memory)
+                content = read_block(content, self.blocks[position], starts)
             arguments.append(content)
-    closed = kernel.closed
-    results = eval_at(place, closed.jaxpr, closed.consts, arguments)
-    written = [position for position, flag in enumerate(kernel.writes) if flag]
-    new = dict(zip(written, results, strict=True))
-    contents = []
-    for position in carried:
-        content = new[position]
-        if position in starts:
-            block = mapping.block_mappings[position - num_scalars]
-            content = write_block(memory[position], block, starts[position], content)
-        contents.append(content)
-    return contents
+        closed = self.kernel.closed
+        place = self.place(indices)
+        results = eval_at(place, closed.jaxpr, closed.consts, arguments)
+        written = [i for i, flag in enumerate(self.kernel.writes) if flag]
+        new = dict(zip(written, results, strict=True))
+        return [new[position] for position in self.carried]
+
+    def place(self, indices: Sequence[Any]) -> Place:
+        """The place that the kernel sees, without the axes of vmap."""
+        hidden = self.mapping.vmapped_dims
+        seen = [axis for axis in range(len(self.grid)) if axis not in hidden]
+        return Place([indices[a] for a in seen], [self.grid[a] for a in seen])
+
+    def starts(self, position: int, indices: Sequence[Any], memory: Any) -> list[Any]:
+        scalars = memory[: self.mapping.num_index_operands]
+        return starts_of(self.blocks[position], self.place(indices), indices, scalars)
 
 
-def _loop(grid: Sequence[Any], step: Any, contents: list[Any]) -> list[Any]:
-    """Run `step(indices, contents)` for all programs, the last axis fastest."""
+def _axes_read(block: BlockMapping, num_axes: int) -> list[int]:
+    """The axes of the grid along which a block moves."""
+    jaxpr = block.index_map_jaxpr.jaxpr
+    needed = {atom for atom in jaxpr.outvars if not isinstance(atom, Literal)}
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.primitive is program_id_p:
+            return list(range(num_axes))
+        if eqn.effects or any(var in needed for var in eqn.outvars):
+            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
+    return [axis for axis in range(num_axes) if jaxpr.invars[axis] in needed]
+
+
+def _loop(
+    grid: Sequence[Any], step: Any, contents: list[Any], unrolled: int = 1
+) -> list[Any]:
+    """Run `step(indices, contents)` for all programs, the last axis fastest.
+
+    At most `unrolled` programs are written out one by one.
+    """
     if all(isinstance(size, int) for size in grid):
         count = math.prod(grid)
         if count == 0:
             return contents
-        if count == 1:
-            return step([np.int32(0)] * len(grid), contents)
+        if count <= unrolled:
+            for place in np.ndindex(*grid):
+                contents = step([np.int32(i) for i in place], contents)
+            return contents
     total = np.int32(1)
     for size in grid:
         total = elementwise.mul(total, shaping.convert_element_type(size, _int32))
