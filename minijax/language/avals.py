@@ -179,7 +179,9 @@ class ShapedArray(AbstractValue):
 
     def unmapped(self, size: int, axis: int) -> ShapedArray:
         """The type of `size` such arrays stacked along a new axis `axis`."""
-        return self.update(shape=(*self.shape[:axis], size, *self.shape[axis:]))
+        shape = (*self.shape[:axis], size, *self.shape[axis:])
+        cut = self.sharding and self.sharding.inserted(axis)
+        return self.update(shape=shape, sharding=cut)
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -324,7 +326,9 @@ def valid_jaxtype(x: Any) -> bool:
 def _without_axis(aval: ShapedArray, size: int, axis: int) -> ShapedArray:
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
+    shape = aval.shape[:axis] + aval.shape[axis + 1 :]
+    cut = aval.sharding and aval.sharding.without(axis)
+    return aval.update(shape=shape, sharding=cut)
 
 
 def mapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractValue:

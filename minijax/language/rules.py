@@ -278,9 +278,9 @@ def broadcast_axis(x: Any, size: int, axis: int) -> Any:
     return _broadcast(x, tuple(shape), tuple(d for d in range(len(shape)) if d != axis))
 
 
-def sum_over(x: Any, axes: tuple[int, ...]) -> Any:
+def sum_over(x: Any, axes: tuple[int, ...], sharding: Any = None) -> Any:
     """The sum of `x` over some axes: the transpose of repeating it."""
-    return reduce_sum_p.bind(x, axes=axes, out_sharding=None)
+    return reduce_sum_p.bind(x, axes=axes, out_sharding=sharding)
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:
@@ -326,12 +326,12 @@ def standard_type_rule(
     shape_rule: Callable,
     dtype_rule: Callable,
     weak_type_rule: Callable | None = None,
-    sharding_rule: Callable | None = None,
 ) -> Callable:
     """A type rule put together from one small rule for each field of the type.
 
     Each is called with the types of the operands and the parameters. By default the
-    result is weakly typed if all operands are, and is not on a mesh.
+    result is weakly typed if all operands are. How it is cut over a mesh is added by
+    `programs/explicit/`.
     """
 
     def rule(*avals: ShapedArray, **params) -> tuple[ShapedArray, frozenset]:
@@ -345,11 +345,9 @@ def standard_type_rule(
             weak = bool(avals) and all(aval.weak_type for aval in avals)
         else:
             weak = weak_type_rule(*avals, **params)
-        sharding = sharding_rule(*avals, **params) if sharding_rule else None
         shape = shape_rule(*avals, **params)
         dtype = dtype_rule(*avals, **params)
-        aval = ShapedArray(shape, dtype, weak, sharding, joined_vma(avals))
-        return aval, no_effects
+        return ShapedArray(shape, dtype, weak, None, joined_vma(avals)), no_effects
 
     return rule
 
@@ -359,7 +357,6 @@ def standard_primitive(
     shape_rule: Callable,
     dtype_rule: Callable,
     weak_type_rule: Callable | None = None,
-    sharding_rule: Callable | None = None,
     meaning: Callable | None = None,
 ) -> Primitive:
     """A primitive with one array as its result and a type rule in small parts.
@@ -369,7 +366,7 @@ def standard_primitive(
     primitive = register(Primitive(name))
     primitive.meaning = meaning
     primitive.type_rule = standard_type_rule(
-        name, shape_rule, dtype_rule, weak_type_rule, sharding_rule
+        name, shape_rule, dtype_rule, weak_type_rule
     )
     return primitive
 
@@ -510,16 +507,9 @@ def _elementwise(
     meaning: Callable,
     lower: str | Callable,
 ) -> Primitive:
-    primitive = standard_primitive(
-        name, shape_rule, dtype_rule, sharding_rule=first_sharding, meaning=meaning
-    )
+    primitive = standard_primitive(name, shape_rule, dtype_rule, meaning=meaning)
     primitive.def_lowering(lower if callable(lower) else nary_lowering(lower))
     return primitive
-
-
-def first_sharding(*avals: ShapedArray, **_: Any) -> Any:
-    """The sharding of the first operand that lives on a mesh."""
-    return next((aval.sharding for aval in avals if aval.sharding is not None), None)
 
 
 def nary_lowering(operation: str) -> Callable:

@@ -120,6 +120,11 @@ REACHED_ELSEWHERE = {
         "program_id reciprocal run_scoped".split(),
         "tests/pallas/test_kernels.py",
     ),
+    # Programs over several devices.
+    "sharding_constraint": "tests/sharding/automatic.py",
+    **dict.fromkeys(
+        "psum_invariant pvary shard_map".split(), "tests/sharding/manual.py"
+    ),
     # Used by reads through mixed indices of references.
     "broadcast_to": "tests/primitives/test_references.py",
     **dict.fromkeys(

@@ -390,7 +390,6 @@ select_n_p = rules.standard_primitive(
     _select_shape,
     _select_dtype,
     weak_type_rule=lambda which, *cases: all(case.weak_type for case in cases),
-    sharding_rule=lambda which, *cases: cases[0].sharding,
     meaning=_select_meaning,
 )
 

@@ -43,7 +43,6 @@ clamp_p = rules.standard_primitive(
     "clamp",
     _clamp_shape,
     _clamp_dtype,
-    sharding_rule=lambda min, operand, max: operand.sharding,
     meaning=lambda min, operand, max: np.minimum(np.maximum(operand, min), max),
 )
 

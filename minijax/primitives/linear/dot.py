@@ -156,7 +156,8 @@ def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **
     numbers, permutation = _transpose_plan(
         dimension_numbers, x.ndim, get_aval(y).ndim, swapped
     )
-    params = {"dimension_numbers": numbers, **params, "out_sharding": None}
+    cut = x.aval.sharding and x.aval.sharding.permuted(np.argsort(permutation))
+    params = {"dimension_numbers": numbers, **params, "out_sharding": cut}
     x_bar = transpose(dot_general_p.bind(ct, y, **params), permutation)
     if get_aval(x_bar).dtype != x.dtype:
         x_bar = convert_element_type_to(

@@ -162,7 +162,6 @@ reduce_precision_p = rules.standard_primitive(
     "reduce_precision",
     _reduce_precision_shape,
     _reduce_precision_dtype,
-    sharding_rule=lambda x, **_: x.sharding,
     meaning=_reduce_precision_meaning,
 )
 reduce_precision_p.batch = rules.elementwise_batch(reduce_precision_p)

@@ -71,7 +71,6 @@ rev_p = rules.standard_primitive(
     "rev",
     _rev_shape,
     lambda x, **_: x.dtype,
-    sharding_rule=lambda x, **_: x.sharding,
     meaning=lambda x, dimensions: np.flip(x, dimensions),
 )
 def_linear(rev_p, lambda ct, x, *, dimensions: [rev(ct, dimensions)])
@@ -120,7 +119,6 @@ tile_p = rules.standard_primitive(
     "tile",
     _tile_shape,
     lambda x, **_: x.dtype,
-    sharding_rule=lambda x, **_: x.sharding,
     meaning=lambda x, reps: np.tile(x, reps),
 )
 

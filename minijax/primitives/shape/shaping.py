@@ -106,7 +106,6 @@ convert_element_type_p = standard_primitive(
     lambda x, **_: x.shape,
     lambda x, *, new_dtype, **_: new_dtype,
     weak_type_rule=lambda x, *, weak_type, **_: weak_type,
-    sharding_rule=lambda x, *, sharding, **_: x.sharding,
     meaning=_convert_meaning,
 )
 convert_element_type_p.pretty = lambda params: {
@@ -347,7 +346,7 @@ def _broadcast_transpose(ct, x, *, shape, broadcast_dimensions, sharding):
     if not is_linear(x):
         return [None]
     units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
-    total = rules.sum_over(ct, repeated)
+    total = rules.sum_over(ct, repeated, None if units else x.aval.sharding)
     return [expand_dims(total, units) if units else total]
 
 
@@ -478,7 +477,7 @@ reshape_p = standard_primitive(
 
 def _reshape_transpose(ct, x, *, new_sizes, dimensions, sharding):
     if dimensions is None:
-        return [reshape(ct, x.shape)]
+        return [reshape(ct, x.shape, out_sharding=x.aval.sharding)]
     permuted = reshape(ct, tuple(x.shape[d] for d in dimensions))
     return [transpose(permuted, np.argsort(dimensions))]
 

@@ -208,6 +208,21 @@ PHRASES: dict[str, str] = {
     "pbroadcast": "the part of index {source}, everywhere",
     "ppermute": "parts sent along {axis_name}",
     "psum": "sum over {axes}",
+    "psum_invariant": "sum over {axes}, the same on all",
+    "pvary": "marked as different along {axes}",
+    # over a mesh of devices
+    "shard_map": "runs a program on each device",
+    "sharding_constraint": "cut as the sharding says",
+    # kernels
+    "atomic_rmw": "updates a ref in one step",
+    "masked_load": "reads a ref where a mask is true",
+    "masked_swap": "writes a ref where a mask is true",
+    "multiple_of": "a number known as a multiple",
+    "num_programs": "size of the grid along {axis}",
+    "pallas_call": "runs a kernel over a grid",
+    "program_id": "own place in the grid along {axis}",
+    "reciprocal": "one over each entry",
+    "run_scoped": "a program with memory of its own",
     # programs inside a program
     "closed_call": "runs a program",
     "cond": "one of several programs",
