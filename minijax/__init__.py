@@ -31,6 +31,7 @@ from minijax.programs import launching as _launching
 from minijax.programs.sharding import ahead_of_time as _ahead_of_time
 from minijax.programs.sharding import jit_shardings as _jit_shardings
 from minijax.programs.sharding import partitioned as _partitioned
+from minijax.programs.sharding import resharding as _resharding
 from minijax.programs.sharding.contexts import set_mesh
 from minijax.programs.sharding.making import (
     make_array_from_callback, make_array_from_process_local_data,
@@ -46,8 +47,9 @@ from minijax.transforms import batch_names as _batch_names
 from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
-    dtypes, errors, experimental, export, ffi, flatten_util, lax, memory, nn,
-    numpy, ops, profiler, random, ref, sharding, stages, tree, tree_util, typing, util,
+    distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax, memory,
+    nn, numpy, ops, profiler, random, ref, sharding, stages, tree, tree_util, typing,
+    util,
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (

@@ -138,18 +138,31 @@ class ShardingOfSeveral(Sharding):
         Raises:
           RuntimeError: if other processes hold parts of it.
         """
-        if self.is_fully_replicated:
+        if self.is_fully_replicated and self.addressable_devices:
             with without_jax:
                 return buffer._single_device_array_to_np_array_did_copy()[0]
-        if not self.is_fully_addressable:
+        shape = buffer.aval.shape
+        if not self.is_fully_addressable and not self._is_whole_here(shape):
             raise RuntimeError(
                 "Fetching value for `jax.Array` that spans non-addressable (non "
-                "process local) devices is not possible. Read its "
-                "`addressable_shards`, or gather it onto every process first."
+                "process local) devices is not possible: other processes hold parts of "
+                "it. Read this process's parts, `x.addressable_shards`, or gather it "
+                "onto every process, `minijax.experimental.multihost_utils."
+                "process_allgather(x, tiled=True)`."
             )
-        whole = np.empty(buffer.aval.shape, buffer.aval.dtype)
-        indices = self.addressable_devices_indices_map(buffer.aval.shape)
+        whole = np.empty(shape, buffer.aval.dtype)
+        indices = self.addressable_devices_indices_map(shape)
         for device, part in shards(buffer):
             whole[indices[device]] = to_numpy(part)
         whole.flags.writeable = False
         return whole
+
+    def _is_whole_here(self, shape: tuple[int, ...]) -> bool:
+        """Whether this process's parts make up the whole array."""
+
+        def parts(indices: Any) -> set[tuple]:
+            return {tuple((i.start, i.stop) for i in index) for index in indices}
+
+        everywhere = self.devices_indices_map(shape).values()
+        here = self.addressable_devices_indices_map(shape).values()
+        return parts(everywhere) == parts(here)

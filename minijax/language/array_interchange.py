@@ -32,10 +32,21 @@ def nbytes(self: Array) -> int:
     return self.aval.size * self.aval.dtype.itemsize
 
 
+def _elsewhere(array: Array) -> bool:
+    """Whether other processes hold values of the array that this one does not."""
+    sharding = array._buffer._sharding
+    if sharding.is_fully_addressable:
+        return False
+    return not (sharding.is_fully_replicated and sharding.addressable_devices)
+
+
 @on_array
 def __repr__(self: Array) -> str:
     if self.is_deleted():
         return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
+    if _elsewhere(self):
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak})"
     if isinstance(self.dtype, dtypes.ExtendedDType):
         bits = platforms.to_numpy(self._buffer)
         return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"
@@ -61,7 +72,7 @@ def __repr__(self: Array) -> str:
 
 @on_array
 def __str__(self: Array) -> str:
-    if isinstance(self.dtype, dtypes.ExtendedDType):
+    if isinstance(self.dtype, dtypes.ExtendedDType) or _elsewhere(self):
         return repr(self)
     return str(self._value)
 
@@ -110,6 +121,8 @@ def __oct__(self: Array) -> str:
 
 @on_array
 def __format__(self: Array, spec: str) -> str:
+    if _elsewhere(self):
+        return repr(self)
     if isinstance(self.dtype, dtypes.ExtendedDType):
         return format(repr(self), spec)
     return format(self._value[()] if self.ndim == 0 else self._value, spec)

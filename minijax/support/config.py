@@ -535,7 +535,7 @@ cpu_collectives_implementation = _flag(
     "gloo",
     "How processes on CPUs talk to each other.",
     choices=(None, "gloo", "mpi", "megascale"),
-    refused="a program runs in one process.",
+    refused="processes on CPUs talk through Gloo.",
 )
 cpu_enable_async_dispatch = _flag(
     "cpu_enable_async_dispatch",

@@ -201,6 +201,35 @@ def cache(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def launch(arguments: argparse.Namespace) -> int:
+    """`minijax launch -n 4 script.py`: one script in several processes."""
+    from minijax.programs.processes import launcher
+
+    if arguments.processes < 1:
+        raise CommandError(f"-n must be at least 1, and it is {arguments.processes}.")
+    for name in ("timeout", "wait"):
+        if getattr(arguments, name) <= 0:
+            raise CommandError(f"--{name} must be more than 0.")
+    if arguments.devices is not None and arguments.devices < 1:
+        raise CommandError(f"--devices must be at least 1, not {arguments.devices}.")
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    if arguments.module:
+        script = ["-m", arguments.script]
+    elif not Path(arguments.script).is_file():
+        raise CommandError(f"there is no script {arguments.script}.")
+    else:
+        script = [arguments.script]
+    return launcher.run(
+        launcher.Launch(
+            [sys.executable, *script, *words],
+            arguments.processes,
+            arguments.devices,
+            arguments.timeout,
+            arguments.wait,
+        )
+    )
+
+
 def course_refresh(arguments: argparse.Namespace) -> int:
     """`minijax course refresh`: run notebooks again and show what changed."""
     if arguments.notebooks:
@@ -307,6 +336,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     cache_parser.set_defaults(run=cache)
 
+    add_launch_parser(commands)
     course = commands.add_parser(
         "course", help="tools for those who write the course, or teach it"
     )
@@ -331,6 +361,46 @@ def make_parser() -> argparse.ArgumentParser:
     refresh_parser.set_defaults(run=course_refresh)
     add_check_parser(tools)
     return parser
+
+
+def add_launch_parser(commands: Any) -> None:
+    """Adds `minijax launch` to the commands."""
+    launch_parser = commands.add_parser(
+        "launch",
+        help="run a script in several processes of this machine",
+        description="Starts a script several times. In each process "
+        "`minijax.distributed.initialize()`, called without arguments, makes it one of "
+        "all; `devices()` are then those of all processes. Lines are printed with the "
+        "process's number in front. When a process dies, the others say which, and "
+        "end; Ctrl-C ends all.",
+    )
+    launch_parser.add_argument(
+        "-n", "--processes", type=int, required=True, help="how many processes"
+    )
+    launch_parser.add_argument(
+        "--devices", type=int, help="CPU devices for each process (default: 1)"
+    )
+    launch_parser.add_argument(
+        "--timeout",
+        type=float,
+        default=10.0,
+        help="seconds of silence after which a process is gone (default: 10)",
+    )
+    launch_parser.add_argument(
+        "--wait",
+        type=float,
+        default=60.0,
+        help="seconds that processes wait for each other, at the start and at each new "
+        "program (default: 60)",
+    )
+    launch_parser.add_argument(
+        "-m", "--module", action="store_true", help="the script is a module's name"
+    )
+    launch_parser.add_argument("script", help="the script")
+    launch_parser.add_argument(
+        "words", nargs=argparse.REMAINDER, help="the script's own arguments"
+    )
+    launch_parser.set_defaults(run=launch)
 
 
 def add_check_parser(tools: Any) -> None:

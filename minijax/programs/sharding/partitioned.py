@@ -18,6 +18,7 @@ from minijax.compile import refs as ref_programs
 from minijax.language import core
 from minijax.language.array import Array, wrap_as
 from minijax.programs.launching import LibraryProgram
+from minijax.programs.processes import fingerprints
 from minijax.programs.sharding.placement import (
     Placement,
     context_mesh,
@@ -140,6 +141,8 @@ def compile_lowered(
                 *(sharding is None for sharding in outs),
             ),
         )
+        if not placement.devices.is_fully_addressable:
+            _compare_with_others(lowered, placement, ins, outs)
         executable = dispatch.load_or_compile.run(
             lowered.module, placement.devices, settings, lowered.host_callbacks
         )
@@ -152,6 +155,21 @@ def compile_lowered(
             executable=executable,
         )
     return PartitionedProgram(lowered, executable, placement, ins, outs)
+
+
+def _compare_with_others(
+    lowered: Any, placement: Placement, ins: Sequence[Any], outs: Sequence[Any]
+) -> None:
+    """Raises RuntimeError if another process has another program."""
+    fingerprints.compare(
+        lowered.name,
+        lowered.module.operation.get_asm(enable_debug_info=False),
+        [lowered.in_avals[i] for i in lowered.kept],
+        placement.devices,
+        placement.mesh,
+        ins,
+        outs,
+    )
 
 
 def in_shardings_of(lowered: Any, placement: Placement) -> list[Any]:

@@ -228,7 +228,6 @@ def _spread_host(host: np.ndarray, physical: Any, sharding: Any) -> Any:
     return transfers.put_shards(parts, physical, sharding)
 
 
-@placing.put_on_several.attach
 def put_on_several(value: Any, sharding: Any) -> Array:
     """An array cut up over several devices.
 

@@ -238,6 +238,27 @@ class Mesh(BaseMesh):
             if device.process_index == device.client.process_index()
         ]
 
+    @functools.cached_property
+    def local_mesh(self) -> Mesh:
+        """This process's part of the mesh, with the same axes.
+
+        Raises ValueError if its devices are no block of the mesh.
+        """
+        own = set(self.local_devices)
+        places = np.argwhere(np.vectorize(lambda d: d in own)(self.devices))
+        if not len(places):
+            return self
+        first, last = places.min(axis=0), places.max(axis=0) + 1
+        block = self.devices[tuple(map(slice, first, last))]
+        if block.size != len(own):
+            raise ValueError(
+                "When passing host local inputs to pjit or pmap, devices connected to "
+                "a single host must form a contiguous subcube of the global device "
+                f"mesh: this process's devices {sorted(d.id for d in own)} do not in "
+                f"{self}."
+            )
+        return self.update(devices=block)
+
     @property
     def is_multi_process(self) -> bool:
         """Whether other processes own some of the devices."""

@@ -1,0 +1,57 @@
+"""device_put between several devices, also for arrays that other processes share.
+
+An array of which other processes hold parts cannot be read and cut up again here; a
+program that returns it, cut as wanted, moves its parts. All processes run it.
+
+In JAX: `jax/_src/dispatch.py`, `_device_put_sharding_impl`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from minijax.compile import placing
+from minijax.compile.jit_api import jit
+from minijax.language.array import Array
+from minijax.programs.sharding import placement
+from minijax.programs.sharding.contexts import sharding_of
+from minijax.support import errors
+
+
+@placing.put_on_several.attach
+def put_on_several(value: Any, sharding: Any) -> Array:
+    """An array cut up over several devices; see `placement.put_on_several`.
+
+    Raises:
+      ValueError: for an array that other processes share and other devices than its
+        own.
+    """
+    if type(value) is Array and not value.is_fully_addressable:
+        sharding = sharding_of(sharding, "device_put")
+        if not value.is_fully_replicated or not value.sharding.addressable_devices:
+            return _moved_by_program(value, sharding)
+    return placement.put_on_several(value, sharding)
+
+
+def _moved_by_program(value: Array, sharding: Any) -> Array:
+    if value.sharding == sharding:
+        return value
+    if value.sharding._internal_device_list != sharding._internal_device_list:
+        raise errors.value_error(
+            "device_put: the array lies on the devices "
+            f"{[d.id for d in value.sharding._internal_device_list]}, some of them of "
+            "other processes, and cannot be moved to the devices "
+            f"{[d.id for d in sharding._internal_device_list]}. Give a sharding of the "
+            "same devices in the same order."
+        )
+    return _returning(sharding)(value)
+
+
+@functools.lru_cache(maxsize=256)
+def _returning(sharding: Any) -> Callable[[Any], Any]:
+    def moved(x: Any) -> Any:
+        return x
+
+    return jit(moved, out_shardings=sharding)

@@ -1,0 +1,84 @@
+"""A loop over all processes in which one does something wrong in the third step.
+
+Arguments: what happens, and to which process. `initialize` gets its arguments from the
+environment when a launcher started it, else from the last argument, as
+"address,count,number".
+"""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+import minijax
+import minijax.numpy as jnp
+from minijax.sharding import Mesh, NamedSharding, PartitionSpec
+
+what, victim = sys.argv[1], int(sys.argv[2])
+print("pid", os.getpid(), flush=True)
+if len(sys.argv) > 3:
+    address, count, number = sys.argv[3].split(",")
+    me = int(number)
+    arguments = dict(
+        coordinator_address=address,
+        num_processes=int(count),
+        process_id=me,
+        initialization_timeout=5,
+        heartbeat_timeout_seconds=4,
+    )
+else:
+    me = int(os.environ["MINIJAX_PROCESS_ID"])
+    arguments = {}
+if what == "absent" and me == victim:
+    time.sleep(60)
+minijax.distributed.initialize(**arguments)
+
+devices = np.array(minijax.devices())
+mesh = Mesh(devices, ("x",))
+size = 4 * devices.size
+
+
+def total(x):
+    return jnp.sum(x)
+
+
+def put(length, mesh):
+    return minijax.device_put(
+        np.arange(float(length)), NamedSharding(mesh, PartitionSpec("x"))
+    )
+
+
+x = put(size, mesh)
+step = minijax.jit(total)
+for number in range(400):
+    if number == 3:
+        wrong = me == victim
+        if what == "raise" and wrong:
+            raise ValueError("a mistake in one process")
+        if what == "kill" and wrong:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if what == "stop" and wrong:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if what == "kill launcher" and wrong:
+            os.kill(os.getppid(), signal.SIGKILL)
+        if what == "stop launcher" and wrong:
+            os.kill(os.getppid(), signal.SIGSTOP)
+        if what == "shape":
+            x = put(size * (3 if wrong else 2), mesh)
+        if what == "program":
+            step = minijax.jit(lambda x: jnp.sum(jnp.sin(x) if wrong else jnp.cos(x)))
+        if what == "mesh":
+            turned = devices[::-1] if wrong else devices
+            x = put(2 * size, Mesh(turned, ("x",)))
+        if what == "axes":
+            shape, names = ((2, -1), ("x", "y")) if wrong else ((-1, 2), ("x", "y"))
+            x = put(size, Mesh(devices.reshape(shape), names))
+        if what == "leave" and wrong:
+            break
+    float(step(x))
+    if what == "nothing" and number == 5:
+        break
+    time.sleep(0.05)
+print("done", flush=True)

@@ -1,0 +1,116 @@
+"""One program over four devices: of one process, of two, or of four.
+
+It prints one JSON line for each value: a name, a kind, and the bits. It is run with
+minijax and with jax ("minijax" or "jax" as the argument), alone or by a launcher.
+"""
+
+import importlib
+import json
+import os
+import sys
+
+import numpy as np
+
+jax = importlib.import_module(sys.argv[1])
+jnp = importlib.import_module(f"{sys.argv[1]}.numpy")
+multihost = importlib.import_module(f"{sys.argv[1]}.experimental.multihost_utils")
+Mesh, NamedSharding = jax.sharding.Mesh, jax.sharding.NamedSharding
+P = jax.sharding.PartitionSpec
+
+if "MINIJAX_PROCESS_ID" in os.environ:
+    jax.distributed.initialize()
+
+devices = np.array(jax.devices())
+assert devices.size == 4
+grid = Mesh(devices.reshape(2, 2), ("x", "y"))
+line = Mesh(devices, ("i",))
+
+
+def show(name, value):
+    """Prints a value that all processes share, from each process."""
+    if isinstance(value, jax.Array) and not value.is_fully_addressable:
+        value = multihost.process_allgather(value, tiled=True)
+    value = np.ascontiguousarray(value)
+    kind = "float" if value.dtype.kind == "f" else "exact"
+    bits = value.tobytes().hex()
+    print(
+        "value",
+        json.dumps([name, kind, str(value.dtype), list(value.shape), bits]),
+        flush=True,
+    )
+
+
+def put(value, mesh, *spec):
+    return jax.device_put(value, NamedSharding(mesh, P(*spec)))
+
+
+whole = np.arange(64, dtype=np.int32).reshape(8, 8)
+real = np.random.RandomState(0).randn(8, 8).astype(np.float32)
+
+show("device_put", put(whole, grid, "x", "y"))
+show("transposed", jax.jit(lambda a: a.T)(put(whole, grid, "x", "y")))
+show(
+    "resharded",
+    jax.device_put(put(whole, grid, "x"), NamedSharding(grid, P(None, "y"))),
+)
+show("sum of ints", jax.jit(lambda a: a.sum(axis=0))(put(whole, grid, "x", "y")))
+show("sorted", jax.jit(lambda a: jnp.sort(a, axis=0))(put(-whole, grid, "x", "y")))
+show("sum of floats", jax.jit(jnp.sum)(put(real, grid, "x", "y")))
+show("product", jax.jit(jnp.dot)(put(real, grid, "x", "y"), put(real, grid, "y")))
+
+
+def loss(w, x):
+    return jnp.mean(jnp.tanh(x @ w) ** 2)
+
+
+weights = put(real, grid, None, "y")
+batch = put(real, grid, "x")
+step = jax.jit(lambda w, x: w - 0.5 * jax.grad(loss)(w, x))
+for _ in range(5):
+    weights = step(weights, batch)
+show("trained", weights)
+show("loss", jax.jit(loss)(weights, batch))
+
+
+def mapped(f, out, value=whole):
+    run = jax.shard_map(f, mesh=line, in_specs=P("i"), out_specs=out, check_vma=False)
+    return jax.jit(run)(put(value, line, "i"))
+
+
+ring = [(i, (i + 1) % 4) for i in range(4)]
+show("psum", mapped(lambda a: jax.lax.psum(a, "i"), P()))
+show("pmax", mapped(lambda a: jax.lax.pmax(a, "i"), P()))
+show("all_gather", mapped(lambda a: jax.lax.all_gather(a, "i"), P()))
+show("ppermute", mapped(lambda a: jax.lax.ppermute(a, "i", ring), P("i")))
+show(
+    "psum_scatter",
+    mapped(
+        lambda a: jax.lax.psum_scatter(a, "i", scatter_dimension=1, tiled=True),
+        P("i"),
+    ),
+)
+show(
+    "all_to_all", mapped(lambda a: jax.lax.all_to_all(a, "i", 1, 0, tiled=True), P("i"))
+)
+show("psum of floats", mapped(lambda a: jax.lax.psum(a, "i"), P(), real))
+show("gathered floats", mapped(lambda a: jax.lax.all_gather(a, "i"), P(), real))
+
+made = jax.make_array_from_callback(
+    (8, 8), NamedSharding(grid, P("x", "y")), lambda index: whole[index] * 3
+)
+show("from callback", made)
+rows = 8 // jax.process_count()
+start = rows * jax.process_index()
+sharding = NamedSharding(line, P("i"))
+own = jax.make_array_from_process_local_data(sharding, whole[start : start + rows])
+show("from local data", own)
+shared = multihost.host_local_array_to_global_array(
+    whole[start : start + rows], line, P("i")
+)
+show("host local to global", shared)
+back = multihost.global_array_to_host_local_array(shared, line, P("i"))
+assert back.is_fully_addressable
+assert np.array_equal(back, whole[start : start + rows])
+show("one to all", multihost.broadcast_one_to_all(real * (jax.process_index() + 1)))
+multihost.assert_equal(whole, "the arrays differ")
+multihost.sync_global_devices("end")
