@@ -32,6 +32,7 @@ from minijax.programs.sharding import ahead_of_time as _ahead_of_time
 from minijax.programs.sharding import jit_shardings as _jit_shardings
 from minijax.programs.sharding import partitioned as _partitioned
 from minijax.programs.sharding import resharding as _resharding
+from minijax.programs.explicit.resharding import reshard
 from minijax.programs.sharding.contexts import set_mesh
 from minijax.programs.sharding.making import (
     make_array_from_callback, make_array_from_process_local_data,

@@ -308,8 +308,7 @@ def lower_eqns(
     for eqn in jaxpr.eqns:
         rule = lowering_rule(eqn, module_context.platform)
         stack = str(eqn.source_info.name_stack)
-        name = f"{stack}/{eqn.primitive.name}" if stack else eqn.primitive.name
-        name = scope + name
+        name = scope + (f"{stack}/" if stack else "") + eqn.primitive.name
         with hlo.location(eqn.source_info.traceback, name):
             ctx = LoweringRuleContext(
                 module_context,

@@ -177,10 +177,14 @@ class ShapedArray(AbstractValue):
         """The type of one slice along `axis`, which must have `size` entries."""
         return _without_axis(self, size, axis)
 
-    def unmapped(self, size: int, axis: int) -> ShapedArray:
-        """The type of `size` such arrays stacked along a new axis `axis`."""
+    def unmapped(self, size: int, axis: int, along: Any = None) -> ShapedArray:
+        """The type of `size` such arrays stacked along a new axis `axis`.
+
+        `along` says how a mesh cuts that axis, if one does.
+        """
         shape = (*self.shape[:axis], size, *self.shape[axis:])
         cut = self.sharding and self.sharding.inserted(axis)
+        cut = along.inserted_in(self.sharding, axis) if along else cut
         return self.update(shape=shape, sharding=cut)
 
     def strip_weak_type(self) -> ShapedArray:
@@ -239,8 +243,7 @@ def _python_scalar_aval(value: Any) -> ShapedArray:
 
 
 def _check_int_fits(value: int, dtype: np.dtype) -> None:
-    bits = 8 * dtype.itemsize
-    if not -(1 << (bits - 1)) <= value < (1 << (bits - 1)):
+    if not -(1 << (8 * dtype.itemsize - 1)) <= value < 1 << (8 * dtype.itemsize - 1):
         raise OverflowError(
             f"Python int {value} is too large to convert to {dtype.name}. Write it as "
             "a float, or as an unsigned or 64-bit NumPy scalar (with "
@@ -336,9 +339,9 @@ def mapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractVal
     return aval if axis is None else aval.mapped(size, axis)
 
 
-def unmapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractValue:
+def unmapped_aval(size: int, axis: int | None, aval: Any, *along: Any) -> AbstractValue:
     """The type of `size` slices stacked along a new axis at position `axis`."""
-    return aval if axis is None else aval.unmapped(size, axis)
+    return aval if axis is None else aval.unmapped(size, axis, *along)
 
 
 def physical_aval(aval: AbstractValue) -> AbstractValue:

@@ -67,8 +67,8 @@ class AbstractRef(AbstractValue):
     def mapped(self, size: int, axis: int) -> AbstractRef:
         return self.of(self.inner_aval.mapped(size, axis))
 
-    def unmapped(self, size: int, axis: int) -> AbstractRef:
-        return self.of(self.inner_aval.unmapped(size, axis))
+    def unmapped(self, size: int, axis: int, along: Any = None) -> AbstractRef:
+        return self.of(self.inner_aval.unmapped(size, axis, along))
 
     def to_tangent_aval(self) -> AbstractRef:
         return self.of(self.inner_aval.to_tangent_aval())

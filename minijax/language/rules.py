@@ -170,7 +170,7 @@ def is_linear(x: Any) -> bool:
 
 @dataclass(frozen=True)
 class AxisData:
-    """The axis that `vmap` adds: its name (or `no_axis_name`) and size.
+    """The axis that `vmap` adds: its name (or `no_axis_name`), size, and cut of a mesh.
 
     In JAX: `interpreters/batching.py`, `AxisData`.
     """
@@ -178,6 +178,7 @@ class AxisData:
     name: Hashable
     size: int
     spmd_name: Any = None
+    cut: Any = None
 
 
 class _NoAxisName:

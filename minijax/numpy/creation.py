@@ -5,7 +5,7 @@ In JAX: `numpy/array_constructors.py` and `numpy/array_creation.py`.
 
 import types
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.primitives.shape.ordering import array_copy
 from minijax.primitives.shape.shaping import convert_element_type_to
+from minijax.programs.explicit.resharding import auto_axes, changes_type, reshard
 from minijax.support import dtypes, element_types
 
 _traced_or_array = (Tracer, Array)
@@ -204,7 +205,21 @@ def frombuffer(
 
 def placed(result: Array, place: Any) -> Array:
     """`result` on a device, or laid out as a sharding says; None leaves it as it is."""
-    return result if place is None else placing.device_put(result, place)
+    if place is None:
+        return result
+    if changes_type(result, place):
+        return reshard(result, place)
+    return placing.device_put(result, place)
+
+
+def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
+    """`function(*args)`, with its result on a device or as a sharding says.
+
+    On an Explicit mesh the compiler decides about the cuts inside of the function.
+    """
+    if place is not None and changes_type(args[0], place):
+        return auto_axes(function, out_sharding=place)(*args)
+    return placed(function(*args), place)
 
 
 # --------------------------------------------------------------------------
@@ -246,7 +261,15 @@ def _filled(
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
     if shape is not None or like is None:
         shape = canonicalize_shape(shape)
-    sharding = {} if out_sharding is None else {"sharding": out_sharding}
+    if device is None and out_sharding is None and isinstance(like, (Array, Tracer)):
+        aval: Any = like.aval
+        if aval.sharding is not None and shape in (None, aval.shape):
+            out_sharding, shape = like.sharding, aval.shape
+            dtype, like = aval.dtype if dtype is None else dtype, None
+    sharding = {"sharding": out_sharding}
+    if out_sharding is None or not changes_type(value, out_sharding):
+        sharding, device = {}, device if out_sharding is None else out_sharding
+        out_sharding = None
     if np.ndim(value) != 0:
         if like is not None:
             shape = np.shape(like) if shape is None else shape

@@ -11,7 +11,7 @@ import numpy as np
 from minijax import lax
 from minijax.language.array import Array
 from minijax.numpy import indexing, ufuncs
-from minijax.numpy.creation import placed
+from minijax.numpy.creation import laid_out
 
 
 class IndexUpdateHelper:
@@ -62,16 +62,19 @@ class IndexUpdateRef:
         wrap_negative_indices: bool = True,
     ) -> Array:
         """The elements themselves; `fill_value` for those out of bounds."""
-        result = indexing.rewriting_take(
-            self.array,
-            self.index,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            fill_value=fill_value,
-            normalize_indices=wrap_negative_indices,
-        )
-        return placed(result, out_sharding)
+
+        def take(array: Any, index: Any) -> Array:
+            return indexing.rewriting_take(
+                array,
+                index,
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                mode=mode,
+                fill_value=fill_value,
+                normalize_indices=wrap_negative_indices,
+            )
+
+        return laid_out(take, out_sharding, self.array, self.index)
 
     def _update(
         self,
@@ -83,16 +86,19 @@ class IndexUpdateRef:
         wrap_negative_indices: bool = True,
         **options: Any,
     ) -> Array:
+
+        def update(array: Any, index: Any, values: Any) -> Array:
+            return indexing.scatter_update(
+                array,
+                index,
+                values,
+                scatter,
+                normalize_indices=wrap_negative_indices,
+                **options,
+            )
+
         array = self.array if array is None else array
-        result = indexing.scatter_update(
-            array,
-            self.index,
-            values,
-            scatter,
-            normalize_indices=wrap_negative_indices,
-            **options,
-        )
-        return placed(result, out_sharding)
+        return laid_out(update, out_sharding, array, self.index, values)
 
     def set(self, values: Any, **options: Any) -> Array:
         """`x[index] = values`. Which value wins at repeated indices is undefined."""

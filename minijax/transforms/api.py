@@ -386,7 +386,9 @@ def vmap(
         dims = list(map(_normalized_axis, leaves, axes))
         size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
         name = no_axis_name if axis_name is None else axis_name
-        axis_data = AxisData(name, size, spmd_name)
+        shardings = [getattr(get_aval(leaf), "sharding", None) for leaf in leaves]
+        cuts = (s.of(dim) for s, dim in zip(shardings, dims) if s is not None)
+        axis_data = AxisData(name, size, spmd_name, next(filter(None, cuts), None))
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
         outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
         out_tree = flat.out_tree

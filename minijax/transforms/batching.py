@@ -232,7 +232,7 @@ def _batch_jaxpr(
         return outputs
 
     in_avals = [
-        unmapped_aval(size, dim, aval)
+        unmapped_aval(size, dim, aval, axis_data.cut)
         for aval, dim in zip(closed.in_avals, in_dims, strict=True)
     ]
     jaxpr, consts = trace_to_jaxpr(fun, in_avals, closed.debug_info)

@@ -122,6 +122,7 @@ REACHED_ELSEWHERE = {
     ),
     # Programs over several devices.
     "sharding_constraint": "tests/sharding/automatic.py",
+    "reshard": "tests/sharding/explicit.py",
     **dict.fromkeys(
         "psum_invariant pvary shard_map".split(), "tests/sharding/manual.py"
     ),

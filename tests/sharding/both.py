@@ -90,7 +90,7 @@ def sharding_text(sharding: Any) -> str:
         return f"one device: {sorted(d.id for d in sharding.device_set)}"
     if not hasattr(sharding, "spec"):
         return re.sub(r"\(.*", "", text)
-    spec = re.sub(r"(, None)+\\)$", ")", str(sharding.spec)).replace(",)", ")")
+    spec = re.sub(r"(, None)+\)$", ")", str(sharding.spec)).replace(",)", ")")
     ids = [device.id for device in sharding.mesh.devices.flat]
     return f"{spec} over {dict(sharding.mesh.shape)} of {ids}"
 
@@ -106,6 +106,8 @@ def _described(leaf: Any) -> Any:
         return {"text": str(leaf)}
     if isinstance(leaf, np.ndarray | np.generic):
         return {"values": np.asarray(leaf).tolist(), "dtype": str(leaf.dtype)}
+    if not hasattr(leaf, "dtype"):
+        return {"text": type(leaf).__name__}
     values = np.asarray(leaf)
     return {
         "values": values.astype(np.float64).tolist(),
@@ -124,14 +126,16 @@ def run_all(cases: types.ModuleType) -> dict[str, dict[str, Any]]:
     for library in (Library("jax"), Library("minijax")):
         for name, case in cases.CASES.items():
             try:
-                result = described(case(library), library.mj.tree_util.tree_leaves)
+                result = case(library)
             except Exception as error:
-                result = {
+                found[name][library.name] = {
                     "error": [one.__name__ for one in type(error).__mro__],
                     "message": str(error)[:2000],
                     "trace": traceback.format_exc()[-3000:],
                 }
-            found[name][library.name] = result
+            else:
+                leaves = library.mj.tree_util.tree_leaves
+                found[name][library.name] = described(result, leaves)
     return found
 
 

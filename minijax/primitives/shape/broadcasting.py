@@ -23,6 +23,7 @@ from minijax.language.core import (
     ShapedArray,
     Tracer,
     canonicalize_shape,
+    eval_trace,
     get_aval,
     physical_aval,
     register,
@@ -39,6 +40,8 @@ from minijax.primitives.shape.shaping import (
     shape_of,
 )
 from minijax.support import dtypes, element_types
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec
+from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # Repeating
@@ -143,8 +146,8 @@ def full(
       shape: its shape.
       fill_value: a scalar.
       dtype: its dtype; by default that of the value, weakly typed if the value is.
-      sharding: the device on which to make it, as a sharding; not heeded while a
-        program is traced.
+      sharding: the device on which to make it, as a sharding; while a program is
+        traced only one of a mesh with Explicit axes is heeded.
 
     Raises:
       TypeError: when `fill_value` is no scalar.
@@ -167,8 +170,14 @@ def full(
         weak = False
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
     value = convert_element_type_to(fill_value, dtype, weak)
-    if sharding is None or isinstance(value, Tracer):
+    if sharding is None:
         return broadcast(value, shape)
+    if isinstance(sharding, PartitionSpec):
+        return broadcast(value, shape, out_sharding=sharding)
+    if isinstance(value, Tracer) or state.trace is not eval_trace:
+        of_mesh = isinstance(sharding, NamedSharding)
+        cut = sharding if of_mesh and sharding.mesh.explicit_axes else None
+        return broadcast(value, shape, out_sharding=cut)
     return _full_on(shape, value, sharding)
 
 
@@ -364,4 +373,6 @@ def _empty2_lowering(ctx, **params) -> Any:
 def empty_of(aval: ShapedArray) -> Any:
     """An array of a given type whose entries are not set; here they are zeros."""
     entry = empty2_p.bind(dtype=aval.dtype, memory_space=aval.memory_space)
-    return broadcast(entry, aval.shape) if aval.shape else entry
+    if not aval.shape:
+        return entry
+    return broadcast(entry, aval.shape, out_sharding=aval.sharding)

@@ -78,6 +78,7 @@ def scan(
     length = _length(xs_leaves, length)
     if state.disable_jit:
         return _in_python(f, init, xs_leaves, xs_tree, length, reverse)
+    _check_not_cut(xs_leaves)
     x_avals = [mapped_aval(length, 0, get_aval(x)) for x in xs_leaves]
     in_tree = tree_structure(
         (tree_unflatten(init_tree, init_leaves), tree_unflatten(xs_tree, xs_leaves))
@@ -133,6 +134,18 @@ def _unroll(unroll: Any, length: int) -> int:
             f"`unroll` must be a `bool` or a non-negative `int`, got {unroll}."
         )
     return unroll
+
+
+def _check_not_cut(xs: Sequence[Any]) -> None:
+    """On an Explicit mesh, a device has all of the axis that is looped over."""
+    for x in xs:
+        sharding = getattr(get_aval(x), "sharding", None)
+        if sharding is not None and sharding.of(0) is not None:
+            raise errors.value_error(
+                "0th dimension of all xs should be replicated. Got "
+                f"{sharding.spec} for {get_aval(x).str_short()}. Reshard it first: "
+                "`minijax.sharding.reshard(xs, PartitionSpec(None, ...))`."
+            )
 
 
 def _length(xs: Sequence[Any], length: Any) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 from minijax.language import core
+from minijax.programs.explicit.cuts import axes_in, cut_of
 from minijax.programs.shard_map.primitive import (
     axes_of,
     part_type,
@@ -116,24 +117,22 @@ def shard_map(
         leaves, tree = tree_flatten(args)
         for leaf in leaves:
             api_util.check_arg(leaf, "shard_map")
+        avals = list(map(core.get_aval, leaves))
         if in_specs is Infer or in_specs is None:
-            raise errors.value_error(
-                "shard_map needs in_specs: it can infer them from the types of "
-                "arguments only on a mesh whose axes are Explicit. Write in_specs=..., "
-                "a PartitionSpec for each argument."
-            )
-        specs = _flat_specs(f, in_specs, tree, args, "in_specs")
+            specs = _inferred(avals, manual, mesh)
+        else:
+            specs = _flat_specs(f, in_specs, tree, args, "in_specs")
         for spec in specs:
             _check_manual(spec, manual, mesh, "in_specs")
-        avals = list(map(core.get_aval, leaves))
         _check_arguments(f, args, avals, specs, mesh)
+        _check_types(f, args, avals, specs, manual, mesh)
         params: dict[str, Any] = {
             "check_vma": check_vma,
             "in_specs": tuple(specs),
             "mesh": mesh,
             "newly_manual_axes": manual,
         }
-        parts = [part_type(a, s, mesh, check_vma) for a, s in zip(avals, specs)]
+        parts = [part_type(a, s, mesh, check_vma, manual) for a, s in zip(avals, specs)]
         trees: list[Any] = []
 
         def flat(*parts: Any) -> list[Any]:
@@ -262,6 +261,58 @@ def _check_manual(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
         )
 
 
+def _inferred(
+    avals: Sequence[Any], manual: frozenset, mesh: Any
+) -> list[PartitionSpec]:
+    """The specs that the types of the arguments tell."""
+    kinds = mesh._name_to_type
+    unknown = [name for name in manual if kinds[name] is not AxisType.Explicit]
+    if unknown:
+        raise errors.value_error(
+            "shard_map needs in_specs: it can infer them from the types of arguments "
+            f"only along axes that are Explicit, and {unknown} of the mesh are not. "
+            "Write in_specs=..., a PartitionSpec for each argument."
+        )
+    return [PartitionSpec(*_manual_cut(aval, manual)) for aval in avals]
+
+
+def _manual_cut(aval: Any, manual: frozenset) -> list[Any]:
+    """The cut that a type tells, along the manual axes."""
+    return [
+        tuple(name for name in axes_in(part) if name in manual) or None
+        for part in cut_of(aval)
+    ]
+
+
+def _check_types(
+    f: Any,
+    args: Any,
+    avals: Sequence[Any],
+    specs: Sequence[Any],
+    manual: frozenset,
+    mesh: Any,
+) -> None:
+    """On Explicit axes a spec says what the type of its argument says."""
+    kinds = mesh._name_to_type
+    told = frozenset(name for name in manual if kinds[name] is AxisType.Explicit)
+    if not told:
+        return
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+    for path, aval, spec in zip(paths, avals, specs):
+        parts = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
+        wanted = [tuple(n for n in axes if n in told) or None for axes in parts]
+        found = _manual_cut(aval, told)
+        if wanted != found and aval.ndim:
+            raise errors.value_error(
+                f"in_specs passed to shard_map: {spec} does not match the specs of the "
+                f"input: {PartitionSpec(*found)} for arg: {aval.str_short()}, "
+                f"args{path} of '{fun_name(f)}'. The axes {sorted(map(str, told))} of "
+                "the mesh are Explicit, so the type of an argument says how it is cut. "
+                "Leave in_specs out, and shard_map takes what the types say; or "
+                f"reshard the argument first: `minijax.sharding.reshard(x, {spec})`."
+            )
+
+
 def _check_arguments(
     f: Any, args: Any, avals: Sequence[Any], specs: Sequence[Any], mesh: Any
 ) -> None:
@@ -325,13 +376,3 @@ def _check_results(
                 "or make the result equal with a reduction such as `lax.psum`. If it "
                 "is equal and the types cannot tell, pass check_vma=False."
             )
-    explicit = [
-        name
-        for name in mesh.axis_names
-        if name not in manual and mesh._name_to_type[name] is AxisType.Explicit
-    ]
-    if explicit:
-        raise NotImplementedError(
-            f"shard_map over some axes of a mesh whose axes {explicit} are Explicit is "
-            "not supported: make the mesh with axis_types=(AxisType.Auto,) * n."
-        )

@@ -24,10 +24,12 @@ from minijax.primitives.elementwise import arithmetic
 from minijax.primitives.parallel import collectives
 from minijax.primitives.shape import shaping
 from minijax.primitives.shape.squeezing import squeeze
+from minijax.programs.explicit import types as explicit
+from minijax.programs.explicit.cuts import axes_in, cut_of
 from minijax.programs.shard_map import lowering
 from minijax.programs.shard_map.plain_types import without_variation
 from minijax.programs.shard_map.varying import manual_scope
-from minijax.support.devices.shardings import NamedSharding, PartitionSpec
+from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.support.effects import of_equation
 from minijax.transforms import (
     ad,
@@ -76,17 +78,26 @@ def _scaled(aval: Any, spec: PartitionSpec, mesh: Any, grow: bool) -> list[int]:
     return shape
 
 
-def part_type(aval: Any, spec: Any, mesh: Any, checked: bool) -> Any:
+def part_type(aval: Any, spec: Any, mesh: Any, checked: bool, manual: frozenset) -> Any:
     """The type of one device's part of an array."""
     vma = aval.vma | set(axes_of(spec)) if checked else frozenset()
     shape = tuple(_scaled(aval, spec, mesh, grow=False))
-    return aval.update(shape=shape, vma=vma, sharding=None)
+    inside = explicit.abstract(mesh).update_axis_types(
+        dict.fromkeys(manual, AxisType.Manual)
+    )
+    sharding = explicit.as_type(inside, cut_of(aval))
+    return aval.update(shape=shape, vma=vma, sharding=sharding)
 
 
 def whole_type(aval: Any, spec: Any, mesh: Any, manual: frozenset) -> Any:
     """The type of the array of which each device has a part of type `aval`."""
     shape = tuple(_scaled(aval, spec, mesh, grow=True))
-    return aval.update(shape=shape, vma=aval.vma - manual, sharding=None)
+    parts = [
+        (*(spec.axes(dimension) if dimension < len(spec) else ()), *axes_in(part))
+        for dimension, part in enumerate(cut_of(aval))
+    ]
+    sharding = explicit.as_type(mesh, parts)
+    return aval.update(shape=shape, vma=aval.vma - manual, sharding=sharding)
 
 
 @shard_map_p.def_effectful_abstract_eval
@@ -109,6 +120,21 @@ def _type(*avals, jaxpr: ClosedJaxpr, mesh, out_specs, newly_manual_axes, **_) -
 # ----------------------------------------------------------------------------------
 
 
+def _with_cut(spec: PartitionSpec, aval: Any) -> PartitionSpec:
+    """The spec, with the Explicit axes that stay outside as the type has them."""
+    cut = cut_of(aval)
+    if not any(cut):
+        return spec
+    own = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
+    named = {name for axes in own for name in axes}
+    return PartitionSpec(
+        *(
+            (*axes, *(name for name in axes_in(part) if name not in named)) or None
+            for axes, part in zip(own, cut)
+        )
+    )
+
+
 @shard_map_p.def_lowering
 def _lower(
     ctx, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, **_
@@ -129,12 +155,14 @@ def _lower(
         with lowering.mesh_being_lowered(mesh, manual):
             return mlir.lower_eqns(module, jaxpr.jaxpr, consts, rest, constants)
 
-    specs = [*[everywhere] * len(large), *in_specs]
+    ins = [_with_cut(spec, aval) for spec, aval in zip(in_specs, ctx.avals_in)]
+    specs = [*[everywhere] * len(large), *ins]
+    outs = [_with_cut(spec, aval) for spec, aval in zip(out_specs, ctx.avals_out)]
     return lowering.manual_computation(
         [*values, *operands],
         [NamedSharding(mesh, spec) for spec in specs],
         [mlir.tensor_type(aval) for aval in ctx.avals_out],
-        [NamedSharding(mesh, spec) for spec in out_specs],
+        [NamedSharding(mesh, spec) for spec in outs],
         axes,
         write,
         [*(v.type for v in values), *map(mlir.tensor_type, jaxpr.in_avals)],

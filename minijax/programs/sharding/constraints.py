@@ -77,6 +77,9 @@ def _constrained(x: Any, place: Any) -> Any:
             for dimension, part in enumerate(sharding.spec.partitions)
             if part is PartitionSpec.UNCONSTRAINED
         )
+    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
+        _check_same(aval, sharding)
+        return x
     mesh = get_abstract_mesh()
     return sharding_constraint_p.bind(
         x,
@@ -85,6 +88,25 @@ def _constrained(x: Any, place: Any) -> Any:
         context_mesh=empty_concrete_mesh if mesh.empty else mesh,
         unconstrained_dims=free,
     )
+
+
+def _check_same(aval: Any, sharding: NamedSharding) -> None:
+    """AssertionError unless the type says already what the constraint says."""
+
+    def parts(one: Any) -> list:
+        spec = one.spec.partitions if one is not None else ()
+        return [*spec, *[None] * (aval.ndim - len(spec))]
+
+    if parts(aval.sharding) != parts(sharding):
+        raise errors.with_facts(
+            AssertionError(
+                "`with_sharding_constraint` acts as an assert when all axes of mesh "
+                "are of type `Explicit`. The array sharding: "
+                f"{PartitionSpec(*parts(aval.sharding))} did not match the sharding "
+                f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to "
+                "shard your input to the sharding you want."
+            )
+        )
 
 
 @sharding_constraint_p.def_abstract_eval

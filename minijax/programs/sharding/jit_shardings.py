@@ -22,6 +22,7 @@ from minijax.language.core import (
     JaxprEqn,
     Tracer,
     eval_trace,
+    get_aval,
     weakref_lru_cache,
 )
 from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
@@ -115,6 +116,9 @@ class ShardedJitFunction(JitFunction):
                 return self._bind(bound, key)
             wanted = self._wanted(bound, kwargs)
             leaves = [*map(_moved, leaves, wanted)]
+            if any(map(_is_explicit, wanted)):
+                avals = tuple(map(get_aval, leaves))
+                key = (tree, avals, state.trace_key, statics)
             place, committed, buffers = dispatch.place.run(leaves, avals)
             place = self._with_devices(place, committed, wanted, len(leaves))
             call_key = (key, place, committed)
@@ -196,6 +200,11 @@ class ShardedJitFunction(JitFunction):
 
 
 errors.boundaries.add(ShardedJitFunction.__call__.__code__)
+
+
+def _is_explicit(sharding: Any) -> bool:
+    mesh = getattr(sharding, "mesh", None)
+    return mesh is not None and mesh._any_axis_explicit
 
 
 def _specified(sharding: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 from minijax.backend import transfers
 from minijax.language.array import Array, wrap_as
 from minijax.language.core import ShapedArray, physical_aval
+from minijax.programs.explicit.types import typed
 from minijax.support import dtypes, errors
 
 Shape = tuple[int, ...]
@@ -63,7 +64,7 @@ def make_array_from_callback(
 
 def _of_parts(parts: Sequence[Any], aval: Any, sharding: Any) -> Array:
     buffer = transfers.put_shards(parts, physical_aval(aval), sharding)
-    return wrap_as(buffer, aval, sharding)
+    return wrap_as(buffer, typed(aval, sharding), sharding)
 
 
 def make_array_from_single_device_arrays(

@@ -17,6 +17,7 @@ from minijax.compile import dispatch
 from minijax.compile import refs as ref_programs
 from minijax.language import core
 from minijax.language.array import Array, wrap_as
+from minijax.programs.explicit.types import full_spec, typed
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.processes import fingerprints
 from minijax.programs.sharding.placement import (
@@ -286,8 +287,10 @@ class PartitionedProgram(LibraryProgram):
         self.out_shardings = _completed(
             outs, executables.output_shardings(executable), placement
         )
+        self.out_shardings = list(map(full_spec, self.out_shardings, self.out_avals))
         avals = [dispatch.buffer_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, self.out_shardings, True)
+        self.out_avals = tuple(map(typed, self.out_avals, self.out_shardings))
         const_avals = [core.get_aval(const) for const in lowered.constants]
         _, _, self.constants = dispatch.place.run(
             lowered.constants, const_avals, placement

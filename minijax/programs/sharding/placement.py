@@ -19,6 +19,7 @@ from minijax.compile import dispatch, placing
 from minijax.language.array import Array, first_device, wrap_as
 from minijax.language.core import get_aval
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.programs.explicit.types import typed
 from minijax.programs.sharding.contexts import sharding_of
 from minijax.support import errors
 from minijax.support.devices.shardings import (
@@ -248,7 +249,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
         if value.committed and value._placed == sharding:
             return value
     buffer = spread_out(value, aval, sharding)
-    return wrap_as(buffer, aval.update(sharding=None), sharding)
+    return wrap_as(buffer, typed(aval, sharding), sharding)
 
 
 def context_mesh() -> Mesh | None:

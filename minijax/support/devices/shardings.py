@@ -48,6 +48,7 @@ __all__ = [
     "P",
     "PartitionSpec",
     "Sharding",
+    "ShardingTypeError",
     "SingleDeviceSharding",
     "empty_abstract_mesh",
     "empty_concrete_mesh",
@@ -71,6 +72,10 @@ class DuplicateSpecError(Exception):
         self.message = message
         self.mesh = mesh
         self.pspec = pspec
+
+
+class ShardingTypeError(Exception):
+    """The types of operands do not say how a result is cut over an Explicit mesh."""
 
 
 class NamedSharding(ShardingOfSeveral):
@@ -183,6 +188,41 @@ class NamedSharding(ShardingOfSeveral):
             name = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
             texts.append(size if axes is None else f"{size}@{name}")
         return texts
+
+    # In types: the cut of an array whose dimensions have changed. None for one that no
+    # mesh axis cuts any more.
+
+    def _of(self, parts: Sequence[Any]) -> NamedSharding | None:
+        return self.update(spec=PartitionSpec(*parts)) if any(parts) else None
+
+    def inserted(self, axis: int) -> NamedSharding | None:
+        """With one more dimension, which is not cut, at position `axis`."""
+        parts = self.spec.partitions
+        missing = (None,) * (axis - len(parts))
+        return self._of((*parts[:axis], *missing, None, *parts[axis:]))
+
+    def of(self, axis: int | None) -> NamedSharding | None:
+        """That of one dimension alone."""
+        parts = self.spec.partitions
+        return self._of(parts[axis : axis + 1]) if axis is not None else None
+
+    def inserted_in(self, other: NamedSharding | None, axis: int) -> NamedSharding:
+        """The sharding `other` with this one's only dimension at position `axis`."""
+        parts = () if other is None else other.spec.partitions
+        parts = (*parts, *(None,) * (axis - len(parts)))
+        (part,) = self.spec.partitions
+        spec = PartitionSpec(*parts[:axis], part, *parts[axis:])
+        return self.update(spec=spec)
+
+    def without(self, axis: int) -> NamedSharding | None:
+        """With one dimension fewer."""
+        parts = self.spec.partitions
+        return self._of((*parts[:axis], *parts[axis + 1 :]))
+
+    def permuted(self, order: Sequence[int]) -> NamedSharding | None:
+        """With dimension `order[i]` at position `i`."""
+        parts = (*self.spec.partitions, *(None,) * len(order))
+        return self._of([parts[axis] for axis in order])
 
     @property
     def is_fully_addressable(self) -> bool:

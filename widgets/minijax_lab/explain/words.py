@@ -212,6 +212,7 @@ PHRASES: dict[str, str] = {
     "pvary": "marked as different along {axes}",
     # over a mesh of devices
     "shard_map": "runs a program on each device",
+    "reshard": "cut over the mesh in another way",
     "sharding_constraint": "cut as the sharding says",
     # kernels
     "atomic_rmw": "updates a ref in one step",

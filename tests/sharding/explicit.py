@@ -1,0 +1,389 @@
+"""Programs on a mesh whose axes are Explicit, where types say how values are cut.
+
+Each case is a function of `(lib, x)`, with `x` of type `f32[8@x,8@y]`, run with the
+mesh in use. Its results are compared, and their types.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+CASES = {}
+
+
+def _run(function, lib):
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    x = lib.put(lib.numbers(8, 8), "x", "y", mesh=mesh)
+    with lib.mj.set_mesh(mesh):
+        found = function(lib, x)
+        leaves = lib.mj.tree_util.tree_leaves(found)
+        types = [str(lib.mj.typeof(one)) for one in leaves if not isinstance(one, str)]
+    return (found, types)
+
+
+def case(function):
+    """Adds a case under its name."""
+    CASES[function.__name__.strip("_")] = functools.partial(_run, function)
+    return function
+
+
+def _several(**functions):
+    for name, function in functions.items():
+        CASES[name] = functools.partial(_run, function)
+
+
+def _reshard(lib, x, *spec):
+    return lib.sharding.reshard(x, lib.P(*spec))
+
+
+# ----------------------------------------------------------------------------------
+# The types of results
+# ----------------------------------------------------------------------------------
+
+_several(
+    sine=lambda lib, x: lib.jnp.sin(x) * 2 + 1,
+    where=lambda lib, x: lib.jnp.where(x > 0.3, x, 0.0),
+    clip=lambda lib, x: lib.jnp.clip(x, 0, 3),
+    add_whole=lambda lib, x: x + lib.jnp.ones((8, 8)),
+    add_row=lambda lib, x: x + lib.jnp.ones((8,)),
+    add_column=lambda lib, x: x + _reshard(lib, lib.jnp.ones((8, 1)), "x", None),
+    integers=lambda lib, x: x.astype(int) // 3,
+    transpose=lambda lib, x: x.T,
+    new_axis=lambda lib, x: x[:, None],
+    broadcast=lambda lib, x: lib.jnp.broadcast_to(x, (3, 8, 8)),
+    squeeze=lambda lib, x: lib.jnp.squeeze(x[:, None], 1),
+    split_axis=lambda lib, x: x.reshape(4, 2, 8),
+    merge_axes=lambda lib, x: x.reshape(64),
+    add_one=lambda lib, x: x.reshape(8, 1, 8),
+    reshape_to=lambda lib, x: lib.jnp.reshape(x, (64,), out_sharding=lib.P("x")),
+    concatenate=lambda lib, x: lib.jnp.concatenate([x, x], 0),
+    stack=lambda lib, x: lib.jnp.stack([x, x]),
+    split=lambda lib, x: lib.jnp.split(x, 2),
+    pad=lambda lib, x: lib.jnp.pad(x, ((0, 0), (0, 8))),
+    triangle=lambda lib, x: lib.jnp.tril(x),
+    total=lambda lib, x: x.sum(),
+    mean=lambda lib, x: x.mean(0),
+    variance=lambda lib, x: x.var(1),
+    largest=lambda lib, x: lib.jnp.argmax(x, 1),
+    any_positive=lambda lib, x: (x > 0).any(0),
+    softmax=lambda lib, x: lib.mj.nn.softmax(x),
+    gelu=lambda lib, x: lib.mj.nn.gelu(x),
+    cumsum=lambda lib, x: lib.jnp.cumsum(_reshard(lib, x, "x", None), 1),
+    sort=lambda lib, x: lib.jnp.sort(_reshard(lib, x, "x", None)),
+    one_hot=lambda lib, x: lib.mj.nn.one_hot(
+        lib.jnp.arange(8, out_sharding=lib.P("x")), 8
+    ),
+    zeros=lambda lib, x: lib.jnp.zeros((8, 2), out_sharding=lib.P("x")),
+    zeros_like=lambda lib, x: lib.jnp.zeros_like(x),
+    arange=lambda lib, x: lib.jnp.arange(8, out_sharding=lib.P("y")),
+    normal=lambda lib, x: lib.random.normal(
+        lib.random.key(0), (8, 8), out_sharding=lib.P("x")
+    ),
+    put=lambda lib, x: lib.mj.device_put(x, lib.P("y")),
+    put_inside=lambda lib, x: lib.mj.jit(lambda x: lib.mj.device_put(x, lib.P("y")))(x),
+    take=lambda lib, x: x.at[lib.jnp.arange(8)].get(out_sharding=lib.P("x")),
+    constraint=lambda lib, x: lib.lax.with_sharding_constraint(x, lib.P("x", "y")),
+    reshard_all=lambda lib, x: _reshard(lib, x, None, None),
+    reshard_both=lambda lib, x: _reshard(lib, x, ("x", "y"), None),
+    reshard_tree=lambda lib, x: lib.sharding.reshard(
+        {"a": x, "b": x[0:8]}, {"a": lib.P("y"), "b": lib.P(None, "x")}
+    ),
+)
+
+# ----------------------------------------------------------------------------------
+# Products
+# ----------------------------------------------------------------------------------
+
+
+def _dot(lib, x, one, two, out=None):
+    keywords = {} if out is None else {"out_sharding": lib.P(*out)}
+    return lib.jnp.dot(_reshard(lib, x, *one), _reshard(lib, x, *two), **keywords)
+
+
+_several(
+    dot_rows=lambda lib, x: _dot(lib, x, ("x", None), (None, "y")),
+    dot_one_side=lambda lib, x: _dot(lib, x, ("x", "y"), (None, None)),
+    dot_other_side=lambda lib, x: _dot(lib, x, (None, None), ("x", "y")),
+    dot_reduced=lambda lib, x: _dot(lib, x, ("x", "y"), ("y", None), ("x", None)),
+    dot_scattered=lambda lib, x: _dot(lib, x, (None, "y"), ("y", None), ("y", None)),
+    einsum=lambda lib, x: lib.jnp.einsum("ij,kj->ik", x, x, out_sharding=lib.P("x")),
+    batched=lambda lib, x: lib.jnp.einsum("bi,bi->b", x, _reshard(lib, x, "x", None)),
+)
+
+# ----------------------------------------------------------------------------------
+# Transformations
+# ----------------------------------------------------------------------------------
+
+
+@case
+def gradient(lib, x):
+    return lib.mj.grad(lambda x: (lib.jnp.sin(x) ** 2).sum())(x)
+
+
+@case
+def gradient_of_product(lib, x):
+    w = _reshard(lib, x, "y", None)
+
+    def loss(x, w):
+        return lib.jnp.dot(x, w, out_sharding=lib.P("x")).sum()
+
+    return lib.mj.grad(loss, (0, 1))(x, w)
+
+
+@case
+def gradient_of_log_softmax(lib, x):
+    def loss(x):
+        return (lib.mj.nn.log_softmax(x, -1) ** 2).mean()
+
+    return lib.mj.value_and_grad(loss)(x)
+
+
+@case
+def gradient_of_relu(lib, x):
+    return lib.mj.grad(lambda x: lib.mj.nn.relu(x).sum())(x)
+
+
+@case
+def gradient_of_reshape(lib, x):
+    return lib.mj.grad(lambda x: (x.reshape(4, 2, 8) ** 2).sum())(x)
+
+
+@case
+def gradient_of_reshard(lib, x):
+    return lib.mj.grad(lambda x: (_reshard(lib, x, "y", None) ** 3).sum())(x)
+
+
+@case
+def rematerialised(lib, x):
+    function = lib.mj.checkpoint(lambda x: lib.jnp.sin(lib.jnp.sin(x)).sum())
+    return lib.mj.grad(function)(x)
+
+
+@case
+def mapped(lib, x):
+    return lib.mj.vmap(lambda row: lib.jnp.sin(row).sum())(x)
+
+
+@case
+def mapped_over_columns(lib, x):
+    return lib.mj.vmap(lambda column: column * 2, in_axes=1)(x)
+
+
+@case
+def mapped_jit(lib, x):
+    return lib.mj.vmap(lib.mj.jit(lambda row: lib.jnp.sin(row) * 2))(x)
+
+
+@case
+def mapped_product(lib, x):
+    w = _reshard(lib, x, "y", None)
+    return lib.mj.vmap(lambda row: lib.jnp.dot(row, w, out_sharding=lib.P(None)))(x)
+
+
+@case
+def mapped_gradient(lib, x):
+    x = _reshard(lib, x, "x", None)
+    return lib.mj.vmap(lib.mj.grad(lambda row: (row**2).sum()))(x)
+
+
+@case
+def scanned(lib, x):
+    rows = _reshard(lib, x, None, "y")
+    start = lib.jnp.zeros((8,), out_sharding=lib.P("y"))
+    return lib.lax.scan(lambda c, row: (c + row, c * row), start, rows)
+
+
+@case
+def looped(lib, x):
+    return lib.lax.fori_loop(0, 3, lambda i, c: c * 2, x)
+
+
+@case
+def chosen(lib, x):
+    return lib.lax.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, x)
+
+
+@case
+def nested_jit(lib, x):
+    inner = lib.mj.jit(lambda x: lib.jnp.tanh(x) @ _reshard(lib, x, None, None))
+    return lib.mj.jit(lambda x: inner(x) + 1)(x)
+
+
+@case
+def automatic(lib, x):
+    function = lib.sharding.auto_axes(lambda x: x @ x.T, out_sharding=lib.P("x"))
+    return function(x)
+
+
+@case
+def automatic_inside(lib, x):
+    @lib.sharding.auto_axes
+    def function(x):
+        return lib.jnp.flip(lib.jnp.sort(x), 0)
+
+    return lib.mj.jit(lambda x: function(x, out_sharding=lib.P("x", "y")) * 2)(x)
+
+
+@case
+def explicit_inside(lib, x):
+    @lib.sharding.auto_axes(out_sharding=lib.P("x", "y"))
+    def function(x):
+        inner = lib.sharding.explicit_axes(
+            lambda y: y * 2, in_sharding=(lib.P("y", None),)
+        )
+        return inner(x) + 1
+
+    return function(x)
+
+
+@case
+def two_kinds_of_axes(lib, x):
+    kinds = (lib.explicit, lib.auto)
+    mesh = lib.mj.make_mesh((4, 2), ("x", "y"), axis_types=kinds)
+    y = lib.put(lib.numbers(8, 8), "x", "y", mesh=mesh)
+    with lib.mj.set_mesh(mesh):
+        made = lib.mj.make_jaxpr(lambda y: lib.jnp.sin(y) + y.sum(1)[:, None])(y)
+    return str(made)
+
+
+@case
+def in_shardings(lib, x):
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    function = lib.mj.jit(lambda x: x * 2, out_shardings=lib.on("x", mesh=mesh))
+    return function(_reshard(lib, x, "x", None))
+
+
+# ----------------------------------------------------------------------------------
+# shard_map
+# ----------------------------------------------------------------------------------
+
+
+@case
+def inferred_specs(lib, x):
+    return lib.mj.shard_map(lambda part: part * 2, out_specs=lib.P("x", "y"))(x)
+
+
+@case
+def given_specs(lib, x):
+    specs = lib.P("x", "y")
+    return lib.mj.shard_map(
+        lambda part: lib.lax.psum(part, "y"), in_specs=specs, out_specs=lib.P("x")
+    )(x)
+
+
+@case
+def partly_manual(lib, x):
+    return lib.mj.shard_map(
+        lambda part: part * 2,
+        in_specs=lib.P("x", None),
+        out_specs=lib.P("x"),
+        axis_names={"x"},
+    )(x)
+
+
+@case
+def gradient_of_shard_map(lib, x):
+    def total(x):
+        specs = lib.P("x", "y")
+        return lib.mj.shard_map(
+            lambda part: lib.lax.psum((part**2).sum(), ("x", "y")),
+            in_specs=specs,
+            out_specs=lib.P(),
+        )(x)
+
+    return lib.mj.grad(total)(x)
+
+
+# ----------------------------------------------------------------------------------
+# Printed programs
+# ----------------------------------------------------------------------------------
+
+
+@case
+def printed(lib, x):
+    def function(x):
+        y = lib.jnp.dot(x, _reshard(lib, x, "y", None), out_sharding=lib.P("x"))
+        y = _reshard(lib, lib.jnp.sin(y), None, "y")
+        zeros = lib.jnp.zeros((8,), out_sharding=lib.P("x"))
+        return y.sum(0), y.reshape(2, 4, 8), zeros
+
+    return str(lib.mj.make_jaxpr(function)(x))
+
+
+@case
+def printed_inner(lib, x):
+    function = lib.mj.jit(lambda x: lib.jnp.exp(x).T)
+    text = str(lib.mj.make_jaxpr(function)(x))
+    # jax prints the mesh in use with every jit.
+    return re.sub(r"\n *ctx_mesh=.*", "", text)
+
+
+@case
+def printed_automatic(lib, x):
+    function = lib.sharding.auto_axes(lambda x: x * 2, out_sharding=lib.P("x"))
+    return str(lib.mj.make_jaxpr(function)(x))
+
+
+@case
+def collectives(lib, x):
+    def function(x):
+        return lib.jnp.dot(x, _reshard(lib, x, "y", None), out_sharding=lib.P("x"))
+
+    return str(lib.collectives(function, x))
+
+
+# ----------------------------------------------------------------------------------
+# Errors
+# ----------------------------------------------------------------------------------
+
+_several(
+    wrong_add=lambda lib, x: x + _reshard(lib, x, "y", "x"),
+    wrong_row=lambda lib, x: x + lib.jnp.zeros((8,), out_sharding=lib.P("x")),
+    wrong_product=lambda lib, x: x @ x.T,
+    wrong_contraction=lambda lib, x: x @ x,
+    twice_one_axis=lambda lib, x: _dot(lib, x, ("x", None), (None, "x")),
+    wrong_reshape=lambda lib, x: x.T.reshape(16, 4),
+    wrong_sort=lambda lib, x: lib.jnp.sort(x),
+    wrong_cumsum=lambda lib, x: lib.jnp.cumsum(x, 0),
+    wrong_take=lambda lib, x: x[lib.jnp.arange(8)],
+    wrong_update=lambda lib, x: x.at[0].set(1.0),
+    wrong_roll=lambda lib, x: lib.jnp.roll(x, 1, 0),
+    wrong_concatenate=lambda lib, x: lib.jnp.concatenate([x, x.T], 0),
+    concatenate_whole=lambda lib, x: lib.jnp.concatenate([x, lib.jnp.ones((8, 8))], 0),
+    wrong_constraint=lambda lib, x: lib.lax.with_sharding_constraint(x, lib.P("y")),
+    reshard_to_none=lambda lib, x: lib.sharding.reshard(x, None),
+    reshard_indivisible=lambda lib, x: _reshard(lib, lib.jnp.ones((6,)), "x"),
+    unknown_axis=lambda lib, x: _reshard(lib, x, "z"),
+    wrong_specs=lambda lib, x: lib.mj.shard_map(
+        lambda part: part, in_specs=lib.P("y", "x"), out_specs=lib.P("y", "x")
+    )(x),
+    specs_of_whole=lambda lib, x: lib.mj.shard_map(
+        lambda part: part, in_specs=lib.P("x"), out_specs=lib.P("x")
+    )(lib.jnp.ones((8,))),
+    scan_over_cut_axis=lambda lib, x: lib.lax.scan(
+        lambda c, row: (c + row, None), lib.jnp.zeros((8,), out_sharding=lib.P("y")), x
+    ),
+    changing_carry=lambda lib, x: lib.lax.scan(
+        lambda c, row: (c + row, None), lib.jnp.zeros((8,)), _reshard(lib, x, None, "y")
+    ),
+    branches_differ=lambda lib, x: lib.lax.cond(
+        True, lambda: x, lambda: _reshard(lib, x, "y", "x")
+    ),
+    automatic_without_sharding=lambda lib, x: lib.sharding.auto_axes(lambda x: x)(x),
+)
+
+
+@case
+def two_meshes(lib, x):
+    other = lib.make_mesh((2, 4), "xy", lib.explicit)
+    return x + lib.put(lib.numbers(8, 8), "x", "y", mesh=other)
+
+
+def _outside(lib):
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    x = lib.put(lib.numbers(8, 8), "x", "y", mesh=mesh)
+    return lib.jnp.dot(x, x.T, out_sharding=lib.P("x"))
+
+
+CASES["spec_without_mesh"] = _outside
