@@ -11,13 +11,15 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minijax.backend import clients, distributed, platforms
-from minijax.programs.processes.coordinator import Coordinator, numbers
-from minijax.programs.processes.lines import split_address
-from minijax.programs.processes.membership import Membership, say_last
+
+if TYPE_CHECKING:
+    from minijax.programs.processes.coordinator import Coordinator
+    from minijax.programs.processes.membership import Membership
 
 # What `minijax launch` sets for the processes that it starts.
 ADDRESS = "MINIJAX_COORDINATOR_ADDRESS"
@@ -96,6 +98,10 @@ def initialize(
 
     In JAX: `jax.distributed.initialize`.
     """
+    # Here, since a process that is alone needs neither sockets nor JSON.
+    from minijax.programs.processes.lines import split_address
+    from minijax.programs.processes.membership import Membership
+
     if is_initialized():
         raise RuntimeError(
             "distributed.initialize should only be called once: this process is one "
@@ -136,6 +142,8 @@ def initialize(
     state.member = member
     state.initialization_timeout = seconds
     state.shutdown_timeout = shutdown_timeout_seconds
+    if shutdown_timeout_seconds == _INITIALIZATION_SECONDS and LAUNCHED in os.environ:
+        state.shutdown_timeout = seconds
     state.client = distributed.connect(member.open_way(), process, int(seconds) + 1)
     state.store = distributed.Store(state.client)
     own = host if _is_loopback(host) else None
@@ -164,7 +172,17 @@ def shutdown() -> None:
         _finish_launched()
         if not member.wait_for_all(state.shutdown_timeout):
             missing = member.unfinished()
-    if not missing and not state.failed:
+    late = None
+    if missing:
+        from minijax.programs.processes.coordinator import numbers
+
+        late = RuntimeError(
+            f"process {member.process_id} has ended, and {numbers(missing)} of "
+            f"{member.num_processes} did not come to the end within "
+            f"{state.shutdown_timeout:g} s (shutdown_timeout_seconds)."
+        )
+        member.fail(late)
+    elif not state.failed:
         state.client.shutdown()
     member.leave()
     if state.coordinator is not None:
@@ -173,12 +191,8 @@ def shutdown() -> None:
     if not platforms.is_initialized():
         distributed.forget_for_clients()
     state.member = state.coordinator = state.client = state.store = None
-    if missing:
-        raise RuntimeError(
-            f"process {member.process_id} has ended, and {numbers(missing)} of "
-            f"{member.num_processes} has not come to the end within "
-            f"{state.shutdown_timeout:g} s (shutdown_timeout_seconds)."
-        )
+    if late is not None:
+        raise late
 
 
 # ----------------------------------------------------------------------------------
@@ -258,6 +272,9 @@ def _is_loopback(host: str) -> bool:
 def _start_coordinator(
     host: str, port: int, count: int, timeout: float, bind: str | None
 ) -> Coordinator:
+    from minijax.programs.processes.coordinator import Coordinator
+    from minijax.programs.processes.lines import split_address
+
     bind = bind or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
     if bind:
         own, port = split_address(bind)
@@ -282,9 +299,19 @@ _hooked: list[Any] = []
 
 
 def _uncaught(kind: type, error: BaseException, traceback: Any) -> None:
-    if state.member is not None:
-        state.failed = True
-        state.member.fail(error)
+    member = state.member
+    if member is None:
+        _hooked[0](kind, error, traceback)
+        return
+    state.failed = True
+    if "Gloo" in str(error):
+        # Somebody else is gone, and Gloo does not know who. The thread that watches
+        # does, or will before long, and ends this process with that.
+        _hooked[0](kind, error, traceback)
+        time.sleep(member.timeout + 2.0)
+        member.fail(error)
+        return
+    member.fail(error)
     _hooked[0](kind, error, traceback)
 
 
@@ -300,9 +327,11 @@ def _finish_launched() -> None:
 
 
 def _at_exit() -> None:
+    own = 0 if state.member is None else state.member.process_id
     try:
         shutdown()
     except Exception as error:
-        own = state.member
-        say_last(own.process_id if own else 0, str(error))
+        from minijax.programs.processes.membership import say_last
+
+        say_last(own, str(error))
         os._exit(1)

@@ -7,14 +7,13 @@ the others wrote, and raises an error that says who differs, and in what.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from minijax.backend.door import jaxlib_version_text
 from minijax.programs.processes.connecting import state
-from minijax.programs.processes.coordinator import numbers
 from minijax.support import errors
 
 # What is compared, in the order in which a difference is told.
@@ -48,6 +47,8 @@ def compare(
     """
     if state.store is None or state.member is None:
         return
+    import json
+
     own = state.member.process_id
     group = sorted({device.process_index for device in devices})
     if own not in group:
@@ -62,11 +63,15 @@ def compare(
         "ins": _listed(map(_cut, ins)),
         "outs": _listed(map(_cut, outs)),
         "jaxlib": jaxlib_version_text,
-        "text": hashlib.sha256(text.encode()).hexdigest(),
+        "text": _digest(text.encode()),
     }
     key = f"minijax/program/{where}/{number}"
     state.store.set(f"{key}/{own}", json.dumps(facts))
-    told = _read_all(key, group, number, f"jit({name})")
+    what = f"jit({name}) is the {_ordinal(number)} program over several processes"
+    told = {
+        process: json.loads(value)
+        for process, value in _read_all(key, group, number, what).items()
+    }
     if all(other == facts for other in told.values()):
         return
     texts = {}
@@ -77,7 +82,39 @@ def compare(
     raise errors.with_facts(RuntimeError(_told(number, told, texts)))
 
 
-def _read_all(key: str, group: list[int], number: int, name: str) -> dict[int, dict]:
+def compare_values(what: str, value: np.ndarray, devices: Any) -> None:
+    """Raises AssertionError, in every process, unless all have the same values.
+
+    Nothing is compared where only some of the processes have one of the devices.
+    """
+    if state.store is None or state.member is None:
+        return
+    group = sorted({device.process_index for device in devices})
+    if len(group) != state.member.num_processes:
+        return
+    _compared["values"] += 1
+    number = _compared["values"]
+    digest = _digest(np.ascontiguousarray(value).tobytes())
+    own = f"{value.dtype}[{','.join(map(str, value.shape))}] {digest}"
+    key = f"minijax/value/{number}"
+    state.store.set(f"{key}/{state.member.process_id}", own)
+    told = _read_all(key, group, number, f"this is {what} number {number}")
+    odd = [process for process, other in told.items() if other != told[group[0]]]
+    if odd:
+        from minijax.programs.processes.coordinator import numbers
+
+        raise errors.with_facts(
+            AssertionError(
+                f"the value passed to {what} is not the same on each process: "
+                f"{numbers(odd)} {_differs(odd)} from process {group[0]}. Pass the "
+                "same value everywhere; for parts that each process has of its own, "
+                "there is `minijax.make_array_from_process_local_data`."
+            )
+        )
+
+
+def _read_all(key: str, group: list[int], number: int, what: str) -> dict[int, str]:
+    """What each process of a group has written; RuntimeError for one that does not."""
     assert state.store is not None
     told = {}
     for process in group:
@@ -85,15 +122,24 @@ def _read_all(key: str, group: list[int], number: int, name: str) -> dict[int, d
         if value is None:
             raise errors.with_facts(
                 RuntimeError(
-                    f"{name} is the {_ordinal(number)} program over several processes "
-                    f"here, and process {process} has not come to its "
+                    f"{what} here, and process {process} has not come to its "
                     f"{_ordinal(number)} within {state.initialization_timeout:g} s "
-                    "(initialization_timeout). Every process of the mesh calls the "
-                    "same programs in the same order."
+                    "(initialization_timeout). Every process of a mesh makes the same "
+                    "calls in the same order."
                 )
             )
-        told[process] = json.loads(value)
+        told[process] = value
     return told
+
+
+def _digest(data: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
+
+
+def _differs(processes: list[int]) -> str:
+    return "differs" if len(processes) == 1 else "differ"
 
 
 def _first_difference(each: list[dict[str, Any]]) -> str:
@@ -105,6 +151,8 @@ def _first_difference(each: list[dict[str, Any]]) -> str:
 
 def _told(number: int, told: dict[int, dict], texts: dict[int, str]) -> str:
     """Who differs from whom, and in what."""
+    from minijax.programs.processes.coordinator import numbers
+
     fact = _first_difference(list(told.values()))
     sides: dict[str, list[int]] = {}
     for process, facts in told.items():
@@ -113,7 +161,7 @@ def _told(number: int, told: dict[int, dict], texts: dict[int, str]) -> str:
     odd = sorted(set(told) - set(most))
     lines = [
         f"the processes have different programs: {numbers(odd)} "
-        f"{'differs' if len(odd) == 1 else 'differ'} from {numbers(most)} in the "
+        f"{_differs(odd)} from {numbers(most)} in the "
         f"{_ordinal(number)} program over several processes."
     ]
     for value, processes in sides.items():

@@ -33,6 +33,7 @@ from minijax.programs.sharding.placement import (
     is_spread,
     mesh_of,
     placement_of,
+    put_on_several,
 )
 from minijax.support import errors
 from minijax.support.devices.layouts import Format
@@ -228,6 +229,8 @@ def _moved(leaf: Any, sharding: Any) -> Any:
                 f"for arg type: {leaf.aval.str_short()}. Move the argument first: "
                 "`minijax.device_put(x, sharding)`."
             )
+    if is_spread(sharding):
+        return put_on_several(leaf, sharding)
     return placing.device_put(leaf, sharding)
 
 

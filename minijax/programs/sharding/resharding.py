@@ -12,9 +12,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from minijax.backend import platforms
 from minijax.compile import placing
 from minijax.compile.jit_api import jit
 from minijax.language.array import Array
+from minijax.language.core import get_aval, physical_aval
+from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.programs.processes.fingerprints import compare_values
 from minijax.programs.sharding import placement
 from minijax.programs.sharding.contexts import sharding_of
 from minijax.support import errors
@@ -27,11 +33,20 @@ def put_on_several(value: Any, sharding: Any) -> Array:
     Raises:
       ValueError: for an array that other processes share and other devices than its
         own.
+      AssertionError: if the processes give different values.
     """
+    sharding = sharding_of(sharding, "device_put")
     if type(value) is Array and not value.is_fully_addressable:
-        sharding = sharding_of(sharding, "device_put")
         if not value.is_fully_replicated or not value.sharding.addressable_devices:
             return _moved_by_program(value, sharding)
+    elif not sharding.is_fully_addressable and type(value) is not Ref:
+        # Each process cuts its parts out of its own value.
+        if type(value) is not Array or not value.committed:
+            kind = physical_aval(get_aval(value))
+            held = value._buffer if type(value) is Array else None
+            host = platforms.to_numpy(held) if held is not None else np.asarray(value)
+            devices = sharding._internal_device_list
+            compare_values("device_put", np.asarray(host, kind.dtype), devices)
     return placement.put_on_several(value, sharding)
 
 

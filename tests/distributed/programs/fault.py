@@ -66,15 +66,20 @@ for number in range(400):
         if what == "stop launcher" and wrong:
             os.kill(os.getppid(), signal.SIGSTOP)
         if what == "shape":
-            x = put(size * (3 if wrong else 2), mesh)
+            place = NamedSharding(mesh, PartitionSpec("x"))
+            own = np.zeros(size if wrong else size // 2, np.float32)
+            x = minijax.make_array_from_process_local_data(place, own)
         if what == "program":
             step = minijax.jit(lambda x: jnp.sum(jnp.sin(x) if wrong else jnp.cos(x)))
         if what == "mesh":
             turned = devices[::-1] if wrong else devices
             x = put(2 * size, Mesh(turned, ("x",)))
         if what == "axes":
-            shape, names = ((2, -1), ("x", "y")) if wrong else ((-1, 2), ("x", "y"))
-            x = put(size, Mesh(devices.reshape(shape), names))
+            names = ("y", "x") if wrong else ("x", "y")
+            x = put(size, Mesh(devices.reshape(-1, 2), names))
+        if what == "value":
+            everywhere = NamedSharding(mesh, PartitionSpec())
+            x = minijax.device_put(np.arange(3.0) + wrong, everywhere)
         if what == "leave" and wrong:
             break
     float(step(x))
