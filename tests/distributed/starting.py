@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -108,3 +109,9 @@ def run(command, limit=60, then=None, **more):
         while any(map(is_there, ended.pids)) and time.monotonic() - start < limit:
             time.sleep(0.05)
         return Ended(code, time.monotonic() - start, text())
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from .starting import PROGRAMS, environment, is_there, launch, run
+from .starting import PROGRAMS, environment, free_address, is_there, launch, run
 
 everything = pytest.mark.skipif(
     os.environ.get("MINIJAX_TEST_ALL") != "1", reason="MINIJAX_TEST_ALL=1 runs it"
@@ -107,7 +107,7 @@ def test_one_never_comes(count):
     "what, said",
     [
         ("program", r"the programs themselves differ: at line \d+, .*sine"),
-        pytest.param("shape", r"have the types: \(float32\[48\]\)", marks=everything),
+        pytest.param("shape", r"have the types: \(float32\[64\]\)", marks=everything),
         pytest.param("mesh", r"the mesh is: Mesh\('x': 4\), devices", marks=everything),
         pytest.param("axes", r"the mesh is: Mesh\('y': 2, 'x': 2\)", marks=everything),
     ],
@@ -157,12 +157,6 @@ def test_ctrl_c_ends_all():
 
 
 # Without the launcher: process 0 is the coordinator.
-
-
-def free_address():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def by_hand(what, victim, count, numbers, addresses):

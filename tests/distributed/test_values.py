@@ -7,12 +7,14 @@ in another order than one process does.
 import functools
 import json
 import os
+import re
+import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from .starting import PROGRAMS, launch, run
+from .starting import PROGRAMS, environment, free_address, launch, run
 
 everything = pytest.mark.skipif(
     os.environ.get("MINIJAX_TEST_ALL") != "1", reason="MINIJAX_TEST_ALL=1 runs it"
@@ -85,3 +87,41 @@ def test_repeated_runs_are_equal(count):
         for one, other in zip(first, of_several(count, again)):
             for name, (_, value) in one.items():
                 assert value.tobytes() == other[name][1].tobytes(), name
+
+
+@everything
+def test_two_processes_have_the_values_of_two_of_jax():
+    address = free_address()
+    processes = [
+        subprocess.Popen(
+            [
+                *(sys.executable, str(PROGRAMS / "values.py"), "jax"),
+                f"{address},2,{number}",
+            ],
+            env=environment(JAX_NUM_CPU_DEVICES="2"),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    texts = [process.communicate(timeout=120)[0] for process in processes]
+    for text, own in zip(texts, of_several(2)):
+        compare(values(text), own)
+
+
+def test_processes_share_the_cache_on_disk(tmp_path):
+    found = []
+    for _ in range(2):
+        ended = launch(
+            2, "cached.py", timeout=10.0, JAX_COMPILATION_CACHE_DIR=str(tmp_path)
+        )
+        assert ended.code == 0, ended.text
+        assert "Warning" not in ended.text
+        pattern = r"total (\S+) of (\d+) from disk (\d+)"
+        found.append(re.findall(pattern, ended.text))
+    cold, warm = found
+    assert len(cold) == len(warm) == 2
+    assert len({total for total, _, _ in (*cold, *warm)}) == 1
+    for total, programs, from_disk in warm:
+        assert int(programs) == int(from_disk) >= 8, (total, programs, from_disk)
+    assert not list(tmp_path.glob("*.unfinished"))

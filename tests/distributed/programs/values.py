@@ -17,7 +17,10 @@ multihost = importlib.import_module(f"{sys.argv[1]}.experimental.multihost_utils
 Mesh, NamedSharding = jax.sharding.Mesh, jax.sharding.NamedSharding
 P = jax.sharding.PartitionSpec
 
-if "MINIJAX_PROCESS_ID" in os.environ:
+if sys.argv[2:]:  # "address,count,number", as jax wants them
+    address, count, number = sys.argv[2].split(",")
+    jax.distributed.initialize(address, int(count), int(number))
+elif "MINIJAX_PROCESS_ID" in os.environ:
     jax.distributed.initialize()
 
 devices = np.array(jax.devices())
