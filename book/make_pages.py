@@ -35,7 +35,7 @@ from log2 import log2  # noqa: E402
 
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
-LOOK_UP = ["cheat_sheet", "machines", "primitives", "names"]
+LOOK_UP = ["cheat_sheet", "machines", "processes", "primitives", "names"]
 TAKE_PART = ["core", "figures", "contributing"]
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
@@ -61,6 +61,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "index": front_page(),
         "cheat_sheet": cheat_sheet.page(notebooks),
         "machines": three_machines.overview_page(),
+        "processes": read("book/processes.md"),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
         "core": read("book/core.md"),

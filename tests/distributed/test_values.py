@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import pytest
 
-from .starting import PROGRAMS, environment, free_address, launch, run
+from .starting import PROGRAMS, ROOT, environment, free_address, launch, run
 
 everything = pytest.mark.skipif(
     os.environ.get("MINIJAX_TEST_ALL") != "1", reason="MINIJAX_TEST_ALL=1 runs it"
@@ -87,6 +87,41 @@ def test_repeated_runs_are_equal(count):
         for one, other in zip(first, of_several(count, again)):
             for name, (_, value) in one.items():
                 assert value.tobytes() == other[name][1].tobytes(), name
+
+
+def test_the_script_of_the_book(tmp_path):
+    page = (ROOT / "book" / "processes.md").read_text()
+    script, shown = page.split("```python\n")[1].split("```\n")[:3:2]
+    (tmp_path / "average.py").write_text(script)
+    ended = launch(2, tmp_path / "average.py", timeout=10.0)
+    assert ended.code == 0, ended.text
+    printed = shown.splitlines()[1:]
+    assert sorted(ended.text.splitlines()) == sorted(printed)
+
+
+@everything
+def test_the_script_of_the_book_without_the_launcher(tmp_path):
+    page = (ROOT / "book" / "processes.md").read_text()
+    (tmp_path / "average.py").write_text(page.split("```python\n")[1].split("```\n")[0])
+    address = free_address()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(tmp_path / "average.py")],
+            env=environment(
+                JAX_NUM_CPU_DEVICES="2",
+                MINIJAX_COORDINATOR_ADDRESS=address,
+                MINIJAX_NUM_PROCESSES="2",
+                MINIJAX_PROCESS_ID=str(number),
+            ),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(2)
+    ]
+    for process in processes:
+        text, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+        assert text.splitlines()[-1] == "(8,) 0.5"
 
 
 @everything
