@@ -45,7 +45,8 @@ class EffectfulModuleContext(mlir.ModuleContext):
         names = size_variables(closed)
         with tokens.region(self, closed.effects, arguments) as rest:
             if not names:
-                return [*tokens.last(self), *write(rest)]
+                results = write(rest)  # before the tokens are asked for
+                return [*tokens.last(self), *results]
             sizes, rest = rest[: len(names)], rest[len(names) :]
             with dynamic_shapes.sizes_of_function(dict(zip(names, sizes))):
                 results = write(rest)

@@ -20,4 +20,5 @@ chapter adds a table that says what an equation means:
 | 12 | leaks | |
 | 13 | fuser | |
 | 14 | export | WORDS, REDUCTIONS |
+| 20 | printing | |
 """

@@ -365,3 +365,24 @@ def test_lowered_for_a_gpu():
     f = minijax.jit(prints_twice(minijax))
     text = f.trace(jnp.asarray(X)).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("@xla_ffi_python_gpu_callback") == 2
+
+
+def test_the_token_of_the_last_print_leaves_a_function():
+    """So that what comes after an inner program, or after a launch, comes later."""
+
+    @minijax.jit
+    def inner(x):
+        minijax.debug.print("inner {}", x, ordered=True)
+        return x
+
+    def outer(x):
+        y = inner(x)
+        minijax.debug.print("outer {}", x, ordered=True)
+        return y
+
+    text = minijax.jit(outer).lower(X).as_text()
+    for function in text.split("func.func")[1:]:
+        made = [line for line in function.split("\n") if " = " in line]
+        name = made[-1].split("=")[0].strip().partition(":")[0]
+        (last,) = [line for line in function.split("\n") if "return" in line]
+        assert f"return {name}," in last.replace("#0", "")

@@ -7,7 +7,9 @@ writes as JAX does.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import json
 import sys
 import tempfile
@@ -37,6 +39,7 @@ TITLES = {
     "11": "custom rules",
     "13": "fusion",
     "14": "export",
+    "20": "printing",
 }
 
 # When the learner's files were last changed, as of the last score.
@@ -319,6 +322,50 @@ def other_files_are_refused() -> None:
             assert refused(ValueError, export.load, path), f"{what} was not refused"
 
 
+def lines_printed(function: Callable[..., Any], x: Any) -> tuple[list[str], list[Any]]:
+    """Returns what a function prints with a token, run last equation first."""
+    printing = module("printing")
+    program = printing.threaded(module("trace").trace(function, x))
+    assert len(program.inputs) == 2, "one input more, the token"
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        outputs = printing.run(program, [x, ()], max)
+    return out.getvalue().splitlines(), outputs
+
+
+def prints_in_order() -> None:
+    printing = module("printing")
+
+    def chatty(x: Any) -> Any:
+        y = x * 2.0
+        for number, value in enumerate([y, x, y + x, x]):
+            printing.say(f"{number}: {{}}", value)
+        return y
+
+    lines, outputs = lines_printed(chatty, np.float32(1.0))
+    assert lines == ["0: 2.0", "1: 1.0", "2: 3.0", "3: 1.0"], f"printed {lines}"
+    assert outputs == [2.0, ()], f"it returns {outputs}, not the result and the token"
+
+
+def token_goes_on() -> None:
+    printing = module("printing")
+
+    def chatty(x: Any) -> Any:
+        printing.say("first {}", x)
+        printing.say("second {}", x)
+        return x
+
+    program = printing.threaded(module("trace").trace(chatty, np.float32(1.0)))
+    first, second = program.equations
+    assert first.operands[-1] is program.inputs[-1], "the first print takes the input"
+    assert second.operands[-1] is first.results[0], "the second takes the first's"
+    assert program.outputs[-1] is second.results[0], "the last one's token goes out"
+
+
+def silence_passes_the_token() -> None:
+    lines, outputs = lines_printed(lambda x: x + 1.0, np.float32(1.0))
+    assert lines == [] and outputs == [2.0, ()], "a program without a print"
+
+
 OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "01": {"x.at[i].add": array_stays},
     "02": {"if x:": bool_says_why},
@@ -333,5 +380,10 @@ OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "14": {
         "wrong arguments": wrong_arguments_are_refused,
         "other files": other_files_are_refused,
+    },
+    "20": {
+        "prints in order": prints_in_order,
+        "the token goes on": token_goes_on,
+        "no print": silence_passes_the_token,
     },
 }
