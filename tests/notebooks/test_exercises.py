@@ -177,6 +177,25 @@ def test_the_calls_of_14_1_do_what_its_answer_says():
     assert found == answers("14").CALLS
 
 
+def test_the_functions_of_20_1_print_what_its_answer_says(capsys):
+    """The six functions stand in the chapter's text; here they are called."""
+    import minijax
+
+    notebook = json.loads((NOTEBOOKS / "20_calling_out.ipynb").read_text())
+    texts = ["".join(cell["source"]) for cell in notebook["cells"]]
+    (text,) = [text for text in texts if "**20.1 Predict**" in text]
+    names = {}
+    exec("import minijax.numpy as jnp", names)
+    exec("from minijax import debug, grad, jit, lax, vmap", names)
+    exec(re.search("```python\n(.*?)```", text, re.DOTALL)[1], names)
+    found = []
+    for name in "abcdef":
+        names[name]()
+        minijax.effects_barrier()
+        found.append(len(capsys.readouterr().out.splitlines()))
+    assert found == answers("20").COUNTS
+
+
 def test_unknown_names(capsys):
     predict("99.p1", 1)
     check("99.1", 1)
