@@ -148,7 +148,8 @@ class ShardingOfSeveral(Sharding):
                 "process local) devices is not possible: other processes hold parts of "
                 "it. Read this process's parts, `x.addressable_shards`, or gather it "
                 "onto every process, `minijax.experimental.multihost_utils."
-                "process_allgather(x, tiled=True)`."
+                "process_allgather(x, tiled=True)`. A function that is traced takes it "
+                "as an argument, and cannot close over it."
             )
         whole = np.empty(shape, buffer.aval.dtype)
         indices = self.addressable_devices_indices_map(shape)

@@ -71,7 +71,7 @@ def is_there(pid):
     return state.rpartition(")")[2].split()[0] != "Z"
 
 
-def launch(count, script, *words, devices=2, timeout=4.0, wait=30.0, limit=60, **more):
+def launch(count, script, *words, devices=2, timeout=3.0, wait=30.0, limit=60, **more):
     """Runs `minijax launch` to its end.
 
     The output goes to a file: it must outlive a launcher that is killed.

@@ -36,6 +36,7 @@ def others(count, victim):
     return [process for process in range(count) if process != victim]
 
 
+@everything
 def test_nothing_goes_wrong():
     ended = launch(2, "fault.py", "nothing", "0")
     check(ended, 0, (0, "done"), (1, "done"))
@@ -52,7 +53,7 @@ def test_one_is_killed(count):
 @sizes
 def test_one_is_stopped(count):
     ended = launch(count, "fault.py", "stop", "0")
-    said = rf"process 0 of {count} is gone .*silent for 4 s: stopped"
+    said = rf"process 0 of {count} is gone .*silent for 3 s: stopped"
     check(ended, 137, *[(process, said) for process in others(count, 0)])
     assert "process 0 is gone" in ended.text
 
@@ -81,10 +82,10 @@ def test_the_coordinator_is_stopped(count):
         os.kill(process.pid, signal.SIGKILL)
 
     command = [sys.executable, "-m", "minijax", "launch", "-n", str(count)]
-    command += ["--devices", "2", "--timeout", "4"]
+    command += ["--devices", "2", "--timeout", "3"]
     command += [str(PROGRAMS / "fault.py"), "stop launcher", "0"]
     ended = run(command, 60, end_launcher)
-    said = r"the coordinator at 127\.0\.0\.1:\d+ has been silent for 4 s: it is stopped"
+    said = r"the coordinator at 127\.0\.0\.1:\d+ has been silent for 3 s: it is stopped"
     check(
         ended,
         -signal.SIGKILL,
@@ -95,7 +96,7 @@ def test_the_coordinator_is_stopped(count):
 
 @sizes
 def test_one_never_comes(count):
-    ended = launch(count, "fault.py", "absent", "1", wait=5)
+    ended = launch(count, "fault.py", "absent", "1", wait=3)
     check(
         ended,
         1,
@@ -189,7 +190,7 @@ def test_a_wrong_address():
     address = free_address()
     ((code, text),) = by_hand("nothing", 0, 2, [1], {1: address})
     assert code == 1
-    assert f"process 1 reached no coordinator at {address} within 5 s" in text
+    assert f"process 1 reached no coordinator at {address} within 3 s" in text
 
 
 @everything

@@ -31,7 +31,7 @@ from minijax.programs.processes.membership import LAST_WORDS
 # a time into one line.
 _NOISE = re.compile(rb"\[Gloo\] Rank \d+ is |Expected number of connected peer ranks")
 # What a process that was asked to end may take.
-_GRACE = 3.0
+_GRACE = 2.0
 
 
 @dataclasses.dataclass

@@ -46,7 +46,11 @@ def _map(function: Any, tree: Any) -> Any:
 
 
 def _host(value: Any, what: str) -> np.ndarray:
-    """A value of this process as a NumPy array of a dtype that devices have."""
+    """A value of this process as a NumPy array, of a dtype that devices have.
+
+    (In a process that is alone nothing goes to a device, and the dtype stays, as in
+    JAX.)
+    """
     if isinstance(value, Tracer):
         raise errors.type_error(
             f"multihost_utils.{what} moves values between processes now, and cannot "
@@ -54,6 +58,8 @@ def _host(value: Any, what: str) -> np.ndarray:
             "jit, grad and vmap."
         )
     host = np.asarray(value)
+    if process_count() == 1:
+        return host
     return np.asarray(host, dtypes.canonicalize_dtype(host.dtype))
 
 

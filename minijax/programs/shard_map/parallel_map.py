@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms
+from minijax.backend import platforms, processes
 from minijax.compile.jit_api import jit
 from minijax.language.core import get_aval
 from minijax.primitives.shape import shaping
@@ -169,6 +169,14 @@ def _mesh(size: int, name: Any, given: Any, backend: str | None) -> Mesh:
             f"{size})."
         )
     chosen = np.array(list(devices)[:size], dtype=object)
+    if len({device.process_index for device in chosen}) > 1 or (
+        given is None and processes.process_count(backend) > 1
+    ):
+        raise NotImplementedError(
+            "pmap does not run over several processes here. Write shard_map on a mesh "
+            "of `minijax.devices()`; for this process alone, pass "
+            "`devices=minijax.local_devices()`."
+        )
     return Mesh(chosen, (name,), axis_types=(AxisType.Auto,))
 
 

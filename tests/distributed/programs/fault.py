@@ -25,8 +25,8 @@ if len(sys.argv) > 3:
         coordinator_address=address,
         num_processes=int(count),
         process_id=me,
-        initialization_timeout=5,
-        heartbeat_timeout_seconds=4,
+        initialization_timeout=3,
+        heartbeat_timeout_seconds=3,
     )
 else:
     me = int(os.environ["MINIJAX_PROCESS_ID"])

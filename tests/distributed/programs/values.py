@@ -115,5 +115,43 @@ back = multihost.global_array_to_host_local_array(shared, line, P("i"))
 assert back.is_fully_addressable
 assert np.array_equal(back, whole[start : start + rows])
 show("one to all", multihost.broadcast_one_to_all(real * (jax.process_index() + 1)))
-multihost.assert_equal(whole, "the arrays differ")
+
+tree = {
+    "flag": np.array([True, False]),
+    "scalar": np.int32(3),
+    "half": real.astype(np.float16),
+}
+for key, value in multihost.broadcast_one_to_all(tree).items():
+    show(f"one to all: {key}", value)
+last = jax.process_index() == jax.process_count() - 1
+show("last to all", multihost.broadcast_one_to_all(whole + 0 * last, is_source=last))
+
+# What each process gives depends on how many there are, so it is compared here.
+count, me = jax.process_count(), jax.process_index()
+each = multihost.process_allgather({"a": np.full(3, me), "b": me, "c": me + 0.5})
+assert np.array_equal(each["a"], np.repeat(np.arange(count), 3).reshape(count, 3))
+assert np.array_equal(each["b"], np.arange(count)), each["b"]
+assert np.array_equal(each["c"], np.arange(count) + 0.5)
+assert each["c"].dtype == (np.float32 if count > 1 else np.float64)
+tiled = multihost.process_allgather(np.full((2, 3), me), tiled=True)
+assert np.array_equal(tiled, np.repeat(np.arange(count), 6).reshape(2 * count, 3))
+if count > 1:
+    shared_by_all = put(whole, grid, "x", "y")
+    assert not shared_by_all.is_fully_addressable
+    assert len(shared_by_all.addressable_shards) == 4 // count
+    assert repr(shared_by_all) == "Array(shape=(8, 8), dtype=int32)"
+    for wrong in (np.asarray, lambda x: multihost.process_allgather(x)):
+        try:
+            wrong(shared_by_all)
+        except (RuntimeError, ValueError) as error:
+            assert "addressable" in str(error)
+        else:
+            raise AssertionError("no error")
+    try:
+        multihost.assert_equal(np.arange(3) + me, "they differ")
+    except AssertionError as error:
+        assert "they differ" in str(error)
+    else:
+        raise AssertionError("no error")
+multihost.assert_equal({"a": whole, "b": 1.5}, "the arrays differ")
 multihost.sync_global_devices("end")
