@@ -94,6 +94,9 @@ TOOLS = {
     "node": (("node",), "the sources of the views are not built again"),
 }
 
+# The chapter that builds a library while it runs.
+BUILDS_CPP = "20_calling_out.ipynb"
+
 
 def pytest_configure(config: pytest.Config) -> None:
     if CACHE_FOLDER not in os.environ:
@@ -244,6 +247,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if checking and item.path in longest:
             reason = "too long for `make check`: `make test` runs it"
             item.add_marker(pytest.mark.skip(reason=reason))
+        if item.path.name == BUILDS_CPP:
+            item.add_marker(pytest.mark.compiler)
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
