@@ -270,6 +270,8 @@ def _filled(
     if out_sharding is None or not changes_type(value, out_sharding):
         sharding, device = {}, device if out_sharding is None else out_sharding
         out_sharding = None
+    if device is not None and dtype is None and like is None:
+        dtype = dtypes.dtype(value)  # as in JAX, no longer weak
     if np.ndim(value) != 0:
         if like is not None:
             shape = np.shape(like) if shape is None else shape

@@ -20,5 +20,6 @@ chapter adds a table that says what an equation means:
 | 12 | leaks | |
 | 13 | fuser | |
 | 14 | export | WORDS, REDUCTIONS |
+| 16 | placed | |
 | 20 | printing | |
 """

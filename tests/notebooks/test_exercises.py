@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
+import minijax
 from minijax_lab import check, grading, hint, predict, solution, solutions, tiny_score
+
+# Chapters with exercises on eight devices: in a process of their own, which
+# test_exercises_on_eight_devices.py starts.
+ON_EIGHT = ("16",)
+EIGHT = "MINIJAX_TEST_ON_EIGHT_DEVICES" in os.environ
+if EIGHT:
+    minijax.config.update("jax_num_cpu_devices", 8)
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CHAPTERS = (
@@ -29,6 +37,7 @@ CHAPTERS = (
     "12",
     "13",
     "14",
+    "16",
     "20",
 )
 
@@ -45,7 +54,8 @@ def answers(chapter: str):
 def exercises() -> list[str]:
     names = []
     for chapter in CHAPTERS:
-        names += sorted(grading.chapter(chapter).EXERCISES)
+        if (chapter in ON_EIGHT) == EIGHT:
+            names += sorted(grading.chapter(chapter).EXERCISES)
     return names
 
 

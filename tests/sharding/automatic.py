@@ -574,3 +574,19 @@ def wrong_used_after_donation(lib):
     x = lib.put(lib.numbers(8, 4), "x")
     lib.mj.jit(lambda x: x + 1, donate_argnums=0)(x)
     return x + 1
+
+
+@case
+def zeros_like_a_cut_array(lib):
+    x = lib.put(lib.numbers(8, 4), "x", "y")
+    return lib.jnp.zeros_like(x), lib.jnp.full_like(x, 3), lib.jnp.ones_like(x) + x
+
+
+@case
+def zeros_given_a_sharding(lib):
+    place = lib.on("x")
+    return (
+        lib.jnp.zeros((8, 2), device=place),
+        lib.jnp.full((8,), 7, device=place),
+        lib.jnp.zeros_like(lib.numbers(8, 8), device=lib.on(None, "y")),
+    )

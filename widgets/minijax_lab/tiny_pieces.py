@@ -40,6 +40,7 @@ PIECES = {
     "fuser.kernels_of": "13",
     "export.checked": "14",
     "export.load": "14",
+    "placed.slices": "16",
     "printing.threaded": "20",
 }
 

@@ -19,6 +19,8 @@ SMALL = np.array([0.5, 1.5, 2.0], np.float32)
 OTHER = np.array([1.0, -0.5, 0.25], np.float32)
 MATRIX = np.array([[0.1, 0.2, -0.3], [0.4, -0.5, 0.6]], np.float32)
 WIDE = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
+BLOCK = np.arange(32, dtype=np.float32).reshape(8, 4) / 10
+BOX = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 10
 NUMBER = np.float32(0.7)
 DEFAULT = (SMALL,)
 
@@ -39,7 +41,7 @@ class Tiny:
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
         for name in (
             *("batching", "nesting", "loops", "loop_rules", "custom", "fuser"),
-            "export",
+            *("export", "placed"),
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
@@ -55,6 +57,21 @@ class Tiny:
             return function(*args)  # kernels compute with numbers
         program = self.__dict__["trace"](function, *args)
         return importlib.import_module("tiny.fuser").run(program, list(args), rows=2)
+
+    def pieces(self, x: Any, mesh: dict[str, int], *spec: Any) -> list[Any]:
+        """Returns the pieces of an array, in the order of the devices."""
+        return self.__dict__["cut"](x, mesh, spec)
+
+    def product_by_pieces(self, x: Any, w: Any) -> Any:
+        """Returns a product of matrices that eight devices compute."""
+        mesh = {"x": 4, "y": 2}
+        specs = [("x", "y"), ("y",)]
+        dot = self.__dict__["dot"]
+        if isinstance(x, self.__dict__["Tracer"]):
+            return dot(x, w)  # pieces are put together in an array of numbers
+        found = self.__dict__["spread"](dot, mesh, specs, (x, w), summed="y")
+        shape = (x.shape[0], w.shape[1])
+        return self.__dict__["put_together"](found, mesh, ("x",), shape)
 
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns what comes back after the function was saved in a file."""
@@ -95,6 +112,18 @@ class Real:
     def fused(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns the function's results as a list: the same numbers, however run."""
         return self.jax.tree_util.tree_leaves(function(*args))
+
+    def pieces(self, x: Any, mesh: dict[str, int], *spec: Any) -> list[Any]:
+        """Returns the pieces of an array, in the order of the devices."""
+        sharding = importlib.import_module(f"{self.jax.__name__}.sharding")
+        devices = self.jax.make_mesh(tuple(mesh.values()), tuple(mesh))
+        named = sharding.NamedSharding(devices, sharding.PartitionSpec(*spec))
+        where = named.devices_indices_map(x.shape)
+        return [x[where[device]] for device in devices.devices.flat]
+
+    def product_by_pieces(self, x: Any, w: Any) -> Any:
+        """Returns the product of matrices."""
+        return self.dot(x, w)
 
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns the function as exported for arguments of these types."""
@@ -457,6 +486,41 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
         P(
             "the gradient of what was saved",
             lambda m, x: m.grad(lambda x: m.sum(m.kept(soft(m), x)(x) * OTHER))(x),
+            text=False,
+        ),
+    ],
+    "16": [
+        P(
+            "rows over four devices, and their copies",
+            lambda m, x: m.pieces(x, {"x": 4, "y": 2}, "x"),
+            (WIDE,),
+            text=False,
+        ),
+        P(
+            "columns over the second axis",
+            lambda m, x: m.pieces(x, {"x": 4, "y": 2}, None, "y"),
+            (BLOCK,),
+            text=False,
+        ),
+        P(
+            "one dimension over both axes, either way round",
+            lambda m, x: (
+                m.pieces(x, {"x": 4, "y": 2}, ("x", "y")),
+                m.pieces(x, {"x": 4, "y": 2}, ("y", "x")),
+            ),
+            (BLOCK,),
+            text=False,
+        ),
+        P(
+            "three dimensions on a mesh of three axes",
+            lambda m, x: m.pieces(x, {"a": 2, "b": 2, "c": 2}, "b", None, ("c", "a")),
+            (BOX,),
+            text=False,
+        ),
+        P(
+            "a product that eight devices compute",
+            lambda m, x, w: m.product_by_pieces(x, w),
+            (BLOCK, WIDE),
             text=False,
         ),
     ],

@@ -39,6 +39,7 @@ TITLES = {
     "11": "custom rules",
     "13": "fusion",
     "14": "export",
+    "16": "sharding",
     "20": "printing",
 }
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
+from minijax.backend import hlo, hlo_parts, transfers
 from minijax.language import rules
-from minijax.language.array import Array, put
+from minijax.language.array import Array, put, wrap_as
 from minijax.language.concrete import concrete_or_error
 from minijax.language.core import (
     Primitive,
@@ -151,7 +151,7 @@ def full(
 
     Raises:
       TypeError: when `fill_value` is no scalar.
-      ValueError: when `sharding` names more than one device.
+      ValueError: when `sharding` cannot cut the shape evenly.
     """
     shape = canonicalize_shape(shape)
     if shape_of(fill_value):
@@ -182,16 +182,16 @@ def full(
 
 
 def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
-    """An array of equal entries on the one device of a sharding."""
+    """An array of equal entries, lying as a sharding says."""
     devices = tuple(sharding.device_set)
-    if len(devices) != 1:
-        raise ValueError(
-            f"full: sharding names {len(devices)} devices; arrays on several devices "
-            "are not supported here yet. Give a sharding of one device."
-        )
     aval = get_aval(value).update(shape=shape)
     entry = value._value if type(value) is Array else np.asarray(value)
-    return put(np.broadcast_to(entry, shape), aval, devices[0])
+    if len(devices) == 1:
+        return put(np.broadcast_to(entry, shape), aval, devices[0])
+    owned = len(sharding._internal_device_list.addressable_device_list)
+    part = np.full(sharding.shard_shape(shape), entry)
+    buffer = transfers.put_shards([part] * owned, physical_aval(aval), sharding)
+    return wrap_as(buffer, aval, sharding)
 
 
 def full_like(

@@ -1,0 +1,177 @@
+"""Questions and exercises of chapter 16, "Sharding"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "16.r1": Prediction(
+        4,
+        "1024 x 1024 numbers of 4 bytes.",
+        "the puzzle of chapter 13",
+        because={1: "That is the number of entries; each one has 4 bytes."},
+    ),
+    "16.r2": Prediction(
+        "compiling",
+        "Tracing writes the program down, XLA compiles it, then it runs.",
+        "the three times in chapter 03",
+        because={
+            "tracing": "While tracing, Python runs with tracers, and no compiler.",
+            "running": "XLA has finished when the program runs.",
+        },
+    ),
+    "16.r3": Prediction(
+        4,
+        "Axis 1 has 4 entries, and each is an example of type f32[8].",
+        "in_axes in chapter 08",
+        because={8: "That is axis 0; in_axes=1 goes along the second axis."},
+    ),
+    "16.p1": Prediction(
+        256,
+        "Eight devices with 2 rows of 4 numbers each: four pieces, two copies.",
+        because={
+            128: "That would be one copy of each entry; nothing in the spec uses y.",
+            1024: "That would be all of the array on each device; the rows are cut.",
+        },
+    ),
+    "16.p2": Prediction(
+        "ShardingTypeError",
+        "The rows are cut in four and in two, so somebody would have to send data.",
+        because={
+            "ValueError": "The shapes agree, and so do the devices; the cuts do not.",
+            "f32[8@x,4]": "The second operand would have to be sent; nobody said so.",
+        },
+    ),
+    "16.p3": Prediction(
+        12,
+        "embed and read, 4 KiB each, are whole; of the other 32 KiB it has an eighth.",
+        because={
+            5: "That is an eighth of all; embed and read are cut by P(), not at all.",
+            40: "That is data parallel, where each device has all weights.",
+        },
+    ),
+}
+
+SLICES = [
+    ((4 * (device % 2), 4 * (device % 2) + 4), (device // 2, device // 2 + 1))
+    for device in range(8)
+]
+# A quarter of one operand and a half of the other.
+LEAST_OPERANDS = (256 * 256 // 4 + 256 * 256 // 2) * 4
+SHAPES = {
+    "embed": (32, 32),
+    **dict.fromkeys(("query", "key", "value"), (32, 8, 4)),
+    "join": (8, 4, 32),
+    "up": (32, 64),
+    "down": (64, 32),
+    "read": (32, 32),
+}
+
+
+def _mesh(kind: str) -> Any:
+    import minijax
+    from minijax.sharding import AxisType
+
+    if len(minijax.devices()) < 8:
+        raise RuntimeError(
+            'This exercise needs eight devices: minijax.config.update("jax_num_cpu_'
+            'devices", 8) before the first array is made, as in the first cell.'
+        )
+    types = (getattr(AxisType, kind),) * 2
+    return minijax.make_mesh((4, 2), ("x", "y"), axis_types=types)
+
+
+def grade_slices(answers: Any) -> str | None:
+    """The rows and columns of each of eight devices."""
+    if isinstance(answers, str) or len(answers) != 8:
+        return "Give a list of eight pairs, one for each device."
+    for device, (said, right) in enumerate(zip(answers, SLICES, strict=True)):
+        if tuple(map(tuple, said)) != right:
+            return f"Device {device} does not have rows and columns {tuple(said)}."
+    return None
+
+
+def grade_velocities(velocities: Callable[..., Any]) -> str | None:
+    """Zeros that lie as the weights do."""
+    import minijax
+    from minijax.sharding import NamedSharding, PartitionSpec
+
+    mesh = _mesh("Auto")
+    specs = dict(zip(SHAPES, [(), ("x",), ("y",), (("x", "y"),), ("y", None, "x")]))
+    weights = {
+        name: minijax.device_put(
+            np.ones(shape, np.float32),
+            NamedSharding(mesh, PartitionSpec(*specs.get(name, ("x", "y")))),
+        )
+        for name, shape in SHAPES.items()
+    }
+    found = velocities(weights)
+    if not isinstance(found, dict) or set(found) != set(weights):
+        return "Give a dict with a name for each weight."
+    for name, weight in weights.items():
+        zeros = found[name]
+        if zeros.shape != weight.shape or np.any(np.asarray(zeros)):
+            return f"{name}: not zeros of shape {weight.shape}."
+        if not zeros.sharding.is_equivalent_to(weight.sharding, weight.ndim):
+            told = getattr(zeros.sharding, "spec", zeros.sharding)
+            return f"{name} is cut by {weight.sharding.spec}, its zeros by {told}."
+    return None
+
+
+def grade_fully_sharded(strategy: Any) -> str | None:
+    """An eighth of the weights on each device, and the batch in eight parts."""
+    from minijax.sharding import NamedSharding, PartitionSpec
+
+    if not isinstance(strategy, tuple) or len(strategy) != 2:
+        return "Give a pair: the spec of the batch, and a dict of specs."
+    batch, specs = strategy
+    if set(specs) != set(SHAPES):
+        return f"Give a spec for each of {', '.join(SHAPES)}."
+    mesh = _mesh("Auto")
+    for name, spec in {"the batch": batch, **specs}.items():
+        if not isinstance(spec, PartitionSpec):
+            return f"{name}: give a spec, P(...), not a {type(spec).__name__}."
+        shape = (16, 17) if name == "the batch" else SHAPES[name]
+        part = NamedSharding(mesh, spec).shard_shape(shape)
+        if 8 * math.prod(part) > math.prod(shape):
+            return f"{name}: a device has {part} of {shape}, more than an eighth."
+    return None
+
+
+def grade_operands(specs: Any) -> str | None:
+    """Nothing is sent, and a device holds as little of the operands as possible."""
+    import minijax
+    from minijax.sharding import NamedSharding, PartitionSpec
+    from minijax_lab.explain.collectives import record_collectives
+
+    if not isinstance(specs, tuple) or len(specs) != 2:
+        return "Give a pair of specs: (for a, for b)."
+    for spec in specs:
+        if not isinstance(spec, PartitionSpec):
+            return f"Give specs, P(...), not a {type(spec).__name__}."
+    mesh = _mesh("Auto")
+    ones = np.ones((256, 256), np.float32)
+    a, b = (minijax.device_put(ones, NamedSharding(mesh, spec)) for spec in specs)
+    found = record_collectives(lambda a, b: a @ b, (a, b), {}, {}).collectives
+    if found:
+        return f"Each device sends {found[0].bytes:,} B, in an {found[0].opcode}."
+    held = sum(x.addressable_shards[0].data.nbytes for x in (a, b))
+    if held > LEAST_OPERANDS:
+        return (
+            f"Nothing is sent, and a device holds {held // 1024} KiB; less is possible."
+        )
+    return None
+
+
+EXERCISES = {
+    "16.1": Exercise(grade_slices),
+    "16.2": Exercise(grade_velocities),
+    "16.3": Exercise(grade_fully_sharded),
+    "16.4": Exercise(grade_operands),
+}
