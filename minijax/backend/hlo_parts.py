@@ -185,3 +185,45 @@ def strip_locations(program: bytes) -> bytes:
         passes = PassManager.parse("builtin.module(strip-debuginfo)")
         passes.run(module.operation)
         return hlo.module_to_bytes(module)
+
+
+def call_out_from_first_device(module: Any) -> None:
+    """In a program for several devices, calls with side effects come from the first.
+
+    XLA's partitioner refuses a call with side effects that names no device. Inside of
+    shard_map each device makes the call, and nothing is changed.
+    """
+    found: list[Any] = []
+    for function in module.body.operations:
+        _find_calls(function, found)
+    if not found:
+        return
+    mesh = hlo.ir.Operation.parse("sdy.mesh @first_device = <[], device_ids=[0]>")
+    hlo.ir.InsertionPoint.at_block_begin(module.body).insert(mesh)
+    one = "<@first_device, []>"
+    for call in found:
+        each = ", ".join([one] * max(len(call.results), 1))
+        text = f"#sdy.sharding_per_value<[{each}]>"
+        call.attributes["sdy.sharding"] = hlo.ir.Attribute.parse(text)
+
+
+def _find_calls(operation: Any, found: list[Any]) -> None:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                name = inner.operation.name
+                if name == "sdy.manual_computation":
+                    continue
+                attributes = inner.attributes
+                if name == "stablehlo.custom_call":
+                    effect = (
+                        "has_side_effect" in attributes
+                        and attributes["has_side_effect"]
+                    )
+                    if (
+                        effect
+                        and bool(effect.value)
+                        and "sdy.sharding" not in attributes
+                    ):
+                        found.append(inner)
+                _find_calls(inner, found)

@@ -205,9 +205,10 @@ def launcher(
     kinds = ordered(effects)
     device = executable.devices[0]
     if kinds and len(executable.devices) > 1:
-        raise NotImplementedError(
-            "ordered side effects need one device, and this program runs on "
-            f"{len(executable.devices)}. Leave out ordered=True."
+        raise ValueError(
+            "The following ordered effects are not supported for more than 1 device: "
+            f"{kinds}. This program runs on {len(executable.devices)}. Leave out "
+            "ordered=True."
         )
     avals = [*[_TOKEN] * len(kinds), *out_avals]
     token_shardings = [platforms.single_device_sharding(device)] * len(kinds)

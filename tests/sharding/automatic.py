@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 
 CASES = {}
@@ -590,3 +592,38 @@ def zeros_given_a_sharding(lib):
         lib.jnp.full((8,), 7, device=place),
         lib.jnp.zeros_like(lib.numbers(8, 8), device=lib.on(None, "y")),
     )
+
+
+@case
+def debug_callback(lib):
+    x = lib.put(lib.numbers(8, 4), "x", "y")
+    seen = []
+
+    def total(x):
+        lib.debug.callback(lambda value: seen.append(float(value)), x[0].max())
+        lib.debug.callback(lambda value: seen.append(value.shape), x)
+        return x.sum()
+
+    result = lib.mj.jit(total)(x)
+    lib.mj.effects_barrier()
+    return [result, str(sorted(map(str, seen)))]
+
+
+@case
+def io_callback(lib):
+    x = lib.put(lib.numbers(8, 4), "x", "y")
+    kind = lib.mj.ShapeDtypeStruct((8, 4), np.float32)
+    room = importlib.import_module(f"{lib.name}.experimental")
+    double = lambda value: np.asarray(value) * 2
+    return lib.mj.jit(lambda x: room.io_callback(double, kind, x).sum())(x) + 0.0
+
+
+@case
+def wrong_ordered_callback(lib):
+    x = lib.put(lib.numbers(8), "x")
+
+    def total(x):
+        lib.debug.print("{}", x.sum(), ordered=True)
+        return x.sum()
+
+    return lib.mj.jit(total)(x)

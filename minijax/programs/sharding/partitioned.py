@@ -127,6 +127,35 @@ def compile_lowered(
     placement = device
     ins = in_shardings_of(lowered, placement)
     outs = out_shardings_of(lowered, placement)
+    executable = _compile_for_several(lowered, placement, ins, outs, options)
+    # The results of a call to the host lie on its device alone, if nobody says where.
+    # All devices get them then.
+    found = executables.output_shardings(executable) or ()
+    alone = [sharding.is_maximal() for sharding in found[len(found) - len(outs) :]]
+    if any(alone) and len(placement.devices) > 1:
+        outs = [
+            placement.replicated if one and out is None else out
+            for one, out in zip(alone, outs, strict=True)
+        ]
+        executable = _compile_for_several(lowered, placement, ins, outs, options)
+    if events.subscribers:
+        events.emit(
+            "compile",
+            name=lowered.name,
+            seconds=executable.seconds,
+            from_disk=executable.from_disk,
+            executable=executable,
+        )
+    return PartitionedProgram(lowered, executable, placement, ins, outs)
+
+
+def _compile_for_several(
+    lowered: Any,
+    placement: Placement,
+    ins: Sequence[Any],
+    outs: Sequence[Any],
+    options: tuple,
+) -> Any:
     with lowered.context, hlo.ir.Location.unknown():
         fixed = annotate(lowered, placement, ins, outs)
         num_outputs = len(fixed.type.results)
@@ -144,18 +173,9 @@ def compile_lowered(
         )
         if not placement.devices.is_fully_addressable:
             _compare_with_others(lowered, placement, ins, outs)
-        executable = dispatch.load_or_compile.run(
+        return dispatch.load_or_compile.run(
             lowered.module, placement.devices, settings, lowered.host_callbacks
         )
-    if events.subscribers:
-        events.emit(
-            "compile",
-            name=lowered.name,
-            seconds=executable.seconds,
-            from_disk=executable.from_disk,
-            executable=executable,
-        )
-    return PartitionedProgram(lowered, executable, placement, ins, outs)
 
 
 def _compare_with_others(
@@ -196,6 +216,7 @@ def annotate(
     module.operation.attributes["mhlo.num_partitions"] = devices
     one = hlo_parts.int_attribute(1, 32)
     module.operation.attributes["mhlo.num_replicas"] = one
+    hlo_parts.call_out_from_first_device(module)
     main = next(op for op in module.body.operations if _name_of(op) == "main")
     offset = len(main.arguments) - len(ins)
     before: list[Any] = [placement.replicated] * offset
