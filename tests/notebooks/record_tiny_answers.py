@@ -1,9 +1,11 @@
 """Writes what JAX answers to the programs by which `tiny` is scored.
 
 Run: python tests/notebooks/record_tiny_answers.py
+With --show it prints them instead.
 """
 
 import json
+import sys
 
 import jax
 import numpy as np
@@ -42,4 +44,7 @@ def rounded(value):
 
 if __name__ == "__main__":
     text = json.dumps(answers(), separators=(",", ":")).replace('},"', '},\n"')
-    ANSWERS.write_text(text + "\n")
+    if "--show" in sys.argv:
+        print(text)
+    else:
+        ANSWERS.write_text(text + "\n")
