@@ -26,6 +26,9 @@ from typing import Any
 from minijax.backend import distributed
 from minijax.programs.processes.lines import Lines, free_port, in_background, splice
 
+# What is told of a process that an error ends; the error follows.
+ENDED_WITH = "it ended with "
+
 
 @dataclasses.dataclass
 class Member:
@@ -175,7 +178,7 @@ class Coordinator:
             elif "bye" in message:
                 member.finished = True
             elif "failed" in message:
-                self._lose(number, f"it ended with {message['failed']}", orderly=True)
+                self._lose(number, ENDED_WITH + message["failed"], orderly=True)
             elif "gave_up" in message:
                 with self._lock:
                     missing = set(range(self.num_processes)) - set(self._members)

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from minijax.programs.processes import connecting
-from minijax.programs.processes.coordinator import Coordinator
+from minijax.programs.processes.coordinator import ENDED_WITH, Coordinator
 from minijax.programs.processes.lines import in_background
 from minijax.programs.processes.membership import LAST_WORDS
 
@@ -145,11 +145,12 @@ class _Running:
     def _report(self, number: int, why: str) -> int:
         process = self.processes[number]
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.5)
+            # One that raised is about to print its error.
+            process.wait(5.0 if ENDED_WITH in why else 0.5)
         code = process.poll()
         after = f"after {time.monotonic() - self.started:.1f} s"
         if code is None:
-            # Stopped, or cut off, or about to print its error.
+            # Stopped, or cut off.
             self.say(f"process {number} is gone {after} ({why}).")
         else:
             self.say(f"process {number} {_ended(code)} {after}.")

@@ -233,7 +233,7 @@ class Membership:
         """Tells the others that an error ends this process."""
         self._ending = True
         self._leaving = True
-        text = str(error).partition("\n")[0]
+        text = str(error).partition("\n")[0].rstrip(".")
         self._lines.send(failed=f"{type(error).__name__}: {text[:500]}")
 
     def wait_for_all(self, seconds: float) -> bool:

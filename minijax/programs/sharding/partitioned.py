@@ -131,7 +131,10 @@ def compile_lowered(
     # The results of a call to the host lie on its device alone, if nobody says where.
     # All devices get them then.
     found = executables.output_shardings(executable) or ()
-    alone = [sharding.is_maximal() for sharding in found[len(found) - len(outs) :]]
+    alone = [
+        sharding.is_maximal() and not sharding.is_replicated()
+        for sharding in found[len(found) - len(outs) :]
+    ]
     if any(alone) and len(placement.devices) > 1:
         outs = [
             placement.replicated if one and out is None else out
