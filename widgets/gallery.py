@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+import kernel_subjects as blocks
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
@@ -30,6 +31,7 @@ from subjects import X
 LONG_NAME = of.a_function_whose_name_goes_on_for_longer_than_anybody_would_read
 LAYERS = [np.eye(4, dtype=np.float32)] * 2
 KEY = random.key(0)
+WAVES = np.sin(np.arange(64 * 64, dtype=np.float32)).reshape(64, 64)
 STATES: dict[str, Callable[[], View]] = {
     "jaxpr": lambda: see.jaxpr(of.softmax, X),
     "jaxpr, empty": lambda: see.jaxpr(of.same, X),
@@ -186,6 +188,17 @@ STATES: dict[str, Callable[[], View]] = {
         lambda tree: sum(x.sum() for x in tree.values()) ** 2,
         {of.EVIL: X, of.HEBREW: X, "k" * 99: X},
     ),
+    "kernel": lambda: see.kernel(blocks.matmul, WAVES[:64, :48], WAVES[:48, :64]),
+    "kernel, rows": lambda: see.kernel(blocks.softmax_rows, WAVES[:18, :64]),
+    "kernel, race": lambda: see.kernel(blocks.column_sums, WAVES[:16, :24]),
+    "kernel, out of bounds": lambda: see.kernel(blocks.shifted, WAVES[:16, :24]),
+    "kernel, cards": lambda: see.kernel(blocks.many_heads, np.stack([WAVES] * 6)),
+    "kernel, one step": lambda: see.kernel(blocks.whole, X),
+    "kernel, empty": lambda: see.kernel(blocks.no_programs, X),
+    "kernel, huge": lambda: see.kernel(
+        blocks.matmul, of.floats(512, 128), of.floats(128, 512)
+    ),
+    "kernel, hostile names": lambda: see.kernel(blocks.hostile, {of.EVIL: X}),
 }
 # The same picture as a widget: the player gets its frame from a model.
 AS_WIDGETS = ("trace", "jaxpr, hostile names")

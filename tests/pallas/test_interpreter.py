@@ -189,6 +189,14 @@ def test_blocks_that_no_program_writes():
     assert missing.element == (4,)
 
 
+def test_a_grid_without_programs():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    (missing,) = found(kernel, struct(8), X, grid=(0,))
+    assert missing.kind == "missing write" and missing.program == ()
+
+
 @pytest.mark.parametrize("where", ["reads", "writes"])
 def test_out_of_bounds(where):
     def kernel(x_ref, o_ref):

@@ -18,6 +18,7 @@ from minijax_widgets.difference_view import DifferenceView
 from minijax_widgets.fusion_view import FusionView, fusion
 from minijax_widgets.grad_view import GradView, grad
 from minijax_widgets.jaxpr_view import JaxprView, jaxpr
+from minijax_widgets.kernel_view import KernelView, kernel
 from minijax_widgets.keys_view import KeysView, keys
 from minijax_widgets.memory_view import MemoryView, memory
 from minijax_widgets.notebook import register_formatters
@@ -42,6 +43,7 @@ __all__ = [
     "FusionView",
     "GradView",
     "JaxprView",
+    "KernelView",
     "KeysView",
     "Machine",
     "MemoryView",
@@ -61,6 +63,7 @@ __all__ = [
     "fusion",
     "grad",
     "jaxpr",
+    "kernel",
     "keys",
     "live",
     "memory",

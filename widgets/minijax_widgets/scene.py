@@ -341,12 +341,16 @@ class Scene:
         parts: list[Drawn],
         *,
         key: str | Iterable[str] = "",
+        turns: Sequence[tuple[int, list[Drawn]]] = (),
         **times: Unpack[Times],
     ) -> Placed:
-        """Places what a view drew itself, `w` x `h` pixels large from its (0, 0) on."""
+        """Places what a view drew itself, `w` x `h` pixels large from its (0, 0) on.
+
+        `turns` are (step, parts): from that step on it is drawn so.
+        """
         moves = list(times.pop("moves", ()))
         said = times.get("label", "")
-        self._add(x, y, parts, key, said, halo(0, 0, w, h), moves, [], times)
+        self._add(x, y, parts, key, said, halo(0, 0, w, h), moves, list(turns), times)
         return Placed(x, y, w, h, x + w / 2, y + h / 2)
 
     def arrow(

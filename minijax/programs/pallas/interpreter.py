@@ -78,9 +78,12 @@ def interpret_grid(
     input_output_aliases: tuple[tuple[int, int], ...],
     interpret: InterpretParams,
     compiler_params: Any = None,
+    watch_with: Callable[[Schedule, InterpretParams], Watch] = Watch,
     **_: Any,
 ) -> list[np.ndarray]:
     """Run a `pallas_call` on arrays: its outputs.
+
+    `watch_with` makes what sees each program begin and each access.
 
     Raises IndexError for an access outside of a ref.
     """
@@ -92,9 +95,9 @@ def interpret_grid(
         int(next(computed)) if size is dynamic_grid_dim else size
         for size in mapping.grid
     ]
-    schedule = _schedule(grid, mapping, compiler_params, interpret.random_seed)
-    watch = Watch(schedule, interpret)
-    names = _names(jaxpr, mapping)
+    schedule = schedule_of(grid, mapping, compiler_params, interpret.random_seed)
+    watch = watch_with(schedule, interpret)
+    names = names_of(jaxpr, mapping)
     memories = [
         Memory(name, x, written=True, private=False) for name, x in zip(names, operands)
     ]
@@ -109,7 +112,7 @@ def interpret_grid(
     blocked = len(memories)
     for number, aval in enumerate(mapping.scratch_avals):
         memories.append(_empty(watch, names[blocked + number], aval.inner_aval, True))
-    run = _Run(watch, Place((), ()))
+    run = Run(watch, Place((), ()))
     _last.clear()
     try:
         for number, indices in enumerate(schedule.places):
@@ -124,12 +127,11 @@ def interpret_grid(
     finally:
         _last.extend(watch.findings)
         for finding in watch.findings:
-            if finding.kind != "padding":
-                print(finding)
+            watch.report(finding)
     return [memory.array for memory in memories[len(operands) : blocked]]
 
 
-def _names(jaxpr: Jaxpr, mapping: GridMapping) -> list[str]:
+def names_of(jaxpr: Jaxpr, mapping: GridMapping) -> list[str]:
     """What messages call each ref: the kernel's argument, if the user wrote it."""
     names = list(jaxpr.debug_info.arg_names)
     missing = len(jaxpr.invars) - len(names)
@@ -144,7 +146,7 @@ def _empty(watch: Watch, name: str, aval: Any, private: bool) -> Memory:
     return Memory(name, filler, written, private)
 
 
-def _schedule(
+def schedule_of(
     grid: Sequence[int], mapping: GridMapping, compiler_params: Any, seed: int | None
 ) -> Schedule:
     """The programs in the order in which they run; which of them may run together.
@@ -187,7 +189,7 @@ def _schedule(
 
 
 def _run_program(
-    run: _Run,
+    run: Run,
     jaxpr: Jaxpr,
     mapping: GridMapping,
     grid: Sequence[int],
@@ -205,13 +207,17 @@ def _run_program(
             blocks.append(_block_of(run, memory, block, indices, scalars))
         else:
             blocks.append(whole(memory))
+    run.watch.begin(blocks)
     run.run(ClosedJaxpr(jaxpr), blocks)
 
 
-def _block_of(
-    run: _Run, memory: Memory, mapping: BlockMapping, indices, scalars
-) -> Block:
-    """The block that the index map chooses for a program."""
+def starts_of(
+    run: Run, mapping: BlockMapping, indices: Sequence[int], scalars: Sequence[Any]
+) -> tuple[list[int], list[int]]:
+    """What the index map gives for a program, and the block's first element.
+
+    Raises NotImplementedError for dimensions that only a TPU's pipeline knows.
+    """
     results = run.run(mapping.index_map_jaxpr, [*map(np.int32, indices), *scalars])
     starts = []
     for index, dim in zip(results, mapping.block_shape):
@@ -226,11 +232,19 @@ def _block_of(
                 "on a TPU; here use pl.Blocked, pl.Element or None."
             )
         starts.append(start)
+    return list(map(int, results)), starts
+
+
+def _block_of(
+    run: Run, memory: Memory, mapping: BlockMapping, indices, scalars
+) -> Block:
+    """The block that the index map chooses for a program."""
+    results, starts = starts_of(run, mapping, indices, scalars)
     block = block_at(memory, starts, mapping.sizes, mapping.squeezed_axes)
     if block.addresses.size and (block.addresses < 0).all():
         raise IndexError(
             f"out of bounds: the index map of {mapping.origin} gives program {indices} "
-            f"the block {tuple(map(int, results))}, which begins at element "
+            f"the block {tuple(results)}, which begins at element "
             f"{tuple(starts)} and lies outside of the array of shape "
             f"{mapping.array_aval.shape}."
         )
@@ -242,7 +256,7 @@ def _block_of(
 # ----------------------------------------------------------------------------------
 
 
-class _Run:
+class Run:
     """Runs equations on NumPy arrays and blocks."""
 
     def __init__(self, watch: Watch, place: Place):
@@ -325,21 +339,21 @@ def _line(eqn: JaxprEqn) -> str:
 # ---- rules: (run, eqn, inputs, which outputs are used) -> outputs ----------------
 
 
-def _program_id(run: _Run, eqn, inputs, used) -> list[Any]:
+def _program_id(run: Run, eqn, inputs, used) -> list[Any]:
     return [np.int32(run.place.indices[eqn.params["axis"]])]
 
 
-def _num_programs(run: _Run, eqn, inputs, used) -> list[Any]:
+def _num_programs(run: Run, eqn, inputs, used) -> list[Any]:
     return [np.int32(run.place.sizes[eqn.params["axis"]])]
 
 
-def _get(run: _Run, eqn, inputs, used) -> list[Any]:
+def _get(run: Run, eqn, inputs, used) -> list[Any]:
     block, *leaves = inputs
     addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
     return [run.watch.read(block, addresses, _line(eqn))]
 
 
-def _swap(run: _Run, eqn, inputs, used) -> list[Any]:
+def _swap(run: Run, eqn, inputs, used) -> list[Any]:
     block, value, *leaves = inputs
     addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
     old = run.watch.read(block, addresses, _line(eqn)) if used[0] else None
@@ -347,7 +361,7 @@ def _swap(run: _Run, eqn, inputs, used) -> list[Any]:
     return [old]
 
 
-def _addupdate(run: _Run, eqn, inputs, used) -> list[Any]:
+def _addupdate(run: Run, eqn, inputs, used) -> list[Any]:
     block, value, *leaves = inputs
     addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
     line = _line(eqn)
@@ -362,7 +376,7 @@ def _mask_of(mask: Any, addresses: np.ndarray) -> Any:
     return None if mask is None else np.broadcast_to(mask, addresses.shape)
 
 
-def _masked_load(run: _Run, eqn, inputs, used) -> list[Any]:
+def _masked_load(run: Run, eqn, inputs, used) -> list[Any]:
     block, indexers, mask, other = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
     mask = _mask_of(mask, addresses)
@@ -372,7 +386,7 @@ def _masked_load(run: _Run, eqn, inputs, used) -> list[Any]:
     return [values]
 
 
-def _masked_swap(run: _Run, eqn, inputs, used) -> list[Any]:
+def _masked_swap(run: Run, eqn, inputs, used) -> list[Any]:
     block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
     mask = _mask_of(mask, addresses)
@@ -394,7 +408,7 @@ _UPDATES: dict[str, Callable] = {
 }
 
 
-def _atomic(run: _Run, eqn, inputs, used) -> list[Any]:
+def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
     """Atomic updates race with nobody: their journal is left as it was."""
     block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
@@ -411,7 +425,7 @@ def _atomic(run: _Run, eqn, inputs, used) -> list[Any]:
     return [old]
 
 
-def _run_scoped(run: _Run, eqn, inputs, used) -> list[Any]:
+def _run_scoped(run: Run, eqn, inputs, used) -> list[Any]:
     jaxpr = eqn.params["jaxpr"]
     names = jaxpr.debug_info.arg_names
     own = []
@@ -422,14 +436,14 @@ def _run_scoped(run: _Run, eqn, inputs, used) -> list[Any]:
     return run.run(ClosedJaxpr(opened), [*inputs, *own])
 
 
-def _cond(run: _Run, eqn, inputs, used) -> list[Any]:
+def _cond(run: Run, eqn, inputs, used) -> list[Any]:
     index, *operands = inputs
     branches = eqn.params["branches"]
     chosen = branches[min(max(int(index), 0), len(branches) - 1)]
     return run.run(chosen, operands)
 
 
-def _while(run: _Run, eqn, inputs, used) -> list[Any]:
+def _while(run: Run, eqn, inputs, used) -> list[Any]:
     loop = while_loops.While(**eqn.params)
     now = loop.operands(inputs)
     while bool(run.run(loop.cond_jaxpr, now.of_condition.flat)[0]):
@@ -437,7 +451,7 @@ def _while(run: _Run, eqn, inputs, used) -> list[Any]:
     return list(now.carry)
 
 
-def _scan(run: _Run, eqn, inputs, used) -> list[Any]:
+def _scan(run: Run, eqn, inputs, used) -> list[Any]:
     loop = scan_primitive.Scan(**eqn.params)
     consts, carry, xs = loop.operands(inputs)
     steps = range(loop.length)

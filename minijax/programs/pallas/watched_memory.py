@@ -187,6 +187,14 @@ class Watch:
         self._numbers: dict[str, int] = {}
         self._told: set[tuple] = set()
 
+    def begin(self, blocks: Sequence[Block]) -> None:
+        """Called before each program, with what its refs show; for who records."""
+
+    def report(self, finding: Finding) -> None:
+        """Tell the user what was found."""
+        if finding.kind != "padding":
+            print(finding)
+
     def read(self, block: Block, addresses: np.ndarray, line: str, mask: Any = None):
         """The values at addresses; those outside, and masked ones, have no value."""
         memory = block.memory
@@ -258,7 +266,8 @@ class Watch:
 
     @property
     def place(self) -> tuple[int, ...]:
-        return self.schedule.places[self.program]
+        places = self.schedule.places
+        return places[self.program] if places else ()
 
     def _number(self, line: str) -> int:
         if line not in self._numbers:

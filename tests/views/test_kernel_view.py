@@ -1,0 +1,329 @@
+"""`see.kernel`: blocks and bytes against the interpreter, findings, and the picture."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import lax
+from minijax.experimental import pallas as pl
+from minijax.experimental.pallas import tpu as pltpu
+from minijax.programs.pallas.interpret_params import InterpretParams
+from minijax.programs.pallas.interpreter import interpret_grid
+from minijax.programs.pallas.watched_memory import Watch
+from minijax_lab.explain.kernel_facts import pipeline
+from minijax_lab.explain.kernel_work import operations_of
+from minijax_lab.explain.pallas_kernels import MOST_RUN, reached, traced
+from tests.pallas.kernels import TABLE, Library
+
+OURS = Library("minijax", interpret=False)
+IN_LOOPS = {"inside_of_a_loop", "scalars_under_vmap"}
+SHOWN = [entry for entry in TABLE if entry.name not in IN_LOOPS]
+
+
+def struct(*shape):
+    return minijax.ShapeDtypeStruct(shape, np.float32)
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+def matmul(x, y):
+    """Blocks of 4 x 4, summed over the last axis of the grid."""
+
+    def kernel(x_ref, y_ref, o_ref):
+        @pl.when(pl.program_id(2) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...] @ y_ref[...]
+
+    (m, k), n = x.shape, y.shape[1]
+    return pl.pallas_call(
+        kernel,
+        struct(m, n),
+        grid=(m // 4, n // 4, k // 4),
+        in_specs=[
+            pl.BlockSpec((4, 4), lambda i, j, k: (i, k)),
+            pl.BlockSpec((4, 4), lambda i, j, k: (k, j)),
+        ],
+        out_specs=pl.BlockSpec((4, 4), lambda i, j, k: (i, j)),
+        compiler_params=pltpu.CompilerParams(
+            dimension_semantics=("parallel", "parallel", "arbitrary")
+        ),
+    )(x, y)
+
+
+def column_sums(x):
+    """Every program adds to the same block."""
+
+    def kernel(x_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...].sum(axis=0)
+
+    return pl.pallas_call(
+        kernel,
+        struct(x.shape[1]),
+        grid=(x.shape[0] // 4,),
+        in_specs=[pl.BlockSpec((4, x.shape[1]), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((x.shape[1],), lambda i: (0,)),
+    )(x)
+
+
+def double(x, size=4, grid=None, index_map=lambda i: (i,)):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    return pl.pallas_call(
+        kernel,
+        struct(*x.shape),
+        grid=(pl.cdiv(x.shape[0], size) if grid is None else grid,),
+        in_specs=[pl.BlockSpec((size,), index_map)],
+        out_specs=pl.BlockSpec((size,), lambda i: (i,)),
+    )(x)
+
+
+# ---- facts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: entry.name)
+def test_blocks_and_bytes_are_those_of_the_interpreter(entry):
+    """What each program's refs show is the part of the array that is drawn; bytes are
+    counted once more from these elements."""
+    call = entry.build(OURS)
+    record = see.kernel(call, *entry.args).recording
+    shown = []
+
+    class Addresses(Watch):
+        def begin(self, blocks):
+            shown.append([np.sort(b.addresses[b.addresses >= 0]) for b in blocks])
+
+        def report(self, finding):
+            pass
+
+    eqn, operands = reached(traced(call, entry.args, {}), entry.args, 0)
+    params = eqn.params | {"interpret": InterpretParams(detect_races=True)}
+    interpret_grid(*operands, watch_with=Addresses, **params)
+    assert len(shown) == len(record.places) == math.prod(record.grid) == record.ran
+    for number, operand in enumerate(record.operands):
+        if not operand.starts:
+            continue
+        seen, before = [], None
+        for program, refs in enumerate(shown):
+            sides = [np.arange(a, b) for a, b in operand.inside(program)]
+            places = np.meshgrid(*sides, indexing="ij") if sides else []
+            inside = np.zeros(1, int)
+            if places:
+                inside = np.ravel_multi_index(places, operand.shape).ravel()
+            np.testing.assert_array_equal(refs[number], inside)
+            assert operand.block_bytes(program) == len(inside) * operand.itemsize
+            # Which blocks differ is seen from where they begin: padding counts, too.
+            if before != operand.starts[program]:
+                seen.append(len(inside) * operand.itemsize)
+            before = operand.starts[program]
+        if operand.moved:
+            assert operand.copied == sum(seen)
+        assert operand.ideal <= min(operand.copied, operand.bytes)
+
+
+def test_bytes_of_a_matmul_by_hand():
+    record = see.kernel(matmul, ones(8, 12), ones(12, 16)).recording
+    x, y, o = record.operands
+    # x is read once for each of 4 columns of blocks, y for each of 2 rows.
+    assert (x.copied, x.ideal, x.copies, x.blocks) == (4 * 384, 384, 24, 6)
+    assert (y.copied, y.ideal) == (2 * 768, 768)
+    assert (o.copied, o.ideal, o.used) == (512, 512, 3 * 512)
+    assert record.fetched == 4 * 384 + 2 * 768 and record.needed == 384 + 768
+    assert record.headline == (
+        "kernel matmul, grid (2, 4, 3): 3,072 B fetched where 1,152 would do; "
+        "x_ref is fetched 4 times"
+    )
+    assert record.telling == record.refetches[0] == 3
+    # 3 programs add to each block: it is read by all of them, and written 4 times.
+    assert sum(read for read, _ in o.touched) == 3 * 512
+    assert sum(written for _, written in o.touched) == 4 * 512
+    assert record.problems == [] and record.wrong == []
+
+
+def test_a_block_that_stays_is_not_fetched_again():
+    def first_of_all(i):
+        return (0,)
+
+    record = see.kernel(partial(double, index_map=first_of_all), ones(16)).recording
+    x, o = record.operands
+    assert x.moves == [True, False, False, False] and x.copied == 16
+    assert o.moves == [True] * 4
+
+
+def test_operations_are_counted():
+    def program(x, y):
+        z = lax.cond(x.sum() > 0, lambda: x @ y, lambda: x @ y + 1)
+        return jnp.exp(z)
+
+    jaxpr = minijax.make_jaxpr(program)(ones(4, 8), ones(8, 2)).jaxpr
+    least = 4 * 8 + 2 * 4 * 8 * 2 + 4 * 2 + 4 * 2
+    assert least <= operations_of(jaxpr) <= least + 2
+
+
+def test_the_pipeline_has_two_buffers():
+    record = see.kernel(
+        matmul, ones(8, 12), ones(12, 16), machine=see.Machine("slow", 1e9, 1e9)
+    ).recording
+    slots = pipeline(record)
+    assert [slot.program for slot in slots] == list(range(24))
+    copied = sum(slot.copy_in[1] - slot.copy_in[0] for slot in slots)
+    assert copied == pytest.approx(record.fetched / 1e9)
+    left = sum(slot.copy_out[1] - slot.copy_out[0] for slot in slots)
+    assert left == pytest.approx(record.written / 1e9)
+    for n, slot in enumerate(slots):
+        assert slot.compute[0] >= slot.copy_in[1]
+        assert slot.copy_out[0] >= slot.compute[1]
+        computed = slot.compute[1] - slot.compute[0]
+        assert computed == pytest.approx(record.operations / 1e9)
+        if n:
+            assert slot.compute[0] >= slots[n - 1].compute[1]
+        if n > 1:
+            assert slot.copy_in[0] >= slots[n - 2].compute[1]
+            assert slot.compute[0] >= slots[n - 2].copy_out[1]
+
+
+# ---- what is wrong ------------------------------------------------------------------
+
+
+def test_a_race_is_told_and_drawn():
+    view = see.kernel(column_sums, ones(16, 8))
+    record = view.recording
+    assert record.headline == (
+        "kernel column_sums, grid (4,): race on o_ref between programs (0,) and (1,)"
+    )
+    (race,) = record.wrong
+    assert (race.kind, race.program, race.other, race.element) == ("race", 1, 0, [0])
+    frame = view.frame()
+    assert frame.telling == 1 and frame.steps[1].look == "error"
+    marks = [m for m in frame.panes[0].scene.marks if "e0" in m.keys]
+    # A cross on each program, an arrow between them, a cross on the element.
+    assert len(marks) == 4 and all(mark.at == 1 for mark in marks)
+    # The line of the kernel is lit.
+    lines = [row for pane in frame.panes for row in pane.rows if row.look == "miss"]
+    assert len(lines) == 1 and "o_ref[...] +=" in lines[0].pieces()[1][0].text
+    assert set(lines[0].keys) & set(frame.steps[1].on)
+
+
+def test_an_index_map_that_leaves_the_array():
+    view = see.kernel(partial(double, index_map=lambda i: (i + 1,)), ones(8))
+    (problem,) = view.recording.wrong
+    assert (problem.kind, problem.operand, problem.program) == ("out of bounds", 0, 1)
+    assert "x_ref gives program (1,) the block (2,)" in problem.message
+    assert view.recording.ran == 1 and "stopped at program (1,)" in view.text()
+    assert view.frame().steps[1].look == "error"
+
+
+def test_an_access_outside_of_a_ref():
+    def reaches(x):
+        def kernel(x_ref, o_ref):
+            i = pl.program_id(0)
+            o_ref[i] = x_ref[i + 2]
+
+        return pl.pallas_call(kernel, struct(4), grid=(4,))(x)
+
+    record = see.kernel(reaches, ones(4)).recording
+    (problem,) = record.wrong
+    assert (problem.kind, problem.program) == ("out of bounds", 2)
+    assert record.operands[problem.operand].name == "x_ref"
+    assert record.ran == 3
+
+
+def test_memory_that_nobody_wrote():
+    def half(x):
+        def kernel(x_ref, o_ref):
+            o_ref[:2] = x_ref[:2] + o_ref[:2]
+
+        return pl.pallas_call(kernel, struct(4))(x)
+
+    kinds = [p.kind for p in see.kernel(half, ones(4)).recording.wrong]
+    assert kinds == ["uninitialized", "missing write"]
+
+
+def test_nothing_is_printed(capsys):
+    see.kernel(column_sums, ones(16, 8))
+    assert capsys.readouterr().out == ""
+
+
+# ---- what it takes ------------------------------------------------------------------
+
+
+def test_types_give_the_blocks():
+    record = see.kernel(matmul, struct(8, 12), struct(12, 16)).recording
+    assert record.ran == 0 and record.fetched == 3072
+    assert "nothing was run" in see.kernel(matmul, struct(8, 4), struct(4, 8)).text()
+
+
+def test_one_of_several_kernels():
+    def both(x):
+        return double(double(x) + 1, size=2)
+
+    assert see.kernel(both, ones(8)).recording.grid == [2]
+    second = see.kernel(both, ones(8), which=1)
+    assert second.recording.grid == [4] and "kernel 1 of 2" in second.text()
+    with pytest.raises(ValueError, match="which=2.*2 kernels"):
+        see.kernel(both, ones(8), which=2)
+
+
+def test_what_is_refused():
+    jax = pytest.importorskip("jax")
+    with pytest.raises(TypeError, match="one of JAX"):
+        see.kernel(jax.jit(lambda x: x), ones(4))
+    with pytest.raises(TypeError, match="a function that calls a kernel"):
+        see.kernel(3.0)
+    with pytest.raises(ValueError, match="calls no pallas_call"):
+        see.kernel(jnp.sin, ones(4))
+    with pytest.raises(TypeError, match="no see.Machine"):
+        see.kernel(double, ones(4), machine="fast")
+
+    def in_a_loop(x):
+        return lax.fori_loop(0, 3, lambda i, x: double(x), x)
+
+    with pytest.raises(NotImplementedError, match="inside of `scan`"):
+        see.kernel(in_a_loop, ones(4))
+
+
+# ---- the picture --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: entry.name)
+def test_every_kernel_has_a_picture(entry):
+    view = see.kernel(entry.build(OURS), *entry.args)
+    assert all(len(row) <= 100 for row in view.text().splitlines())
+    frame = view.frame()
+    assert len(frame.steps) == len(view.recording.places)
+    assert "<svg" in view.to_svg() and view.static_html()
+
+
+def test_a_recording_comes_back(tmp_path):
+    view = see.kernel(column_sums, ones(16, 8))
+    view.save(tmp_path / "kernel.json.gz")
+    again = see.open(tmp_path / "kernel.json.gz")
+    assert again.text() == view.text()
+    assert again.frame().to_json() == view.frame().to_json()
+
+
+def test_a_large_grid_stays_usable():
+    """The blocks of all programs are known; a part of them is run and has steps."""
+    view = see.kernel(matmul, ones(128, 80), ones(80, 48))
+    record = view.recording
+    assert len(record.places) == 32 * 12 * 20 == 7680
+    assert record.ran == MOST_RUN and "the first 4,096 of 7,680" in view.text()
+    frame = view.frame()
+    assert len(frame.steps) == 1000
+    assert len(frame.panes[0].scene.marks) < 2000
+    assert any("1,000 of 7,680" in pane.title for pane in frame.panes)
+    assert len(frame.to_json()) < 3_000_000
+    assert record.operands[0].copied == 12 * record.operands[0].bytes

@@ -1,0 +1,511 @@
+"""The recording behind `see.kernel`: the grid of a `pallas_call`, block by block.
+
+The function is traced, and what stands before the kernel is computed. The index maps
+then say which block each program of the grid gets, and the teaching interpreter
+(`minijax/programs/pallas/interpreter.py`) runs the programs one by one on the real
+arguments: what they read and write is counted there, and what it finds (races, accesses
+outside of a ref, memory that nobody wrote) is kept with its programs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import minijax
+from minijax.language.core import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    jaxprs_in_params,
+)
+from minijax.programs.pallas.grid_context import Place, dynamic_grid_dim
+from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
+from minijax.programs.pallas.interpret_params import InterpretParams
+from minijax.programs.pallas.interpreter import (
+    Run,
+    interpret_grid,
+    names_of,
+    schedule_of,
+    starts_of,
+)
+from minijax.programs.pallas.pallas_call import pallas_call_p
+from minijax.programs.pallas.watched_memory import (
+    Block,
+    Finding,
+    Memory,
+    Schedule,
+    Watch,
+    whole,
+)
+from minijax.support.trees import tree_leaves
+from minijax_lab.explain.foreign_programs import told_of_jax
+from minijax_lab.explain.index_maps import index_map_text
+from minijax_lab.explain.kernel_facts import (
+    KernelRecording,
+    Operand,
+    Problem,
+    headline,
+    telling,
+)
+from minijax_lab.explain.kernel_work import operations_of
+from minijax_lab.explain.placement import type_text
+from minijax_lab.explain.recording import Sources, count_in_words
+from minijax_lab.explain.roofline import Machine, machine_named
+
+# So many programs are run; of the others only the blocks are known.
+MOST_RUN = 4096
+# Of so many programs the values of their blocks are kept, if asked for: of blocks of
+# at most this many rows and columns.
+MOST_KEPT = 64
+MOST_SHOWN = 32
+
+
+# ---- recording ----------------------------------------------------------------------
+
+
+def record_kernel(
+    function: Callable[..., Any],
+    args: tuple,
+    kwargs: dict[str, Any],
+    machine: Machine | None = None,
+    values: bool = False,
+    which: int = 0,
+) -> KernelRecording:
+    """Records the kernel that `function` calls, the first one or number `which`.
+
+    With arrays as arguments its programs are run; `ShapeDtypeStruct`s give the blocks
+    alone. With `values` the blocks' values are kept. Raises what tracing raises,
+    TypeError for what is no function of minijax, ValueError where there is no such
+    kernel.
+    """
+    closed = traced(function, args, kwargs)
+    kernels = list(kernels_in(closed.jaxpr))
+    if not kernels:
+        name = getattr(function, "__name__", "the function")
+        raise ValueError(
+            f"see.kernel: {name} calls no pallas_call, so there is no grid to show. "
+            "see.fusion shows the kernels that XLA makes."
+        )
+    if not 0 <= which < len(kernels):
+        raise ValueError(
+            f"see.kernel: which={which}, but the function calls "
+            f"{count_in_words(len(kernels), 'kernel')}: pass 0 to {len(kernels) - 1}."
+        )
+    leaves = tree_leaves((args, kwargs))
+    typed = [x for x in leaves if isinstance(x, minijax.ShapeDtypeStruct)]
+    if typed:
+        eqn, operands = kernels[which], None
+    else:
+        eqn, operands = reached(closed, leaves, which)
+    record = Recorder(eqn, operands, values).recording(function, machine)
+    if len(kernels) > 1:
+        others = f"kernel {which} of {len(kernels)}, counted from 0: pass which="
+        record.note = "; ".join(part for part in (record.note, others) if part)
+    return record
+
+
+def traced(function: Any, args: tuple, kwargs: dict[str, Any]) -> ClosedJaxpr:
+    """The program of a function; TypeError for what is not minijax's to trace."""
+    if type(function).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        raise TypeError(
+            "see.kernel takes a function of minijax, and got one of JAX, whose kernels "
+            "it cannot run. Write `from minijax.experimental import pallas as pl` for "
+            "`from jax.experimental import pallas as pl`: the names are the same."
+        )
+    if not callable(function):
+        raise TypeError(
+            "see.kernel takes a function that calls a kernel, and its arguments; it "
+            f"got {type(function).__name__} first."
+        )
+    try:
+        return minijax.make_jaxpr(function)(*args, **kwargs)
+    except Exception as error:
+        of_jax = told_of_jax(function, "see.kernel", error)
+        if of_jax is not None:
+            raise of_jax from error
+        raise
+
+
+def kernels_in(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations that call kernels, in programs inside too."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is pallas_call_p:
+            yield eqn
+            continue
+        for inner in jaxprs_in_params(eqn.params):
+            yield from kernels_in(inner)
+
+
+class _Reached(Exception):
+    """A computation came to the kernel that is asked for."""
+
+    def __init__(self, eqn: JaxprEqn, operands: list[Any]):
+        self.found = eqn, operands
+
+
+def reached(
+    closed: ClosedJaxpr, leaves: Sequence[Any], which: int
+) -> tuple[JaxprEqn, list[Any]]:
+    """A kernel's equation with the values of its operands.
+
+    Raises NotImplementedError for a kernel inside of a loop or a branch.
+    """
+    left = [which]
+
+    def run(program: ClosedJaxpr, inputs: Sequence[Any]) -> list[Any]:
+        jaxpr = program.jaxpr
+        env: dict[Var, Any] = dict(zip(jaxpr.constvars, program.consts))
+        env.update(zip(jaxpr.invars, inputs, strict=True))
+
+        def value(atom: Any) -> Any:
+            return atom.val if isinstance(atom, Literal) else env[atom]
+
+        for eqn in jaxpr.eqns:
+            given = [value(atom) for atom in eqn.invars]
+            env.update(zip(eqn.outvars, results(eqn, given)))
+        return [value(atom) for atom in jaxpr.outvars]
+
+    def results(eqn: JaxprEqn, given: list[Any]) -> list[Any]:
+        if eqn.primitive is pallas_call_p:
+            if left[0] == 0:
+                raise _Reached(eqn, given)
+            left[0] -= 1
+        elif any(True for p in jaxprs_in_params(eqn.params) for _ in kernels_in(p)):
+            for key in ("jaxpr", "call_jaxpr"):
+                inner = eqn.params.get(key)
+                if isinstance(inner, Jaxpr):
+                    inner = ClosedJaxpr(inner, ())
+                if isinstance(inner, ClosedJaxpr) and eqn.primitive.name != "scan":
+                    return run(inner, given)
+            raise NotImplementedError(
+                f"see.kernel: this kernel is called inside of `{eqn.primitive}`, many "
+                "times or not at all. Show it with the arguments of one call: "
+                "see.kernel(the function inside, its arguments)."
+            )
+        found = eqn.primitive.rebind(given, eqn.params)
+        return found if eqn.primitive.multiple_results else [found]
+
+    try:
+        run(closed, leaves)
+    except _Reached as stop:
+        return stop.found
+    raise AssertionError("a program's kernels are all in its equations")
+
+
+class _Enough(Exception):
+    """As many programs were run as are to be watched."""
+
+
+class _Recorder(Watch):
+    """Counts what programs read and write, and keeps values."""
+
+    def __init__(self, schedule: Schedule, params: Any, values: bool):
+        super().__init__(schedule, params)
+        self.blocks: Sequence[Block] = ()
+        self.numbers: dict[int, int] = {}
+        self.touched: list[list[list[int]]] = []
+        self.kept: list[list[list[list[float]]]] = []
+        self.values = values
+
+    def begin(self, blocks: Sequence[Block]) -> None:
+        self.finish()
+        if self.program >= MOST_RUN:
+            raise _Enough
+        self.blocks = blocks
+        self.numbers = {id(b.memory): number for number, b in enumerate(blocks)}
+        self.touched.append([[0, 0] for _ in blocks])
+
+    def finish(self) -> None:
+        """Keep the values that the blocks of the last program have now."""
+        if self.values and self.blocks and len(self.kept) < MOST_KEPT:
+            self.kept.append([values_of(block) for block in self.blocks])
+
+    def report(self, finding: Finding) -> None:
+        """What was found is shown."""
+
+    def read(self, block, addresses, line, mask=None):
+        self.count(0, block, addresses, mask)
+        return super().read(block, addresses, line, mask)
+
+    def write(self, block, addresses, value, line, mask=None):
+        self.count(1, block, addresses, mask)
+        super().write(block, addresses, value, line, mask)
+
+    def count(self, way: int, block: Block, addresses: Any, mask: Any) -> None:
+        """Adds the bytes of an access."""
+        number = self.numbers.get(id(block.memory))
+        if number is None or not self.touched:
+            return  # memory that the kernel made, or scalars that an index map reads
+        used = addresses >= 0
+        if mask is not None:
+            used = used & mask
+        size = block.memory.values.dtype.itemsize
+        self.touched[-1][number][way] += int(used.sum()) * size
+
+
+def values_of(block: Block) -> list[list[float]]:
+    """The values of a small block as rows; NaN outside of the array."""
+    addresses = block.addresses
+    if addresses.ndim > 2:
+        addresses = addresses.reshape(-1, addresses.shape[-1])
+    addresses = np.atleast_2d(addresses)
+    if max(addresses.shape) > MOST_SHOWN:
+        return []
+    values = block.memory.values
+    if values.dtype.kind == "c":
+        return []
+    found = np.where(addresses >= 0, values[addresses].astype(np.float64), np.nan)
+    return [[float(x) for x in row] for row in found]
+
+
+class Recorder:
+    """Makes the recording of one `pallas_call`; `operands` are None without values."""
+
+    def __init__(self, eqn: JaxprEqn, operands: Sequence[Any] | None, values: bool):
+        self.params = eqn.params
+        self.kernel: Jaxpr = eqn.params["jaxpr"]
+        self.mapping: GridMapping = eqn.params["grid_mapping"]
+        self.arrays = None
+        if operands is not None:
+            self.arrays = [np.asarray(x) for x in operands]
+        self.in_avals = [v.aval for v in eqn.invars]
+        self.values = values
+        asked = eqn.params["interpret"]
+        seed = asked.random_seed if isinstance(asked, InterpretParams) else None
+        empty = "nan"
+        if isinstance(asked, InterpretParams):
+            empty = asked.uninitialized_memory
+        self.interpret = InterpretParams(
+            detect_races=True, random_seed=seed, uninitialized_memory=empty
+        )
+        self.grid = self.sizes()
+        self.schedule = schedule_of(
+            self.grid, self.mapping, eqn.params["compiler_params"], seed
+        )
+
+    def sizes(self) -> list[int]:
+        """The sizes of the grid, computed ones too."""
+        mapping = self.mapping
+        if self.arrays is None and (
+            mapping.num_dynamic_grid_bounds or mapping.num_index_operands
+        ):
+            raise ValueError(
+                "see.kernel: the grid or the blocks of this kernel depend on values. "
+                "Pass arrays, not ShapeDtypeStructs."
+            )
+        computed = iter(self.arrays or ())
+        return [
+            int(next(computed)) if size is dynamic_grid_dim else size
+            for size in mapping.grid
+        ]
+
+    def recording(self, function: Any, machine: Machine | None) -> KernelRecording:
+        """The whole recording."""
+        sources = Sources()
+        lines = self.lines(sources)
+        operands = self.operands()
+        outside = self.place_blocks(operands)
+        problems, ran, note = self.run(operands, sources)
+        known = {(p.kind, p.operand) for p in problems}
+        problems += [p for p in outside if (p.kind, p.operand) not in known]
+        name = self.params["name"] or self.kernel.debug_info.func_name
+        if name == "kernel":  # the function that calls it says more
+            outer = getattr(function, "__name__", "wrapped")
+            name = name if outer in ("wrapped", "<lambda>") else outer
+        record = KernelRecording(
+            call=f"kernel of {name}",
+            headline="",
+            sources=sources.found,
+            name=name,
+            grid=self.grid,
+            axes=self.axes,
+            places=[list(place) for place in self.schedule.places],
+            operands=operands,
+            problems=problems,
+            ran=ran,
+            note=note,
+            operations=operations_of(self.kernel),
+            machine=machine or machine_named("tpu-v5e"),
+            lines=lines,
+            jaxpr=str(self.kernel).splitlines(),
+        )
+        record.headline = headline(record)
+        record.telling = telling(record)
+        return record
+
+    @functools.cached_property
+    def axes(self) -> list[str]:
+        """What the grid's axes are called: as an index map of the user calls them.
+
+        Axes that vmap added are called `batch`.
+        """
+        added = self.mapping.vmapped_dims
+        own = len(self.grid) - len(added)
+        names = list("ijklmn"[:own]) if own <= 6 else [f"i{n}" for n in range(own)]
+        for mapping in self.mapping.block_mappings:
+            found = list(mapping.index_map_jaxpr.jaxpr.debug_info.arg_names)[:own]
+            distinct = len(set(found)) == own
+            if distinct and all(name.isidentifier() for name in found):
+                names = found
+                break
+        left = iter(names)
+        batch = [f"batch{n}" if len(added) > 1 else "batch" for n in range(len(added))]
+        of_batch = iter(batch)
+        return [
+            next(of_batch) if axis in added else next(left)
+            for axis in range(len(self.grid))
+        ]
+
+    def lines(self, sources: Sources) -> list[list[int]]:
+        """The lines of the kernel, whose sources are added."""
+        spans = {}
+
+        def walk(jaxpr: Jaxpr) -> None:
+            for eqn in jaxpr.eqns:
+                span = sources.of_operation(eqn.source_info)
+                if span is not None:
+                    spans[span.source, span.line] = span
+                for inner in jaxprs_in_params(eqn.params):
+                    walk(inner)
+
+        walk(self.kernel)
+        return sorted([source, line] for source, line in spans)
+
+    def operands(self) -> list[Operand]:
+        """What the kernel's refs are of, without the places of their blocks."""
+        mapping = self.mapping
+        names = names_of(self.kernel, mapping)
+        first = mapping.num_dynamic_grid_bounds
+        found: list[Operand] = []
+        scalars = self.in_avals[first : first + mapping.num_index_operands]
+        for aval in scalars:
+            shape = list(aval.shape)
+            found.append(operand(names[len(found)], "scalars", aval, shape))
+        for number, block in enumerate(mapping.block_mappings):
+            role = "input" if number < mapping.num_inputs else "output"
+            made = operand(names[len(found)], role, block.array_aval, list(block.sizes))
+            made.index_map = index_map_text(
+                block.index_map_jaxpr.jaxpr, self.axes, names[: len(scalars)]
+            )
+            made.space = space_of(block)
+            found.append(made)
+        for ref in mapping.scratch_avals:
+            aval = ref.inner_aval
+            made = operand(names[len(found)], "scratch", aval, list(aval.shape))
+            made.space = str(ref.memory_space)
+            found.append(made)
+        return found
+
+    def place_blocks(self, operands: list[Operand]) -> list[Problem]:
+        """Notes the block of each operand for each program of the grid.
+
+        Returns what lies outside of its array.
+        """
+        mapping = self.mapping
+        run = Run(Watch(self.schedule, self.interpret), Place((), ()))
+        first = mapping.num_dynamic_grid_bounds
+        count = mapping.num_index_operands
+        scalars: list[Any] = []
+        if self.arrays is not None:
+            for one, x in zip(operands, self.arrays[first : first + count]):
+                scalars.append(whole(Memory(one.name, x, True, False)))
+        own = [a for a in range(len(self.grid)) if a not in mapping.vmapped_dims]
+        outside: dict[int, Problem] = {}
+        for program, place in enumerate(self.schedule.places):
+            run.place = Place([place[a] for a in own], [self.grid[a] for a in own])
+            for number, block in enumerate(mapping.block_mappings, count):
+                made = operands[number]
+                given, starts = starts_of(run, block, place, scalars)
+                made.starts.append(starts)
+                if number not in outside and made.bytes and any(made.block):
+                    if not made.block_bytes(program):
+                        said = (
+                            f"the index map of {made.name} gives program {place} the "
+                            f"block {tuple(given)}, which begins at element "
+                            f"{tuple(starts)}: outside of the array {made.type}"
+                        )
+                        outside[number] = Problem(
+                            "out of bounds", number, [], program, said
+                        )
+        return list(outside.values())
+
+    def run(
+        self, operands: list[Operand], sources: Sources
+    ) -> tuple[list[Problem], int, str]:
+        """Runs the programs. Returns what is wrong, how many ran, and a remark."""
+        if self.arrays is None:
+            return [], 0, "arguments without values: nothing was run, races are unknown"
+        watch: list[_Recorder] = []
+
+        def watch_with(schedule: Schedule, params: InterpretParams) -> Watch:
+            watch.append(_Recorder(schedule, params, self.values))
+            return watch[0]
+
+        note = ""
+        params = self.params | {"interpret": self.interpret}
+        try:
+            interpret_grid(*self.arrays, watch_with=watch_with, **params)
+        except _Enough:
+            note = (
+                f"the first {MOST_RUN:,} of {len(self.schedule.places):,} programs "
+                "were run; of the others only the blocks are known"
+            )
+        except IndexError as error:
+            note = f"the kernel stopped at program {watch[0].place}"
+            if not watch[0].findings:
+                note += f": {str(error).partition(': ')[2]}"
+        watch[0].finish()
+        for number, one in enumerate(operands):
+            one.touched = [program[number] for program in watch[0].touched]
+            one.values = [program[number] for program in watch[0].kept]
+        names = {one.name: number for number, one in enumerate(operands)}
+        problems = [
+            self.problem(finding, names, sources) for finding in watch[0].findings
+        ]
+        return problems, len(watch[0].touched), note
+
+    def problem(
+        self, finding: Finding, names: dict[str, int], sources: Sources
+    ) -> Problem:
+        """A finding as plain data, with the kernel's lines that it names."""
+        numbers = {place: n for n, place in enumerate(self.schedule.places)}
+        lines = []
+        for text in (finding.line, finding.other_line):
+            place = text.partition(": ")[0].rpartition(":")
+            if place[2].isdigit():
+                lines.append(int(place[2]))
+        return Problem(
+            finding.kind,
+            names.get(finding.memory),
+            list(finding.element),
+            numbers.get(finding.program, 0),
+            finding.message,
+            None
+            if finding.other_program is None
+            else numbers.get(finding.other_program),
+            lines,
+        )
+
+
+def operand(name: str, role: str, aval: Any, block: list[int]) -> Operand:
+    """An operand of a type."""
+    return Operand(
+        name=name,
+        role=role,
+        type=type_text(aval.dtype, aval.shape),
+        shape=list(aval.shape),
+        itemsize=int(getattr(aval.dtype, "itemsize", 4)),
+        block=block,
+    )
+
+
+def space_of(block: BlockMapping) -> str:
+    """The memory space of a block, "" for the usual one."""
+    space = str(getattr(block.block_aval, "memory_space", None) or "default")
+    return "" if space == "default" else space

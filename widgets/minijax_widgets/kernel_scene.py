@@ -1,0 +1,691 @@
+"""How the grid of a kernel is drawn: arrays cut into blocks, a window that moves.
+
+Each array is a rectangle of blocks; leading axes are a pile of cards, whose front card
+is the one that the program is at. Blocks that were used are grey, `x2` stands on one
+that was copied twice. The window with the corners is this program's block: it moves
+from step to step; what of it lies outside of the array is hatched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from minijax_lab.explain.kernel_facts import (
+    KernelRecording,
+    Operand,
+    Problem,
+    Slot,
+    pipeline,
+)
+from minijax_widgets.glyph import (
+    CARD_STEP,
+    LEAST_TEXT,
+    Drawn,
+    line,
+    path,
+    rect,
+    stripes,
+    text_width,
+    words,
+)
+from minijax_widgets.scene import Scene
+
+# An array is drawn with at most so many blocks along a side, the grid with twice that.
+MOST_CELLS = 16
+# So many programs stand on one page of a timeline.
+SLOTS, SLOTS_NARROW = 10, 4
+# A block far outside of its array is drawn at most so far from it.
+MOST_BEYOND = 40.0
+Parts = list[Drawn]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a layout draws."""
+
+    width: float
+    longest: float
+    shortest: float
+    slots: int
+
+
+WIDE = Sizes(900, 168, 30, SLOTS)
+NARROW = Sizes(340, 132, 28, SLOTS_NARROW)
+
+
+def kind_of(operand: Operand, program: int) -> str:
+    """What happens to an operand's block at a program, in a word or two."""
+    if not operand.starts:
+        return ""
+    if not operand.moved:
+        return f"stays in {operand.space}"
+    if operand.role == "input":
+        if operand.again[program]:
+            return "fetched again"
+        return "fetched" if operand.moves[program] else "stays"
+    if operand.again[program]:
+        return "written back again"
+    return "written back" if operand.moves[program] else "stays"
+
+
+class Tiles:
+    """How an array is cut for drawing: the last two axes as cells, others as cards."""
+
+    def __init__(self, operand: Operand, sizes: Sizes, most: int) -> None:
+        self.operand = operand
+        shape = operand.shape
+        self.rank = len(shape)
+        self.rows_n = shape[-2] if self.rank > 1 else 1
+        self.columns_n = shape[-1] if self.rank else 1
+        # Elements of a cell along each of the two axes.
+        self.tall_cell = self.cell(-2, most)
+        self.wide_cell = self.cell(-1, most)
+        self.rows = math.ceil(self.rows_n / self.tall_cell)
+        self.columns = math.ceil(self.columns_n / self.wide_cell)
+        least = 28 if most > MOST_CELLS else 0
+        self.w = self.side(self.columns_n, self.columns, least, sizes)
+        self.h = self.side(self.rows_n, self.rows, least, sizes)
+        cards = math.prod(shape[:-2]) if self.rank > 2 else 1
+        self.cards = min(4, cards)
+        self.deep = CARD_STEP * (self.cards - 1)
+
+    def cell(self, axis: int, most: int) -> int:
+        """Returns how many elements a cell has along an axis."""
+        operand = self.operand
+        if len(operand.shape) < -axis:
+            return 1
+        n = operand.shape[axis]
+        size = max(1, operand.block[axis])
+        aligned = all(start[axis] % size == 0 for start in operand.starts)
+        tile = size if aligned else 1
+        return tile * max(1, math.ceil(math.ceil(n / tile) / most))
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether a cell stands for several blocks, or for a part of one."""
+        operand = self.operand
+        if not operand.starts or not self.rank:
+            return False
+        block = [1, *operand.block][-2:] if self.rank == 1 else operand.block[-2:]
+        return [self.tall_cell, self.wide_cell] != [max(1, size) for size in block]
+
+    @staticmethod
+    def side(n: int, cells: int, least: float, sizes: Sizes) -> float:
+        """Returns how long a side is drawn."""
+        wanted = sizes.shortest + 16 * math.log2(max(1, n))
+        if n == 1:
+            wanted = sizes.shortest
+        return max(min(sizes.longest, max(wanted, least * cells)), sizes.shortest)
+
+    def place(self, program: int) -> tuple[float, float]:
+        """Returns where a program's block begins in the picture."""
+        start = self.operand.starts[program]
+        x = start[-1] / max(1, self.columns_n) * self.w if self.rank else 0.0
+        y = start[-2] / max(1, self.rows_n) * self.h if self.rank > 1 else 0.0
+        w, h = self.window()
+        beyond = MOST_BEYOND
+        x = min(max(x, -beyond), max(self.w - w, 0.0) + beyond)
+        return x, min(max(y, -beyond), max(self.h - h, 0.0) + beyond)
+
+    def window(self) -> tuple[float, float]:
+        """Returns how large a block is in the picture."""
+        block = self.operand.block
+        w = block[-1] / max(1, self.columns_n) * self.w if self.rank else self.w
+        h = block[-2] / max(1, self.rows_n) * self.h if self.rank > 1 else self.h
+        return max(w, 5.0), max(h, 5.0)
+
+    def overhang(self) -> float:
+        """Returns how far a block reaches below the array, in the picture."""
+        if self.rank < 2:
+            return 0.0
+        last = max(start[-2] for start in self.operand.starts)
+        beyond = last / self.rows_n * self.h + self.window()[1] - self.h
+        return min(max(0.0, beyond), MOST_BEYOND)
+
+    def slab(self, program: int) -> tuple[int, ...]:
+        """Returns which card a program is at."""
+        return tuple(self.operand.starts[program][: max(0, self.rank - 2)])
+
+    def covered(self, program: int) -> list[tuple[int, int]]:
+        """Returns the cells that a program's block covers."""
+        sides = [(0, 1), (0, 1), *self.operand.inside(program)][-2:]
+        (top, low), (left, right) = sides
+        if top >= low or left >= right:
+            return []
+        return [
+            (row, column)
+            for row in range(top // self.tall_cell, (low - 1) // self.tall_cell + 1)
+            for column in range(
+                left // self.wide_cell, (right - 1) // self.wide_cell + 1
+            )
+        ]
+
+    def box(self, row: int, column: int) -> tuple[float, float, float, float]:
+        """Returns where a cell stands: x, y, width, height."""
+        left = column * self.wide_cell / self.columns_n * self.w
+        top = row * self.tall_cell / self.rows_n * self.h
+        right = min(1.0, (column + 1) * self.wide_cell / self.columns_n) * self.w
+        low = min(1.0, (row + 1) * self.tall_cell / self.rows_n) * self.h
+        return left, top, right - left, low - top
+
+
+# ---- parts --------------------------------------------------------------------------
+
+
+def cell_parts(w: float, h: float, count: int) -> Parts:
+    """Returns a block: 0 is not yet used, 1 was, more: copied so often."""
+    gap = 1.0 if min(w, h) > 8 else 0.0
+    w, h = w - gap, h - gap
+    if not count:
+        return [rect(0, 0, w, h, "base", "line", 0.8, "2 2", 1.5)]
+    made = [rect(0, 0, w, h, "constant-wash", "line", 0.8, "2 2", 1.5)]
+    said = f"x{count}"
+    if count > 1 and text_width(said, LEAST_TEXT) + 2 <= w and h >= 14:
+        made.append(
+            words(w / 2, h / 2 + 4, said, "constant", LEAST_TEXT, "middle", 600)
+        )
+    return made
+
+
+def window_parts(
+    w: float,
+    h: float,
+    inside: tuple[float, float, float, float],
+    look: str,
+) -> Parts:
+    """Returns the window on a block; `look` is what kind_of says of it.
+
+    `inside` is the part of it that lies in the array: x, y, width, height.
+    """
+    again = look.endswith("again")
+    ink = "miss" if again else "value"
+    left, top, wide, tall = inside
+    made = [rect(0, 0, w, h, "base", round_by=2)]
+    if wide > 0 and tall > 0:
+        made.append(rect(left, top, wide, tall, f"{ink}-wash", round_by=2))
+    for x, y, a, b in (
+        (0.0, 0.0, left, h),
+        (left + wide, 0.0, w - left - wide, h),
+        (left, 0.0, wide, top),
+        (left, top + tall, wide, h - top - tall),
+    ):
+        if a > 1 and b > 1:
+            made.append(path(stripes(x, y, a, b), "miss", 1.3))
+    arm = max(2.0, min(12.0, w / 3, h / 3))
+    corners = "".join(
+        line([(x + dx * arm, y), (x, y), (x, y + dy * arm)])
+        for x, dx in ((0.0, 1), (w, -1))
+        for y, dy in ((0.0, 1), (h, -1))
+    )
+    made.append(path(corners, ink, 2.4))
+    said = "again" if again else ""
+    if said and text_width(said, 12) + 4 <= wide and tall >= 18:
+        made.append(
+            words(left + wide / 2, top + tall / 2 + 4, said, ink, 12, "middle", 700)
+        )
+    return made
+
+
+def cross_parts(side: float) -> Parts:
+    """Returns a cross around (0, 0)."""
+    two = line([(-side, -side), (side, side)]) + line([(-side, side), (side, -side)])
+    return [path(two, "base", 5.5), path(two, "miss", 2.4)]
+
+
+# ---- an array -----------------------------------------------------------------------
+
+
+@dataclass
+class Laid:
+    """Where an array was drawn: the corner of its front card, and its extent."""
+
+    tiles: Tiles
+    x: float
+    y: float
+    right: float
+    low: float
+
+    def middle(self, program: int) -> tuple[float, float]:
+        """Returns the middle of a program's block."""
+        px, py = self.tiles.place(program)
+        w, h = self.tiles.window()
+        return self.x + px + w / 2, self.y + py + h / 2
+
+
+def draw_array(
+    scene: Scene,
+    operand: Operand,
+    x: float,
+    y: float,
+    sizes: Sizes,
+    programs: Sequence[int],
+    key: str,
+    axes: str = "",
+) -> Laid:
+    """Draws an operand, or the grid itself, with its window; returns where.
+
+    `programs` are those that the steps show. `axes` are the names of the grid's axes,
+    for the grid.
+    """
+    tiles = Tiles(operand, sizes, 2 * MOST_CELLS if axes else MOST_CELLS)
+    kind = operand.type.partition("[")[0]
+    title = f"{operand.name} {operand.type}" if not axes else operand.name
+    shown = scene.text(x, y + 13, operand.name, weight=700, mono=True, key=key)
+    if not axes:
+        sides = operand.type.removeprefix(kind)
+        shown = scene.text(
+            shown.x + shown.w + 6, y + 13, kind + sides, role="constant", mono=True,
+            size=12,
+        )  # fmt: skip
+    right = shown.x + shown.w
+    under = axes or operand.index_map or role_text(operand)
+    below = scene.text(x, y + 30, under, role="constant", size=12, mono=not axes)
+    right = max(right, below.x + below.w)
+    top = y + 40 + tiles.deep
+    for card in reversed(range(1, tiles.cards)):
+        shift = CARD_STEP * card
+        scene.box(x + shift, top - shift, tiles.w, tiles.h, filled=False, label="")
+    draw_cells(scene, operand, tiles, x, top, programs, key, title)
+    low = top + tiles.h
+    if operand.starts:
+        draw_window(scene, operand, tiles, x, top, programs, key)
+        low += 17 + tiles.overhang()
+        told = caption(operand, programs, key == "grid")
+        widest = max(text_width(one, 12, mono=True) for _, one in told)
+        scene.drawn(
+            x,
+            low - 13,
+            widest,
+            16,
+            [words(0, 12, told[0][1], size=12, mono=True)],
+            turns=[
+                (step, [words(0, 12, one, size=12, mono=True)]) for step, one in told
+            ],
+            label="",
+        )
+        right = max(right, x + widest)
+        if key != "grid":
+            low += 16
+            draw_kind(scene, operand, x, low, programs)
+            right = max(right, x + text_width("written back again", 12))
+    if tiles.is_coarse:
+        low += 15
+        said = f"one cell: {tiles.tall_cell} x {tiles.wide_cell} elements"
+        if axes:
+            said = f"one cell: {tiles.tall_cell} x {tiles.wide_cell} programs"
+        scene.text(x, low, said, role="constant", size=LEAST_TEXT)
+        right = max(right, x + text_width(said, LEAST_TEXT))
+    return Laid(tiles, x, top, max(right, x + tiles.w + tiles.deep), low)
+
+
+def role_text(operand: Operand) -> str:
+    """Returns what an operand without blocks is."""
+    if operand.role == "scalars":
+        return "prefetched scalars"
+    return f"scratch, {operand.space or 'memory'}"
+
+
+def caption(
+    operand: Operand, programs: Sequence[int], is_grid: bool
+) -> list[tuple[int, str]]:
+    """Returns the block as a slice, for each step in which it is another one."""
+    found: list[tuple[int, str]] = []
+    for step, program in enumerate(programs):
+        if is_grid:
+            said = f"program {tuple(operand.starts[program])}"
+        else:
+            said = operand.slice_text(program)
+        if not found or found[-1][1] != said:
+            found.append((step, said))
+    return found
+
+
+def draw_kind(
+    scene: Scene, operand: Operand, x: float, y: float, programs: Sequence[int]
+) -> None:
+    """Writes what happens to the block: fetched, fetched again, stays."""
+    turns: list[tuple[int, Parts]] = []
+    before = ""
+    for step, program in enumerate(programs):
+        said = kind_of(operand, program)
+        if said != before:
+            before = said
+            ink = "miss" if said.endswith("again") else "constant"
+            bold = 400 if said == "stays" else 600
+            turns.append((step, [words(0, 12, said, ink, 12, weight=bold)]))
+    scene.drawn(x, y - 12, 100, 16, turns[0][1], turns=turns, label="")
+
+
+def draw_cells(
+    scene: Scene,
+    operand: Operand,
+    tiles: Tiles,
+    x: float,
+    top: float,
+    programs: Sequence[int],
+    key: str,
+    title: str,
+) -> None:
+    """Draws the blocks, each with what it looks like from which step on."""
+    turns: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    first: dict[tuple[int, int], int] = {}
+    keys: dict[tuple[int, int], list[str]] = {}
+    cells = [(r, c) for r in range(tiles.rows) for c in range(tiles.columns)]
+    now = dict.fromkeys(cells, 0)
+    seen: dict[tuple[int, ...], dict[tuple[int, int], int]] = {}
+    slab: tuple[int, ...] | None = None
+    done = 0
+    counted = operand.moved and not tiles.is_coarse and key != "grid"
+    for step, program in enumerate(programs if operand.starts else ()):
+        while done <= program:  # steps may leave programs out
+            states = seen.setdefault(tiles.slab(done), {})
+            for cell in tiles.covered(done):
+                copies = int(counted and operand.moves[done])
+                states[cell] = states.get(cell, 0) + copies
+            done += 1
+        states = seen.get(tiles.slab(program), {})
+        here = tiles.covered(program)
+        changed = here if tiles.slab(program) == slab else cells
+        slab = tiles.slab(program)
+        for cell in changed:
+            count = max(1, states[cell]) if cell in states else 0
+            if count != now[cell]:
+                now[cell] = count
+                turns.setdefault(cell, []).append((step, count))
+        for cell in here:
+            first.setdefault(cell, step)
+            keys.setdefault(cell, []).append(f"s{step}")
+    for row, column in cells:
+        left, low, w, h = tiles.box(row, column)
+        looks = turns.get((row, column), [])
+        start = 0
+        if operand.starts == []:
+            start = 1
+        scene.drawn(
+            x + left,
+            top + low,
+            w,
+            h,
+            cell_parts(w, h, start),
+            turns=[(step, cell_parts(w, h, count)) for step, count in looks],
+            key=keys.get((row, column), [])[:1] if key == "grid" else [],
+            label=title if (row, column) == (0, 0) else "",
+            go=first.get((row, column)),
+        )
+    scene.box(x, top, tiles.w, tiles.h, filled=False, label="")
+    # The frame alone: a filled box would cover the blocks.
+    mark = scene.marks[-1]
+    mark.drawn = [rect(0, 0, tiles.w, tiles.h, "none", "text", 1.2, round_by=2)]
+    mark.halo = None
+
+
+def draw_window(
+    scene: Scene,
+    operand: Operand,
+    tiles: Tiles,
+    x: float,
+    top: float,
+    programs: Sequence[int],
+    key: str,
+) -> None:
+    """Draws the window on a program's block, with all of its places."""
+    w, h = tiles.window()
+    moves: list[tuple[int, float, float]] = []
+    turns: list[tuple[int, Parts]] = []
+    before: tuple = ()
+    at: tuple[float, float] | None = None
+    for step, program in enumerate(programs):
+        px, py = tiles.place(program)
+        if (px, py) != at:
+            at = (px, py)
+            moves.append((step, x + px, top + py))
+        left, up = max(0.0, -px), max(0.0, -py)
+        wide = max(0.0, min(px + w, tiles.w + 0.5) - max(px, 0.0))
+        tall = max(0.0, min(py + h, tiles.h + 0.5) - max(py, 0.0))
+        look = "" if key == "grid" else kind_of(operand, program)
+        now = (left, up, wide, tall, look.endswith("again"))
+        if now != before:
+            before = now
+            parts = window_parts(w, h, (left, up, wide, tall), look)
+            turns.append((step, parts))
+    scene.drawn(
+        moves[0][1],
+        moves[0][2],
+        w,
+        h,
+        turns[0][1],
+        moves=moves,
+        turns=turns,
+        label=f"this program's block of {operand.name}" if key != "grid" else "",
+    )
+
+
+def draw_problem(
+    scene: Scene,
+    problem: Problem,
+    number: int,
+    grid: Laid,
+    arrays: Sequence[Laid | None],
+    step: int,
+) -> None:
+    """Draws a finding: crosses on its programs, and on the element where it is."""
+    key = [f"e{number}"]
+    places = [grid.middle(problem.program)]
+    if problem.other is not None:
+        places.append(grid.middle(problem.other))
+        if math.dist(*places) > 12:
+            scene.arrow(places[1], places[0], role="miss", thick=1.6, key=key, at=step)
+    for cx, cy in places:
+        scene.drawn(
+            cx, cy, 0, 0, cross_parts(4.5), key=key, go=step, at=step,
+            tell=f"{problem.kind}: {problem.message}", label=problem.kind,
+        )  # fmt: skip
+    laid = None if problem.operand is None else arrays[problem.operand]
+    if laid is None:
+        return
+    tiles = laid.tiles
+    if problem.element:
+        row = problem.element[-2] + 0.5 if tiles.rank > 1 else 0.5
+        column = problem.element[-1] + 0.5
+        cx = laid.x + column / tiles.columns_n * tiles.w
+        cy = laid.y + row / tiles.rows_n * tiles.h
+    elif tiles.operand.starts:
+        cx, cy = laid.middle(problem.program)
+        cx = min(max(cx, laid.x - 8), laid.x + tiles.w + 8)
+        cy = min(max(cy, laid.y - 8), laid.y + tiles.h + 8)
+    else:
+        return
+    scene.drawn(
+        cx, cy, 0, 0, cross_parts(5.5), key=key, go=step, at=step,
+        tell=f"{problem.kind}: {problem.message}", label=problem.kind,
+    )  # fmt: skip
+
+
+# ---- bytes --------------------------------------------------------------------------
+
+
+def draw_bytes(
+    scene: Scene,
+    record: KernelRecording,
+    x: float,
+    y: float,
+    programs: Sequence[int],
+) -> tuple[float, float]:
+    """Draws bytes against the ideal as bars; returns the right and the lower end."""
+    inputs, outputs = record.of_role("input"), record.of_role("output")
+    rows: list[tuple[str, str, int, list[Operand]]] = []
+    for title, members in (("in", inputs), ("out", outputs)):
+        moved = [one for one in members if one.moved]
+        if not moved:
+            continue
+        done = "fetched" if title == "in" else "written"
+        rows.append((f"{title}: needed", "constant", sum(o.ideal for o in moved), []))
+        rows.append((done, "value", sum(o.copied for o in moved), moved))
+        if title == "in":
+            rows.append(("in blocks", "text", sum(o.used for o in moved), []))
+    most = max([number for _, _, number, _ in rows], default=0)
+    scene.text(x, y + 13, "bytes", weight=700)
+    scene.text(x, y + 30, "filled: so far", role="constant", size=12)
+    right, row_y = x, y + 42
+    for name, role, number, moved in rows:
+        scene.text(x + 78, row_y + 13, name, size=12, anchor="end")
+        wide = max(3.0, 110 * number / most) if most else 3.0
+        parts = [rect(0, 0, wide, 16, "base", role, 1.3)]
+        turns: list[tuple[int, Parts]] = []
+        total = 0
+        counted = 0
+        for step, program in enumerate(programs if moved else ()):
+            while counted <= program:
+                for one in moved:
+                    if one.moves[counted]:
+                        total += one.block_bytes(counted)
+                counted += 1
+            part = wide * total / max(1, number)
+            filled = rect(0, 0, part, 16, f"{role}-wash", role, 1.3)
+            if not turns or turns[-1][1][0] != filled:
+                turns.append((step, [filled, rect(0, 0, wide, 16, "none", role, 1.3)]))
+        if not moved:
+            parts = [rect(0, 0, wide, 16, f"{role}-wash", role, 1.3)]
+            if role == "text":
+                parts = [rect(0, 0, wide, 16, "panel", "line", 1.3)]
+        label = f"{name} {number:,} bytes"
+        scene.drawn(x + 84, row_y, wide, 16, parts, turns=turns, label=label)
+        shown = scene.text(x + 90 + wide, row_y + 13, f"{number:,}", size=12)
+        right = max(right, shown.x + shown.w)
+        row_y += 22
+    return right, row_y
+
+
+# ---- the pipeline -------------------------------------------------------------------
+
+
+LANES = (
+    ("copy in", "value", "value-wash"),
+    ("compute", "text", "panel"),
+    ("copy out", "residual", "residual-wash"),
+)
+LANE = 26
+
+
+def draw_pipeline(
+    scene: Scene,
+    record: KernelRecording,
+    y: float,
+    sizes: Sizes,
+    programs: Sequence[int],
+) -> float:
+    """Draws the modelled timeline, a page of programs at a time; returns its end."""
+    slots = pipeline(record)
+    if not slots or not slots[-1].copy_out[1]:
+        return y
+    machine = record.machine
+    told = (
+        f"on {machine.name}: {machine.bandwidth / 1e9:,.0f} GB/s and "
+        f"{machine.operations / 1e12:,.1f} Tflop/s, no latencies"
+    )
+    scene.text(6, y + 13, "pipeline, modelled: two buffers for each block", weight=600)
+    scene.text(6, y + 30, told, role="constant", size=12)
+    y += 42
+    left, room = 74.0, sizes.width - 84
+    for lane, (name, _, _) in enumerate(LANES):
+        scene.text(left - 8, y + 15 + LANE * lane, name, size=12, anchor="end")
+    pages = [
+        range(first, min(len(slots), first + sizes.slots))
+        for first in range(0, len(slots), sizes.slots)
+    ]
+    spans = [span_of([slots[n] for n in page]) for page in pages]
+    across = room / max(end - start for start, end in spans)
+    step_pages: list[tuple[int, int]] = []
+    for step, program in enumerate(programs):
+        number = program // sizes.slots
+        if not step_pages or step_pages[-1][1] != number:
+            step_pages.append((step, number))
+    drawn = {
+        number: page_parts(record, slots, pages[number], spans[number], across)
+        for number in {number for _, number in step_pages}
+    }
+    for lane, (name, _, _) in enumerate(LANES):
+        scene.drawn(
+            left,
+            y + LANE * lane,
+            room,
+            20,
+            drawn[step_pages[0][1]][lane],
+            turns=[(step, drawn[number][lane]) for step, number in step_pages],
+            label=f"{name} of the programs, modelled",
+        )
+        turns = []
+        for step, program in enumerate(programs):
+            start, end = slots[program].lanes[lane]
+            origin = spans[program // sizes.slots][0]
+            parts: Parts = []
+            if end > start:
+                x, wide = (start - origin) * across, max(3.0, (end - start) * across)
+                parts = [rect(x - 2, -2, wide + 3, 24, "none", "value", 2.2)]
+            turns.append((step, parts))
+        scene.drawn(left, y + LANE * lane, 0, 0, turns[0][1], turns=turns, label="")
+    low = y + LANE * 3 + 12
+    times = []
+    for step, number in step_pages:
+        start, end = spans[number]
+        parts = [
+            words(0, 0, seconds_text(start), "constant", LEAST_TEXT),
+            words(
+                across * (end - start), 0, seconds_text(end), "constant", LEAST_TEXT,
+                "end",
+            ),
+        ]  # fmt: skip
+        times.append((step, parts))
+    scene.drawn(left, low, 0, 0, times[0][1], turns=times, label="")
+    whole = f"all {len(slots):,} programs: {seconds_text(slots[-1].copy_out[1])}"
+    scene.text(left, low + 16, whole, role="constant", size=12)
+    return low + 22
+
+
+def span_of(slots: Sequence[Slot]) -> tuple[float, float]:
+    """Returns from when to when something happens in some slots."""
+    starts = [lane[0] for slot in slots for lane in slot.lanes if lane[1] > lane[0]]
+    ends = [lane[1] for slot in slots for lane in slot.lanes if lane[1] > lane[0]]
+    start = min(starts, default=slots[0].compute[0])
+    return start, max([*ends, start + 1e-12])
+
+
+def page_parts(
+    record: KernelRecording,
+    slots: Sequence[Slot],
+    page: range,
+    span: tuple[float, float],
+    across: float,
+) -> list[Parts]:
+    """Returns each lane of a page; of the programs around it what falls into it."""
+    first, last = span
+    found: list[Parts] = [[], [], []]
+    around = range(max(0, page.start - 3), min(len(slots), page.stop + 3))
+    for number in around:
+        slot = slots[number]
+        said = record.place_text(slot.program)
+        for lane, (start, end) in enumerate(slot.lanes):
+            left, right = max(start, first), min(end, last)
+            if right <= left:
+                continue
+            _, ink, wash = LANES[lane]
+            x, wide = (left - first) * across, max(2.0, (right - left) * across - 1.5)
+            dash = "" if number in page else "2 2"
+            found[lane].append(rect(x, 0, wide, 20, wash, ink, 1.3, dash, 2))
+            if text_width(said, LEAST_TEXT, mono=True) + 4 <= wide:
+                found[lane].append(
+                    words(
+                        x + wide / 2, 14, said, "text", LEAST_TEXT, "middle", mono=True
+                    )
+                )
+    return found
+
+
+def seconds_text(seconds: float) -> str:
+    """Returns a time: `12.3 us`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

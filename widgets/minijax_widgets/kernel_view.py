@@ -1,0 +1,448 @@
+"""`see.kernel`: the grid of a `pallas_call`, program by program, block by block."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from minijax_lab.explain.kernel_facts import KernelRecording, Operand
+from minijax_lab.explain.pallas_kernels import record_kernel
+from minijax_lab.explain.recording import Span, count_in_words
+from minijax_lab.explain.roofline import Machine
+from minijax_widgets import frame as picture
+from minijax_widgets.code import CodePanes, code_panes
+from minijax_widgets.kernel_scene import (
+    NARROW,
+    WIDE,
+    Laid,
+    Sizes,
+    draw_array,
+    draw_bytes,
+    draw_pipeline,
+    draw_problem,
+    kind_of,
+)
+from minijax_widgets.scene import Scene
+from minijax_widgets.view import View, cut, shortened, views
+
+WIDTH = 100
+# So many programs have a step of their own; those with findings always do.
+MOST_STEPS = 1000
+MOST_DRAWN = 8
+MOST_PROBLEMS = 20
+MOST_TEXT_CELLS = 8
+
+
+def kernel(
+    function: Callable[..., Any],
+    *args: Any,
+    machine: Machine | None = None,
+    which: int = 0,
+    **kwargs: Any,
+) -> KernelView:
+    """Shows the kernel that `function` calls by `pallas_call`: its grid and blocks.
+
+    Args:
+      function: what `pallas_call` returned, or a function that calls it.
+      args, kwargs: its arguments. With arrays the programs are run one by one, and
+        races, accesses outside of a ref and reads of memory that nobody wrote are
+        found; with `ShapeDtypeStruct`s the blocks alone are shown.
+      machine: for which the pipeline is modelled, as `see.Machine(name, operations a
+        second, bytes a second)`; a TPU v5e without it.
+      which: the number of the kernel, of a function that calls several.
+
+    Bytes are those that a pipeline copies: a block that the program before had is not
+    fetched again. Raises what tracing raises, TypeError for a function of JAX, and
+    ValueError for one that calls no kernel.
+    """
+    if machine is not None and not isinstance(machine, Machine):
+        raise TypeError(
+            f"see.kernel: machine={machine!r} is no see.Machine(name, operations a "
+            "second, bytes a second)."
+        )
+    return KernelView(
+        record_kernel(function, args, kwargs, machine=machine, which=which)
+    )
+
+
+class KernelView(View):
+    """The grid beside its operands, bytes against the ideal, a modelled pipeline."""
+
+    recording: KernelRecording
+
+    # ---- text ----------------------------------------------------------------------
+
+    def text(self, full: bool = False) -> str:
+        """Returns the headline, the telling program's blocks, and a row an operand."""
+        record = self.recording
+        rows = [cut(record.headline, WIDTH)]
+        program = record.telling
+        if record.places:
+            count = len(record.places)
+            at = record.place_text(program)
+            rows.append(f"> program {at}, {program + 1:,} of {count:,}")
+            rows += self.drawn_as_text(program)
+        rows += shortened(self.operand_rows(), full)
+        for problem in record.problems:
+            told = f"{'x' if problem.is_wrong else ' '} {problem.kind}: "
+            rows.append(cut(f"{told}{problem.message}", WIDTH))
+        if record.note:
+            rows.append(cut(f"  {record.note}", WIDTH))
+        return "\n".join(row.rstrip() for row in rows)
+
+    def drawn_as_text(self, program: int) -> list[str]:
+        """Returns blocks as letters: `[#]` now, `oo` used, `..` not yet."""
+        columns = []
+        grid = self.grid_operand
+        for operand in [grid, *self.drawn]:
+            if operand.starts:
+                columns.append(letters(operand, program, operand is grid))
+        rows: list[str] = []
+        for line in range(max(len(column) for column in columns)):
+            row = "  "
+            for column in columns:
+                wide = max(map(len, column)) + 3
+                row += (column[line] if line < len(column) else "").ljust(wide)
+            rows.append(cut(row.rstrip(), WIDTH))
+        return rows
+
+    def operand_rows(self) -> list[str]:
+        """Returns a row for each operand."""
+        rows = []
+        for operand in self.recording.operands:
+            told = f"  {operand.name} {operand.type}"
+            if operand.starts:
+                told += f" in blocks {tuple(operand.block)}, {operand.index_map}: "
+                told += self.traffic(operand)
+            else:
+                told += f", {operand.role}"
+            rows.append(cut(told, WIDTH))
+        return rows
+
+    def traffic(self, operand: Operand) -> str:
+        """Returns how often blocks of an operand are copied, and the bytes."""
+        if not operand.moved:
+            return f"left in {operand.space}"
+        verb = "fetched" if operand.role == "input" else "written"
+        told = f"{operand.copied:,} B {verb}"
+        if operand.copied > operand.ideal:
+            told += f", {operand.ideal:,} needed"
+        return told
+
+    def operand_told(self, operand: Operand) -> str:
+        """Returns what an operand is, what is copied of it, and what the code does."""
+        parts = [operand.role + (f" in {operand.space}" if operand.space else "")]
+        if operand.starts:
+            parts[0] += f" in blocks {tuple(operand.block)}, {operand.index_map}"
+            parts.append(self.traffic(operand))
+        read = sum(a for a, _ in operand.touched)
+        written = sum(b for _, b in operand.touched)
+        if read:
+            parts.append(f"the code reads {read:,} B")
+        if written:
+            parts.append(f"the code writes {written:,} B")
+        return "; ".join(parts)
+
+    def remarks(self, operand: Operand) -> str:
+        """Returns what the reader may not have meant."""
+        found = []
+        if operand.role == "input" and operand.moved:
+            idle = [
+                n
+                for n, (read, _) in enumerate(operand.touched)
+                if not read and operand.moves[n]
+            ]
+            if idle:
+                many = count_in_words(len(idle), "program")
+                found.append(f"fetched for {many} that never read it")
+            again = sum(operand.again)
+            if again:
+                found.append(f"{count_in_words(again, 'block')} fetched again")
+        elif operand.role == "output" and any(operand.again):
+            again = sum(operand.again)
+            found.append(f"{count_in_words(again, 'block')} written back again")
+        if operand.starts and operand.moved and len(operand.starts) > 1:
+            stays = operand.moves.count(False)
+            if stays:
+                found.append(f"stays for {count_in_words(stays, 'program')}")
+        return "; ".join(found)
+
+    # ---- the picture ---------------------------------------------------------------
+
+    @functools.cached_property
+    def programs(self) -> list[int]:
+        """The programs that have a step."""
+        record = self.recording
+        count = len(record.places)
+        found = set(range(min(count, MOST_STEPS)))
+        found |= {problem.program for problem in record.problems[:MOST_PROBLEMS]}
+        found |= {record.telling}
+        return sorted(program for program in found if program < count)
+
+    @functools.cached_property
+    def steps(self) -> dict[int, int]:
+        """The step of each program that has one."""
+        return {program: step for step, program in enumerate(self.programs)}
+
+    @functools.cached_property
+    def grid_operand(self) -> Operand:
+        """The grid as an array whose blocks are single programs."""
+        record = self.recording
+        shape = list(record.grid)
+        name = f"grid {tuple(shape)}"
+        return Operand(
+            name, "grid", "", shape, 1, [1] * len(shape), starts=record.places
+        )
+
+    @functools.cached_property
+    def drawn(self) -> list[Operand]:
+        """The operands that are drawn: those that are cut into blocks first."""
+        operands = self.recording.operands
+        ordered = sorted(operands, key=lambda operand: not operand.starts)
+        return ordered[:MOST_DRAWN]
+
+    @property
+    def first_whole(self) -> Operand | None:
+        """The first drawn operand without blocks."""
+        return next((one for one in self.drawn if not one.starts), None)
+
+    def axes_told(self) -> str:
+        """Returns where the grid's axes are in its picture."""
+        axes = self.recording.axes
+        if not axes:
+            return "one program"
+        told = [f"{axes[-1]} across"]
+        if len(axes) > 1:
+            told.append(f"{axes[-2]} down")
+        if len(axes) > 2:
+            told.append(f"{', '.join(axes[:-2])} cards")
+        return ", ".join(reversed(told))
+
+    def frame(self) -> picture.Frame:
+        """Returns the picture: grid and operands, findings, a table, the source."""
+        record = self.recording
+        panes: list[picture.Pane] = []
+        steps: list[picture.FrameStep] = []
+        if record.places:
+            scene, narrow = self.scene(WIDE), self.scene(NARROW)
+            panes.append(
+                picture.Pane(
+                    "", [], kind="scene", scene=scene, narrow=narrow, wide=True
+                )
+            )
+        wrong = {problem.program for problem in record.wrong}
+        for step, program in enumerate(self.programs):
+            on = [f"s{step}"]
+            for number, problem in enumerate(record.problems[:MOST_PROBLEMS]):
+                if problem.program == program:
+                    on.append(f"e{number}")
+                    on += [f"line{line}" for line in problem.lines]
+            steps.append(
+                picture.FrameStep(
+                    record.place_text(program),
+                    self.told(program),
+                    on,
+                    look="error" if program in wrong else "",
+                )
+            )
+        if not steps:
+            steps.append(picture.FrameStep("", "The grid has no programs."))
+        if record.problems:
+            panes.append(self.findings())
+        panes.append(self.table())
+        panes += self.code()
+        refetches = [self.steps[n] for n in record.refetches if n in self.steps]
+        errors = sorted(
+            {self.steps[p.program] for p in record.wrong if p.program in self.steps}
+        )
+        return picture.Frame(
+            kind="kernel",
+            call=record.call,
+            headline=record.headline,
+            panes=panes,
+            steps=steps,
+            telling=self.steps.get(record.telling, 0),
+            text=self.text(full=True),
+            jumps=[
+                picture.Jump("r", "next block that is copied again", refetches),
+                picture.Jump("e", "next finding", errors),
+            ],
+        )
+
+    def told(self, program: int) -> str:
+        """Returns a sentence about a program: what it reads and writes, and bytes."""
+        record = self.recording
+        said = f"program {record.place_text(program)}: "
+        parts = []
+        for operand in record.operands:
+            if not operand.starts:
+                continue
+            part = operand.slice_text(program)
+            kind = kind_of(operand, program)
+            if operand.moved and operand.moves[program]:
+                kind += f", {operand.block_bytes(program):,} B"
+            parts.append(f"{part} {kind}")
+        said += "; ".join(parts) or "it has no operands"
+        touched = [
+            one.touched[program]
+            for one in record.operands
+            if program < len(one.touched)
+        ]
+        if touched:
+            read = sum(a for a, _ in touched)
+            written = sum(b for _, b in touched)
+            said += f". Its code reads {read:,} B of refs and writes {written:,} B"
+        for problem in record.problems:
+            if problem.program == program and problem.is_wrong:
+                said += f". {problem.kind}: {problem.message}"
+                break
+        return said
+
+    def scene(self, sizes: Sizes) -> Scene:
+        """Returns the picture: grid, operands and bytes in lines, then the pipeline."""
+        record = self.recording
+        scene = Scene(sizes.width, 100, label=record.headline)
+        x = y = 6.0
+        low, right = y, x
+        arrays: list[Laid | None] = [None] * len(record.operands)
+        grid: Laid | None = None
+        for operand in [self.grid_operand, *self.drawn]:
+            is_grid = operand is self.grid_operand
+            key = "grid" if is_grid else f"o{record.operands.index(operand)}"
+            text = self.axes_told() if is_grid else ""
+            trial = Scene(sizes.width, 100)
+            end = draw_array(trial, operand, x, y, sizes, self.programs[:1], key, text)
+            full = x > 6 and end.right > sizes.width
+            # What has no blocks stands beside the bytes, if all have no room.
+            if full or (operand is self.first_whole and x + 420 > sizes.width):
+                x, y = 6.0, low + 26
+            laid = draw_array(scene, operand, x, y, sizes, self.programs, key, text)
+            if is_grid:
+                grid = laid
+            else:
+                arrays[record.operands.index(operand)] = laid
+            low, right = max(low, laid.low), max(right, laid.right)
+            x = laid.right + 34
+        more = len(record.operands) - len(self.drawn)
+        if more > 0:
+            low += 20
+            scene.text(6, low, f"and {more} more operands", role="constant", size=12)
+        if x > 6 and x + 260 > sizes.width:
+            x, y = 6.0, low + 26
+        end_x, end_y = draw_bytes(scene, record, x, y, self.programs)
+        low, right = max(low, end_y), max(right, end_x)
+        assert grid is not None
+        for number, problem in enumerate(record.problems[:MOST_PROBLEMS]):
+            if problem.is_wrong:
+                step = self.steps[problem.program]
+                draw_problem(scene, problem, number, grid, arrays, step)
+        low = draw_pipeline(scene, record, low + 24, sizes, self.programs)
+        scene.width, scene.height = max(sizes.width, right + 8), low + 6
+        return scene
+
+    def findings(self) -> picture.Pane:
+        """Returns a row for each finding, that goes to its program."""
+        record = self.recording
+        rows = []
+        for number, problem in enumerate(record.problems):
+            look = "error" if problem.is_wrong else ""
+            ink = "miss" if problem.is_wrong else "constant"
+            at = record.place_text(problem.program)
+            rows.append(
+                picture.Row(
+                    [
+                        [picture.Piece(f"{problem.kind} {at}", ink)],
+                        problem.message,
+                    ],
+                    keys=[f"e{number}"],
+                    go=self.steps.get(problem.program),
+                    look=look,
+                    tell=problem.message,
+                )
+            )
+        return picture.Pane("what the interpreter found", rows, kind="prose", wide=True)
+
+    def table(self) -> picture.Pane:
+        """Returns a row for each operand."""
+        record = self.recording
+        rows = []
+        for number, operand in enumerate(record.operands):
+            loud = "miss" if any(operand.again) else "constant"
+            told = [picture.Piece(self.operand_told(operand))]
+            remarks = self.remarks(operand)
+            if remarks:
+                told += [picture.Piece("  "), picture.Piece(remarks, loud)]
+            chip = picture.Piece(f"{operand.name} {operand.type}", "chip")
+            rows.append(picture.Row([[chip], told], keys=[f"o{number}"]))
+        title = "operands"
+        if record.note:
+            title += f" ({record.note})"
+        count, shown = len(record.places), len(self.programs)
+        if shown < count:
+            title += f"; {shown:,} of {count:,} programs have a step"
+        return picture.Pane(title, rows, kind="prose", wide=True)
+
+    def code(self) -> list[picture.Pane]:
+        """Returns the kernel's source, its own lines linked, and its jaxpr."""
+        record = self.recording
+        spans = [Span(source, line, 0, line, 0) for source, line in record.lines]
+        made: CodePanes = code_panes(record.sources, spans)
+        wrong = {line for problem in record.wrong for line in problem.lines}
+        for source, pane in zip(
+            (s for s in record.sources if s.id in made.numbers), made.panes
+        ):
+            for offset, row in enumerate(pane.rows):
+                line = source.first_line + offset
+                if line in wrong:
+                    row.keys.append(f"line{line}")
+                    row.look = "miss"
+        jaxpr = [
+            picture.Row([str(number), line])
+            for number, line in enumerate(record.jaxpr, 1)
+        ]
+        panes = list(made.panes)
+        panes.append(picture.Pane("the kernel as a jaxpr", jaxpr, kind="code", key="j"))
+        return panes
+
+
+def letters(operand: Operand, program: int, is_grid: bool) -> list[str]:
+    """Returns an operand's blocks as rows of letters, with its name above."""
+    title = "grid" if is_grid else operand.name
+    rank = len(operand.shape)
+    counts = []
+    for axis in (-2, -1):
+        if rank < -axis:
+            counts.append(1)
+            continue
+        size = max(1, operand.block[axis])
+        counts.append(-(-operand.shape[axis] // size))
+    if max(counts) > MOST_TEXT_CELLS:
+        if is_grid:
+            return [title, str(tuple(operand.starts[program]))]
+        return [title, operand.slice_text(program), kind_of(operand, program)]
+
+    def cell(number: int) -> tuple[int, ...]:
+        start = operand.starts[number]
+        found = []
+        for axis in (-2, -1):
+            inside = rank >= -axis
+            found.append(start[axis] // max(1, operand.block[axis]) if inside else 0)
+        return (*start[: max(0, rank - 2)], *found)
+
+    now = cell(program)
+    past = {cell(number) for number in range(program)}
+    rows = [title]
+    for row in range(counts[0]):
+        line = ""
+        for column in range(counts[1]):
+            here = (*now[:-2], row, column)
+            line += "[#]" if here == now else " o " if here in past else " . "
+        rows.append(line)
+    again = "" if is_grid else kind_of(operand, program)
+    if again:
+        rows.append(again)
+    return rows
+
+
+views["kernel"] = KernelView
