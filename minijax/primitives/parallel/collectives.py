@@ -263,12 +263,14 @@ axis_index_p.without("transpose", "it has no arguments")
 
 def axis_index(axis_name: Axes) -> Any:
     """The index of this example along a named axis, as int32."""
-    names = _names(axis_name)
-    index = axis_index_p.bind(axis_name=names[0])
-    for name in names[1:]:
-        size = scalar_like(get_aval(index), axis_size(name))
+    if not isinstance(axis_name, (tuple, list)):
+        return axis_index_p.bind(axis_name=axis_name)
+    index: Any = np.int32(0)
+    stride = 1
+    for name in reversed(axis_name):
         inner = axis_index_p.bind(axis_name=name)
-        index = elementwise.add(elementwise.mul(index, size), inner)
+        index = elementwise.add(index, elementwise.mul(inner, np.int32(stride)))
+        stride *= axis_size(name)
     return index
 
 
@@ -282,19 +284,19 @@ def axis_size(axis_name: Axes) -> int:
 # ----------------------------------------------------------------------------------
 
 
-def _exchange(
+def exchange(
     name: str,
     type_rule: Callable,
     batch_mapped: Callable,
     batch_one_of: Callable | None = None,
-    keeps_axes: bool = False,
+    adds_axes: int = 0,
 ) -> Primitive:
     """A primitive that moves data along `axis_name`.
 
     `batch_mapped(x, dim, axis_data, **params)` is what becomes of it once the axis has
     a position: (out, out dim). `batch_one_of(x, dim, axis_data, names, **params)` is
-    the same for one of several axes; None where that is not supported. With
-    `keeps_axes` the axes of the output are those of the operand, in their order.
+    the same for one of several axes; None where that is not supported. `adds_axes` says
+    how many axes more the output has than the operand, unless it is `tiled`.
     """
     primitive = register(Primitive(name))
     primitive.cache_types = False
@@ -313,10 +315,11 @@ def _exchange(
         if axis_data.name not in names:
             if dim is not_mapped:
                 return primitive.bind(x, axis_name=axis_name, **params), not_mapped
-            if not keeps_axes:
-                x, dim = moveaxis(x, dim, 0), 0
             shifted = _shifted(params, dim)
-            return primitive.bind(x, axis_name=axis_name, **shifted), dim
+            out = primitive.bind(x, axis_name=axis_name, **shifted)
+            if adds_axes and not params["tiled"] and shifted == params:
+                dim += adds_axes
+            return out, dim
         if len(names) > 1 and batch_one_of is None:
             raise NotImplementedError(f"{name} over several axes under vmap")
         if params.get("axis_index_groups") is not None:
@@ -367,9 +370,7 @@ def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
     return out, 0
 
 
-ppermute_p = _exchange(
-    "ppermute", lambda x, size, perm: x, _ppermute_batch, keeps_axes=True
-)
+ppermute_p = exchange("ppermute", lambda x, size, perm: x, _ppermute_batch)
 def_linear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [
@@ -410,7 +411,7 @@ def _pbroadcast_batch(x, dim: int | None, axis_data, *, source: int) -> tuple:
     return slicing.index_in_dim(x, source, dim, keepdims=False), not_mapped
 
 
-pbroadcast_p = _exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_batch)
+pbroadcast_p = exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_batch)
 
 
 def _pbroadcast_transpose(ct, x, *, axis_name, source: int) -> list:
@@ -429,7 +430,7 @@ def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
     return _of_each(pbroadcast_p, x, axis_name=axis_name, source=source)
 
 
-def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
+def all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
     shape = list(x.shape)
     if tiled:
         shape[all_gather_dimension] *= size
@@ -438,7 +439,7 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def _all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
+def all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["all_gather_dimension"]
     x = match_axis(axis_data.size, x, dim, axis)
     return rearranging.merged_axes(x, axis) if params["tiled"] else x, not_mapped
@@ -449,7 +450,7 @@ def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     return {new if name == old else name: value for name, value in params.items()}
 
 
-all_gather_p = _exchange("all_gather", _all_gather_type, _all_gather_batch)
+all_gather_p = exchange("all_gather", all_gather_type, all_gather_batch, adds_axes=1)
 def_linear(
     all_gather_p,
     lambda ct, x, **params: [
@@ -458,6 +459,10 @@ def_linear(
         )
     ],
 )
+
+
+# The other values of `to`, and what gathers so: `programs/shard_map/gathers.py`.
+gathers_to: dict[str, Callable] = {}
 
 
 def all_gather(
@@ -472,14 +477,19 @@ def all_gather(
     """The values of all indices along a named axis, stacked along a new axis `axis`.
 
     With `tiled` they are concatenated along the existing axis instead. `to` says how
-    the type of the result is to vary over a mesh; over a batch axis it is "varying".
-    Raises ValueError for another one.
+    the type of the result varies over a mesh: "varying", or "invarying" where the
+    program is to know that it is equal on all devices. Raises ValueError for another.
     """
+    names = _names(axis_name)
+    if not names:
+        return x
     if to != "varying":
-        raise ValueError(
-            f'all_gather got to={to!r}; it takes to="varying" here, the default.'
-        )
-
+        if to not in gathers_to:
+            raise ValueError(
+                f"Got unexpected `to` value {to!r} for `lax.all_gather`. Allowed "
+                f"values are: {sorted(('varying', *gathers_to))}"
+            )
+        return gathers_to[to](x, tuple(names), axis_index_groups, axis, tiled)
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
 
     def leaf(value: Any) -> Any:
@@ -514,8 +524,8 @@ def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
     ] else total, axis
 
 
-reduce_scatter_p: Primitive = _exchange(
-    "reduce_scatter", _reduce_scatter_type, _reduce_scatter_batch
+reduce_scatter_p: Primitive = exchange(
+    "reduce_scatter", _reduce_scatter_type, _reduce_scatter_batch, adds_axes=-1
 )
 def_linear(
     reduce_scatter_p,
@@ -540,6 +550,8 @@ def psum_scatter(
     The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
     with `tiled`, a multiple of it).
     """
+    if not _names(axis_name):
+        return x
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
     return _of_each(reduce_scatter_p, x, scatter_dimension=scatter_dimension, **along)
 
@@ -605,12 +617,11 @@ def _all_to_all_batch_one_of(
     return x, batch - 3
 
 
-all_to_all_p = _exchange(
+all_to_all_p = exchange(
     "all_to_all",
     _all_to_all_type,
     _all_to_all_batch,
     _all_to_all_batch_one_of,
-    keeps_axes=True,
 )
 def_linear(
     all_to_all_p,

@@ -9,6 +9,7 @@ In JAX: `lax/parallel.py`, `_allreduce_lowering` and others; `jax/_src/shard_map
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from minijax.backend import hlo
 from minijax.compile import mlir
 from minijax.language.core import ShapedArray
 from minijax.primitives.parallel import collectives
+from minijax.programs.shard_map.gathers import all_gather_invariant_p
 from minijax.programs.shard_map.varying import psum_invariant_p
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, sdy_sharding
 
@@ -73,7 +75,12 @@ def _groups(names: Sequence[Hashable], chosen: Any = None) -> np.ndarray:
     rows = numbers.reshape(-1, int(np.prod([sizes[axis] for axis in order])))
     if chosen is None:
         return rows
-    return np.array([row[list(group)] for row in rows for group in chosen])
+    # Groups of different sizes are filled up with -1.
+    size = max(map(len, chosen))
+    found = np.full((len(rows) * len(chosen), size), -1)
+    for at, (row, group) in enumerate(itertools.product(rows, chosen)):
+        found[at, : len(group)] = row[list(group)]
+    return found
 
 
 def _channel(ctx: Any) -> Any:
@@ -168,9 +175,10 @@ def _inserted(shape: Sequence[int], axis: int) -> list[int]:
     return [*shape[:axis], 1, *shape[axis:]]
 
 
+@all_gather_invariant_p.def_lowering
 @collectives.all_gather_p.def_lowering
 def _all_gather_lowering(
-    ctx, x, *, axis_name, all_gather_dimension, axis_index_groups, tiled, **_
+    ctx, x, *, axis_name, all_gather_dimension, tiled, axis_index_groups=None, **_
 ) -> Any:
     (aval,) = ctx.avals_in
     if not tiled:

@@ -10,6 +10,7 @@ In JAX: `jax.shard_map`; `jax/_src/shard_map.py`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence, Set
@@ -23,6 +24,7 @@ from minijax.programs.shard_map.primitive import (
     scope_of,
     shard_map_p,
 )
+from minijax.programs.shard_map.varying import in_mesh_order, pvary_p, varying
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support import errors
 from minijax.support.devices.shardings import (
@@ -33,6 +35,7 @@ from minijax.support.devices.shardings import (
 )
 from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
+from minijax.support.tree_util import broadcast_prefix
 from minijax.support.trees import (
     broadcast_prefix_to_treedef,
     keystr,
@@ -73,7 +76,9 @@ def shard_map(
       out_specs: a `PartitionSpec` for each result, or a tree of them that is a prefix
         of the result: how the parts are put together. A mesh axis that is not named
         holds equal copies.
-      in_specs: the same for the arguments: how each is cut.
+      in_specs: the same for the arguments: how each is cut. An argument whose spec is
+        None is no array: `f` gets it as it is. Without in_specs, on a mesh whose axes
+        are Explicit, the types of the arguments give them.
       mesh: the mesh; by default the one of `set_mesh`.
       axis_names: the axes that are manual inside; by default all. The others stay with
         the compiler.
@@ -98,12 +103,17 @@ def shard_map(
         )
     check_callable(f, "shard_map")
     _check_specs(out_specs, "out_specs")
-    if in_specs is not Infer and in_specs is not None:
+    if in_specs is not Infer:
         _check_specs(in_specs, "in_specs")
     if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
         raise errors.type_error(
             "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` "
             f"instance for its second argument, but got {mesh} of type {type(mesh)}."
+        )
+    if not isinstance(axis_names, (set, frozenset)):
+        raise errors.type_error(
+            "`axis_names` argument of shard_map should be of type `frozenset` or "
+            f"`set`. Got type: {type(axis_names)}"
         )
     given = mesh
     asked = frozenset(axis_names)
@@ -114,18 +124,11 @@ def shard_map(
         mesh = _mesh_of(given)
         manual = asked or frozenset(mesh.axis_names)
         _check_axes(mesh, manual, "axis_names")
-        leaves, tree = tree_flatten(args)
-        for leaf in leaves:
-            api_util.check_arg(leaf, "shard_map")
+        found = _arguments_of(f, args, in_specs, mesh, manual)
+        leaves, specs = found.leaves, found.specs
         avals = list(map(core.get_aval, leaves))
-        if in_specs is Infer or in_specs is None:
-            specs = _inferred(avals, manual, mesh)
-        else:
-            specs = _flat_specs(f, in_specs, tree, args, "in_specs")
-        for spec in specs:
-            _check_manual(spec, manual, mesh, "in_specs")
-        _check_arguments(f, args, avals, specs, mesh)
-        _check_types(f, args, avals, specs, manual, mesh)
+        _check_arguments(f, found.paths, avals, specs, mesh)
+        _check_types(f, found.paths, avals, specs, manual, mesh)
         params: dict[str, Any] = {
             "check_vma": check_vma,
             "in_specs": tuple(specs),
@@ -133,13 +136,17 @@ def shard_map(
             "newly_manual_axes": manual,
         }
         parts = [part_type(a, s, mesh, check_vma, manual) for a, s in zip(avals, specs)]
-        trees: list[Any] = []
+        seen: list[Any] = []
 
         def flat(*parts: Any) -> list[Any]:
-            results, out_tree = tree_flatten(f(*tree_unflatten(tree, parts)))
+            answer = f(*found.with_parts(parts))
+            results, out_tree = tree_flatten(answer)
             api_util.check_outputs(results, out_tree, fun_name(f), "shard_map")
-            trees.append(out_tree)
-            return results
+            outs = _result_specs(f, out_specs, answer, out_tree, mesh, manual)
+            seen.append((out_tree, outs))
+            if not check_vma:
+                return results
+            return [_varying_as(one, spec) for one, spec in zip(results, outs)]
 
         info = core.DebugInfo("shard_map", fun_name(f))
         with scope_of(params):
@@ -148,10 +155,7 @@ def shard_map(
             jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
             params["in_specs"] = (PartitionSpec(),) * len(consts) + tuple(specs)
         closed = core.ClosedJaxpr(jaxpr)
-        (out_tree,) = trees
-        outs = _flat_specs(f, out_specs, out_tree, None, "out_specs")
-        for spec in outs:
-            _check_manual(spec, manual, mesh, "out_specs")
+        ((out_tree, outs),) = seen
         _check_results(f, closed.out_avals, outs, mesh, manual, check_vma)
         results = shard_map_p.bind(
             *consts, *leaves, jaxpr=closed, out_specs=tuple(outs), **params
@@ -217,10 +221,6 @@ def _check_axes(mesh: Any, names: Iterable[Any], what: str) -> None:
         )
 
 
-def _is_spec(value: Any) -> bool:
-    return value is None or isinstance(value, PartitionSpec)
-
-
 def _check_specs(specs: Any, name: str) -> None:
     for leaf in tree_leaves(specs):
         if not isinstance(leaf, PartitionSpec):
@@ -232,17 +232,94 @@ def _check_specs(specs: Any, name: str) -> None:
             )
 
 
-def _flat_specs(f: Any, specs: Any, tree: Any, args: Any, name: str) -> list[Any]:
+@dataclasses.dataclass
+class _Arguments:
+    """The arguments of a call: arrays with their specs, and Python values without."""
+
+    everything: list[Any]
+    tree: Any
+    dynamic: list[bool]
+    leaves: list[Any]
+    specs: list[PartitionSpec]
+    paths: list[str]
+
+    def with_parts(self, parts: Iterable[Any]) -> Any:
+        """The arguments of the mapped function: parts in place of arrays."""
+        rest = iter(parts)
+        return tree_unflatten(
+            self.tree,
+            [
+                next(rest) if flag else leaf
+                for leaf, flag in zip(self.everything, self.dynamic)
+            ],
+        )
+
+
+def _arguments_of(
+    f: Any, args: tuple, in_specs: Any, mesh: Any, manual: frozenset
+) -> _Arguments:
+    """The arguments by their specs; one whose spec is None stays a Python value."""
+    everything, tree = tree_flatten(args)
+    if in_specs is Infer:
+        for leaf in everything:
+            api_util.check_arg(leaf, "shard_map")
+        found: list[Any] = _inferred(list(map(core.get_aval, everything)), manual, mesh)
+    else:
+        try:
+            found = broadcast_prefix_to_treedef(in_specs, tree)
+        except ValueError:
+            raise _no_prefix(
+                f,
+                "in_specs",
+                in_specs,
+                tree,
+                f" It was called with {len(args)} arguments.",
+            ) from None
+    dynamic = [spec is not None for spec in found]
+    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+
+    def chosen(items: Sequence[Any]) -> list[Any]:
+        return [item for item, flag in zip(items, dynamic) if flag]
+
+    leaves, specs = chosen(everything), chosen(found)
+    for leaf in leaves:
+        api_util.check_arg(leaf, "shard_map")
+    for spec in specs:
+        _check_manual(spec, manual, mesh, "in_specs")
+    return _Arguments(everything, tree, dynamic, leaves, specs, chosen(paths))
+
+
+def _no_prefix(f: Any, name: str, specs: Any, tree: Any, more: str) -> ValueError:
+    return errors.value_error(
+        f"pytree structure error: shard_map {name} of {fun_name(f)} is no prefix of "
+        f"the tree it describes: {name} is {specs}, and the tree is {tree}.{more}"
+    )
+
+
+def _result_specs(
+    f: Any, out_specs: Any, answer: Any, tree: Any, mesh: Any, manual: frozenset
+) -> list[PartitionSpec]:
     try:
-        found = broadcast_prefix_to_treedef(specs, tree)
+        found = broadcast_prefix(out_specs, answer)
     except ValueError:
-        count = "" if args is None else f" It was called with {len(args)} arguments."
-        raise errors.value_error(
-            f"pytree structure error: shard_map {name} of {fun_name(f)} is no prefix "
-            f"of the tree it describes: {name} is {specs}, and the tree is {tree}."
-            f"{count}"
-        ) from None
-    return [PartitionSpec() if spec is None else spec for spec in found]
+        raise _no_prefix(f, "out_specs", out_specs, tree, "") from None
+    for spec in found:
+        _check_manual(spec, manual, mesh, "out_specs")
+    return found
+
+
+def _varying_as(value: Any, spec: PartitionSpec) -> Any:
+    """A result, varying over the axes along which `out_specs` puts it together.
+
+    The mark tells the gradient that all devices' cotangents add up.
+    """
+    lacking = in_mesh_order(set(axes_of(spec)) - varying(value))
+    return pvary_p.bind(value, axes=lacking) if lacking else value
+
+
+# ----------------------------------------------------------------------------------
+# Meshes whose axes are Explicit: the types of arguments say how they are cut
+# ----------------------------------------------------------------------------------
 
 
 def _check_manual(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
@@ -268,7 +345,7 @@ def _inferred(
     kinds = mesh._name_to_type
     unknown = [name for name in manual if kinds[name] is not AxisType.Explicit]
     if unknown:
-        raise errors.value_error(
+        raise errors.type_error(
             "shard_map needs in_specs: it can infer them from the types of arguments "
             f"only along axes that are Explicit, and {unknown} of the mesh are not. "
             "Write in_specs=..., a PartitionSpec for each argument."
@@ -286,7 +363,7 @@ def _manual_cut(aval: Any, manual: frozenset) -> list[Any]:
 
 def _check_types(
     f: Any,
-    args: Any,
+    paths: Sequence[str],
     avals: Sequence[Any],
     specs: Sequence[Any],
     manual: frozenset,
@@ -297,7 +374,6 @@ def _check_types(
     told = frozenset(name for name in manual if kinds[name] is AxisType.Explicit)
     if not told:
         return
-    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
     for path, aval, spec in zip(paths, avals, specs):
         parts = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
         wanted = [tuple(n for n in axes if n in told) or None for axes in parts]
@@ -314,9 +390,8 @@ def _check_types(
 
 
 def _check_arguments(
-    f: Any, args: Any, avals: Sequence[Any], specs: Sequence[Any], mesh: Any
+    f: Any, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any], mesh: Any
 ) -> None:
-    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
     sizes = dict(mesh.shape)
     for path, aval, spec in zip(paths, avals, specs):
         where = f"args{path}"

@@ -58,7 +58,8 @@ def varying(value: Any) -> frozenset:
     return getattr(get_aval(value), "vma", frozenset())
 
 
-def _in_order(axes: Iterable[Hashable]) -> Names:
+def in_mesh_order(axes: Iterable[Hashable]) -> Names:
+    """Axes in the order of the mesh."""
     wanted = set(axes)
     return tuple(name for name in state.axis_env.axis_names() if name in wanted)
 
@@ -138,11 +139,17 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     In JAX: `jax.lax.pcast`.
     """
+    if isinstance(axis_name, (set, frozenset)):
+        raise errors.type_error(
+            f"axis_name={axis_name} must be a tuple or a str: pcast takes mesh axes in "
+            "an order."
+        )
     names = _names(axis_name)
     if to != "varying":
         raise errors.value_error(
             f"pcast: to={to!r} is not supported; it may be 'varying'. A value that is "
-            "the same everywhere comes from a reduction: `lax.psum`, `lax.pmax`."
+            "the same everywhere comes from a reduction: `lax.psum`, `lax.pmax`, or "
+            "`lax.all_gather(..., to='invarying')`."
         )
     for name in names:
         state.axis_env.axis_size(name)
@@ -162,7 +169,7 @@ _OWN_TYPES = {
     *("linear_call", "remat2", "remat_opt", "scan", "while", "run_state"),
     *("psum_invariant", "pvary", "axis_index", "shard_map", "pallas_call"),
 }
-_REDUCING = ("pmax", "pmin")
+_REDUCING = ("pmax", "pmin", "all_gather_invariant")
 
 
 def _with_axes(rule: Callable, removes: bool) -> Callable:
@@ -175,7 +182,7 @@ def _with_axes(rule: Callable, removes: bool) -> Callable:
         if not vma:
             return answer, effects
         if removes:
-            vma -= set(params["axes"])
+            vma -= set(params.get("axes") or _names(params["axis_name"]))
         if isinstance(answer, (list, tuple)):
             return [_varying_type(one, vma) for one in answer], effects
         return _varying_type(answer, vma), effects
@@ -212,7 +219,7 @@ def _marked(args: Sequence[Any]) -> list[Any] | None:
     return [
         arg
         if vma == everything or not isinstance(get_aval(arg), ShapedArray)
-        else pvary_p.bind(arg, axes=_in_order(everything - vma))
+        else pvary_p.bind(arg, axes=in_mesh_order(everything - vma))
         for arg, vma in zip(args, found)
     ]
 
@@ -240,13 +247,18 @@ def _calling(primitive: Primitive, before: Callable | None) -> Callable:
             ]
             if any(lacking):
                 marked = [
-                    pvary_p.bind(arg, axes=_in_order(axes)) if axes else arg
+                    pvary_p.bind(arg, axes=in_mesh_order(axes)) if axes else arg
                     for arg, axes in zip(args, lacking)
                 ]
                 return primitive.bind(*marked, **params)
         return NotImplemented if before is None else before(trace, args, params)
 
     return staging
+
+
+# A sum is the same program for equal values and for different ones, with another
+# transpose: a value must be all of one kind.
+_SUMS = {collectives.psum_p: "psum", collectives.reduce_scatter_p: "psum_scatter"}
 
 
 def _collective(primitive: Primitive, name: str) -> Callable:
@@ -259,10 +271,10 @@ def _collective(primitive: Primitive, name: str) -> Callable:
         axes = [axis for axis in _names(params[name]) if axis in checked]
         (x,) = args
         missing = [axis for axis in axes if axis not in varying(x)]
-        if missing and len(missing) < len(axes):
+        if missing and len(missing) < len(axes) and primitive in _SUMS:
             raise errors.value_error(
-                f"jax.lax.{primitive} can only accept axis_name which corresponds to "
-                "one of varying, unreduced, reduced or invarying state of the input. "
+                f"jax.lax.{_SUMS[primitive]} can only accept axis_name which "
+                "corresponds to one of varying, unreduced, reduced or invarying state of the input. "
                 f"Got input type: {get_aval(x).str_short()}, axes: {tuple(axes)}. Mark "
                 f"it first: `lax.pcast(x, {tuple(missing)}, to='varying')`."
             )
@@ -290,7 +302,7 @@ def _zeros_of(aval: Any) -> Any:
     axes: frozenset = getattr(aval, "vma", frozenset())
     if not state.varying_axes:
         return zeros
-    return pvary_p.bind(zeros, axes=_in_order(axes)) if axes else zeros
+    return pvary_p.bind(zeros, axes=in_mesh_order(axes)) if axes else zeros
 
 
 _installed: list[bool] = []
@@ -306,6 +318,7 @@ def _install() -> None:
         ("all_gather", "all_to_all", "ppermute", "reduce_scatter", "pbroadcast"),
         "axis_name",
     )
+    named["all_gather_invariant"] = "axis_name"
     rules.zeros_of = _zeros_of  # what `Zero`s become
     for name in ("jit", "scan"):
         primitive = core.all_primitives[name]
