@@ -124,7 +124,8 @@ REACHED_ELSEWHERE = {
     "sharding_constraint": "tests/sharding/automatic.py",
     "reshard": "tests/sharding/explicit.py",
     **dict.fromkeys(
-        "psum_invariant pvary shard_map".split(), "tests/sharding/manual.py"
+        "all_gather_invariant psum_invariant pvary shard_map".split(),
+        "tests/sharding/manual.py",
     ),
     # Used by reads through mixed indices of references.
     "broadcast_to": "tests/primitives/test_references.py",

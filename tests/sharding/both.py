@@ -90,7 +90,10 @@ def sharding_text(sharding: Any) -> str:
         return f"one device: {sorted(d.id for d in sharding.device_set)}"
     if not hasattr(sharding, "spec"):
         return re.sub(r"\(.*", "", text)
-    spec = re.sub(r"(, None)+\)$", ")", str(sharding.spec)).replace(",)", ")")
+    parts = list(sharding.spec.partitions)
+    while parts and parts[-1] is None:
+        parts.pop()
+    spec = f"P({', '.join(map(repr, parts))})"
     ids = [device.id for device in sharding.mesh.devices.flat]
     return f"{spec} over {dict(sharding.mesh.shape)} of {ids}"
 

@@ -667,3 +667,49 @@ def wrong_pmap_no_axis(lib):
 @case
 def wrong_pmap_scalar(lib):
     return lib.mj.pmap(lambda a: a)(3.0)
+
+
+# ----------------------------------------------------------------------------------
+# Arguments that are no arrays, gathers that are equal everywhere
+# ----------------------------------------------------------------------------------
+
+
+@case
+def gathered_and_known_to_be_equal(lib):
+    def body(a):
+        return lib.lax.all_gather(a, "x", tiled=True, to="invarying")
+
+    function = mapped(lib, body, lib.P("x"), lib.P())
+    x = lib.numbers(8, 4)
+    return function(x), lib.mj.grad(lambda x: (function(x) ** 2).sum())(x)
+
+
+@case
+def gathered_along_a_new_axis(lib):
+    def body(a):
+        return lib.lax.all_gather(a, "y", axis=1, to="invarying")
+
+    return mapped(lib, body, lib.P(None, "y"), lib.P())(lib.numbers(4, 4))
+
+
+@case
+def an_argument_without_spec(lib):
+    function = mapped(
+        lib, lambda a, n: a * n, (lib.P("x"), None), lib.P("x"), mesh=lib.mesh
+    )
+    return function(lib.numbers(8, 4), 3)
+
+
+_wrong(
+    "axis_names no set",
+    _same,
+    _x,
+    _x,
+    axis_names=("x",),
+)
+_wrong(
+    "gather to what",
+    lambda lib, a: lib.lax.all_gather(a, "x", to="nowhere"),
+    _x,
+    _x,
+)

@@ -274,7 +274,8 @@ def _collective(primitive: Primitive, name: str) -> Callable:
         if missing and len(missing) < len(axes) and primitive in _SUMS:
             raise errors.value_error(
                 f"jax.lax.{_SUMS[primitive]} can only accept axis_name which "
-                "corresponds to one of varying, unreduced, reduced or invarying state of the input. "
+                "corresponds to one of varying, unreduced, reduced or invarying state "
+                "of the input. "
                 f"Got input type: {get_aval(x).str_short()}, axes: {tuple(axes)}. Mark "
                 f"it first: `lax.pcast(x, {tuple(missing)}, to='varying')`."
             )

@@ -111,7 +111,14 @@ def test_few_primitives_have_no_example():
     assert left == {
         *("broadcast_to", "custom_lin", "dce_sink", "debug_callback", "eq_to"),
         *("ffi_call", "free_ref", "io_callback", "le_to", "lt_to", "pbroadcast"),
-        *("psum_invariant", "pvary", "reshard", "shard_map", "sharding_constraint"),
+        *(
+            "all_gather_invariant",
+            "psum_invariant",
+            "pvary",
+            "reshard",
+            "shard_map",
+            "sharding_constraint",
+        ),
         *("ragged_dot_general", "remat_opt", "rng_bit_generator", "stage"),
     }
 

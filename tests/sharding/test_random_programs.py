@@ -1,0 +1,20 @@
+"""Random programs on eight devices, in jax and in minijax."""
+
+import pytest
+
+from tests.sharding import random_programs
+from tests.sharding.both import results_of
+from tests.sharding.test_automatic import compare
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What both libraries gave for every case, from one process."""
+    return results_of("random_programs")
+
+
+@pytest.mark.parametrize("name", random_programs.CASES)
+def test_as_in_jax(results, name):
+    ours, theirs = results[name]["minijax"], results[name]["jax"]
+    assert not isinstance(theirs, dict), theirs["trace"]
+    compare(ours, theirs)
