@@ -73,6 +73,22 @@ def test_the_coordinator_is_killed(count):
     check(ended, -signal.SIGKILL, *[(process, said) for process in range(count)])
 
 
+@everything
+def test_the_launcher_is_killed_before_all_have_come():
+    def kill(process, text):
+        deadline = time.monotonic() + 30
+        while text().count("] pid ") < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(0.5)
+        process.kill()
+
+    command = [sys.executable, "-m", "minijax", "launch", "-n", "2"]
+    ended = run([*command, str(PROGRAMS / "fault.py"), "absent", "1"], 30, kill)
+    check(
+        ended, -signal.SIGKILL, (1, "process 1 ends: the launcher is gone"), within=15
+    )
+
+
 @sizes
 def test_the_coordinator_is_stopped(count):
     def end_launcher(process, text):

@@ -335,3 +335,31 @@ def _at_exit() -> None:
 
         say_last(own, str(error))
         os._exit(1)
+
+
+def _watch_launcher() -> None:
+    """Ends a process whose launcher is gone before it has called `initialize`.
+
+    Later the thread of `membership.py` watches.
+    """
+    import threading
+
+    launcher = os.getppid()
+    if os.environ[LAUNCHED] != str(launcher):
+        return  # started by a script that was launched
+
+    def watch() -> None:
+        while state.member is None:
+            time.sleep(0.5)
+            if os.getppid() != launcher and state.member is None:
+                from minijax.programs.processes.membership import say_last
+
+                number = int(os.environ[PROCESS_ID])
+                say_last(number, f"process {number} ends: the launcher is gone.")
+                os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if LAUNCHED in os.environ:
+    _watch_launcher()

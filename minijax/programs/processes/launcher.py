@@ -1,8 +1,8 @@
 """`minijax launch`: one script in several processes of this machine.
 
 The launcher is the coordinator, starts the processes, and prints their lines with their
-number in front. When one is gone it ends the others; whatever ends the launcher, a
-signal too, ends all. So nothing is left behind.
+number in front. When one is gone it ends the others. When the launcher itself is gone,
+each process notices (once it has imported minijax) and ends. So nothing is left behind.
 
 It computes nothing itself: no platform's client is made in it.
 """
@@ -97,7 +97,7 @@ class _Running:
             connecting.ADDRESS: f"127.0.0.1:{self.coordinator.port}",
             connecting.NUM_PROCESSES: str(self.launch.num_processes),
             connecting.PROCESS_ID: str(number),
-            connecting.LAUNCHED: "1",
+            connecting.LAUNCHED: str(os.getpid()),
             connecting.INITIALIZATION_TIMEOUT: str(self.launch.initialization_timeout),
             LAST_WORDS: str(self.last_words),
             "PYTHONUNBUFFERED": "1",
