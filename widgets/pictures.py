@@ -69,6 +69,9 @@ SHOTS: list[tuple[str, int, str, float | None]] = [
     ("card, small", WIDE, "light", None),
     ("card, small", NARROW, "dark", None),
     ("primitives, few", WIDE, "light", None),
+    ("kernel", WIDE, "light", None),
+    ("kernel, rows", WIDE, "dark", 1.0),
+    ("kernel, race", NARROW, "light", None),
 ]
 # Everything of a view that can be seen, from top to bottom: a line for each part.
 LAYOUT = """root => {

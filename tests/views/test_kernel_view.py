@@ -327,3 +327,10 @@ def test_a_large_grid_stays_usable():
     assert any("1,000 of 7,680" in pane.title for pane in frame.panes)
     assert len(frame.to_json()) < 3_000_000
     assert record.operands[0].copied == 12 * record.operands[0].bytes
+
+
+def test_a_grid_of_several_axes_has_a_slider_for_each():
+    frame = see.kernel(matmul, ones(8, 12), ones(12, 16)).frame()
+    assert frame.axes.names == ["i", "j", "k"] and frame.axes.sizes == [2, 4, 3]
+    assert frame.axes.places[4] == [0, 1, 1] and len(frame.axes.places) == 24
+    assert see.kernel(column_sums, ones(16, 8)).frame().axes is None

@@ -8,6 +8,7 @@ sheets, variables and inline SVG are lost.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from dataclasses import dataclass, field
@@ -199,11 +200,21 @@ class Jump:
 
 
 @dataclass
+class Axes:
+    """The grid in which the steps stand: `places` has an entry for each step."""
+
+    names: list[str]
+    sizes: list[int]
+    places: list[list[int]]
+
+
+@dataclass
 class Frame:
     """A whole picture. `telling` is the step to show first.
 
     `only` says that the steps are equations: some of them may be shown alone, and types
-    hidden. `jumps` are keys that only this view has.
+    hidden. `jumps` are keys that only this view has. Steps in a grid have `axes`: a
+    slider for each, besides that of the steps.
     """
 
     kind: str
@@ -216,6 +227,7 @@ class Frame:
     live: str | None = None
     only: bool = False
     jumps: list[Jump] = field(default_factory=list)
+    axes: Axes | None = None
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
@@ -235,6 +247,8 @@ class Frame:
                 page["glyphs"] = glyphs
         if self.only:
             page["only"] = True
+        if self.axes is not None:
+            page["axes"] = dataclasses.asdict(self.axes)
         jumps = [[jump.key, jump.what, jump.steps] for jump in self.jumps if jump.steps]
         if jumps:
             page["jumps"] = jumps

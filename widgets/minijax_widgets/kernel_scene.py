@@ -31,13 +31,16 @@ from minijax_widgets.glyph import (
     words,
 )
 from minijax_widgets.scene import Scene
+from minijax_widgets.view import cut
 
 # An array is drawn with at most so many blocks along a side, the grid with twice that.
 MOST_CELLS = 16
+LEAST_CELL = 10.0
 # So many programs stand on one page of a timeline.
 SLOTS, SLOTS_NARROW = 10, 4
 # A block far outside of its array is drawn at most so far from it.
 MOST_BEYOND = 40.0
+OUTSIDE = "outside of the array"
 Parts = list[Drawn]
 
 
@@ -59,6 +62,8 @@ def kind_of(operand: Operand, program: int) -> str:
     """What happens to an operand's block at a program, in a word or two."""
     if not operand.starts:
         return ""
+    if operand.is_outside(program):
+        return OUTSIDE
     if not operand.moved:
         return f"stays in {operand.space}"
     if operand.role == "input":
@@ -176,8 +181,9 @@ class Tiles:
 
 def cell_parts(w: float, h: float, count: int) -> Parts:
     """Returns a block: 0 is not yet used, 1 was, more: copied so often."""
-    gap = 1.0 if min(w, h) > 8 else 0.0
-    w, h = w - gap, h - gap
+    if min(w, h) < LEAST_CELL:  # lines would cover what they cut
+        return [rect(0, 0, w, h, "constant-wash" if count else "base", round_by=0)]
+    w, h = w - 1, h - 1
     if not count:
         return [rect(0, 0, w, h, "base", "line", 0.8, "2 2", 1.5)]
     made = [rect(0, 0, w, h, "constant-wash", "line", 0.8, "2 2", 1.5)]
@@ -202,6 +208,8 @@ def window_parts(
     again = look.endswith("again")
     ink = "miss" if again else "value"
     left, top, wide, tall = inside
+    if min(w, h) < LEAST_CELL:
+        return [rect(0, 0, w, h, ink, "base", 1.0, round_by=1)]
     made = [rect(0, 0, w, h, "base", round_by=2)]
     if wide > 0 and tall > 0:
         made.append(rect(left, top, wide, tall, f"{ink}-wash", round_by=2))
@@ -272,8 +280,10 @@ def draw_array(
     tiles = Tiles(operand, sizes, 2 * MOST_CELLS if axes else MOST_CELLS)
     kind = operand.type.partition("[")[0]
     title = f"{operand.name} {operand.type}" if not axes else operand.name
-    shown = scene.text(x, y + 13, operand.name, weight=700, mono=True, key=key)
-    if not axes:
+    letters = int((sizes.width - 12) / text_width("m", mono=True))
+    name = cut(operand.name, letters)
+    shown = scene.text(x, y + 13, name, weight=700, mono=True, key=key)
+    if not axes and name == operand.name:
         sides = operand.type.removeprefix(kind)
         shown = scene.text(
             shown.x + shown.w + 6, y + 13, kind + sides, role="constant", mono=True,
@@ -292,7 +302,7 @@ def draw_array(
     if operand.starts:
         draw_window(scene, operand, tiles, x, top, programs, key)
         low += 17 + tiles.overhang()
-        told = caption(operand, programs, key == "grid")
+        told = caption(operand, programs, key == "grid", letters)
         widest = max(text_width(one, 12, mono=True) for _, one in told)
         scene.drawn(
             x,
@@ -328,7 +338,7 @@ def role_text(operand: Operand) -> str:
 
 
 def caption(
-    operand: Operand, programs: Sequence[int], is_grid: bool
+    operand: Operand, programs: Sequence[int], is_grid: bool, letters: int
 ) -> list[tuple[int, str]]:
     """Returns the block as a slice, for each step in which it is another one."""
     found: list[tuple[int, str]] = []
@@ -336,7 +346,7 @@ def caption(
         if is_grid:
             said = f"program {tuple(operand.starts[program])}"
         else:
-            said = operand.slice_text(program)
+            said = cut(operand.slice_text(program), letters)
         if not found or found[-1][1] != said:
             found.append((step, said))
     return found
@@ -352,7 +362,7 @@ def draw_kind(
         said = kind_of(operand, program)
         if said != before:
             before = said
-            ink = "miss" if said.endswith("again") else "constant"
+            ink = "miss" if said.endswith("again") or said == OUTSIDE else "constant"
             bold = 400 if said == "stays" else 600
             turns.append((step, [words(0, 12, said, ink, 12, weight=bold)]))
     scene.drawn(x, y - 12, 100, 16, turns[0][1], turns=turns, label="")
@@ -371,7 +381,6 @@ def draw_cells(
     """Draws the blocks, each with what it looks like from which step on."""
     turns: dict[tuple[int, int], list[tuple[int, int]]] = {}
     first: dict[tuple[int, int], int] = {}
-    keys: dict[tuple[int, int], list[str]] = {}
     cells = [(r, c) for r in range(tiles.rows) for c in range(tiles.columns)]
     now = dict.fromkeys(cells, 0)
     seen: dict[tuple[int, ...], dict[tuple[int, int], int]] = {}
@@ -396,7 +405,6 @@ def draw_cells(
                 turns.setdefault(cell, []).append((step, count))
         for cell in here:
             first.setdefault(cell, step)
-            keys.setdefault(cell, []).append(f"s{step}")
     for row, column in cells:
         left, low, w, h = tiles.box(row, column)
         looks = turns.get((row, column), [])
@@ -410,7 +418,6 @@ def draw_cells(
             h,
             cell_parts(w, h, start),
             turns=[(step, cell_parts(w, h, count)) for step, count in looks],
-            key=keys.get((row, column), [])[:1] if key == "grid" else [],
             label=title if (row, column) == (0, 0) else "",
             go=first.get((row, column)),
         )
@@ -524,7 +531,7 @@ def draw_bytes(
         rows.append((f"{title}: needed", "constant", sum(o.ideal for o in moved), []))
         rows.append((done, "value", sum(o.copied for o in moved), moved))
         if title == "in":
-            rows.append(("in blocks", "text", sum(o.used for o in moved), []))
+            rows.append(("read", "text", sum(o.used for o in moved), []))
     most = max([number for _, _, number, _ in rows], default=0)
     scene.text(x, y + 13, "bytes", weight=700)
     scene.text(x, y + 30, "filled: so far", role="constant", size=12)

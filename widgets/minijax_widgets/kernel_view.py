@@ -14,6 +14,7 @@ from minijax_widgets import frame as picture
 from minijax_widgets.code import CodePanes, code_panes
 from minijax_widgets.kernel_scene import (
     NARROW,
+    OUTSIDE,
     WIDE,
     Laid,
     Sizes,
@@ -264,11 +265,22 @@ class KernelView(View):
             steps=steps,
             telling=self.steps.get(record.telling, 0),
             text=self.text(full=True),
+            axes=self.axes(),
             jumps=[
                 picture.Jump("r", "next block that is copied again", refetches),
                 picture.Jump("e", "next finding", errors),
             ],
         )
+
+    def axes(self) -> picture.Axes | None:
+        """Returns the grid for sliders, if it has several axes to slide along."""
+        record = self.recording
+        if sum(size > 1 for size in record.grid) < 2:
+            return None
+        places = [record.places[program] for program in self.programs]
+        # As far as there are steps: of a large grid only the first programs have one.
+        sizes = [1 + max(numbers) for numbers in zip(*places)]
+        return picture.Axes(record.axes, sizes, places)
 
     def told(self, program: int) -> str:
         """Returns a sentence about a program: what it reads and writes, and bytes."""
@@ -280,7 +292,7 @@ class KernelView(View):
                 continue
             part = operand.slice_text(program)
             kind = kind_of(operand, program)
-            if operand.moved and operand.moves[program]:
+            if operand.moved and operand.moves[program] and kind != OUTSIDE:
                 kind += f", {operand.block_bytes(program):,} B"
             parts.append(f"{part} {kind}")
         said += "; ".join(parts) or "it has no operands"
@@ -372,8 +384,8 @@ class KernelView(View):
             told = [picture.Piece(self.operand_told(operand))]
             remarks = self.remarks(operand)
             if remarks:
-                told += [picture.Piece("  "), picture.Piece(remarks, loud)]
-            chip = picture.Piece(f"{operand.name} {operand.type}", "chip")
+                told += [picture.Piece("; "), picture.Piece(remarks, loud)]
+            chip = picture.Piece(f"{cut(operand.name, 20)} {operand.type}", "chip")
             rows.append(picture.Row([[chip], told], keys=[f"o{number}"]))
         title = "operands"
         if record.note:

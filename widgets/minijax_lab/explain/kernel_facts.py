@@ -58,16 +58,27 @@ class Operand:
         return found
 
     def slice_text(self, program: int) -> str:
-        """A program's block as a slice: `x[0:32, :]`."""
+        """A program's block as a slice: `x[0:32, :]`.
+
+        Without what lies outside of the array, unless all of it does.
+        """
         sides = []
-        for (start, stop), n in zip(self.inside(program), self.shape, strict=True):
-            sides.append(":" if stop - start == n else f"{start}:{stop}")
+        starts = self.starts[program]
+        parts = zip(self.inside(program), starts, self.block, self.shape, strict=True)
+        for (low, high), start, size, n in parts:
+            if low == high and n and size:
+                low, high = start, start + size
+            sides.append(":" if (low, high) == (0, n) else f"{low}:{high}")
         return f"{self.name}[{', '.join(sides)}]" if sides else self.name
 
     def block_bytes(self, program: int) -> int:
         """The bytes of a program's block, without what lies outside of the array."""
         sides = [stop - start for start, stop in self.inside(program)]
         return self.itemsize * math.prod(sides)
+
+    def is_outside(self, program: int) -> bool:
+        """Whether nothing of a program's block lies in the array."""
+        return bool(self.bytes and any(self.block) and not self.block_bytes(program))
 
     @functools.cached_property
     def moves(self) -> list[bool]:

@@ -311,7 +311,7 @@ class Recorder:
         lines = self.lines(sources)
         operands = self.operands()
         outside = self.place_blocks(operands)
-        problems, ran, note = self.run(operands, sources)
+        problems, ran, note = self.run(operands, bool(outside))
         known = {(p.kind, p.operand) for p in problems}
         problems += [p for p in outside if (p.kind, p.operand) not in known]
         name = self.params["name"] or self.kernel.debug_info.func_name
@@ -423,22 +423,24 @@ class Recorder:
                 made = operands[number]
                 given, starts = starts_of(run, block, place, scalars)
                 made.starts.append(starts)
-                if number not in outside and made.bytes and any(made.block):
-                    if not made.block_bytes(program):
-                        said = (
-                            f"the index map of {made.name} gives program {place} the "
-                            f"block {tuple(given)}, which begins at element "
-                            f"{tuple(starts)}: outside of the array {made.type}"
-                        )
-                        outside[number] = Problem(
-                            "out of bounds", number, [], program, said
-                        )
+                if number not in outside and made.is_outside(program):
+                    said = (
+                        f"the index map of {made.name} gives program {place} the "
+                        f"block {tuple(given)}, which begins at element "
+                        f"{tuple(starts)}: outside of the array {made.type}"
+                    )
+                    outside[number] = Problem(
+                        "out of bounds", number, [], program, said
+                    )
         return list(outside.values())
 
     def run(
-        self, operands: list[Operand], sources: Sources
+        self, operands: list[Operand], is_told: bool
     ) -> tuple[list[Problem], int, str]:
-        """Runs the programs. Returns what is wrong, how many ran, and a remark."""
+        """Runs the programs. Returns what is wrong, how many ran, and a remark.
+
+        `is_told` says that a block outside of its array is told of anyway.
+        """
         if self.arrays is None:
             return [], 0, "arguments without values: nothing was run, races are unknown"
         watch: list[_Recorder] = []
@@ -458,21 +460,17 @@ class Recorder:
             )
         except IndexError as error:
             note = f"the kernel stopped at program {watch[0].place}"
-            if not watch[0].findings:
+            if not watch[0].findings and not is_told:
                 note += f": {str(error).partition(': ')[2]}"
         watch[0].finish()
         for number, one in enumerate(operands):
             one.touched = [program[number] for program in watch[0].touched]
             one.values = [program[number] for program in watch[0].kept]
         names = {one.name: number for number, one in enumerate(operands)}
-        problems = [
-            self.problem(finding, names, sources) for finding in watch[0].findings
-        ]
+        problems = [self.problem(finding, names) for finding in watch[0].findings]
         return problems, len(watch[0].touched), note
 
-    def problem(
-        self, finding: Finding, names: dict[str, int], sources: Sources
-    ) -> Problem:
+    def problem(self, finding: Finding, names: dict[str, int]) -> Problem:
         """A finding as plain data, with the kernel's lines that it names."""
         numbers = {place: n for n, place in enumerate(self.schedule.places)}
         lines = []

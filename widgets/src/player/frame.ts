@@ -111,6 +111,8 @@ export interface Frame {
   only?: boolean;
   /** Keys of this view alone: each goes to the next of its steps. */
   jumps?: [key: string, what: string, steps: number[]][];
+  /** The grid in which the steps stand: its axes, and the place of each step. */
+  axes?: { names: string[]; sizes: number[]; places: number[][] };
   /** The title of the strip of live names below the panes, if there is one. */
   live?: string;
   /** What values in that strip look like, by their text; (x, y) is the top left. */

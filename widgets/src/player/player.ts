@@ -1,6 +1,7 @@
 // The player: draws a frame once, then changes states. All text of users is set as
 // text, never as HTML.
 
+import { axisSliders } from "./axes";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph } from "./scene";
 import { icon } from "./icons";
@@ -103,6 +104,7 @@ export class Player {
   private speed = 1;
   private hues: Map<string, number> | null = null;
   private scenes: ScenePane[] = [];
+  private moveAxes: ((step: number) => void) | null = null;
   private rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
 
   constructor(
@@ -157,6 +159,11 @@ export class Player {
     if (colours.childElementCount) this.help.append(colours);
     const top = element("div", frame.steps.length > 1 ? "" : "mj-still");
     top.append(this.head, this.bar());
+    if (frame.axes) {
+      const box = element("div", "mj-bar mj-axes");
+      this.moveAxes = axisSliders(box, frame.axes, (step) => this.goTo(step));
+      top.append(box);
+    }
     root.append(style, top, this.panesBox, this.textBox);
     this.drawPanes();
     // Only now is it known how much room each pane has.
@@ -593,6 +600,7 @@ export class Player {
     this.root.classList.toggle("mj-wrong", step?.s === "error");
     for (const [pane, row, from, to] of step?.marks ?? []) this.mark(pane, row, from, to);
     this.slider.value = String(state.step);
+    this.moveAxes?.(state.step);
     const count = frame.steps.length;
     const label = step?.label ?? "";
     this.slider.setAttribute("aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
@@ -792,7 +800,9 @@ export class Player {
       if (event.key === "Enter") this.found(this.state.next(event.shiftKey ? -1 : 1));
       return;
     }
-    const onControl = event.target instanceof HTMLButtonElement || event.target instanceof HTMLSelectElement;
+    const { target } = event;
+    const ofAxis = target instanceof HTMLInputElement && target !== this.slider;
+    const onControl = target instanceof HTMLButtonElement || target instanceof HTMLSelectElement || ofAxis;
     if (onControl && (event.key === " " || event.key === "Enter" || event.key.startsWith("Arrow"))) return;
     if (this.scenes.some((scene) => scene.key(event))) {
       event.preventDefault();

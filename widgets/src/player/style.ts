@@ -51,10 +51,10 @@ const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-se
 
 /** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `?` for `.mj-live `,
  *  with which most rules begin, `&x` for `var(--mj-x)`, `#x` for `table.mj-x`, `^x` for
- *  `tr.mj-x`. */
+ *  `tr.mj-x`, `|` for `background:`. */
 const RULES = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
-background:&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
+|&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
 ?*{box-sizing:border-box}
 .live:focus-visible,?button:focus-visible,?input:focus-visible,
 ?.pane:focus-visible,?tr:focus-visible{outline:2px solid &value;outline-offset:2px}
@@ -67,38 +67,38 @@ background:&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-alig
 .head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
 .bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .bar button,.bar select,.bar input[type=search],.foot button{font:inherit;color:&text;
-background:&panel;border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
+|&panel;border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
 height:24px;padding:0 6px;cursor:pointer}
 .bar button:hover{border-color:&line}
-.bar button[aria-pressed=true]{background:&value-wash;border-color:&value}
+.bar button[aria-pressed=true]{|&value-wash;border-color:&value}
 .bar button:disabled{opacity:.4;cursor:default}
 .bar input[type=range]{flex:1 1 90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
-accent-color:&value;background:transparent}
+accent-color:&value;|transparent}
 .bar input[type=search]{width:150px;cursor:text}
 .where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
 .panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .column{min-width:min(&least,100%);flex:1 1 &least;display:flex;flex-direction:column;gap:12px}
 .column.wide{flex:1 1 100%}
-.pane{min-width:0;flex:none;background:&base;border-radius:4px;max-height:max(480px,100vh - 200px);
+.pane{min-width:0;flex:none;|&base;border-radius:4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
 .title{overflow-wrap:anywhere;font-weight:600;color:&constant;padding:0 8px;position:sticky;top:0;left:0;z-index:1;
-background:&base}
+|&base}
 ?#table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
-table-layout:auto;background:&base;color:&text}
+table-layout:auto;|&base;color:&text}
 ?#table td,?#table th{border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
-vertical-align:top;white-space:pre;background:transparent;font-weight:400;max-width:none;width:1px}
+vertical-align:top;white-space:pre;|transparent;font-weight:400;max-width:none;width:1px}
 ?#table td:last-child,?#table th:last-child{width:auto}
 ?#table thead{border:0}
 ?#table th{color:&constant;font-family:${TEXT}}
 ?#table tr,?#table tr:nth-child(even),?#table tr:hover{
-background:transparent;border:0;padding:0}
+|transparent;border:0;padding:0}
 ?^r{cursor:default}
 ?^r.go{cursor:pointer}
 ?.listing td.rail{color:&constant}
 ?#code td:first-child{color:&constant;text-align:right;padding-right:8px;user-select:none;
-position:sticky;left:0;background:&base}
+position:sticky;left:0;|&base}
 ?#prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
 ?#prose td:first-child{white-space:nowrap;color:&constant}
 ?#sides td:nth-child(n+2),?#sides th:nth-child(n+2){width:50%}
@@ -113,15 +113,15 @@ white-space:pre-wrap;overflow-wrap:anywhere}
 text-overflow:ellipsis}
 ?#table td.hang{padding-left:calc(var(--mj-at,8px) + &hang*1ch);
 text-indent:calc(&hang*-1ch)}
-?.changed{background:&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
+?.changed{|&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
 ?#table td:has(>.size){text-align:right}
 ?^later{opacity:.74}
-?^line>td{background:oklch(&ground &hue)}
-?#code ^line>td:first-child{background:oklch(&ground-lit &hue);color:&text}
-?^line:is(.on,.rel,.near)>td{background:oklch(&ground-lit &hue)}
+?^line>td{|oklch(&ground &hue)}
+?#code ^line>td:first-child{|oklch(&ground-lit &hue);color:&text}
+?^line:is(.on,.rel,.near)>td{|oklch(&ground-lit &hue)}
 ?^line:is(.on,.rel,.near) .value{color:color-mix(in srgb,&value 70%,&text)}
 ?^line:is(.on,.rel,.near) :is(.rail,.constant,.t-comment){color:&text}
-.params{cursor:pointer;border-radius:3px;background:&constant-wash;color:&text}
+.params{cursor:pointer;border-radius:3px;|&constant-wash;color:&text}
 .params>span{display:none;white-space:pre-wrap}
 .params::before{content:"..."}
 .params:hover{box-shadow:0 0 0 1px &line}
@@ -130,40 +130,40 @@ text-indent:calc(&hang*-1ch)}
 ?^kept>td:first-child{background-image:linear-gradient(90deg,&residual 2px,transparent 2px 4px,&residual 4px 6px,transparent 6px)}
 ?^backward>td:first-child{background-image:linear-gradient(90deg,&cotangent 6px,transparent 6px)}
 td:not(.hang)>wbr{display:none}
-.bytes{display:inline-block;height:12px;min-width:1px;vertical-align:-1px;border-radius:2px;background:&residual-wash;
+.bytes{display:inline-block;height:12px;min-width:1px;vertical-align:-1px;border-radius:2px;|&residual-wash;
 border:1px solid &residual}
-?.moved{background:&residual-wash;border-radius:3px;box-shadow:0 2px &residual}
+?.moved{|&residual-wash;border-radius:3px;box-shadow:0 2px &residual}
 ?^moved>td:first-child{box-shadow:inset -3px 0 &residual}
 .t-comment{font-style:italic}
 .t-name{font-weight:600}
 ^py [class*=mj-t-]{color:inherit}
-?^on>td{background:&panel}
+?^on>td{|&panel}
 ?^on>td:first-child{box-shadow:inset 3px 0 &value}
-?^rel>td{background:&panel}
+?^rel>td{|&panel}
 ?^rel>td:first-child{box-shadow:inset 3px 0 &line}
-?^near>td{background:&panel}
+?^near>td{|&panel}
 .live.wrong ^on>td:first-child{box-shadow:inset 3px 0 &miss}
-.live.wrong mark{background:&miss-wash;box-shadow:0 0 0 1px &miss}
+.live.wrong mark{|&miss-wash;box-shadow:0 0 0 1px &miss}
 .live.wrong .detail{border-color:&miss}
 ?^sel>td{outline:1px dotted &line;outline-offset:-1px}
-?^found>td{background:&residual-wash}
+?^found>td{|&residual-wash}
 ?#code ^py>td{color:&constant}
 ?^error>td,?^miss>td:first-child{color:&miss}
-?^add>td{background:&batch-wash}
-?^del>td{background:&miss-wash}
+?^add>td{|&batch-wash}
+?^del>td{|&miss-wash}
 ?^head-row>td{font-weight:600;color:&text}
 ?^group>td{color:&constant}
-?.fold{font:inherit;line-height:20px;border:0;background:transparent;color:&constant;padding:0;margin:0 4px 0 0;
+?.fold{font:inherit;line-height:20px;border:0;|transparent;color:&constant;padding:0;margin:0 4px 0 0;
 width:16px;height:20px;cursor:pointer;text-align:center}
 ?.n{font-weight:600;border-radius:3px;cursor:default}
-?.n.def{background:&value-wash;color:&text;box-shadow:0 0 0 1px &value}
-?.n.use{background:&value-wash;color:&text;
+?.n.def{|&value-wash;color:&text;box-shadow:0 0 0 1px &value}
+?.n.use{|&value-wash;color:&text;
 text-decoration:underline 2px &value}
-?mark{background:&value-wash;color:inherit;border-radius:3px;box-shadow:0 0 0 1px &value}
+?mark{|&value-wash;color:inherit;border-radius:3px;box-shadow:0 0 0 1px &value}
 ?.jump{cursor:pointer;font-weight:400;text-decoration:underline dotted &line;text-underline-offset:3px}
 .untyped .type{display:none}
 .bar select{max-width:9.5em;text-overflow:ellipsis}
-.bar select.filtering{background:&value-wash;border-color:&value}
+.bar select.filtering{|&value-wash;border-color:&value}
 .pane:has(.tiles){max-height:none}
 .live:has(.tiles) .detail{position:sticky;bottom:0}
 ?#tiles tbody{display:flex;flex-direction:column;gap:4px}
@@ -171,30 +171,30 @@ text-decoration:underline 2px &value}
 ?##tiles td{display:block;flex:1 1 0;min-width:0;white-space:normal;padding:0;width:auto}
 ?##tiles td:first-child{flex:0 0 232px;font-family:${TEXT};color:&constant}
 ?.tile{display:inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
-border-radius:4px;border:1px solid &line;background:&panel;color:&text;
+border-radius:4px;border:1px solid &line;|&panel;color:&text;
 text-decoration:none;cursor:pointer}
-?.tile.value{background:&value-wash;border-color:&value;color:&text}
-?.tile.batch{background:&batch-wash;border-color:&batch;border-width:1px 1px 3px;
+?.tile.value{|&value-wash;border-color:&value;color:&text}
+?.tile.batch{|&batch-wash;border-color:&batch;border-width:1px 1px 3px;
 color:&text}
-?.tile.residual{background:&residual-wash;border-color:&residual;color:&text}
-?.tile.constant{background:transparent;border-style:dashed;color:&text}
+?.tile.residual{|&residual-wash;border-color:&residual;color:&text}
+?.tile.constant{|transparent;border-style:dashed;color:&text}
 ?.tile.use{outline:2px solid &value;outline-offset:1px;text-decoration:none}
 ?a.tile:hover{text-decoration:underline}
 .strong{font-weight:600;color:&text}
 .code-text{font-family:${CODE}}
 .separator{color:&line}
-.chip{border-radius:4px;padding:0 3px;background:&value-wash;color:&text!important}
+.chip{border-radius:4px;padding:0 3px;|&value-wash;color:&text!important}
 ?td .chip{white-space:nowrap}
 .dash{border:1px dashed &constant;border-radius:4px;padding:0 3px;color:&text!important}
 .strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
 .strip b{font:600 13px/20px ${TEXT};color:&constant}
 .detail{min-height:28px;margin-top:8px;padding:4px 8px;border-left:3px solid &value;
-background:&panel;overflow-wrap:anywhere;white-space:pre-wrap}
+|&panel;overflow-wrap:anywhere;white-space:pre-wrap}
 .text{font:13px/20px ${CODE};white-space:pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
-background:&base;color:&text}
-.help{margin:8px 0 0;padding:4px 8px;background:&panel}
+|&base;color:&text}
+.help{margin:8px 0 0;padding:4px 8px;|&panel}
 .help kbd{font:12px/16px ${CODE};border:1px solid &line;border-radius:3px;padding:0 4px;
-background:&base;color:&text}
+|&base;color:&text}
 .help div{display:inline-block;margin:2px 14px 2px 0}
 ?svg.icon{display:block;width:16px;height:16px;margin:0 auto;fill:none;stroke:currentColor;stroke-width:1.8;
 stroke-linecap:round;stroke-linejoin:round}
@@ -233,9 +233,9 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{display:contents}
 ?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
-?#grid ^on,?#grid ^rel{background:&panel}
-?#grid ^add{background:&batch-wash}
-?#grid ^del{background:&miss-wash}
+?#grid ^on,?#grid ^rel{|&panel}
+?#grid ^add{|&batch-wash}
+?#grid ^del{|&miss-wash}
 ?##grid td{width:auto;min-width:0}
 ?#table td.rail:empty{display:none}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
@@ -266,7 +266,7 @@ export function styleSheet(): string {
     `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
     `html[data-theme=light] .minijax-view{${light}}}` +
     RULES.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
-      .replaceAll("^", "tr.mj-").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
+      .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
     roles
   ).replaceAll("\n", "");
 }
