@@ -208,7 +208,7 @@ PHRASES: dict[str, str] = {
     "pbroadcast": "the part of index {source}, everywhere",
     "ppermute": "parts sent along {axis_name}",
     "psum": "sum over {axes}",
-    "all_gather_invariant": "the parts of all, over {axis_name}, known to be equal",
+    "all_gather_invariant": "the parts of all, equal everywhere",
     "psum_invariant": "sum over {axes}, the same on all",
     "pvary": "marked as different along {axes}",
     # over a mesh of devices
