@@ -21,5 +21,6 @@ chapter adds a table that says what an equation means:
 | 13 | fuser | |
 | 14 | export | WORDS, REDUCTIONS |
 | 16 | placed | |
+| 17 | collectives | |
 | 20 | printing | |
 """

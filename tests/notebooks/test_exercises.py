@@ -15,7 +15,7 @@ from minijax_lab import check, grading, hint, predict, solution, solutions, tiny
 
 # Chapters with exercises on eight devices: in a process of their own, which
 # test_exercises_on_eight_devices.py starts.
-ON_EIGHT = ("16",)
+ON_EIGHT = ("16", "17")
 EIGHT = "MINIJAX_TEST_ON_EIGHT_DEVICES" in os.environ
 if EIGHT:
     minijax.config.update("jax_num_cpu_devices", 8)
@@ -38,6 +38,7 @@ CHAPTERS = (
     "13",
     "14",
     "16",
+    "17",
     "20",
 )
 

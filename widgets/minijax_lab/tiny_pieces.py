@@ -41,6 +41,7 @@ PIECES = {
     "export.checked": "14",
     "export.load": "14",
     "placed.slices": "16",
+    "collectives.all_reduce": "17",
     "printing.threaded": "20",
 }
 

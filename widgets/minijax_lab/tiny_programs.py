@@ -20,6 +20,7 @@ OTHER = np.array([1.0, -0.5, 0.25], np.float32)
 MATRIX = np.array([[0.1, 0.2, -0.3], [0.4, -0.5, 0.6]], np.float32)
 WIDE = np.arange(12, dtype=np.float32).reshape(4, 3) / 10
 BLOCK = np.arange(32, dtype=np.float32).reshape(8, 4) / 10
+SQUARE = np.arange(16, dtype=np.float32).reshape(4, 4) / 10
 BOX = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 10
 NUMBER = np.float32(0.7)
 DEFAULT = (SMALL,)
@@ -41,7 +42,7 @@ class Tiny:
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
         for name in (
             *("batching", "nesting", "loops", "loop_rules", "custom", "fuser"),
-            *("export", "placed"),
+            *("export", "placed", "collectives"),
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
@@ -61,6 +62,20 @@ class Tiny:
     def pieces(self, x: Any, mesh: dict[str, int], *spec: Any) -> list[Any]:
         """Returns the pieces of an array, in the order of the devices."""
         return self.__dict__["cut"](x, mesh, spec)
+
+    def by_devices(self, name: str, x: Any) -> Any:
+        """Returns what a collective gives, with a row of `x` on each device."""
+        if not isinstance(x, self.__dict__["Tracer"]):
+            return np.stack(self.__dict__[name](list(x)))
+        # Messages are arrays of numbers; a tracer gets what they come to.
+        rows, width = x.shape
+        if name == "all_gather":
+            flat = self.__dict__["reshape"](x, rows * width)
+            return self.__dict__["broadcast"](flat, (rows, rows * width), (1,))
+        total = self.__dict__["sum"](x, 0)
+        if name == "reduce_scatter":
+            return self.__dict__["reshape"](total, rows, width // rows)
+        return self.__dict__["broadcast"](total, x.shape, (1,))
 
     def product_by_pieces(self, x: Any, w: Any) -> Any:
         """Returns a product of matrices that eight devices compute."""
@@ -120,6 +135,16 @@ class Real:
         named = sharding.NamedSharding(devices, sharding.PartitionSpec(*spec))
         where = named.devices_indices_map(x.shape)
         return [x[where[device]] for device in devices.devices.flat]
+
+    def by_devices(self, name: str, x: Any) -> Any:
+        """Returns what a collective gives, with a row of `x` on each example."""
+        lax = importlib.import_module(f"{self.jax.__name__}.lax")
+        functions = {
+            "all_reduce": lambda row: lax.psum(row, "i"),
+            "reduce_scatter": lambda row: lax.psum_scatter(row, "i", tiled=True),
+            "all_gather": lambda row: lax.all_gather(row, "i", tiled=True),
+        }
+        return self.jax.vmap(functions[name], axis_name="i")(x)
 
     def product_by_pieces(self, x: Any, w: Any) -> Any:
         """Returns the product of matrices."""
@@ -523,6 +548,18 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
             (BLOCK, WIDE),
             text=False,
         ),
+    ],
+    "17": [
+        P(
+            f"{name} around a ring of {rows.shape[0]}",
+            lambda m, x, name=name: m.by_devices(name, x),
+            (rows,),
+            text=False,
+        )
+        for name, rows in (
+            *(("all_reduce", WIDE), ("all_reduce", BLOCK), ("all_reduce", WIDE[:1])),
+            *(("reduce_scatter", SQUARE), ("all_gather", WIDE)),
+        )
     ],
 }
 for name in ("06", "09", "10"):

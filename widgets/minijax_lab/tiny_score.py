@@ -40,6 +40,7 @@ TITLES = {
     "13": "fusion",
     "14": "export",
     "16": "sharding",
+    "17": "collectives",
     "20": "printing",
 }
 

@@ -1,0 +1,210 @@
+"""Questions and exercises of chapter 17, "shard_map, collectives, processes"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "17.r1": Prediction(
+        2,
+        "The spec does not name y, which has two indices.",
+        "the puzzle of chapter 16",
+        because={
+            1: "Only if both axes were in the spec.",
+            8: "That would be P(), which names no axis.",
+        },
+    ),
+    "17.r2": Prediction(
+        "sum",
+        "What was copied to several places gets a cotangent from each: they are added.",
+        "the transposes of chapter 07",
+        because={"copy": "A copy is what is transposed; its transpose goes back."},
+    ),
+    "17.r3": Prediction(
+        "examples",
+        "The name stands for the batch axis; entries of one example are summed by sum.",
+        "the named axis of chapter 08",
+        because={"entries": "That is jnp.sum(x), within one example."},
+    ),
+    "17.p1": Prediction(
+        (2, 2),
+        "8 rows in 4 parts along x, 4 columns in 2 parts along y.",
+        because={
+            (8, 4): "Inside of shard_map a device sees its own piece only.",
+            (2, 4): "P('x', 'y') cuts the columns, too.",
+        },
+    ),
+    "17.p2": Prediction(
+        1,
+        "Python runs once, while the function is traced.",
+        because={
+            8: "Eight devices run the program; the Python function is only traced.",
+            4: "Devices do not run Python at all.",
+        },
+    ),
+    "17.p3": Prediction(
+        "first",
+        "One number cannot be split in parts, and the first way needs half the rounds.",
+        because={"second": "It sends fewer bytes where a piece can be split in eight."},
+    ),
+}
+
+VARYING = "x none y y x none".split()
+
+
+def _mesh(sizes: tuple[int, ...], names: tuple[str, ...]) -> Any:
+    import minijax
+    from minijax.sharding import Mesh
+
+    count = int(np.prod(sizes))
+    if len(minijax.devices()) < count:
+        raise RuntimeError(
+            'This exercise needs eight devices: minijax.config.update("jax_num_cpu_'
+            'devices", 8) before the first array is made, as in the first cell.'
+        )
+    return Mesh(np.array(minijax.devices()[:count]).reshape(sizes), names)
+
+
+def grade_varying(answers: Any) -> str | None:
+    """Over which axes six values vary."""
+    if isinstance(answers, str) or len(answers) != len(VARYING):
+        return f"Give a list of {len(VARYING)} words, one for each value."
+    said = [str(answer).strip().lower() for answer in answers]
+    unknown = sorted(set(said) - {"none", "x", "y", "both"})
+    if unknown:
+        return f'{unknown[0]!r} is none of "none", "x", "y" and "both".'
+    wrong = [n for n, a, b in zip("abcdef", said, VARYING, strict=True) if a != b]
+    if wrong:
+        right = len(VARYING) - len(wrong)
+        return f"{right} of {len(VARYING)} are right; look again at {wrong[0]}."
+    return None
+
+
+def _collectives(function: Callable[..., Any], *args: Any) -> list[Any]:
+    from minijax_lab.explain.collectives import record_collectives
+
+    return list(record_collectives(function, args, {}, {}).collectives)
+
+
+def grade_softmax(softmax: Callable[..., Any]) -> str | None:
+    """A softmax over a dimension that is cut, by sending four numbers."""
+    import minijax
+    from minijax.sharding import NamedSharding, PartitionSpec
+
+    mesh = _mesh((8,), ("i",))
+    spec = PartitionSpec(None, "i")
+    x = np.random.default_rng(0).normal(size=(4, 1024)).astype(np.float32)
+    x[2] += 200.0
+    run = minijax.jit(
+        minijax.shard_map(softmax, mesh=mesh, in_specs=spec, out_specs=spec)
+    )
+    found = np.asarray(run(x))
+    if found.shape != x.shape:
+        return f"The result has shape {found.shape}, not {x.shape}."
+    right = np.exp(x - x.max(1, keepdims=True))
+    right /= right.sum(1, keepdims=True)
+    if not np.all(np.isfinite(found)):
+        return "A row of numbers around 200 gives numbers that are not finite."
+    if not np.allclose(found, right, atol=1e-6):
+        return f"Its rows add up to {found.sum(1).round(3).tolist()}, or differ."
+    data = minijax.device_put(x, NamedSharding(mesh, spec))
+    for one in _collectives(run, data):
+        if one.bytes > 16:
+            return f"An {one.opcode} carries {one.bytes:,} B from each device."
+    return None
+
+
+def grade_pipeline(pipeline: Callable[..., Any]) -> str | None:
+    """Four stages on four devices; the weights stay where they are."""
+    import minijax
+    from minijax.sharding import NamedSharding, PartitionSpec
+
+    mesh = _mesh((4,), ("stage",))
+    rng = np.random.default_rng(1)
+    w = rng.normal(size=(4, 8, 8)).astype(np.float32) / 3
+    xs = rng.normal(size=(6, 2, 8)).astype(np.float32)
+    specs = (PartitionSpec("stage"), PartitionSpec())
+    run = minijax.jit(
+        minijax.shard_map(
+            pipeline, mesh=mesh, in_specs=specs, out_specs=PartitionSpec()
+        )
+    )
+    found, right = np.asarray(run(w, xs)), xs
+    for stage in w:
+        right = np.tanh(right @ stage)
+    if found.shape != right.shape:
+        return f"The result has shape {found.shape}, not {right.shape}."
+    for batch in range(6):
+        if not np.allclose(found[batch], right[batch], atol=1e-5):
+            return f"Batch {batch} comes out with other numbers."
+    cut = minijax.device_put(w, NamedSharding(mesh, specs[0]))
+    for one in _collectives(run, cut, xs):
+        if one.opcode == "all-gather":
+            return "An all-gather: weights or batches are collected on every device."
+        if one.opcode == "collective-permute" and one.bytes > 64:
+            return f"A message of {one.bytes} B is more than one batch, 64 B."
+    return None
+
+
+def grade_both_ways(both_ways: Callable[..., Any]) -> str | None:
+    """The product with messages in both directions, in four exchanges."""
+    import minijax
+    from minijax.sharding import NamedSharding, PartitionSpec
+
+    mesh, spec = _mesh((8,), ("i",)), PartitionSpec("i")
+    rng = np.random.default_rng(2)
+    a = rng.normal(size=(64, 64)).astype(np.float32)
+    b = rng.normal(size=(64, 16)).astype(np.float32)
+    mapped = minijax.shard_map(
+        both_ways, mesh=mesh, in_specs=(spec, spec), out_specs=spec
+    )
+    run = minijax.jit(mapped)
+    if not np.allclose(run(a, b), a @ b, atol=1e-3):
+        return "It gives another product."
+    cut = [minijax.device_put(x, NamedSharding(mesh, spec)) for x in (a, b)]
+    found = _collectives(run, *cut)
+    others = [one.opcode for one in found if one.opcode != "collective-permute"]
+    if others:
+        return f"There is an {others[0]} in it."
+    deep = _longest_chain(minijax.make_jaxpr(mapped)(a, b).jaxpr)
+    if deep > 4:
+        return f"{deep} exchanges come one after the other; four are enough."
+    return None
+
+
+def _longest_chain(jaxpr: Any) -> int:
+    """How many `ppermute`s stand one after the other, each with what the last gave."""
+    depth: dict[Any, int] = {}
+    deepest = 0
+    for eqn in jaxpr.eqns:
+        below = max(
+            (
+                depth.get(v, 0)
+                for v in eqn.invars
+                if hasattr(v, "aval") and type(v).__name__ != "Literal"
+            ),
+            default=0,
+        )
+        inside = [
+            _longest_chain(getattr(value, "jaxpr", value))
+            for value in eqn.params.values()
+            if hasattr(value, "eqns") or hasattr(value, "jaxpr")
+        ]
+        own = below + max(inside, default=0) + (eqn.primitive.name == "ppermute")
+        deepest = max(deepest, own)
+        for var in eqn.outvars:
+            depth[var] = own
+    return deepest
+
+
+EXERCISES = {
+    "17.1": Exercise(grade_varying),
+    "17.2": Exercise(grade_softmax),
+    "17.3": Exercise(grade_pipeline),
+    "17.4": Exercise(grade_both_ways),
+}
