@@ -193,6 +193,9 @@ STATES: dict[str, Callable[[], View]] = {
     "kernel, race": lambda: see.kernel(blocks.column_sums, WAVES[:16, :24]),
     "kernel, out of bounds": lambda: see.kernel(blocks.shifted, WAVES[:16, :24]),
     "kernel, cards": lambda: see.kernel(blocks.many_heads, np.stack([WAVES] * 6)),
+    "kernel, values": lambda: see.kernel(
+        blocks.column_sums, WAVES[:16, :24], values=True
+    ),
     "kernel, one step": lambda: see.kernel(blocks.whole, X),
     "kernel, empty": lambda: see.kernel(blocks.no_programs, X),
     "kernel, huge": lambda: see.kernel(

@@ -15,7 +15,7 @@ from minijax.experimental.pallas import tpu as pltpu
 from minijax.programs.pallas.interpret_params import InterpretParams
 from minijax.programs.pallas.interpreter import interpret_grid
 from minijax.programs.pallas.watched_memory import Watch
-from minijax_lab.explain.kernel_facts import pipeline
+from minijax_lab.explain.kernel_facts import better_order, pipeline
 from minijax_lab.explain.kernel_work import operations_of
 from minijax_lab.explain.pallas_kernels import MOST_RUN, reached, traced
 from tests.pallas.kernels import TABLE, Library
@@ -334,3 +334,71 @@ def test_a_grid_of_several_axes_has_a_slider_for_each():
     assert frame.axes.names == ["i", "j", "k"] and frame.axes.sizes == [2, 4, 3]
     assert frame.axes.places[4] == [0, 1, 1] and len(frame.axes.places) == 24
     assert see.kernel(column_sums, ones(16, 8)).frame().axes is None
+
+
+def test_values_are_those_of_the_arrays():
+    x = np.sin(np.arange(96, dtype=np.float32)).reshape(8, 12)
+    y = np.cos(np.arange(192, dtype=np.float32)).reshape(12, 16)
+    view = see.kernel(matmul, x, y, values=True)
+    record = view.recording
+    first, _, out = record.operands
+    np.testing.assert_array_equal(first.values[4], x[:4, 4:8])
+    # The third program is the last that adds to the first block.
+    np.testing.assert_allclose(out.values[2], (x @ y)[:4, :4], rtol=1e-5)
+    np.testing.assert_allclose(out.values[1], (x[:, :8] @ y[:8])[:4, :4], rtol=1e-5)
+    frame = view.frame()
+    assert frame.live == "values"
+    assert frame.steps[0].live[0][1].startswith("0 0.84 0.91")
+    shown = [m for m in frame.panes[0].scene.marks if m.label.startswith("values of")]
+    assert len(shown) == 3 and len(shown[0].turns) == 24
+    with pytest.raises(ValueError, match="holds nothing"):
+        see.kernel(matmul, struct(8, 12), struct(12, 16), values=True)
+
+
+def test_values_of_large_blocks_are_not_kept():
+    view = see.kernel(partial(double, size=64), ones(128), values=True)
+    assert view.recording.operands[0].values == [[], []]
+    assert view.frame().steps[0].live == []
+
+
+def outer(x, y, swapped=False):
+    """All pairs of blocks; the blocks of y are longer."""
+
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...][:, None] * y_ref[...]
+
+    def of(index_map):
+        return lambda *place: index_map(*(place[::-1] if swapped else place))
+
+    grid = (x.shape[0] // 2, y.shape[0] // 8)
+    return pl.pallas_call(
+        kernel,
+        struct(x.shape[0], y.shape[0]),
+        grid=grid[::-1] if swapped else grid,
+        in_specs=[
+            pl.BlockSpec((2,), of(lambda i, j: (i,))),
+            pl.BlockSpec((8,), of(lambda i, j: (j,))),
+        ],
+        out_specs=pl.BlockSpec((2, 8), of(lambda i, j: (i, j))),
+    )(x, y)
+
+
+def test_a_better_order_of_the_axes_is_told():
+    """What it promises is what the kernel with that order copies."""
+    record = see.kernel(outer, ones(8), ones(16)).recording
+    axes, total = better_order(record)
+    assert axes == ["j", "i"]
+    other = see.kernel(partial(outer, swapped=True), ones(8), ones(16)).recording
+    assert total == other.fetched + other.written < record.fetched + record.written
+    assert better_order(other) is None
+    assert "in the order (j, i)" in see.kernel(outer, ones(8), ones(16)).text()
+    # The axis over which a matmul adds stays the last one.
+    better = better_order(see.kernel(matmul, ones(8, 12), ones(12, 16)).recording)
+    assert better is None or better[0][-1] == "k"
+
+
+def test_a_function_that_calls_a_kernel_of_jax_is_refused():
+    scope = {"pl": pytest.importorskip("jax.experimental.pallas")}
+    exec("def double(x):\n  return pl.pallas_call(lambda a, b: None, x)(x)", scope)
+    with pytest.raises(TypeError, match="from minijax.experimental import pallas"):
+        see.kernel(scope["double"], ones(8))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from minijax_lab.explain.kernel_facts import KernelRecording, Operand
+from minijax_lab.explain.kernel_facts import KernelRecording, Operand, better_order
 from minijax_lab.explain.pallas_kernels import record_kernel
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import Machine
@@ -24,6 +24,7 @@ from minijax_widgets.kernel_scene import (
     draw_problem,
     kind_of,
 )
+from minijax_widgets.kernel_values import draw_values, values_text
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, shortened, views
 
@@ -40,6 +41,7 @@ def kernel(
     *args: Any,
     machine: Machine | None = None,
     which: int = 0,
+    values: bool = False,
     **kwargs: Any,
 ) -> KernelView:
     """Shows the kernel that `function` calls by `pallas_call`: its grid and blocks.
@@ -52,6 +54,7 @@ def kernel(
       machine: for which the pipeline is modelled, as `see.Machine(name, operations a
         second, bytes a second)`; a TPU v5e without it.
       which: the number of the kernel, of a function that calls several.
+      values: show what small blocks hold, too: of the first programs.
 
     Bytes are those that a pipeline copies: a block that the program before had is not
     fetched again. Raises what tracing raises, TypeError for a function of JAX, and
@@ -62,9 +65,10 @@ def kernel(
             f"see.kernel: machine={machine!r} is no see.Machine(name, operations a "
             "second, bytes a second)."
         )
-    return KernelView(
-        record_kernel(function, args, kwargs, machine=machine, which=which)
+    record = record_kernel(
+        function, args, kwargs, machine=machine, which=which, values=values
     )
+    return KernelView(record)
 
 
 class KernelView(View):
@@ -88,6 +92,8 @@ class KernelView(View):
         for problem in record.problems:
             told = f"{'x' if problem.is_wrong else ' '} {problem.kind}: "
             rows.append(cut(f"{told}{problem.message}", WIDTH))
+        if self.order_told:
+            rows.append(cut(f"  {self.order_told}", WIDTH))
         if record.note:
             rows.append(cut(f"  {record.note}", WIDTH))
         return "\n".join(row.rstrip() for row in rows)
@@ -120,6 +126,19 @@ class KernelView(View):
                 told += f", {operand.role}"
             rows.append(cut(told, WIDTH))
         return rows
+
+    @functools.cached_property
+    def order_told(self) -> str:
+        """Which order of the grid's axes would copy less, if there is one."""
+        better = better_order(self.recording)
+        if better is None:
+            return ""
+        axes, total = better
+        now = self.recording.fetched + self.recording.written
+        return (
+            f"with the axes of the grid in the order ({', '.join(axes)}), {total:,} B "
+            f"would be copied instead of {now:,}"
+        )
 
     def traffic(self, operand: Operand) -> str:
         """Returns how often blocks of an operand are copied, and the bytes."""
@@ -245,6 +264,7 @@ class KernelView(View):
                     self.told(program),
                     on,
                     look="error" if program in wrong else "",
+                    live=self.live(program),
                 )
             )
         if not steps:
@@ -266,11 +286,20 @@ class KernelView(View):
             telling=self.steps.get(record.telling, 0),
             text=self.text(full=True),
             axes=self.axes(),
+            live="values" if any(one.values for one in record.operands) else None,
             jumps=[
                 picture.Jump("r", "next block that is copied again", refetches),
                 picture.Jump("e", "next finding", errors),
             ],
         )
+
+    def live(self, program: int) -> list[tuple[str, str, bool]]:
+        """Returns the values of a program's blocks as text."""
+        return [
+            (operand.name, values_text(operand.values[program]), False)
+            for operand in self.recording.operands
+            if program < len(operand.values) and operand.values[program]
+        ]
 
     def axes(self) -> picture.Axes | None:
         """Returns the grid for sliders, if it has several axes to slide along."""
@@ -325,7 +354,8 @@ class KernelView(View):
             text = self.axes_told() if is_grid else ""
             trial = Scene(sizes.width, 100)
             end = draw_array(trial, operand, x, y, sizes, self.programs[:1], key, text)
-            full = x > 6 and end.right > sizes.width
+            wide, _ = draw_values(trial, operand, x, y, self.programs[:1])
+            full = x > 6 and max(end.right, wide) > sizes.width
             # What has no blocks stands beside the bytes, if all have no room.
             if full or (operand is self.first_whole and x + 420 > sizes.width):
                 x, y = 6.0, low + 26
@@ -334,8 +364,9 @@ class KernelView(View):
                 grid = laid
             else:
                 arrays[record.operands.index(operand)] = laid
-            low, right = max(low, laid.low), max(right, laid.right)
-            x = laid.right + 34
+            end_x, end_y = draw_values(scene, operand, x, laid.low + 10, self.programs)
+            low, right = max(low, laid.low, end_y), max(right, laid.right, end_x)
+            x = max(laid.right, end_x) + 34
         more = len(record.operands) - len(self.drawn)
         if more > 0:
             low += 20
@@ -387,6 +418,8 @@ class KernelView(View):
                 told += [picture.Piece("; "), picture.Piece(remarks, loud)]
             chip = picture.Piece(f"{cut(operand.name, 20)} {operand.type}", "chip")
             rows.append(picture.Row([[chip], told], keys=[f"o{number}"]))
+        if self.order_told:
+            rows.append(picture.Row([[picture.Piece("order")], self.order_told]))
         title = "operands"
         if record.note:
             title += f" ({record.note})"

@@ -8,8 +8,11 @@ the block of an output is written back when the next program has another one.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.roofline import Machine
@@ -210,6 +213,46 @@ class KernelRecording(Recording):
     def place_text(self, program: int) -> str:
         """A program as users write it: `(1, 0)`."""
         return str(tuple(self.places[program])) if self.places else "none"
+
+
+# ---- another order ------------------------------------------------------------------
+
+
+def better_order(record: KernelRecording) -> tuple[list[str], int] | None:
+    """The order of the grid's axes that copies the fewest bytes, and how many.
+
+    Only orders in which the programs of an output's block stay neighbours count: they
+    may add to it. None if no order is better, or if programs have their own order.
+    """
+    grid = record.grid
+    rank = len(grid)
+    if not 2 <= rank <= 4 or record.places != [list(p) for p in np.ndindex(*grid)]:
+        return None
+    moved = [one for one in record.operands if one.moved]
+    if any(any(one.again) for one in moved if one.role == "output"):
+        return None
+    best = sum(one.copied for one in moved)
+    found = None
+    tables = []
+    for one in moved:
+        starts = np.asarray(one.starts).reshape(*grid, -1)
+        in_bytes = [one.block_bytes(n) for n in range(len(record.places))]
+        tables.append((one, starts, np.array(in_bytes, np.int64).reshape(grid)))
+    for order in itertools.permutations(range(rank)):
+        total = 0
+        for one, starts, sizes in tables:
+            turned = starts.transpose(*order, rank)
+            flat = turned.reshape(len(record.places), -1)
+            changes = (flat[1:] != flat[:-1]).any(axis=1)
+            first = one.role == "input"
+            moves = np.r_[first, changes] if first else np.r_[changes, True]
+            if one.role == "output" and moves.sum() > one.copies:
+                break  # its block would be written back more than once
+            total += int(sizes.transpose(order).ravel()[moves.astype(bool)].sum())
+        else:
+            if total < best:
+                best, found = total, [record.axes[axis] for axis in order]
+    return None if found is None else (found, best)
 
 
 # ---- sentences ----------------------------------------------------------------------

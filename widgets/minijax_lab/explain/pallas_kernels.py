@@ -44,7 +44,7 @@ from minijax.programs.pallas.watched_memory import (
     whole,
 )
 from minijax.support.trees import tree_leaves
-from minijax_lab.explain.foreign_programs import told_of_jax
+from minijax_lab.explain.foreign_programs import is_jax, uses_jax
 from minijax_lab.explain.index_maps import index_map_text
 from minijax_lab.explain.kernel_facts import (
     KernelRecording,
@@ -64,6 +64,11 @@ MOST_RUN = 4096
 # at most this many rows and columns.
 MOST_KEPT = 64
 MOST_SHOWN = 32
+OF_JAX = (
+    "see.kernel takes a function of minijax, and got one of JAX, whose kernels it "
+    "cannot run. Write `from minijax.experimental import pallas as pl` for "
+    "`from jax.experimental import pallas as pl`: the names are the same."
+)
 
 
 # ---- recording ----------------------------------------------------------------------
@@ -98,6 +103,11 @@ def record_kernel(
             f"{count_in_words(len(kernels), 'kernel')}: pass 0 to {len(kernels) - 1}."
         )
     leaves = tree_leaves((args, kwargs))
+    if values and any(isinstance(x, minijax.ShapeDtypeStruct) for x in leaves):
+        raise ValueError(
+            "see.kernel: values=True shows what blocks hold, and a ShapeDtypeStruct "
+            "holds nothing. Pass arrays."
+        )
     typed = [x for x in leaves if isinstance(x, minijax.ShapeDtypeStruct)]
     if typed:
         eqn, operands = kernels[which], None
@@ -112,12 +122,8 @@ def record_kernel(
 
 def traced(function: Any, args: tuple, kwargs: dict[str, Any]) -> ClosedJaxpr:
     """The program of a function; TypeError for what is not minijax's to trace."""
-    if type(function).__module__.partition(".")[0] in ("jax", "jaxlib"):
-        raise TypeError(
-            "see.kernel takes a function of minijax, and got one of JAX, whose kernels "
-            "it cannot run. Write `from minijax.experimental import pallas as pl` for "
-            "`from jax.experimental import pallas as pl`: the names are the same."
-        )
+    if is_jax(function):
+        raise TypeError(OF_JAX)
     if not callable(function):
         raise TypeError(
             "see.kernel takes a function that calls a kernel, and its arguments; it "
@@ -126,9 +132,8 @@ def traced(function: Any, args: tuple, kwargs: dict[str, Any]) -> ClosedJaxpr:
     try:
         return minijax.make_jaxpr(function)(*args, **kwargs)
     except Exception as error:
-        of_jax = told_of_jax(function, "see.kernel", error)
-        if of_jax is not None:
-            raise of_jax from error
+        if uses_jax(function):
+            raise TypeError(OF_JAX) from error
         raise
 
 
