@@ -15,6 +15,7 @@ from minijax.experimental.pallas import tpu as pltpu
 from minijax.programs.pallas.interpret_params import InterpretParams
 from minijax.programs.pallas.interpreter import interpret_grid
 from minijax.programs.pallas.watched_memory import Watch
+from minijax_lab.explain import pallas_kernels
 from minijax_lab.explain.kernel_facts import better_order, pipeline
 from minijax_lab.explain.kernel_work import operations_of
 from minijax_lab.explain.pallas_kernels import MOST_RUN, reached, traced
@@ -402,3 +403,24 @@ def test_a_function_that_calls_a_kernel_of_jax_is_refused():
     exec("def double(x):\n  return pl.pallas_call(lambda a, b: None, x)(x)", scope)
     with pytest.raises(TypeError, match="from minijax.experimental import pallas"):
         see.kernel(scope["double"], ones(8))
+
+
+def test_an_operand_is_linked_with_the_lines_that_touch_it():
+    view = see.kernel(column_sums, ones(16, 8))
+    x, o = view.recording.operands
+    assert set(x.lines) < set(o.lines) and len(o.lines) == 2
+    rows = [
+        row for pane in view.frame().panes if pane.kind == "code" for row in pane.rows
+    ]
+    linked = [row.pieces()[1][0].text.strip() for row in rows if "o0" in row.keys]
+    assert linked == ["o_ref[...] += x_ref[...].sum(axis=0)"]
+
+
+def test_large_arrays_are_not_watched(monkeypatch):
+    monkeypatch.setattr(pallas_kernels, "MOST_ELEMENTS", 20)
+    view = see.kernel(double, ones(16))
+    assert view.recording.ran == 0 and "32 elements, too many to watch" in view.text()
+    monkeypatch.setattr(pallas_kernels, "MOST_ELEMENTS", 100)
+    monkeypatch.setattr(pallas_kernels, "MOST_WATCHED", 10)
+    view = see.kernel(double, ones(16))
+    assert view.recording.ran == 2 and "the first 2 of 4 programs" in view.text()

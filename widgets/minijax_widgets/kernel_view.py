@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from textwrap import wrap
 from typing import Any
 
 from minijax_lab.explain.kernel_facts import KernelRecording, Operand, better_order
@@ -91,7 +92,7 @@ class KernelView(View):
         rows += shortened(self.operand_rows(), full)
         for problem in record.problems:
             told = f"{'x' if problem.is_wrong else ' '} {problem.kind}: "
-            rows.append(cut(f"{told}{problem.message}", WIDTH))
+            rows += wrap(told + problem.message, WIDTH, subsequent_indent="    ")
         if self.order_told:
             rows.append(cut(f"  {self.order_told}", WIDTH))
         if record.note:
@@ -439,6 +440,9 @@ class KernelView(View):
         ):
             for offset, row in enumerate(pane.rows):
                 line = source.first_line + offset
+                for number, operand in enumerate(record.operands):
+                    if line in operand.lines:
+                        row.keys.append(f"o{number}")
                 if line in wrong:
                     row.keys.append(f"line{line}")
                     row.look = "miss"

@@ -27,7 +27,8 @@ class Operand:
 
     `role` is "scalars", "input", "output" or "scratch". `starts` are the first elements
     of the blocks, a list for each program; empty for what is not cut into blocks.
-    `touched` are the bytes that each program that ran read and wrote.
+    `touched` are the bytes that each program that ran read and wrote, `lines` the lines
+    of the source that did it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Operand:
     starts: list[list[int]] = field(default_factory=list)
     touched: list[list[int]] = field(default_factory=list)
     values: list[list[list[float]]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
 
     @property
     def bytes(self) -> int:

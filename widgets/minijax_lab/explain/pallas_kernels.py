@@ -10,6 +10,7 @@ outside of a ref, memory that nobody wrote) is kept with its programs.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -58,8 +59,12 @@ from minijax_lab.explain.placement import type_text
 from minijax_lab.explain.recording import Sources, count_in_words
 from minijax_lab.explain.roofline import Machine, machine_named
 
-# So many programs are run; of the others only the blocks are known.
+# So many programs are run, with blocks of so many elements in all; of the others only
+# the blocks are known. Arrays of more elements are not watched: each element needs 40
+# bytes.
 MOST_RUN = 4096
+MOST_WATCHED = 1 << 26
+MOST_ELEMENTS = 1 << 23
 # Of so many programs the values of their blocks are kept, if asked for: of blocks of
 # at most this many rows and columns.
 MOST_KEPT = 64
@@ -216,12 +221,15 @@ class _Recorder(Watch):
         self.numbers: dict[int, int] = {}
         self.touched: list[list[list[int]]] = []
         self.kept: list[list[list[list[float]]]] = []
+        self.lines_of: dict[int, set[int]] = {}
         self.values = values
+        self.watched = 0
 
     def begin(self, blocks: Sequence[Block]) -> None:
         self.finish()
-        if self.program >= MOST_RUN:
+        if self.program >= MOST_RUN or self.watched > MOST_WATCHED:
             raise _Enough
+        self.watched += sum(block.addresses.size for block in blocks)
         self.blocks = blocks
         self.numbers = {id(b.memory): number for number, b in enumerate(blocks)}
         self.touched.append([[0, 0] for _ in blocks])
@@ -235,15 +243,17 @@ class _Recorder(Watch):
         """What was found is shown."""
 
     def read(self, block, addresses, line, mask=None):
-        self.count(0, block, addresses, mask)
+        self.count(0, block, addresses, line, mask)
         return super().read(block, addresses, line, mask)
 
     def write(self, block, addresses, value, line, mask=None):
-        self.count(1, block, addresses, mask)
+        self.count(1, block, addresses, line, mask)
         super().write(block, addresses, value, line, mask)
 
-    def count(self, way: int, block: Block, addresses: Any, mask: Any) -> None:
-        """Adds the bytes of an access."""
+    def count(
+        self, way: int, block: Block, addresses: Any, line: str, mask: Any
+    ) -> None:
+        """Adds the bytes of an access, and notes its line."""
         number = self.numbers.get(id(block.memory))
         if number is None or not self.touched:
             return  # memory that the kernel made, or scalars that an index map reads
@@ -252,6 +262,7 @@ class _Recorder(Watch):
             used = used & mask
         size = block.memory.values.dtype.itemsize
         self.touched[-1][number][way] += int(used.sum()) * size
+        self.lines_of.setdefault(number, set()).update(line_number(line))
 
 
 def values_of(block: Block) -> list[list[float]]:
@@ -267,6 +278,12 @@ def values_of(block: Block) -> list[list[float]]:
         return []
     found = np.where(addresses >= 0, values[addresses].astype(np.float64), np.nan)
     return [[float(x) for x in row] for row in found]
+
+
+def line_number(text: str) -> list[int]:
+    """The number in `kernel.py:12: o_ref[...] = x`; none where there is no line."""
+    number = text.partition(": ")[0].rpartition(":")[2]
+    return [int(number)] if number.isdigit() else []
 
 
 class Recorder:
@@ -448,6 +465,16 @@ class Recorder:
         """
         if self.arrays is None:
             return [], 0, "arguments without values: nothing was run, races are unknown"
+        elements = sum(math.prod(one.shape) for one in operands)
+        if elements > MOST_ELEMENTS:
+            return (
+                [],
+                0,
+                (
+                    f"the arrays have {elements:,} elements, too many to watch each: "
+                    "nothing was run, races are unknown"
+                ),
+            )
         watch: list[_Recorder] = []
 
         def watch_with(schedule: Schedule, params: InterpretParams) -> Watch:
@@ -460,8 +487,8 @@ class Recorder:
             interpret_grid(*self.arrays, watch_with=watch_with, **params)
         except _Enough:
             note = (
-                f"the first {MOST_RUN:,} of {len(self.schedule.places):,} programs "
-                "were run; of the others only the blocks are known"
+                f"the first {watch[0].program:,} of {len(self.schedule.places):,} "
+                "programs were run; of the others only the blocks are known"
             )
         except IndexError as error:
             note = f"the kernel stopped at program {watch[0].place}"
@@ -471,6 +498,7 @@ class Recorder:
         for number, one in enumerate(operands):
             one.touched = [program[number] for program in watch[0].touched]
             one.values = [program[number] for program in watch[0].kept]
+            one.lines = sorted(watch[0].lines_of.get(number, ()))
         names = {one.name: number for number, one in enumerate(operands)}
         problems = [self.problem(finding, names) for finding in watch[0].findings]
         return problems, len(watch[0].touched), note
@@ -478,11 +506,7 @@ class Recorder:
     def problem(self, finding: Finding, names: dict[str, int]) -> Problem:
         """A finding as plain data, with the kernel's lines that it names."""
         numbers = {place: n for n, place in enumerate(self.schedule.places)}
-        lines = []
-        for text in (finding.line, finding.other_line):
-            place = text.partition(": ")[0].rpartition(":")
-            if place[2].isdigit():
-                lines.append(int(place[2]))
+        lines = [*line_number(finding.line), *line_number(finding.other_line)]
         return Problem(
             finding.kind,
             names.get(finding.memory),
