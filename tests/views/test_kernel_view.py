@@ -152,6 +152,7 @@ def test_bytes_of_a_matmul_by_hand():
     assert sum(read for read, _ in o.touched) == 3 * 512
     assert sum(written for _, written in o.touched) == 4 * 512
     assert record.problems == [] and record.wrong == []
+    assert record.on_chip == 2 * 3 * 4 * 4 * 4
 
 
 def test_a_block_that_stays_is_not_fetched_again():

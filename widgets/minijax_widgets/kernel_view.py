@@ -419,6 +419,8 @@ class KernelView(View):
                 told += [picture.Piece("; "), picture.Piece(remarks, loud)]
             chip = picture.Piece(f"{cut(operand.name, 20)} {operand.type}", "chip")
             rows.append(picture.Row([[chip], told], keys=[f"o{number}"]))
+        held = f"{record.on_chip:,} B: two buffers for each block, and scratch memory"
+        rows.append(picture.Row([[picture.Piece("on chip")], held]))
         if self.order_told:
             rows.append(picture.Row([[picture.Piece("order")], self.order_told]))
         title = "operands"

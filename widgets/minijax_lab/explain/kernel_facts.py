@@ -202,6 +202,15 @@ class KernelRecording(Recording):
         return sum(operand.copied for operand in self.of_role("output"))
 
     @property
+    def on_chip(self) -> int:
+        """The bytes beside the arithmetic units: each block twice, and scratch."""
+        total = 0
+        for one in self.operands:
+            times = 2 if one.moved else 1 if one.role == "scratch" else 0
+            total += times * one.itemsize * math.prod(one.block)
+        return total
+
+    @property
     def wrong(self) -> list[Problem]:
         """What is wrong, without blocks that reach beyond their arrays."""
         return [problem for problem in self.problems if problem.is_wrong]
