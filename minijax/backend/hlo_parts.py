@@ -227,3 +227,10 @@ def _find_calls(operation: Any, found: list[Any]) -> None:
                     ):
                         found.append(inner)
                 _find_calls(inner, found)
+
+
+def pass_manager() -> type:
+    """MLIR's `PassManager`, which runs compiler passes on a module."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    return PassManager

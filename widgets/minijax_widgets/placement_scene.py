@@ -134,6 +134,8 @@ def names_of(
     """Returns the names of devices: `d0 = d1`; of many the first ones."""
     names = [f"d{mesh.devices[position]}" for position in positions[:most]]
     more = len(positions) - len(names)
+    if more and most == 1:
+        return f"{names[0]} +{more}"
     return sign.join([*names, *([f"+{more}"] if more else [])])
 
 
@@ -150,12 +152,13 @@ def draw_array(
     prefix: str,
     first_step: int | None = 0,
     small: float = 1.0,
+    at: int = 0,
 ) -> tuple[float, float]:
     """Draws an array cut into its pieces; returns the right and the lower end.
 
     Each piece has the key `{prefix}s{number}` and those of the devices that hold it,
     `{prefix}d{position}`. Leading dimensions that are cut are panels side by side, the
-    others depth.
+    others depth. `at` is the step in which it is cut.
     """
     rank = len(value.shape)
     counts = [pieces_along(value, d) for d in range(rank)]
@@ -179,6 +182,8 @@ def draw_array(
     for count, (where, members) in enumerate(panels.items()):
         if count and px + w + deep > x + max(sizes.width * 0.62 * small, w + 60):
             px, py = left, low + 30 + deep
+        if at:
+            scene.box(px, py, w, h, role="constant", filled=False, dash=True)
         if count == 8:
             more = f"and {len(panels) - count} more of {len(panels)} slabs"
             scene.text(px, py + 14, more, role="constant", size=12)
@@ -192,11 +197,11 @@ def draw_array(
             scene.text(px, py - deep - 5, said, size=11, role="constant", mono=True)
         draw_pieces(
             scene, value, mesh, members, (px, py, w, h), (rows, columns), prefix,
-            first_step,
+            first_step, at,
         )  # fmt: skip
         right, low = max(right, px + w + deep), max(low, py + h)
         px += w + deep + 22
-    draw_sides(scene, value, mesh, (left, top, w, h), deep)
+    draw_sides(scene, value, mesh, (left, top, w, h), deep, at)
     if rank:
         low += 20
     return right, low
@@ -223,6 +228,7 @@ def draw_pieces(
     grid: tuple[int, int],
     prefix: str,
     first_step: int | None,
+    at: int,
 ) -> None:
     """Draws the pieces of one slab."""
     x, y, w, h = place
@@ -250,7 +256,7 @@ def draw_pieces(
         )
         told = piece_told(value, mesh, number)
         keys = [f"{prefix}s{number}", *(f"{prefix}d{d}" for d in piece.devices)]
-        times: Times = {"label": told, "tell": told}
+        times: Times = {"label": told, "tell": told, "at": at}
         if first_step is not None:
             times["go"] = first_step + number
         scene.drawn(
@@ -280,6 +286,7 @@ def draw_sides(
     mesh: MeshFacts,
     place: tuple[float, float, float, float],
     deep: float,
+    at: int,
 ) -> None:
     """Writes the sizes beside the sides, with the axes that cut them in their ink."""
     x, y, w, h = place
@@ -294,12 +301,12 @@ def draw_sides(
         if back == 1:
             scene.text(
                 x + w / 2, y + h + 15, said, role=role, size=12, anchor="middle",
-                weight=bold,
+                weight=bold, at=at,
             )  # fmt: skip
         else:
             scene.text(
                 x - 6, y + h / 2 + 4, said, role=role, size=12, anchor="end",
-                weight=bold,
+                weight=bold, at=at,
             )  # fmt: skip
     if rank > 2:
         lead = []
@@ -309,7 +316,7 @@ def draw_sides(
         role = ink_of(mesh, used[0][0]) if used else "constant"
         scene.text(
             x - 6, y - deep + 4, " \u00d7 ".join(lead), role=role, size=12,
-            anchor="end", weight=700 if used else 400,
+            anchor="end", weight=700 if used else 400, at=at,
         )  # fmt: skip
 
 

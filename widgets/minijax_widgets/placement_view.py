@@ -11,6 +11,7 @@ from minijax_lab.explain.placement import (
     PlacementRecording,
     record_placement,
 )
+from minijax_lab.explain.propagation import record_propagation
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.glyph import text_width
@@ -25,6 +26,7 @@ from minijax_widgets.placement_scene import (
     names_of,
     piece_told,
 )
+from minijax_widgets.propagation_view import PropagationView
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, shortened, views
 
@@ -34,15 +36,40 @@ MOST_DRAWN = 6
 MOST_PIECE_STEPS = 64
 
 
-def placement(value: Any) -> PlacementView:
-    """Shows where an array is, or each array of a tree.
+def placement(
+    value: Any,
+    *args: Any,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    **kwargs: Any,
+) -> PlacementView | PropagationView:
+    """Shows where an array is, or each array of a tree, or each value of a program.
 
-    The array is drawn cut into its pieces, each with the devices that hold it; the
+    An array is drawn cut into its pieces, each with the devices that hold it; the
     devices are drawn as their mesh. An axis of the mesh has one colour and one pattern
-    in both. Real JAX's arrays are taken too, and `ShapeDtypeStruct`s with a sharding.
+    in both. Real JAX's arrays and programs are taken too, and `ShapeDtypeStruct`s with
+    a sharding.
 
-    Raises TypeError for what is on no device.
+    Args:
+      value: an array, a tree of arrays; or a function, jitted or not, or what its
+        `.lower(...)` returned. A function is compiled, not run.
+      args, kwargs: the function's arguments.
+      in_shardings, out_shardings: as `jit` has them, for a function without `jit`.
+
+    Of a program it shows how Shardy carried the cuts from value to value, one step at a
+    time, what XLA moves between devices, and results in copies that nobody asked for.
+
+    Raises TypeError for what is on no device, and what tracing or compiling raises.
     """
+    options = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    if callable(value) or hasattr(value, "as_text"):
+        return PropagationView(record_propagation(value, args, kwargs, options))
+    extra = [*args, *kwargs.values(), in_shardings, out_shardings]
+    if any(one is not None for one in extra):
+        raise TypeError(
+            "see.placement takes arguments and shardings for a function; of arrays it "
+            "takes one tree. Put several arrays into a list."
+        )
     return PlacementView(record_placement(value))
 
 

@@ -1,0 +1,44 @@
+"""`see.placement` of programs, JAX's and minijax's, against the compiled programs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", params=("jax", "minijax"))
+def found(request):
+    """What `placed_programs.py` found, in a process with eight devices."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests/views/placed_programs.py"), request.param],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_results_and_collectives_are_those_of_the_compiled_program(found):
+    for name, case in found.items():
+        assert case["results"] == case["theirs"], name
+        assert case["collectives"] == case["counted"], name
+
+
+def test_each_step_of_shardy_has_a_frame(found):
+    for name, case in found.items():
+        assert case["frames"] == len(case["steps"]) + len(case["collectives"]) + 2, name
+    steps = found["mlp"]["steps"]
+    assert any("axis x: operand 0 of dot_general gives it" in step for step in steps)
+    assert any("axis y: operand 1 of dot_general gives it" in step for step in steps)
+
+
+def test_copies_that_nobody_asked_for_are_said(found):
+    assert found["crossed"]["unasked"] and found["mlp"]["unasked"]
+    assert found["asked"]["unasked"] == []
+    assert "that nobody asked for" in found["crossed"]["headline"]
+    assert "Nobody asked for the 8 copies" in found["crossed"]["text"]
