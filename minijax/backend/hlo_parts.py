@@ -229,7 +229,7 @@ def _find_calls(operation: Any, found: list[Any]) -> None:
                 _find_calls(inner, found)
 
 
-def pass_manager() -> type:
+def pass_manager() -> Any:
     """MLIR's `PassManager`, which runs compiler passes on a module."""
     from jaxlib.mlir.passmanager import PassManager
 
