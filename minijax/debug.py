@@ -14,12 +14,24 @@ from minijax.programs.callbacks.debug_callbacks import debug_callback as callbac
 from minijax.programs.callbacks.debug_callbacks import debug_log as log
 from minijax.programs.callbacks.debug_callbacks import debug_print as print
 from minijax.programs.debugging.breakpoints import breakpoint as breakpoint
+from minijax.programs.debugging.drawn_shardings import (
+    inspect_array_sharding as inspect_array_sharding,
+)
+from minijax.programs.debugging.drawn_shardings import (
+    visualize_array_sharding as visualize_array_sharding,
+)
+from minijax.programs.debugging.drawn_shardings import (
+    visualize_sharding as visualize_sharding,
+)
 
 __all__ = [
     "DebugEffect",
     "OrderedDebugEffect",
     "breakpoint",
     "callback",
+    "inspect_array_sharding",
     "log",
     "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
 ]

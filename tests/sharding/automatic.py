@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
+import io
+import re
 
 import numpy as np
 
@@ -627,3 +631,40 @@ def wrong_ordered_callback(lib):
         return x.sum()
 
     return lib.mj.jit(total)(x)
+
+
+def _drawn(lib, shape, *spec):
+    """The devices in a drawn table, piece by piece: the widths are each library's."""
+    shown = io.StringIO()
+    keywords = {"use_color": False}
+    with contextlib.redirect_stdout(shown):
+        lib.debug.visualize_array_sharding(
+            lib.put(lib.numbers(*shape), *spec), **keywords
+        )
+    return re.findall(r"[A-Z]+ [\d,]+|[├┤┬┴]", shown.getvalue().replace("─", ""))
+
+
+for _shape, _spec in (((8,), ("x",)), ((8, 4), ("x",)), ((8, 8), ("x", "y"))):
+    CASES[f"drawn {_shape} by {_spec}"] = functools.partial(
+        lambda lib, shape, spec: [
+            one for one in _drawn(lib, shape, *spec) if one[0].isalpha()
+        ],
+        shape=_shape,
+        spec=_spec,
+    )
+
+
+@case
+def drawn_with_three_dimensions(lib):
+    return lib.debug.visualize_array_sharding(
+        lib.put(lib.numbers(2, 2, 2)), use_color=False
+    )
+
+
+@case
+def inspected(lib):
+    found = []
+    lib.debug.inspect_array_sharding(
+        lib.put(lib.numbers(8, 4), "x"), callback=found.append
+    )
+    return str(found[0].spec)
