@@ -11,6 +11,7 @@ import os
 import sys
 from typing import Any
 
+from minijax.compile.pjit import UNSPECIFIED
 from minijax.language.core import (
     AbstractValue,
     ClosedJaxpr,
@@ -126,10 +127,12 @@ class _Reader:
 
     def value(self, value: Any) -> Any:
         """A parameter, with the programs in it read."""
+        if type(value).__name__ == "UnspecifiedValue":
+            return UNSPECIFIED
         if is_jaxpr(value):
             closed = type(value).__name__ == "ClosedJaxpr"
             return self.closed(value) if closed else self.jaxpr(value)
-        if isinstance(value, (tuple, list)) and any(is_jaxpr(item) for item in value):
+        if type(value) in (tuple, list):
             return tuple(self.value(item) for item in value)
         return value
 

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 import minijax
+from minijax.compile.pjit import UNSPECIFIED
 from minijax.language.avals import get_aval
 from minijax.language.core import (
     ClosedJaxpr,
@@ -295,7 +296,8 @@ class _Reader:
             return made(**{f: getattr(value, f) for f in made._fields})
         if kind in _ENUMS:
             return _ENUMS[kind][value.name]
-        if isinstance(value, tuple) and any(type(v).__name__ in _ENUMS for v in value):
+        named = (*_ENUMS, "UnspecifiedValue")
+        if isinstance(value, tuple) and any(type(v).__name__ in named for v in value):
             return tuple(self.value(eqn, name, part) for part in value)
         if kind == "PRNGImpl":
             return prngs[value.name]
@@ -303,7 +305,7 @@ class _Reader:
             return None
         if foreign.is_of_jax(value) and not isinstance(value, tuple):
             if kind == "UnspecifiedValue":
-                return value
+                return UNSPECIFIED
             self.refuse(eqn, f"its parameter {name} is a {kind} of JAX")
         return value
 
