@@ -3,8 +3,10 @@
     python benchmarks/eight_devices.py [--rounds 5] [--steps 200]
 
 Each round runs both libraries, one after the other, each in a process of its own (a
-process has its eight devices once and for all). Printed are microseconds for a step, the
-median of the rounds' ratios, and their range. `--steps 20000 --rounds 1` is the long run.
+process has its eight devices once and for all). Both wait for each step: with 200 steps
+in flight on two cores jax 0.10.2 stops with "Aborted" in a collective. Printed are
+microseconds for a step, the median of the rounds' ratios, and their range.
+`--steps 20000 --rounds 1` is the long run.
 """
 
 from __future__ import annotations
@@ -40,12 +42,10 @@ def update(ws, x):
 
 step = lib.jit(update)
 for _ in range(20):
-    ws = step(ws, x)
-lib.block_until_ready(ws)
+    ws = lib.block_until_ready(step(ws, x))
 start = time.perf_counter()
 for _ in range(steps):
-    ws = step(ws, x)
-lib.block_until_ready(ws)
+    ws = lib.block_until_ready(step(ws, x))
 print(json.dumps((time.perf_counter() - start) / steps * 1e6))
 """
 
