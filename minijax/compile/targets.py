@@ -42,7 +42,24 @@ def compile_for(
     refuse_calls(target, lowered)
     settings = compiler.CompileSettings(options=options, fast_compile=False)
     with lowered.context:
-        return target.compile(lowered.module, settings)
+        try:
+            return target.compile(lowered.module, settings)
+        except errors.JaxRuntimeError as error:
+            raise _complaint_of_mosaic(error) or error from None
+
+
+def _complaint_of_mosaic(error: Exception) -> Exception | None:
+    """What Mosaic says of a kernel, with the user's line instead of all frames."""
+    text = str(error)
+    found = re.search(r"Mosaic failed to compile TPU kernel: (.*)", text)
+    if found is None:
+        return None
+    operation = re.search(r'at location: loc\("([^"]+)"', text)
+    what = f", of {operation[1]!r} at {_place(text)}" if operation else ""
+    return errors.JaxRuntimeError(
+        f"a kernel cannot be compiled for a TPU. Mosaic says{what}: {found[1]}. Write "
+        "that line with other operations or shapes, or compute it outside."
+    )
 
 
 def ptx(target: Target, lowered: mlir.Lowered, options: dict[str, Any]) -> str:

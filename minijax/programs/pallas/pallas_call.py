@@ -56,6 +56,7 @@ from minijax.programs.pallas.grid_programs import run_grid
 from minijax.programs.pallas.interpret_params import InterpretParams
 from minijax.programs.pallas.interpreter import interpret_grid
 from minijax.programs.pallas.memory_spaces import MemoryRef
+from minijax.programs.pallas.mosaic import kernel_call
 from minijax.programs.pallas.specs import (
     CostEstimate,
     GridSpec,
@@ -120,6 +121,16 @@ def _cpu_lowering(ctx, *operands, **params) -> list[Any]:
 
 
 pallas_call_p.def_lowering(_cpu_lowering, "cpu")
+
+
+def _tpu_lowering(ctx, *operands, **params) -> list[Any]:
+    """A kernel of Mosaic's; only an interpreted one is a loop as on a CPU."""
+    if params["interpret"]:
+        return _cpu_lowering(ctx, *operands, **params)
+    return kernel_call.lower(ctx, *operands, **params)
+
+
+pallas_call_p.def_lowering(_tpu_lowering, "tpu")
 
 
 # ----------------------------------------------------------------------------------

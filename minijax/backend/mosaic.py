@@ -1,0 +1,101 @@
+"""Mosaic, the compiler of kernels for TPUs: its dialect, and programs as bytes.
+
+A kernel is an MLIR module of its own, over `memref`s of the core's memory and `vector`s
+in registers, with operations of the dialect `tpu` among those that MLIR has. It travels
+inside of a StableHLO program as the configuration of a call, in the stable form that
+the pass `mosaic-serde` writes: a TPU's compiler of another version can read it.
+
+In JAX: `tpu_custom_call.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from minijax.backend import hlo, hlo_parts
+
+# MLIR's own dialects that kernels are written in.
+DIALECTS = ("arith", "math", "memref", "scf", "vector")
+
+
+@functools.cache
+def dialect(name: str) -> Any:
+    """jaxlib's module of a dialect, "tpu" or one of `DIALECTS`."""
+    folder = "jaxlib.mosaic.python" if name == "tpu" else "jaxlib.mlir.dialects"
+    return importlib.import_module(f"{folder}.{name}")
+
+
+@contextlib.contextmanager
+def module() -> Iterator[Any]:
+    """An empty module for a kernel, in a context of its own, which is entered."""
+    with hlo_parts.context() as context:
+        dialect("tpu").register_dialect(context)
+        for name in DIALECTS:
+            context.dialects[name]
+        made = hlo.ir.Module.create()
+        with hlo.ir.InsertionPoint(made.body):
+            yield made
+
+
+def to_bytes(made: Any) -> bytes:
+    """A kernel's module in its stable form; the module is changed."""
+    hlo.ir.Context.current.allow_unregistered_dialects = True
+    passes = hlo_parts.pass_manager().parse(
+        "builtin.module(mosaic-serde{serialize=true})"
+    )
+    passes.run(made.operation)
+    return hlo.module_to_bytes(made)
+
+
+def message_of(error: Exception) -> str:
+    """What MLIR says is wrong, without the Python frames that it says first."""
+    return str(error).rsplit("): ", 1)[-1].strip()
+
+
+def call(
+    body: bytes,
+    settings: Mapping[str, Any],
+    other_settings: Mapping[str, Any],
+    name: str,
+    metadata: Mapping[str, str],
+    operands: Any,
+    result_types: Any,
+    aliases: Mapping[int, int],
+    has_side_effect: bool,
+) -> list[Any]:
+    """The operation of StableHLO that calls a kernel; its results.
+
+    Args:
+      body: the kernel, from `to_bytes`.
+      settings: what Mosaic reads beside it.
+      other_settings: what XLA reads beside these, such as how much VMEM it may use.
+      name: the kernel's name in profiles.
+      metadata: words to keep.
+      operands, result_types: of StableHLO.
+      aliases: {operand: result} for results that are written over an operand.
+      has_side_effect: whether the call must happen even if nobody needs its results.
+    """
+    text = base64.b64encode(body).decode("ascii")
+    config = {"custom_call_config": {"body": text, **settings}, **other_settings}
+    operation = hlo_parts.custom_call(
+        "tpu_custom_call",
+        result_types,
+        operands,
+        json.dumps(config),
+        has_side_effect,
+        api_version=1,
+        aliases=aliases,
+    )
+    ir = hlo.ir
+    operation.attributes["kernel_name"] = hlo.string(name)
+    words = hlo.string(json.dumps(dict(metadata), separators=(",", ":")))
+    operation.attributes["mhlo.frontend_attributes"] = ir.DictAttr.get(
+        {"kernel_metadata": words}
+    )
+    return list(operation.results)

@@ -1,0 +1,244 @@
+"""Reads and writes of a kernel's refs on a TPU.
+
+Vectors are read from and written to VMEM, scalars from and to SMEM. A block of a ref
+has a start and a size along each axis; a start may be computed, a size may not. What
+the kernel does not see of an axis (an integer in the index, a squeezed axis of the
+block) has size 1, and the vector is reshaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import hlo, mosaic
+from minijax.language.core import Jaxpr, ShapedArray
+from minijax.primitives.index.indexers import NDIndexer, Slice
+from minijax.programs.pallas.memory_spaces import TpuMemorySpace
+from minijax.programs.pallas.mosaic.kernel_context import (
+    Memory,
+    RuleContext,
+    constant,
+    index_constant,
+    lower_eqns,
+    memory_space,
+    memref_type,
+    rule,
+    rules,
+    value_type,
+)
+from minijax.programs.pallas.mosaic.shapes import reshaped
+from minijax.support import trees
+
+
+@dataclass(frozen=True)
+class _Span:
+    """What is used of an axis: from a start (a number or an i32) every stride-th."""
+
+    start: Any
+    size: int
+    stride: int = 1
+
+
+def _spans(ref: Memory, indexers: Sequence[NDIndexer]) -> list[_Span]:
+    """The block that one index after another selects, along all axes of the memory."""
+    spans = [_Span(0, size) for size in ref.shape]
+    seen = [axis for axis in range(len(spans)) if axis not in ref.hidden]
+    for indexer in indexers:
+        remaining = []
+        for axis, entry in zip(seen, indexer.indices, strict=True):
+            old = spans[axis]
+            if isinstance(entry, Slice):
+                start, size, stride = entry.start, entry.size, entry.stride
+                remaining.append(axis)
+            else:
+                start, size, stride = entry, 1, 1
+            if not isinstance(start, (int, np.integer)) and start.type != _i32():
+                raise NotImplementedError(
+                    "an index that is an array; a block has one start along each axis."
+                )
+            first = _plus(old.start, _times(start, old.stride))
+            spans[axis] = _Span(first, size, old.stride * stride)
+        seen = remaining
+    return spans
+
+
+def _i32() -> Any:
+    return hlo.ir.IntegerType.get_signless(32)
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if isinstance(a, (int, np.integer)) and isinstance(b, (int, np.integer)):
+        return int(a + b)
+    if isinstance(a, int) and a == 0:
+        return b
+    return mosaic.dialect("arith").addi(_as_value(a), _as_value(b))
+
+
+def _times(a: Any, stride: int) -> Any:
+    if stride == 1 or isinstance(a, (int, np.integer)):
+        return a * stride if isinstance(a, (int, np.integer)) else a
+    return mosaic.dialect("arith").muli(a, _as_value(stride))
+
+
+def _as_value(x: Any) -> Any:
+    return constant(x, np.int32) if isinstance(x, (int, np.integer)) else x
+
+
+def _places(spans: Sequence[_Span]) -> list[Any]:
+    """The starts as MLIR's `index`."""
+    arith, kind = mosaic.dialect("arith"), hlo.ir.IndexType.get()
+    return [
+        index_constant(int(span.start))
+        if isinstance(span.start, (int, np.integer))
+        else arith.index_cast(kind, span.start)
+        for span in spans
+    ]
+
+
+def _block(ctx: RuleContext, ref: Memory, indexers: Any) -> tuple[Any, ...]:
+    """(starts, strides or None, the block's type with all axes of the memory)."""
+    spans = _spans(ref, indexers)
+    strides = [span.stride for span in spans]
+    strided = strides if any(s != 1 for s in strides) else None
+    aval = ShapedArray(tuple(s.size for s in spans), ctx.avals_in[0].dtype)
+    return _places(spans), strided, aval
+
+
+def _check_space(ref: Memory, block: Any) -> bool:
+    """Whether the memory holds scalars; NotImplementedError where neither can be."""
+    if ref.space is TpuMemorySpace.SMEM:
+        if block.shape:
+            raise NotImplementedError(
+                f"a block of shape {block.shape} in SMEM, which holds scalars; read "
+                "one element at a time, or put the array in VMEM."
+            )
+        return True
+    if ref.space is not TpuMemorySpace.VMEM:
+        raise NotImplementedError(
+            f"memory space {ref.space!r} is read and written by asynchronous copies "
+            "only; give the block a block shape, or the space pltpu.VMEM."
+        )
+    if not ref.shape:
+        raise NotImplementedError(
+            "a ref without axes in VMEM; put a scalar in SMEM: "
+            "pl.BlockSpec(memory_space=pltpu.SMEM)."
+        )
+    return False
+
+
+def _read(ctx: RuleContext, ref: Memory, indexers: Any, result: Any) -> Any:
+    starts, strides, block = _block(ctx, ref, indexers)
+    if _check_space(ref, result):
+        return mosaic.dialect("memref").load(ref.value, starts)
+    target = value_type(block)
+    if strides is None:
+        loaded = mosaic.dialect("vector").load(target, ref.value, starts)
+    else:
+        loaded = mosaic.dialect("tpu").strided_load(target, ref.value, starts, strides)
+    return reshaped(loaded, block, result.shape)
+
+
+def _write(
+    ctx: RuleContext, ref: Memory, indexers: Any, value: Any, aval: Any, mask: Any
+) -> None:
+    starts, strides, block = _block(ctx, ref, indexers)
+    if _check_space(ref, aval):
+        mosaic.dialect("memref").store(value, ref.value, starts)
+        return
+    if not aval.shape:
+        raise NotImplementedError(
+            "a scalar written to VMEM, which holds vectors; write a block of one "
+            "element (`o_ref[...] = jnp.full((1, 1), x)`), or put the output in SMEM."
+        )
+    tpu = mosaic.dialect("tpu")
+    value = reshaped(value, aval, block.shape)
+    if strides is not None:
+        if mask is not None:
+            raise NotImplementedError("a write with a mask and a stride.")
+        tpu.strided_store(value, ref.value, starts, strides)
+        return
+    tpu.vector_store(value, ref.value, starts, strides=[], mask=mask)
+
+
+@rule("get")
+def _get(ctx: RuleContext, ref: Memory, *leaves: Any, tree: Any) -> Any:
+    indexers = trees.tree_unflatten(tree, leaves)
+    return _read(ctx, ref, indexers, ctx.avals_out[0])
+
+
+@rule("swap")
+def _swap(ctx: RuleContext, ref: Memory, value: Any, *leaves: Any, tree: Any) -> Any:
+    """What was there is read before the write, and dropped if nobody uses it."""
+    indexers = trees.tree_unflatten(tree, leaves)
+    aval = ctx.avals_out[0]
+    old = _read(ctx, ref, indexers, aval) if aval.shape or _is_smem(ref) else None
+    _write(ctx, ref, indexers, value, aval, None)
+    return old
+
+
+def _is_smem(ref: Memory) -> bool:
+    return ref.space is TpuMemorySpace.SMEM
+
+
+@rule("addupdate")
+def _addupdate(
+    ctx: RuleContext, ref: Memory, value: Any, *leaves: Any, tree: Any
+) -> list[Any]:
+    indexers = trees.tree_unflatten(tree, leaves)
+    aval = ctx.avals_in[1]
+    old = _read(ctx, ref, indexers, aval)
+    sum_ctx = RuleContext(ctx.kernel, ctx.eqn, [aval, aval], [aval])
+    total = rules["add"](sum_ctx, old, value)
+    _write(ctx, ref, indexers, total, aval, None)
+    return []
+
+
+@rule("masked_load")
+def _masked_load(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> Any:
+    ref, indexers, mask, _ = trees.tree_unflatten(args_tree, leaves)
+    if mask is not None:
+        raise NotImplementedError(
+            "a read with a mask; read the block, and choose with `where`."
+        )
+    return _read(ctx, ref, indexers, ctx.avals_out[0])
+
+
+@rule("masked_swap")
+def _masked_swap(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> Any:
+    ref, indexers, value, mask = trees.tree_unflatten(args_tree, leaves)
+    aval = ctx.avals_out[0]
+    if mask is not None and (np.dtype(aval.dtype).itemsize != 4 or _is_smem(ref)):
+        raise NotImplementedError("a write with a mask; VMEM of 32 bits has these.")
+    old = _read(ctx, ref, indexers, aval)
+    if mask is not None:
+        _, _, block = _block(ctx, ref, indexers)
+        bools = aval.update(dtype=np.dtype(bool))
+        mask = reshaped(mask, bools, block.shape)
+    _write(ctx, ref, indexers, value, aval, mask)
+    return old
+
+
+@rule("run_scoped")
+def _run_scoped(
+    ctx: RuleContext, *consts: Any, jaxpr: Jaxpr, collective_axes: Any, **_: Any
+) -> list[Any]:
+    """A region with memory of its own."""
+    if collective_axes:
+        raise NotImplementedError("run_scoped with collective_axes.")
+    tpu, memref = mosaic.dialect("tpu"), mosaic.dialect("memref")
+    region = tpu.RegionOp([value_type(aval) for aval in ctx.avals_out])
+    with hlo.ir.InsertionPoint(region.body):
+        own = [_allocated(memref, var.aval) for var in jaxpr.invars]
+        results = lower_eqns(ctx.kernel, jaxpr, [*consts, *own])
+        tpu.yield_(results)
+    return list(region.results)
+
+
+def _allocated(memref: Any, aval: Any) -> Memory:
+    space = memory_space(aval)
+    kind = memref_type(aval.shape, aval.dtype, space)
+    return Memory(memref.alloca(kind, [], []), aval.shape, space)

@@ -1,0 +1,200 @@
+"""Kernels for TPUs: the modules of Mosaic, beside jax's, and compiled ahead of time."""
+
+import base64
+import collections
+import importlib.util
+import json
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax.backend import hlo, hlo_parts, mosaic
+from minijax.experimental import pallas as pl
+from minijax.experimental.pallas import tpu as pltpu
+from minijax.experimental.pallas import triton as pltriton
+from minijax.language.core import all_primitives
+from minijax.programs.pallas.mosaic import kernel_context
+from tests.pallas.kernels import Library
+from tests.pallas.tpu_kernels import KERNELS, NOT_IN_JAX
+
+OURS = Library("minijax", interpret=False)
+JAX = Library("jax", interpret=False)
+
+kernels = pytest.mark.parametrize("build", KERNELS, ids=lambda build: build.__name__)
+needs_libtpu = pytest.mark.skipif(
+    importlib.util.find_spec("libtpu") is None,
+    reason="libtpu (minijax[tpu]) is missing",
+)
+TARGET = "tpu-v5e:2x2"
+X = np.ones((8, 128), np.float32)
+
+
+def lowered_text(function, *args):
+    """The StableHLO program with the call of the kernel."""
+    traced = minijax.jit(function).trace(*args)
+    return traced.lower(lowering_platforms=("tpu",)).as_text()
+
+
+def config(text):
+    """What the call says beside its operands, as Python's dicts."""
+    (found,) = re.findall(r'backend_config = "((?:[^"\\]|\\.)*)"', text)
+    return json.loads(found.replace("\\22", '"'))
+
+
+def module_text(text):
+    """The kernel inside of a StableHLO program, read back."""
+    body = config(text)["custom_call_config"]["body"]
+    with mosaic.module():
+        hlo.ir.Context.current.allow_unregistered_dialects = True
+        module = hlo.ir.Module.parse(base64.b64decode(body))
+        passes = "builtin.module(mosaic-serde{serialize=false})"
+        hlo_parts.pass_manager().parse(passes).run(module.operation)
+        return hlo.module_to_text(module)
+
+
+def operations(text):
+    """How often each operation stands in a module, constants and casts aside."""
+    found = re.findall(r"\b((?:arith|math|vector|tpu|scf|memref|func)\.\w+)[ (%]", text)
+    found += re.findall(r"vector.multi_reduction (<\w+>)", text)
+    ignored = ("arith.constant", "arith.index_cast", "arith.extui")
+    return collections.Counter(name for name in found if name not in ignored)
+
+
+def windows(text):
+    """Attributes of the kernel: blocks, grid, buffers, order of programs."""
+    pattern = r"window_params = \[.*?\]|iteration_bounds = [^,]*|dimension_sem[^\]]*"
+    return re.findall(pattern, text)
+
+
+@kernels
+def test_the_module_has_jax_s_operations(build):
+    call, args = build(OURS)
+    ours = lowered_text(call, *args)
+    call, args = build(JAX)
+    theirs = jax.jit(call).trace(*args).lower(lowering_platforms=("tpu",)).as_text()
+    mine, other = module_text(ours), module_text(theirs)
+    assert windows(mine) == windows(other)
+    for name in ("tpu.matmul", "scf.if", "math.exp", "tpu.vector_store"):
+        assert operations(mine)[name] == operations(other)[name]
+    # JAX writes a loop of computed length as two, and more hints and conversions.
+    if build.__name__ not in ("loops", "choices", "rows_by_number"):
+        assert operations(mine) == operations(other)
+    settings = config(theirs)
+    settings["custom_call_config"].pop("body")
+    found = config(ours)
+    found["custom_call_config"].pop("body")
+    assert found == settings
+
+
+@needs_libtpu
+@pytest.mark.parametrize("build", KERNELS + NOT_IN_JAX, ids=lambda b: b.__name__)
+def test_compiled_for_a_tpu(build):
+    call, args = build(OURS)
+    compiled = minijax.jit(call).lower(*args).compile(target=TARGET)
+    assert "tpu_custom_call" in compiled.as_text()
+    assert compiled.memory_analysis().generated_code_size_in_bytes > 0
+
+
+@needs_libtpu
+def test_mosaic_s_own_complaints():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...].reshape(64, 16)
+
+    lowered = minijax.jit(OURS.call(kernel, (64, 16))).lower(X)
+    with pytest.raises(minijax.errors.JaxRuntimeError) as caught:
+        lowered.compile(target=TARGET)
+    message = str(caught.value)
+    assert "unsupported shape cast" in message
+    assert "'reshape' at" in message and "test_mosaic.py" in message
+
+    big = np.ones((16384, 2048), np.float32)
+    block = pl.BlockSpec((8192, 2048), lambda i: (i, 0))
+
+    def double(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    call = OURS.call(double, big.shape, grid=2, in_specs=[block], out_specs=block)
+    with pytest.raises(minijax.errors.JaxRuntimeError, match="2 buffering levels"):
+        minijax.jit(call).lower(big).compile(target=TARGET)
+
+
+def test_each_rule_is_of_a_primitive():
+    assert set(kernel_context.rules) <= set(all_primitives)
+
+
+def refused(kernel, shape=(8, 128), args=(X,), **options):
+    call = OURS.call(kernel, shape, **options)
+    with pytest.raises((NotImplementedError, ValueError, TypeError)) as caught:
+        lowered_text(call, *args)
+    return str(caught.value)
+
+
+def test_what_has_no_lowering_is_named_with_its_line():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.sort(x_ref[...], axis=1)
+
+    message = refused(kernel)
+    assert "no lowering of 'sort' to Mosaic" in message
+    assert "test_mosaic.py" in message and "'kernel'" in message
+
+
+def test_blocks_that_do_not_fit_registers():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    block = pl.BlockSpec((4, 128), lambda i: (i, 0))
+    message = refused(kernel, grid=2, in_specs=[block], out_specs=block)
+    assert "the block of args[0] has shape (4, 128)" in message
+    assert "multiples of 8 and 128" in message
+    row = pl.BlockSpec((100,), lambda i: (i,))
+    args = [np.ones(200, np.float32)]
+    message = refused(kernel, (200,), args, grid=2, in_specs=[row], out_specs=row)
+    assert "a power of two of at least 128" in message
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (lambda x, o: o.__setitem__((0, 0), 1.0), "a scalar written to VMEM"),
+        (lambda x, o: o.__setitem__(..., x[jnp.arange(8)]), "that is an array"),
+        (lambda x, o: o.__setitem__(..., jnp.cumsum(x[...], 1)), "'cumsum'"),
+        (
+            lambda x, o: o.__setitem__(..., x[...] + (x[...] @ x[0, :])[:, None]),
+            "one axis",
+        ),
+    ],
+)
+def test_what_a_tpu_cannot_do(body, words):
+    def kernel(x_ref, o_ref):
+        body(x_ref, o_ref)
+
+    message = refused(kernel)
+    assert words in message and "test_mosaic.py" in message
+
+
+def test_parameters_of_another_machine():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    message = refused(kernel, compiler_params=pltriton.CompilerParams())
+    assert "pltpu.CompilerParams" in message
+    params = pltpu.CompilerParams(dimension_semantics=("parallel",))
+    message = refused(kernel, compiler_params=params)
+    assert "has 1 entries, but the grid has 0 axes" in message
+    params = pltpu.CompilerParams(dimension_semantics=("sideways",))
+    message = refused(kernel, grid=1, compiler_params=params)
+    assert "'sideways'" in message and "'parallel'" in message
+
+
+def test_memory_that_a_kernel_cannot_reach():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+    assert "asynchronous copies" in refused(kernel, in_specs=[anywhere])
+    scalars = pl.BlockSpec(memory_space=pltpu.SMEM)
+    assert "which holds scalars" in refused(kernel, in_specs=[scalars])
