@@ -34,6 +34,8 @@ class PartitionedSettings(CompileSettings):
     propagate_to_outputs: tuple[bool, ...] | None = None
     propagate_to_parameters: tuple[bool, ...] | None = None
 
+    num_devices = property(lambda self: self.num_replicas * self.num_partitions)
+
     def make_options(self, devices: Any) -> tuple[Any, dict[str, Any]]:
         """jaxlib's options for these settings, and apart from them the XLA flags."""
         options, flags = super().make_options(devices)

@@ -1,6 +1,6 @@
-"""Machines to compile for that need not be there: an H100, a slice of TPUs.
+"""Machines to compile for that need not be there: H100s, a slice of TPUs.
 
-    target = find("h100")
+    target = find("h100")  # one; eight are "h100:8"
     executable = target.compile(module, CompileSettings())
     executable.hlo_text()  # what the H100 would run
 
@@ -19,6 +19,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -58,11 +59,11 @@ class Target:
     """A machine to compile for.
 
     Attributes:
-      name: as users write it: "cpu", "h100", "tpu-v5e:2x2".
+      name: as users write it: "cpu", "h100", "h100:8", "tpu-v5e:2x2".
       platform: the name under which lowering rules are registered.
       devices: a list of the device that the program is compiled for.
       device_kind: what the vendor calls the device.
-      num_devices: the devices of the whole machine or slice.
+      all_devices: those of the whole machine or slice.
       runs: whether programs for it can be run by this process.
     """
 
@@ -70,8 +71,20 @@ class Target:
     platform: str
     devices: Any
     device_kind: str
-    num_devices: int
+    all_devices: tuple[Any, ...]
     runs: bool = False
+
+    num_devices = property(lambda self: len(self.all_devices))
+
+    def first(self, count: int) -> Any:
+        """A list of the first so many devices. Raises ValueError if there are fewer."""
+        if count > self.num_devices:
+            raise ValueError(
+                f"the program is written for {count} devices, and target={self.name!r} "
+                f"has {self.num_devices}. Give a larger one, such as 'h100:{count}' or "
+                f"'tpu-v5e:2x{-(-count // 2)}', or a smaller mesh."
+            )
+        return DeviceList(self.all_devices[:count])
 
     def compile(
         self,
@@ -90,23 +103,25 @@ class Target:
 
         Raises:
           JaxRuntimeError: XLA's own error, if it refuses the program.
+          ValueError: if the settings want more devices than there are.
         """
-        options, flags = settings.make_options(self.devices)
+        devices = self.first(settings.num_devices)
+        options, flags = settings.make_options(devices)
         if debug is not None:
             debug(options.executable_build_options.debug_options)
         options.env_option_overrides = list(flags.items())
-        client = self.devices[0].client
+        client = devices[0].client
         start = time.perf_counter()
         # In a context of its own: compiling gives up the interpreter's lock.
         with hlo.make_context():
             parsed = hlo.ir.Module.parse(compiler.program_of(module))
             if self.runs:
-                given = (parsed, self.devices, options, [*host_callbacks])
+                given = (parsed, devices, options, [*host_callbacks])
                 loaded = client.compile_and_load(*given)
             else:
-                loaded = client.compile(parsed, self.devices, options)
+                loaded = client.compile(parsed, devices, options)
         seconds = time.perf_counter() - start
-        return compiler.Executable(loaded, self.devices, False, seconds)
+        return compiler.Executable(loaded, devices, False, seconds)
 
 
 @functools.cache
@@ -121,9 +136,11 @@ def find(name: str) -> Target:
     with _lock:
         if name == "cpu":
             device = platforms.get_backend("cpu").local_devices()[0]
-            return Target(name, "cpu", DeviceList((device,)), "cpu", 1, runs=True)
-        if name == "h100":
-            return _compile_only(name, "cuda", _h100())
+            one = DeviceList((device,))
+            return Target(name, "cpu", one, "cpu", (device,), runs=True)
+        if isinstance(name, str) and re.fullmatch("h100(:[1-9][0-9]{0,3})?", name):
+            count = int(name.partition(":")[2] or 1)
+            return _compile_only(name, "cuda", _h100(name, count))
         if isinstance(name, str) and name.startswith("tpu-"):
             return _compile_only(name, "tpu", _tpu(name))
     raise ValueError(_unknown(name))
@@ -132,7 +149,8 @@ def find(name: str) -> Target:
 def _unknown(name: Any) -> str:
     slices = ", ".join(GENERATIONS)
     return (
-        f"there is no target {name!r}. Targets are 'cpu', 'h100', and slices of TPUs "
+        f"there is no target {name!r}. Targets are 'cpu', 'h100', several of them in "
+        "one machine such as 'h100:8', and slices of TPUs "
         f"such as 'tpu-v5e:2x2': a generation ({slices}) and the chips along each axis."
     )
 
@@ -140,11 +158,11 @@ def _unknown(name: Any) -> str:
 def _compile_only(name: str, platform: str, topology: Any) -> Target:
     devices = topology._make_compile_only_devices()
     first = DeviceList((devices[0],))
-    return Target(name, platform, first, devices[0].device_kind, len(devices))
+    return Target(name, platform, first, devices[0].device_kind, tuple(devices))
 
 
-def _h100() -> Any:
-    """XLA's description of a machine with one H100."""
+def _h100(name: str, count: int) -> Any:
+    """XLA's description of a machine with so many H100s."""
     found = cuda.find_plugin()
     if found is None:
         raise _missing("h100", "NVIDIA's compiler, the wheel jax-cuda13-pjrt", "h100")
@@ -153,8 +171,8 @@ def _h100() -> Any:
     _check_version(wheel, jaxlib_version_text, jaxlib_version_text)
     _start("cuda", path)
     text = (Path(__file__).parent / "h100.txtpb").read_text()
-    options = {"target_config": text, "topology": "1x1x1"}
-    return xc._xla.get_default_c_api_topology("cuda", "h100", options)
+    options = {"target_config": text, "topology": f"1x1x{count}"}
+    return xc._xla.get_default_c_api_topology("cuda", name, options)
 
 
 def _tpu(name: str) -> Any:

@@ -12,7 +12,7 @@ In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
@@ -150,7 +150,7 @@ class Traced(_Stage):
             )
         if self._traced.outer:
             raise core.escaped_tracer_error(self._traced.outer[0])
-        place = None if lowering_platforms else place_of.run(self)
+        place = place_of.run(self)
         if lowering_platforms:
             platform = _known_platform(lowering_platforms[0])
         else:
@@ -162,9 +162,11 @@ class Traced(_Stage):
         lowered = mlir.lower_to_module(
             closed, self.fun_name, platform, donated, self._options.keep_unused
         )
+        settings = targets.ONE_DEVICE
         if place is not None:
-            mark_shardings.run(lowered, place)
-        return Lowered(self, lowered, platform if lowering_platforms else None, place)
+            settings = mark_shardings.run(lowered, place)
+        asked = platform if lowering_platforms else None
+        return Lowered(self, lowered, asked, place, settings)
 
 
 @Hook
@@ -177,8 +179,12 @@ def place_of(traced: Traced) -> Any:
 
 
 @Hook
-def mark_shardings(lowered: mlir.Lowered, place: Any) -> None:
-    """Write the shardings of arguments and results into a lowered program."""
+def mark_shardings(lowered: mlir.Lowered, place: Any) -> compiler.CompileSettings:
+    """Write the shardings of arguments and results into a lowered program.
+
+    Returns how it is compiled for so many devices.
+    """
+    return targets.ONE_DEVICE
 
 
 class Lowered(_Stage):
@@ -190,11 +196,13 @@ class Lowered(_Stage):
         lowered: mlir.Lowered,
         asked: str | None = None,
         place: Any = None,
+        settings: compiler.CompileSettings = targets.ONE_DEVICE,
     ):
         self._traced = traced
         self._lowered = lowered
         self._asked = asked  # the platform that the user asked for
         self._place = place  # several devices, or None for one
+        self._settings = settings
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as "stablehlo", or as "hlo": what XLA makes of it at first.
@@ -227,9 +235,11 @@ class Lowered(_Stage):
 
         `device_assignment` names another device, as a tuple of one.
 
-        A target is a machine that need not be there: "h100", or a slice of TPUs such
-        as "tpu-v5e:2x2"; the program can be looked at, not run. Its compiler comes with
-        `minijax[h100]` and `minijax[tpu]`. "cpu" is the CPU of this machine.
+        A target is a machine that need not be there: "h100", several such as "h100:8",
+        or a slice of TPUs such as "tpu-v5e:2x2"; the program can be looked at, not run.
+        Its compiler comes with `minijax[h100]` and `minijax[tpu]`. "cpu" is the CPU of
+        this machine. A program over several devices takes as many of the target's, in
+        the order of its mesh.
 
         Raises JaxRuntimeError, XLA's own error, when it refuses the program or an
         option, TypeError for options that are no dict, and
@@ -242,7 +252,7 @@ class Lowered(_Stage):
         if target is not None and not (found := targets.find(target)).runs:
             return self._compile_for(found, compiler_options)
         device = default_device() if target is None else found.devices[0]
-        if self._place is not None and target is None:
+        if self._place is not None:
             device = self._place
         if device_assignment is not None:
             device = _only_device(device_assignment)
@@ -264,7 +274,7 @@ class Lowered(_Stage):
         return Compiled(self._traced, program)
 
     def _compile_for(self, target: Target, options: Any) -> CompiledForTarget:
-        lowered = self._lowered
+        lowered, settings = self._lowered, self._settings
         if lowered.platform != target.platform:
             if self._asked is not None:
                 raise ValueError(
@@ -272,10 +282,14 @@ class Lowered(_Stage):
                     f"{target.name!r} needs lowering_platforms=({target.platform!r},), "
                     "or none given."
                 )
-            lowered = self._traced.lower(lowering_platforms=(target.platform,))._lowered
+            whole = self._traced.lower(lowering_platforms=(target.platform,))
+            lowered, settings = whole._lowered, whole._settings
         given = {**dict(self._traced._options.compiler_options), **(options or {})}
-        executable = targets.compile_for(target, lowered, given)
-        return CompiledForTarget(self._traced, target, lowered, given, executable)
+        settings = replace(settings, options=given, fast_compile=False)
+        executable = targets.compile_for(target, lowered, settings)
+        return CompiledForTarget(
+            self._traced, target, lowered, settings, executable, self._place
+        )
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate for the program before it is optimised: flops and others."""
@@ -445,14 +459,16 @@ class CompiledForTarget(_Stage):
         traced: Traced,
         target: Target,
         lowered: mlir.Lowered,
-        options: dict[str, Any],
+        settings: compiler.CompileSettings,
         executable: compiler.Executable,
+        place: Any = None,
     ):
         self._traced = traced
         self._target = target
         self._lowered = lowered
-        self._compiler_options = options
+        self._settings = settings
         self._executable = executable
+        self._place = place
 
     target = property(lambda self: self._target.name)
 
@@ -464,12 +480,23 @@ class CompiledForTarget(_Stage):
         if dialect in (None, "hlo"):
             return self._executable.hlo_text()
         if dialect == "ptx" and self._target.platform == "cuda":
-            return targets.ptx(self._target, self._lowered, self._compiler_options)
+            return targets.ptx(self._target, self._lowered, self._settings)
         known = "'hlo' and 'ptx'" if self._target.platform == "cuda" else "'hlo'"
         raise ValueError(
             f"a program for target={self.target!r} can be shown as {known}, got "
             f"{dialect!r}"
         )
+
+    @property
+    def input_shardings(self) -> Any:
+        """What was asked for each argument, `(args, kwargs)`; None where nothing was.
+
+        Meshes are those of this process; the target's devices take their places.
+        """
+        given = getattr(self._place, "in_shardings", None)
+        avals = self._traced.jaxpr.in_avals
+        found = [None] * len(avals) if given is None else list(given)
+        return tree_unflatten(self.in_tree, found)
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate: flops, bytes accessed and others; empty if it has none."""

@@ -14,6 +14,9 @@ from minijax.backend.targets import Target
 from minijax.compile import mlir
 from minijax.support import errors, source_info
 
+# Compiled as what will run: nothing is spared.
+ONE_DEVICE = compiler.CompileSettings(fast_compile=False)
+
 # What every compiler of XLA's knows itself. Other calls are of functions that a process
 # registers, such as those of LAPACK on the CPU.
 _PORTABLE_CALLS = ("annotate_device_placement", "Sharding", "SPMD", "__gpu$", "tpu_")
@@ -33,14 +36,16 @@ def find(name: Any) -> Target:
 
 
 def compile_for(
-    target: Target, lowered: mlir.Lowered, options: dict[str, Any]
+    target: Target,
+    lowered: mlir.Lowered,
+    settings: compiler.CompileSettings = ONE_DEVICE,
 ) -> compiler.Executable:
-    """The executable of a program for a target.
+    """The executable of a program for a target, on as many devices as settings say.
 
-    Raises NotImplementedError for a program that calls functions of this process.
+    Raises NotImplementedError for a program that calls functions of this process,
+    ValueError if the target has too few devices.
     """
     refuse_calls(target, lowered)
-    settings = compiler.CompileSettings(options=options, fast_compile=False)
     with lowered.context:
         try:
             return target.compile(lowered.module, settings)
@@ -62,10 +67,13 @@ def _complaint_of_mosaic(error: Exception) -> Exception | None:
     )
 
 
-def ptx(target: Target, lowered: mlir.Lowered, options: dict[str, Any]) -> str:
+def ptx(
+    target: Target,
+    lowered: mlir.Lowered,
+    settings: compiler.CompileSettings = ONE_DEVICE,
+) -> str:
     """The kernels of a GPU's program as NVIDIA's portable assembly."""
     refuse_calls(target, lowered)
-    settings = compiler.CompileSettings(options=options, fast_compile=False)
     with (
         lowered.context,
         dumps.compile_with_dump(target, lowered.module, settings) as dump,

@@ -35,6 +35,7 @@ def collectives(
     *args: Any,
     in_shardings: Any = None,
     out_shardings: Any = None,
+    target: str | None = None,
     **kwargs: Any,
 ) -> CollectivesView:
     """Shows the collectives of a function's compiled program on the mesh.
@@ -45,6 +46,8 @@ def collectives(
       args, kwargs: its arguments: arrays on several devices, or `ShapeDtypeStruct`s
         with shardings.
       in_shardings, out_shardings: as `jit` has them, for a function without `jit`.
+      target: machines to compile for that need not be there, such as "h100:8" or
+        "tpu-v5e:2x4"; the mesh may be one of CPU devices. For minijax's functions.
 
     Groups and bytes are read from the optimised program. How the bytes travel is not in
     it: the steps show a ring, which is one way to do it.
@@ -52,7 +55,7 @@ def collectives(
     Raises what tracing or compiling raises, and TypeError for other things.
     """
     options = {"in_shardings": in_shardings, "out_shardings": out_shardings}
-    return CollectivesView(record_collectives(function, args, kwargs, options))
+    return CollectivesView(record_collectives(function, args, kwargs, options, target))
 
 
 class CollectivesView(View):

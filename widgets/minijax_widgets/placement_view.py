@@ -41,6 +41,7 @@ def placement(
     *args: Any,
     in_shardings: Any = None,
     out_shardings: Any = None,
+    target: str | None = None,
     **kwargs: Any,
 ) -> PlacementView | PropagationView:
     """Shows where an array is, or each array of a tree, or each value of a program.
@@ -55,6 +56,8 @@ def placement(
         `.lower(...)` returned. A function is compiled, not run.
       args, kwargs: the function's arguments.
       in_shardings, out_shardings: as `jit` has them, for a function without `jit`.
+      target: machines to compile for that need not be there, such as "h100:8" or
+        "tpu-v5e:2x4"; the mesh may be one of CPU devices. For minijax's functions.
 
     Of a program it shows how Shardy carried the cuts from value to value, one step at a
     time, what XLA moves between devices, and results in copies that nobody asked for.
@@ -63,11 +66,13 @@ def placement(
     """
     options = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     if callable(value) or hasattr(value, "as_text"):
-        return PropagationView(record_propagation(value, args, kwargs, options))
-    extra = [*args, *kwargs.values(), in_shardings, out_shardings]
+        return PropagationView(
+            record_propagation(value, args, kwargs, options, target)
+        )
+    extra = [*args, *kwargs.values(), in_shardings, out_shardings, target]
     if any(one is not None for one in extra):
         raise TypeError(
-            "see.placement takes arguments and shardings for a function; of arrays it "
+            "see.placement takes arguments, shardings and a target for a function; of arrays it "
             "takes one tree. Put several arrays into a list."
         )
     return PlacementView(record_placement(value))

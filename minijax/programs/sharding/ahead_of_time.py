@@ -5,7 +5,7 @@ In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
-from minijax.backend import hlo
+from minijax.backend import compiler, hlo
 from minijax.compile import mlir, stages
 from minijax.compile.pjit import UNSPECIFIED
 from minijax.language.array import Array
@@ -50,8 +50,10 @@ def place_of(traced: stages.Traced) -> Placement | None:
 
 
 @stages.mark_shardings.attach
-def mark_shardings(lowered: mlir.Lowered, place: Placement) -> None:
-    """Write the shardings into the lowered program."""
+def mark_shardings(
+    lowered: mlir.Lowered, place: Placement
+) -> compiler.CompileSettings:
+    """Write the shardings into the lowered program; how it is compiled."""
     with lowered.context, hlo.ir.Location.unknown():
         ins = in_shardings_of(lowered, place)
-        annotate(lowered, place, ins, out_shardings_of(lowered, place))
+        return annotate(lowered, place, ins, out_shardings_of(lowered, place))

@@ -9,6 +9,7 @@ In JAX: `interpreters/pxla.py`, `UnloadedMeshExecutable`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from minijax.backend import executables, hlo, hlo_parts
@@ -160,20 +161,8 @@ def _compile_for_several(
     options: tuple,
 ) -> Any:
     with lowered.context, hlo.ir.Location.unknown():
-        fixed = annotate(lowered, placement, ins, outs)
-        num_outputs = len(fixed.type.results)
-        settings = PartitionedSettings(
-            options=dict(options),
-            num_partitions=len(placement.devices),
-            propagate_to_parameters=(
-                *(False,) * (len(fixed.arguments) - len(ins)),
-                *(sharding is None for sharding in ins),
-            ),
-            propagate_to_outputs=(
-                *(False,) * (num_outputs - len(outs)),
-                *(sharding is None for sharding in outs),
-            ),
-        )
+        settings = annotate(lowered, placement, ins, outs)
+        settings = replace(settings, options=dict(options))
         if not placement.devices.is_fully_addressable:
             _compare_with_others(lowered, placement, ins, outs)
         return dispatch.load_or_compile.run(
@@ -212,8 +201,11 @@ def out_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
 
 def annotate(
     lowered: Any, placement: Placement, ins: Sequence[Any], outs: Sequence[Any]
-) -> Any:
-    """Write the shardings on the arguments and results of `main`; returns it."""
+) -> PartitionedSettings:
+    """Write the shardings on the arguments and results of `main`.
+
+    Returns how the program is compiled for its devices.
+    """
     module = lowered.module
     devices = hlo_parts.int_attribute(len(placement.devices), 32)
     module.operation.attributes["mhlo.num_partitions"] = devices
@@ -245,7 +237,17 @@ def annotate(
         _add(entry, sharding, kind)
         results.append(hlo.ir.DictAttr.get(entry))
     main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get(results)
-    return main
+    return PartitionedSettings(
+        num_partitions=len(placement.devices),
+        propagate_to_parameters=(
+            *(False,) * (len(main.arguments) - len(ins)),
+            *(sharding is None for sharding in ins),
+        ),
+        propagate_to_outputs=(
+            *(False,) * (len(types) - len(outs)),
+            *(sharding is None for sharding in outs),
+        ),
+    )
 
 
 def _name_of(operation: Any) -> str:

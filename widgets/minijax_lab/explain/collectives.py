@@ -12,7 +12,12 @@ from typing import Any
 
 from minijax_lab.explain.placement import MeshFacts
 from minijax_lab.explain.recording import Recording, count_in_words
-from minijax_lab.explain.spmd import Collective, collectives_of, program_of
+from minijax_lab.explain.spmd import (
+    Collective,
+    collectives_of,
+    compiled_for,
+    program_of,
+)
 from minijax_lab.explain.tree import size_in_words
 
 
@@ -43,19 +48,24 @@ class CollectivesRecording(Recording):
 
 
 def record_collectives(
-    function: Any, args: tuple, kwargs: dict[str, Any], options: dict[str, Any]
+    function: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    options: dict[str, Any],
+    target: str | None = None,
 ) -> CollectivesRecording:
     """Records the collectives of a function's compiled program."""
-    program = program_of(function, args, kwargs, options)
+    program = program_of(function, args, kwargs, options, target)
     found = collectives_of(program)
     biggest = max(range(len(found)), key=lambda n: found[n].total, default=0)
     return CollectivesRecording(
         call=program.name,
-        headline=headline(program.name, found, program.mesh),
+        headline=headline(program.name + compiled_for(target), found, program.mesh),
         telling=biggest,
         sources=program.sources,
         mesh=program.mesh,
         collectives=found,
+        target=target or "",
     )
 
 

@@ -32,7 +32,13 @@ from minijax_lab.explain.recording import (
     Span,
     count_in_words,
 )
-from minijax_lab.explain.spmd import Collective, Program, collectives_of, program_of
+from minijax_lab.explain.spmd import (
+    Collective,
+    Program,
+    collectives_of,
+    compiled_for,
+    program_of,
+)
 from minijax_lab.explain.tree import size_in_words
 
 
@@ -103,7 +109,11 @@ class PropagationRecording(Recording):
 
 
 def record_propagation(
-    function: Any, args: tuple, kwargs: dict[str, Any], options: dict[str, Any]
+    function: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    options: dict[str, Any],
+    target: str | None = None,
 ) -> PropagationRecording:
     """Records the placement of a program's values.
 
@@ -116,7 +126,7 @@ def record_propagation(
             "see.placement the function, or what .lower(...) returned; see.collectives "
             "takes the compiled program."
         )
-    program = program_of(function, args, kwargs, options)
+    program = program_of(function, args, kwargs, options, target)
     found, reason = shardy.propagate(program.lowered)
     collectives = collectives_of(program)
     builder = _Builder(program, collectives)
@@ -129,7 +139,7 @@ def record_propagation(
     unasked = [n for n, value in enumerate(values) if value.unasked]
     return PropagationRecording(
         call=program.name,
-        headline=headline(program, values, collectives),
+        headline=headline(program, values, collectives, target),
         telling=unasked[0] if unasked else max(0, len(values) - 1),
         sources=builder.sources.found,
         mesh=program.mesh,
@@ -501,10 +511,13 @@ def placed_in_words(sharding: Any) -> str:
 
 
 def headline(
-    program: Program, values: list[ProgramValue], collectives: list[Collective]
+    program: Program,
+    values: list[ProgramValue],
+    collectives: list[Collective],
+    target: str | None = None,
 ) -> str:
     """One sentence: collectives, and how the results lie."""
-    told = f"{program.name} on {program.mesh.text}: "
+    told = f"{program.name} on {program.mesh.text}{compiled_for(target)}: "
     kinds = [each.opcode for each in collectives]
     parts = [
         count_in_words(len(list(same)), kind)
@@ -515,6 +528,8 @@ def headline(
     if len(results) == 1:
         told += f"; the result in {results[0].placed.how}"
     unasked = [value for value in results if value.unasked]
+    if unasked and len(results) > 1:
+        told += f"; {count_in_words(len(unasked), 'result')} in copies"
     if unasked:
         extra = sum(
             (value.placed.each - value.placed.better_bytes) * len(program.mesh.devices)

@@ -19,6 +19,7 @@ import numpy as np
 
 import minijax
 from minijax.backend import hlo
+from minijax.compile import stages
 from minijax.support.trees import tree_flatten
 from minijax_lab.explain import foreign, foreign_compiled
 from minijax_lab.explain.foreign_compiled import span_of, user_frames
@@ -37,7 +38,7 @@ OPCODES = (
 )
 # minijax's own frames stand between an operation and the user's line.
 FRAMES = 60
-JAX_STAGES = ("Lowered", "Compiled")
+STAGES = ("Lowered", "Compiled", "CompiledForTarget")
 
 
 @dataclass
@@ -115,17 +116,33 @@ class Program:
 
 
 def program_of(
-    function: Any, args: tuple, kwargs: dict[str, Any], options: dict[str, Any]
+    function: Any,
+    args: tuple,
+    kwargs: dict[str, Any],
+    options: dict[str, Any],
+    target: str | None = None,
 ) -> Program:
     """The compiled program of a function, or of a lowered or compiled stage.
 
-    Raises TypeError for what is none of these, or for arrays of JAX in a function that
-    JAX did not jit.
+    `target` names machines to compile for, such as "h100:8" or "tpu-v5e:2x4".
+
+    Raises TypeError for what is none of these, for arrays of JAX in a function that
+    JAX did not jit, or for a target of what JAX compiles or what is compiled already.
     """
     stage = stage_of(function, args, kwargs, options)
     lowered = ""
     compiled = stage
-    if hasattr(stage, "compile"):
+    if target is not None and not isinstance(stage, stages.Lowered):
+        raise TypeError(
+            f"target={target!r} is for minijax's functions and lowered programs, got "
+            f"{stage_in_words(stage)}. Write the function with minijax.numpy, or leave "
+            "target out."
+        )
+    if target is not None:
+        with deep_locations():
+            compiled = stage.compile(target=target)
+        lowered = stage.as_text(debug_info=True)
+    elif hasattr(stage, "compile"):
         lowered = stage.as_text(debug_info=True)
         compiled = stage.compile()
     text = compiled.as_text()
@@ -149,13 +166,24 @@ def program_of(
     return program
 
 
+def compiled_for(target: str | None) -> str:
+    """What a headline adds to the name of a program for a target."""
+    return "" if target is None else f" for {target}"
+
+
+def stage_in_words(stage: Any) -> str:
+    """What a stage is, in a few words."""
+    whose = "JAX's" if foreign.is_of_jax(stage) else "a"
+    return f"{whose} {type(stage).__name__} program"
+
+
 def stage_of(
     function: Any, args: tuple, kwargs: dict[str, Any], options: dict[str, Any]
 ) -> Any:
     """A lowered or compiled stage."""
     given = {name: value for name, value in options.items() if value is not None}
     kind = type(function).__name__
-    if kind in JAX_STAGES and hasattr(function, "as_text"):
+    if kind in STAGES and hasattr(function, "as_text"):
         if given or args or kwargs:
             raise TypeError(
                 f"this {kind} program has its arguments and shardings already. Give "
