@@ -66,14 +66,12 @@ def placement(
     """
     options = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     if callable(value) or hasattr(value, "as_text"):
-        return PropagationView(
-            record_propagation(value, args, kwargs, options, target)
-        )
+        return PropagationView(record_propagation(value, args, kwargs, options, target))
     extra = [*args, *kwargs.values(), in_shardings, out_shardings, target]
     if any(one is not None for one in extra):
         raise TypeError(
-            "see.placement takes arguments, shardings and a target for a function; of arrays it "
-            "takes one tree. Put several arrays into a list."
+            "see.placement takes arguments, shardings and a target for a function; of "
+            "arrays it takes one tree. Put several arrays into a list."
         )
     return PlacementView(record_placement(value))
 

@@ -285,7 +285,9 @@ class PropagationView(View):
                 )  # fmt: skip
                 y += 40
         self.draw_steps(scene, middles)
-        mesh_x, mesh_y = (580.0, 40.0) if sizes.beside else (60.0, y + 40)
+        mesh_x, mesh_y = 60.0, y + 40
+        if sizes.beside:
+            mesh_x, mesh_y = max(580.0, right + 60), 40.0
         low, wide = self.draw_held(scene, mesh_x, mesh_y, sizes)
         unasked = [value for value in record.values if value.unasked]
         for value in unasked[:2]:
@@ -325,8 +327,8 @@ class PropagationView(View):
                 x, lines_y + 43, cut(value.line, room), role="constant", size=12,
                 mono=True,
             )  # fmt: skip
-        wide = x + text_width(title, 14, mono=True)
-        return max(low, lines_y + 48), max(right, min(wide, 520.0))
+        wide = max(text_width(title, 14, mono=True), text_width(self.how(value), 13.5))
+        return max(low, lines_y + 48), max(right, x + wide)
 
     def draw_advice(
         self, scene: Scene, value: ProgramValue, x: float, y: float

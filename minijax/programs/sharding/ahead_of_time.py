@@ -50,9 +50,7 @@ def place_of(traced: stages.Traced) -> Placement | None:
 
 
 @stages.mark_shardings.attach
-def mark_shardings(
-    lowered: mlir.Lowered, place: Placement
-) -> compiler.CompileSettings:
+def mark_shardings(lowered: mlir.Lowered, place: Placement) -> compiler.CompileSettings:
     """Write the shardings into the lowered program; how it is compiled."""
     with lowered.context, hlo.ir.Location.unknown():
         ins = in_shardings_of(lowered, place)

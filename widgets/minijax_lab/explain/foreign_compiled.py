@@ -168,7 +168,9 @@ def span_of(frame: Frame, sources: Sources) -> Span | None:
         return None
     number = sources.covering(file, first, first + len(lines) - 1)
     if number is None:
-        number = sources.add_lines(function, file, first, lines)
+        around = DEFINES.match(lines[0])
+        name = function or (around[1] if around else "<module>")
+        number = sources.add_lines(name, file, first, lines)
     return sources.in_characters(number, line, column, end_line, end_column)
 
 

@@ -343,7 +343,7 @@ def lines_of(code: types.CodeType) -> tuple[list[str], int]:
 
 # Functions that Python makes of a part of a statement.
 PARTS = {"<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"}
-DEFINES = re.compile(r"\s*(async\s+)?def\s")
+DEFINES = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
 
 
 def lines_around(code: types.CodeType) -> tuple[list[str], int]:
