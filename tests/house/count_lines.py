@@ -28,8 +28,9 @@ INNER = FLOORS[3:]
 # was code, for 200 functions of NumPy; there are 350, and every primitive of lax. These
 # are the numbers that building showed. Closing the core cut 229 files into 320: about
 # 900 lines of imports came with that, and 1,200 lines of other code went.
-# Arrays over several devices, shard_map, processes and kernels came on top of 31,000.
-CEILINGS = {"weekend core": 3_200, "floors 0-6": 38_000, "floor 7": 12_700}
+# Arrays over several devices, shard_map, processes and kernels came on top of 31,000;
+# then the lowering of kernels for TPUs (1,000 lines) and for GPUs, two more compilers.
+CEILINGS = {"weekend core": 3_200, "floors 0-6": 41_500, "floor 7": 12_700}
 LONGEST_FILE = 800
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
