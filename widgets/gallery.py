@@ -22,6 +22,7 @@ import kernel_subjects as blocks
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+import placed_subjects as placed
 import subjects as of
 from minijax import jit, make_jaxpr, random
 from minijax.support.config import enable_compilation_cache
@@ -202,6 +203,13 @@ STATES: dict[str, Callable[[], View]] = {
         blocks.matmul, of.floats(512, 128), of.floats(128, 512)
     ),
     "kernel, hostile names": lambda: see.kernel(blocks.hostile, {of.EVIL: X}),
+    "placement, array": lambda: placed.view("array"),
+    "placement, tree": lambda: placed.view("tree"),
+    "placement, program": lambda: placed.view("program"),
+    "placement, copies": lambda: placed.view("copies"),
+    "collectives": lambda: placed.view("collectives"),
+    "collectives, loop": lambda: placed.view("loop"),
+    "collectives, none": lambda: placed.view("no collectives"),
 }
 # The same picture as a widget: the player gets its frame from a model.
 AS_WIDGETS = ("trace", "jaxpr, hostile names")

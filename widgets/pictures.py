@@ -72,6 +72,10 @@ SHOTS: list[tuple[str, int, str, float | None]] = [
     ("kernel", WIDE, "light", None),
     ("kernel, rows", WIDE, "dark", 1.0),
     ("kernel, race", NARROW, "light", None),
+    ("placement, array", WIDE, "light", None),
+    ("placement, program", WIDE, "light", None),
+    ("placement, tree", NARROW, "dark", None),
+    ("collectives", WIDE, "light", None),
 ]
 # Everything of a view that can be seen, from top to bottom: a line for each part.
 LAYOUT = """root => {

@@ -27,6 +27,8 @@ from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
+# In the wide layout texts end here; beside them stands the mesh.
+TEXT_END = 550.0
 # So many values are drawn; of a longer program those where something changes.
 MOST_ROWS = 24
 GLYPH = 0.62
@@ -285,13 +287,11 @@ class PropagationView(View):
                 )  # fmt: skip
                 y += 40
         self.draw_steps(scene, middles)
-        mesh_x, mesh_y = 60.0, y + 40
-        if sizes.beside:
-            mesh_x, mesh_y = max(580.0, right + 60), 40.0
+        mesh_x, mesh_y = (620.0, 40.0) if sizes.beside else (60.0, y + 40)
         low, wide = self.draw_held(scene, mesh_x, mesh_y, sizes)
         unasked = [value for value in record.values if value.unasked]
         for value in unasked[:2]:
-            at_x = mesh_x - 50 if sizes.beside else 24.0
+            at_x = mesh_x - 40 if sizes.beside else 24.0
             low = self.draw_advice(scene, value, at_x, low + 20)
             wide = max(wide, at_x + 300)
         scene.width = max(sizes.width, right + 10, wide + 10)
@@ -318,17 +318,23 @@ class PropagationView(View):
         scene.text(
             x, lines_y + 6, title, size=14, weight=700, mono=True, key=key, go=at
         )
-        scene.text(
-            x, lines_y + 25, self.how(value), role=loud, size=13, weight=600, at=at
-        )
+        said = self.how(value)
+        if sizes.beside and x + text_width(said, 13.5) > TEXT_END:
+            # The bytes get a line of their own, and the mesh keeps its place.
+            said, _, each = said.rpartition(", ")
+            lines_y += 18
+            scene.text(x, lines_y + 25, each, role=loud, size=13, weight=600, at=at)
+            scene.text(x, lines_y + 7, said, role=loud, size=13, weight=600, at=at)
+        else:
+            scene.text(x, lines_y + 25, said, role=loud, size=13, weight=600, at=at)
         if value.line:
             room = 38 if sizes.beside else 36
             scene.text(
                 x, lines_y + 43, cut(value.line, room), role="constant", size=12,
                 mono=True,
             )  # fmt: skip
-        wide = max(text_width(title, 14, mono=True), text_width(self.how(value), 13.5))
-        return max(low, lines_y + 48), max(right, x + wide)
+        wide = max(text_width(title, 14, mono=True), text_width(said, 13.5))
+        return max(low, lines_y + 48), max(right, min(x + wide, TEXT_END))
 
     def draw_advice(
         self, scene: Scene, value: ProgramValue, x: float, y: float
