@@ -7,6 +7,7 @@ no promotion; for all others, the functions of this room are attached there.
 `array_methods.py` installs this table. In JAX: `numpy/array_methods.py`.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -75,17 +76,20 @@ def _tracer_setitem(self: Any, index: Any, value: Any) -> None:
     raise item_assignment_error()
 
 
-def _tracer_addupdate(self: Any) -> Callable[..., None]:
-    if type(self.aval) is not AbstractRef:
-        raise AttributeError(
-            f"{type(self).__name__} has no attribute addupdate: it is no ref. To add "
-            "to a part of an array, write `x.at[idx].add(y)`."
-        )
+def _ref_method(name: str) -> property:
+    """A method that tracers of refs have, and tracers of arrays do not."""
+    method = references.REF_METHODS[name]
 
-    def addupdate(x: Any, idx: Any = ()) -> None:
-        references.ref_addupdate(self, idx, x)
+    def get(self: Any) -> Callable[..., Any]:
+        if type(self.aval) is not AbstractRef:
+            raise AttributeError(
+                f"{type(self).__name__} has no attribute {name}: it is no ref. To "
+                "change a part of an array, write `x.at[idx].set(y)` or "
+                "`x.at[idx].add(y)`."
+            )
+        return functools.partial(method, self)
 
-    return addupdate
+    return property(get)
 
 
 def _tracer_at(self: Any) -> Any:
@@ -173,7 +177,7 @@ ARRAY_OPERATORS: dict[str, Callable[..., Any]] = {
 TRACER_OPERATORS: dict[str, Any] = {
     "__getitem__": _tracer_getitem,
     "__setitem__": _tracer_setitem,
-    "addupdate": property(_tracer_addupdate),
+    **{name: _ref_method(name) for name in references.REF_METHODS},
     "at": property(_tracer_at),
     "__iter__": _tracer_iter,
     "__len__": _tracer_len,

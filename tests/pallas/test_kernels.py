@@ -46,3 +46,19 @@ def test_older_order_of_arguments():
     older = minijax.experimental.pallas.BlockSpec(lambda i: (i,), (4,))
     assert older.block_shape == (4,)
     assert older.index_map(3) == (3,)
+
+
+def test_methods_of_refs():
+    def build(library):
+        def kernel(x_ref, o_ref):
+            o_ref.set(x_ref.get())
+            first = o_ref.at[1:3].swap(x_ref[:2])
+            o_ref.at[4:].set(first, slice(0, 2))
+            o_ref.addupdate(x_ref.at[5:].get(0), 0)
+
+        return library.call(kernel, (8,))
+
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(build(OURS)(x), build(JAX)(x))
+    with pytest.raises(AttributeError, match="it is no ref"):
+        minijax.jit(lambda x: x.swap(1))(x)

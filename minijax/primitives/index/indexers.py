@@ -24,7 +24,7 @@ from minijax.language import rules
 from minijax.language.core import Literal, Tracer, get_aval, to_concrete_value
 from minijax.language.rules import moveaxis
 from minijax.primitives.shape import broadcasting, casting, shaping
-from minijax.support import tree_util, trees
+from minijax.support import dtypes, tree_util, trees
 
 
 def _is_static(value: Any) -> bool:
@@ -137,7 +137,14 @@ class NDIndexer:
         integers = [entry for entry in entries if not isinstance(entry, Slice)]
         common: tuple[int, ...] = ()
         if integers:
-            shapes = [get_aval(entry).shape for entry in integers]
+            avals = [get_aval(entry) for entry in integers]
+            shapes = [aval.shape for aval in avals]
+            for aval, entry in zip(avals, integers):
+                if not dtypes.issubdtype(aval.dtype, np.integer):
+                    raise TypeError(
+                        "the index of a ref has integers and slices, got "
+                        f"{entry!r} of dtype {aval.dtype}."
+                    )
             try:
                 common = np.broadcast_shapes(*shapes)
             except ValueError:

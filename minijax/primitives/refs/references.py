@@ -14,7 +14,7 @@ In JAX: `state/primitives.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -415,6 +415,30 @@ def _addupdate(self: Ref, x: Any, idx: Any = ()) -> None:
     ref_addupdate(self, idx, x)
 
 
+def _get(self: Ref | RefView, idx: Any = ()) -> Any:
+    """The content at an index; see `ref.get`."""
+    return ref_get(self, idx)
+
+
+def _set(self: Ref | RefView, value: Any, idx: Any = ()) -> None:
+    """Write a value at an index; see `ref.set`."""
+    ref_set(self, idx, value)
+
+
+def _swap(self: Ref | RefView, value: Any, idx: Any = ()) -> Any:
+    """Write a value at an index and return what was there; see `ref.swap`."""
+    return ref_swap(self, idx, value)
+
+
+# What refs of a program being written have, too.
+REF_METHODS: dict[str, Callable[..., Any]] = {
+    "get": _get,
+    "set": _set,
+    "swap": _swap,
+    "addupdate": _addupdate,
+}
+
+
 def _accum_at(self: RefAccumulator, index: Any, cotangent: Any) -> None:
     """Add the cotangent of a part: zeros for the rest are never made."""
     ref_addupdate(self.inst().ref, index, cotangent)
@@ -423,7 +447,8 @@ def _accum_at(self: RefAccumulator, index: Any, cotangent: Any) -> None:
 for _class, _name, _method in (
     (Ref, "__getitem__", ref_get),
     (Ref, "__setitem__", ref_set),
-    (Ref, "addupdate", _addupdate),
+    *((Ref, name, method) for name, method in REF_METHODS.items()),
+    *((RefView, name, method) for name, method in REF_METHODS.items()),
     (RefAccumulator, "accum_at", _accum_at),
     (RefView, "__getitem__", ref_get),
     (RefView, "__setitem__", ref_set),

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.language.core import get_aval
 from minijax.language.rules import elementwise_batch, standard_primitive
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.shape import shaping
@@ -47,4 +48,10 @@ def reciprocal(x: Any, *, approx: bool = False, full_range: bool = True) -> Any:
       approx: a rough answer will do; on a CPU it is that of bfloat16.
       full_range: whether very small and very large numbers must be right.
     """
+    dtype = get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(
+            f"pl.reciprocal takes floats, got {dtype}. Convert first: "
+            "`x.astype(jnp.float32)`."
+        )
     return reciprocal_p.bind(x, approx=approx, full_range=full_range)

@@ -10,6 +10,7 @@ In JAX: `pallas/primitives.py`; `PallasGridContext` in `pallas/core.py`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -62,6 +63,7 @@ def tracing_on(grid: Sequence[Any], vmapped_dims: Sequence[int]) -> override:
 
 
 def _size(function: str, axis: int) -> int | DynamicGridDim:
+    axis = operator.index(axis)
     grid = state.kernel_grid
     if grid is None:
         raise ValueError(

@@ -14,13 +14,14 @@ In JAX: `pallas/core.py`, `GridMapping`, `BlockMapping`, `get_grid_mapping`.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from minijax.language.core import ClosedJaxpr, ShapedArray
+from minijax.language.core import ClosedJaxpr, ShapedArray, valid_jaxtype
 from minijax.language.ref_avals import AbstractRef
 from minijax.primitives.index.indexers import Slice
 from minijax.programs.pallas.grid_context import dynamic_grid_dim, tracing_on
@@ -255,6 +256,19 @@ def _block_mapping(
     )
 
 
+def is_misfit(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Any = None
+) -> bool:
+    """Whether a function does not take so many arguments, or not of these names."""
+    try:
+        inspect.signature(function).bind(*args, **(kwargs or {}))
+    except TypeError:
+        return True
+    except ValueError:
+        return False  # a function written in C, whose arguments nobody knows
+    return False
+
+
 def _zeros(rank: int) -> Callable[..., tuple[int, ...]]:
     return lambda *indices: (0,) * rank
 
@@ -275,7 +289,17 @@ def _trace_index_map(
 
     def flat(*leaves: Any) -> list[Any]:
         args, _ = tree_unflatten(map_tree, leaves)
-        indices = index_map(*args)
+        try:
+            indices = index_map(*args)
+        except TypeError as error:
+            if not is_misfit(index_map, args):
+                raise
+            scalars = len(args) - len(grid)
+            more = ", then each prefetched scalar" if scalars else ""
+            raise TypeError(
+                f"{error}. {what} take {len(args)} arguments: an index for each axis "
+                f"of the grid ({len(grid)}){more}."
+            ) from None
         if isinstance(indices, list):
             indices = tuple(indices)
         if not isinstance(indices, tuple):
@@ -291,6 +315,11 @@ def _trace_index_map(
                 raise ValueError(
                     f"{what} return {'a pl.ds' if bounded else 'an integer scalar'} at "
                     f"position {position}, for the block dimension {dim}, but it "
+                    f"returned {index!r}."
+                )
+            if not bounded and not valid_jaxtype(index):
+                raise TypeError(
+                    f"{what} return integer scalars, but at position {position} it "
                     f"returned {index!r}."
                 )
         outputs, tree = tree_flatten(indices)
@@ -333,6 +362,7 @@ __all__ = [
     "check_same_tree",
     "grid_mapping_of",
     "index_aval",
+    "is_misfit",
     "paths_of",
     "tree_leaves",
 ]

@@ -18,7 +18,7 @@ from minijax.primitives.shape import shaping
 from minijax.programs.callbacks import debug_callbacks
 from minijax.programs.control_flow import conditionals
 from minijax.programs.control_flow.fori_loops import fori_loop
-from minijax.support import element_types
+from minijax.support import dtypes, element_types
 
 # ----------------------------------------------------------------------------------
 # Branches and loops
@@ -61,6 +61,14 @@ def loop(
     Returns:
       a decorator, which returns the last carry.
     """
+    for what, bound in (("lower", lower), ("upper", upper), ("step", step)):
+        if not dtypes.issubdtype(element_types.result_type(bound), np.integer):
+            raise TypeError(
+                f"pl.loop takes integers, but {what} is {bound!r}: use `pl.cdiv` or "
+                "`//` for whole numbers."
+            )
+    if is_concrete(step) and int(step) == 0:
+        raise ZeroDivisionError("pl.loop with step=0 never ends: give another step.")
     zero: Any = 0
     if not all(is_concrete(x) for x in (lower, upper, step)):
         dtype = element_types.result_type(lower, upper, step)
@@ -98,6 +106,8 @@ multiple_of_p.def_lowering(lambda ctx, x, *, values: x)
 def multiple_of(x: Any, values: Sequence[int] | int) -> Any:
     """`x`, of which the compiler may believe that it is a multiple of `values`."""
     values = (values,) if isinstance(values, int) else tuple(values)
+    if not all(isinstance(value, int) and value > 0 for value in values):
+        raise ValueError(f"pl.multiple_of takes positive integers, got {values}.")
     return multiple_of_p.bind(x, values=values)
 
 
@@ -108,9 +118,13 @@ def debug_print(fmt: str, *args: Any) -> None:
       fmt: words with a `{}` for each value, or without any, then values follow it.
       *args: arrays.
     """
-    has_places = any(
-        field is not None for _, field, *_ in string.Formatter().parse(fmt)
-    )
+    fields = [field for _, field, *_ in string.Formatter().parse(fmt)]
+    has_places = any(field is not None for field in fields)
+    if fields.count("") > len(args):
+        raise IndexError(
+            f"pl.debug_print: {fmt!r} has {fields.count('')} places for values, and "
+            f"{len(args)} were given."
+        )
     debug_callbacks.debug_print(fmt, *args, skip_format_check=not has_places)
 
 

@@ -143,6 +143,11 @@ def _block(name: str, ref: Any, indexers: Any, mask: Any) -> ShapedArray:
     block = references.block_type(ref, tree, leaves, name)
     if mask is None:
         return block
+    if mask.dtype != np.dtype(bool):
+        raise ValueError(
+            f"the mask of a {name} must be an array of bools, got {mask}; compare, as "
+            "in `index < size`."
+        )
     try:
         fits = np.broadcast_shapes(block.shape, mask.shape) == block.shape
     except ValueError:

@@ -45,6 +45,7 @@ from minijax.primitives.shape import broadcasting, shaping
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.control_flow.fori_loops import fori_loop
+from minijax.programs.pallas import argument_checks
 from minijax.programs.pallas.grid_mappings import (
     BlockMapping,
     GridMapping,
@@ -382,6 +383,15 @@ def pallas_call(
     api_util.check_callable(kernel, "pallas_call")
     interpret = state.tpu_interpret_mode or interpret
     keywords = isinstance(scratch_shapes, Mapping)
+    argument_checks.check_options(
+        grid_spec=grid_spec,
+        interpret=interpret,
+        input_output_aliases=input_output_aliases,
+        compiler_params=compiler_params,
+        cost_estimate=cost_estimate,
+        metadata=metadata,
+        name=name,
+    )
     if grid_spec is None:
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
     else:
@@ -405,8 +415,6 @@ def pallas_call(
                     f"is {given}"
                 )
         keywords = isinstance(grid_spec.scratch_shapes, Mapping)
-    if name is not None and not isinstance(name, str):
-        raise TypeError(f"the name of a pallas_call must be a string, got {name!r}.")
     spec = grid_spec
     dynamic_sizes = [size for size in spec.grid if not isinstance(size, int)]
     if isinstance(out_shape, list):
@@ -417,6 +425,7 @@ def pallas_call(
     def wrapped(*args: Any) -> Any:
         in_paths, leaves, in_tree = paths_of(args)
         in_avals = [get_aval(x) for x in leaves]
+        argument_checks.check_arrays(in_avals, in_paths)
         arrays, scratch, mapping = grid_mapping_of(
             spec, in_avals, in_tree, in_paths, out_avals, out_tree, out_paths
         )
@@ -483,10 +492,12 @@ def _trace_kernel(
     if name is not None:
         info.name = name
     what = f"The kernel function in the pallas_call {info.func_src_info}"
+    called = argument_checks.refs_of(what, mapping)
 
     def flat(*refs: Any) -> list[Any]:
         args, kwargs = tree_unflatten(tree, refs)
-        result = kernel(*args, **kwargs)
+        with argument_checks.explained(kernel, args, kwargs, called):
+            result = kernel(*args, **kwargs)
         if result is not None:
             raise ValueError(
                 f"{what} should return None. It returns a PyTree: "

@@ -74,6 +74,7 @@ def run_scoped(
     """
     if not isinstance(collective_axes, tuple):
         collective_axes = (collective_axes,)
+    api_util.check_callable(f, "run_scoped")
     leaves, tree = tree_flatten((types, kw_types))
     for leaf in leaves:
         if not hasattr(leaf, "get_ref_aval"):

@@ -20,8 +20,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from minijax.language.core import Tracer, valid_jaxtype
-from minijax.programs.pallas.memory_spaces import TpuMemorySpace
+from minijax.programs.pallas.memory_spaces import (
+    MemorySpace,
+    TpuMemorySpace,
+)
+from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
 # Dimensions of a block
@@ -48,6 +54,14 @@ class Element:
 
     block_size: int
     padding: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        pads = self.padding
+        if not isinstance(pads, Sequence) or len(pads) != 2:
+            raise TypeError(
+                "the padding of pl.Element must be a pair (before, after) of numbers "
+                f"of elements, got {pads!r}."
+            )
 
     def __str__(self) -> str:
         if self.padding == (0, 0):
@@ -179,6 +193,17 @@ class BlockSpec:
                 "the block_shape of a BlockSpec must be a tuple with one entry for "
                 f"each axis of the array, but got {shape!r}."
             )
+        space, mode = self.memory_space, self.pipeline_mode
+        if space is not None and not isinstance(space, (MemorySpace, TpuMemorySpace)):
+            raise TypeError(
+                "the memory_space of a BlockSpec must be a space such as pltpu.VMEM, "
+                f"pltpu.SMEM or pl.ANY, but got {space!r}."
+            )
+        if mode is not None and not isinstance(mode, Buffered):
+            raise TypeError(
+                "the pipeline_mode of a BlockSpec must be pl.Buffered(count), but got "
+                f"{mode!r}."
+            )
 
     replace = dataclasses.replace
 
@@ -200,7 +225,7 @@ no_block_spec = NoBlockSpec()
 
 def _is_grid_dim(dim: Any) -> bool:
     if isinstance(dim, Tracer):
-        return dim.shape == ()
+        return dim.shape == () and dtypes.issubdtype(dim.dtype, np.integer)
     try:
         operator.index(dim)
     except TypeError:
@@ -258,6 +283,11 @@ class GridSpec:
         if not isinstance(grid, (tuple, list)):
             grid = (grid,)
         elif grid and isinstance(grid[0], tuple):
+            if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in grid):
+                raise ValueError(
+                    "Grid must be a tuple of integers, or of pairs (name, integer), "
+                    f"got {grid}"
+                )
             names, grid = zip(*grid)
         if not all(_is_grid_dim(dim) for dim in grid):
             raise ValueError(
@@ -295,6 +325,11 @@ class PrefetchScalarGridSpec(GridSpec):
         scratch_shapes: Any = (),
     ):
         super().__init__(grid, in_specs, out_specs, scratch_shapes)
+        if not isinstance(num_scalar_prefetch, int) or num_scalar_prefetch < 0:
+            raise ValueError(
+                "num_scalar_prefetch must be the number of prefetched arguments, the "
+                f"first ones of the kernel, got {num_scalar_prefetch!r}."
+            )
         self.num_scalar_prefetch = num_scalar_prefetch
         self.scalar_memory_space = TpuMemorySpace.SMEM
 
