@@ -29,6 +29,7 @@ from minijax.primitives.shape.ordering import array_copy
 from minijax.primitives.shape.shaping import convert_element_type_to
 from minijax.programs.explicit.resharding import auto_axes, changes_type, reshard
 from minijax.support import dtypes, element_types
+from minijax.support.trees import tree_flatten, tree_unflatten
 
 _traced_or_array = (Tracer, Array)
 _python_scalars = (bool, int, float, complex)
@@ -217,9 +218,16 @@ def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
 
     On an Explicit mesh the compiler decides about the cuts inside of the function.
     """
-    if place is not None and changes_type(args[0], place):
-        return auto_axes(function, out_sharding=place)(*args)
-    return placed(function(*args), place)
+    if place is None or not changes_type(args[0], place):
+        return placed(function(*args), place)
+    leaves, tree = tree_flatten(args)
+    given = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
+
+    def with_statics(arrays: dict[int, Array]) -> Array:
+        own = [arrays.get(i, leaf) for i, leaf in enumerate(leaves)]
+        return function(*tree_unflatten(tree, own))
+
+    return auto_axes(with_statics, out_sharding=place)(given)
 
 
 # --------------------------------------------------------------------------

@@ -83,6 +83,13 @@ _several(
     put=lambda lib, x: lib.mj.device_put(x, lib.P("y")),
     put_inside=lambda lib, x: lib.mj.jit(lambda x: lib.mj.device_put(x, lib.P("y")))(x),
     take=lambda lib, x: x.at[lib.jnp.arange(8)].get(out_sharding=lib.P("x")),
+    take_rows=lambda lib, x: x.at[:4].get(out_sharding=lib.P("x")),
+    take_with_new_axis=lambda lib, x: x.at[..., None].get(
+        out_sharding=lib.P("x", "y", None)
+    ),
+    take_of_both=lambda lib, x: x.at[lib.jnp.arange(4), 1:].get(
+        out_sharding=lib.P("x", None)
+    ),
     constraint=lambda lib, x: lib.lax.with_sharding_constraint(x, lib.P("x", "y")),
     reshard_all=lambda lib, x: _reshard(lib, x, None, None),
     reshard_both=lambda lib, x: _reshard(lib, x, ("x", "y"), None),
