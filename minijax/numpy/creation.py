@@ -206,11 +206,9 @@ def frombuffer(
 
 def placed(result: Array, place: Any) -> Array:
     """`result` on a device, or laid out as a sharding says; None leaves it as it is."""
-    if place is None:
-        return result
-    if changes_type(result, place):
+    if place is not None and changes_type(result, place):
         return reshard(result, place)
-    return placing.device_put(result, place)
+    return result if place is None else placing.device_put(result, place)
 
 
 def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
