@@ -58,8 +58,6 @@ class CompileSettings:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fast_compile: bool | None = None
 
-    num_devices = property(lambda self: 1)
-
     @property
     def is_fast(self) -> bool:
         """Whether little is spent on optimisation."""
