@@ -39,6 +39,8 @@ MODULES = (
     "jax.random",
     "jax.tree_util",
     "jax.experimental.pallas",
+    "jax.experimental.pallas.tpu",
+    "jax.experimental.pallas.triton",
     "jax.core",
     "jax.extend.core",
     "jax.interpreters.ad",

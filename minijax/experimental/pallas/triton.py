@@ -1,5 +1,7 @@
 """Names for kernels on a GPU. In JAX: `jax.experimental.pallas.triton`."""
 
+from minijax.programs.pallas.gpu_operations import dot as dot
+from minijax.programs.pallas.gpu_operations import max_contiguous as max_contiguous
 from minijax.programs.pallas.masked_access import atomic_add as atomic_add
 from minijax.programs.pallas.masked_access import atomic_and as atomic_and
 from minijax.programs.pallas.masked_access import atomic_max as atomic_max

@@ -27,6 +27,7 @@ from minijax.language.core import (
     jaxprs_in_params,
     register,
 )
+from minijax.primitives.parallel.collectives import axis_index_p
 from minijax.programs.control_flow import (
     conditionals,
     scan_primitive,
@@ -53,13 +54,32 @@ declare("kernel_grid", None)
 class KernelGrid:
     """The grid of the kernel that is being traced; vmapped axes are not seen."""
 
-    sizes: tuple[int | DynamicGridDim, ...]
+    sizes: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineGrid(KernelGrid):
+    """The grid of a pipeline in the kernel, while a step of it is being traced.
+
+    Its indices are values of the kernel, so no other trace may share what depends on
+    them: two grids are never equal.
+    """
+
+    indices: tuple[Any, ...] = ()
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
 
 def tracing_on(grid: Sequence[Any], vmapped_dims: Sequence[int]) -> override:
     """Context in which a kernel or an index map of that grid is traced."""
     seen = (size for axis, size in enumerate(grid) if axis not in vmapped_dims)
     return override("kernel_grid", KernelGrid(tuple(seen)))
+
+
+def inside_pipeline(indices: Sequence[Any], sizes: Sequence[Any]) -> override:
+    """Context in which a step of a pipeline is traced: it has a grid of its own."""
+    return override("kernel_grid", PipelineGrid(tuple(sizes), tuple(indices)))
 
 
 def _size(function: str, axis: int) -> int | DynamicGridDim:
@@ -98,6 +118,8 @@ def program_id(axis: int) -> Any:
     Raises ValueError outside of a kernel, and for an axis that the grid does not have.
     """
     _size("program_id", axis)
+    if isinstance(state.kernel_grid, PipelineGrid):
+        return state.kernel_grid.indices[axis]
     return program_id_p.bind(axis=axis)
 
 
@@ -117,10 +139,21 @@ def num_programs(axis: int) -> Any:
 
 @dataclass(frozen=True)
 class Place:
-    """Indices of a program and sizes of the grid, along the axes that it sees."""
+    """Indices of a program, sizes of the grid, names: along the axes that it sees."""
 
     indices: Sequence[Any]
     sizes: Sequence[Any]
+    names: Sequence[Any] = ()  # of a grid whose axes have names, for `axis_index`
+
+    def index_of(self, eqn: JaxprEqn) -> Any:
+        """The place along the axis of a `program_id`, or the name of an `axis_index`.
+
+        None for an axis that is not the grid's.
+        """
+        if eqn.primitive is program_id_p:
+            return self.indices[eqn.params["axis"]]
+        name = eqn.params["axis_name"]
+        return self.indices[self.names.index(name)] if name in self.names else None
 
 
 def eval_at(
@@ -145,8 +178,10 @@ def eval_at(
 
 
 def _eval_eqn(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> Any:
-    if eqn.primitive is program_id_p:
-        return place.indices[eqn.params["axis"]]
+    if eqn.primitive in (program_id_p, axis_index_p):
+        index = place.index_of(eqn)
+        if index is not None:
+            return index
     if eqn.primitive is num_programs_p:
         return place.sizes[eqn.params["axis"]]
     if inputs and all(map(_is_known, inputs)) and _gives_number(eqn):
@@ -183,7 +218,7 @@ def _number(eqn: JaxprEqn, inputs: list[Any]) -> Any:
 def _asks_for_place(jaxpr: Jaxpr) -> bool:
     """Whether a program has `program_id` or `num_programs` in it."""
     return any(
-        eqn.primitive in (program_id_p, num_programs_p)
+        eqn.primitive in (program_id_p, num_programs_p, axis_index_p)
         or any(_asks_for_place(inner) for inner in jaxprs_in_params(eqn.params))
         for eqn in jaxpr.eqns
     )

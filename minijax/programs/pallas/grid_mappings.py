@@ -13,15 +13,17 @@ In JAX: `pallas/core.py`, `GridMapping`, `BlockMapping`, `get_grid_mapping`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minijax.language.core import ClosedJaxpr, ShapedArray, valid_jaxtype
+from minijax.language.named_axes import extend_axis_env
 from minijax.language.ref_avals import AbstractRef
 from minijax.primitives.index.indexers import Slice
 from minijax.programs.pallas.grid_context import dynamic_grid_dim, tracing_on
@@ -112,9 +114,19 @@ class GridMapping:
     def output_mappings(self) -> tuple[BlockMapping, ...]:
         return self.block_mappings[self.num_inputs :]
 
-    def trace_env(self) -> Any:
-        """Context in which the kernel and index maps are traced."""
-        return tracing_on(self.grid, self.vmapped_dims)
+    @property
+    def seen_names(self) -> tuple[Any, ...]:
+        """The names of the axes that the kernel sees, where they have names."""
+        names = self.grid_names or ()
+        return tuple(n for i, n in enumerate(names) if i not in self.vmapped_dims)
+
+    @contextlib.contextmanager
+    def trace_env(self) -> Iterator[None]:
+        """Context in which the kernel is traced: its grid, and the names of its axes"""
+        own = [size for i, size in enumerate(self.grid) if i not in self.vmapped_dims]
+        named = [(n, size) for n, size in zip(self.seen_names, own) if n is not None]
+        with tracing_on(self.grid, self.vmapped_dims), extend_axis_env(named):
+            yield
 
 
 # ----------------------------------------------------------------------------------

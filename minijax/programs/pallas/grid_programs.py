@@ -185,7 +185,9 @@ def run_grid(
     ]
     arrays = [padded(x, m) for x, m in zip([*inputs, *outputs], mapping.block_mappings)]
     scratch = [fresh(aval.inner_aval) for aval in mapping.scratch_avals]
-    run = _GridRun(mapping, pure_kernel(jaxpr), grid, [*scalars, *arrays, *scratch])
+    with mapping.trace_env():
+        kernel = pure_kernel(jaxpr)
+    run = _GridRun(mapping, kernel, grid, [*scalars, *arrays, *scratch])
     memory = run.run()
     first = num_scalars + len(inputs)
     return [
@@ -297,7 +299,8 @@ class _GridRun:
         """The place that the kernel sees, without the axes of vmap."""
         hidden = self.mapping.vmapped_dims
         seen = [axis for axis in range(len(self.grid)) if axis not in hidden]
-        return Place([indices[a] for a in seen], [self.grid[a] for a in seen])
+        names = self.mapping.seen_names
+        return Place([indices[a] for a in seen], [self.grid[a] for a in seen], names)
 
     def starts(self, position: int, indices: Sequence[Any], memory: Any) -> list[Any]:
         scalars = memory[: self.mapping.num_index_operands]

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 
 from minijax.language.concrete import is_concrete
+from minijax.language.ref_avals import ShapeDtypeStruct
 from minijax.language.rules import elementwise_batch, standard_primitive
 from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.shape import shaping
+from minijax.primitives.refs.mutable_arrays import new_ref
+from minijax.primitives.shape import broadcasting, shaping
 from minijax.programs.callbacks import debug_callbacks
 from minijax.programs.control_flow import conditionals
 from minijax.programs.control_flow.fori_loops import fori_loop
+from minijax.programs.pallas.memory_spaces import MemoryRef
 from minijax.support import dtypes, element_types
+from minijax.support.tree_util import tree_map
 
 # ----------------------------------------------------------------------------------
 # Branches and loops
@@ -126,6 +130,30 @@ def debug_print(fmt: str, *args: Any) -> None:
             f"{len(args)} were given."
         )
     debug_callbacks.debug_print(fmt, *args, skip_format_check=not has_places)
+
+
+# ----------------------------------------------------------------------------------
+# Memory without values
+# ----------------------------------------------------------------------------------
+
+
+def empty_like(x: Any) -> Any:
+    """A tree of arrays of the same shapes and dtypes, whose entries are not set."""
+    return tree_map(lambda leaf: broadcasting.empty(leaf.shape, leaf.dtype), x)
+
+
+def empty_ref_like(x: Any) -> Any:
+    """A ref to memory whose entries are not set.
+
+    Args:
+      x: memory such as `pltpu.VMEM((8, 128), jnp.float32)`, or a `ShapeDtypeStruct`.
+    """
+    if not isinstance(x, (MemoryRef, ShapeDtypeStruct)):
+        raise ValueError(
+            f"empty_ref_like does not support {type(x)}: give memory such as "
+            "pltpu.VMEM((8, 128), jnp.float32), or a ShapeDtypeStruct."
+        )
+    return new_ref(empty_like(x))
 
 
 # ----------------------------------------------------------------------------------

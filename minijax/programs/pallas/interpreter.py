@@ -29,6 +29,7 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
+from minijax.primitives.parallel.collectives import axis_index_p
 from minijax.primitives.refs import references
 from minijax.programs.control_flow import conditionals, scan_primitive, while_loops
 from minijax.programs.pallas import masked_access
@@ -197,7 +198,8 @@ def _run_program(
     memories: Sequence[Memory],
 ) -> None:
     own = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
-    run.place = Place([indices[a] for a in own], [grid[a] for a in own])
+    places = [indices[a] for a in own]
+    run.place = Place(places, [grid[a] for a in own], mapping.seen_names)
     scalars = [whole(memory) for memory in memories[: mapping.num_index_operands]]
     blocks = []
     for number, memory in enumerate(memories):
@@ -340,7 +342,7 @@ def _line(eqn: JaxprEqn) -> str:
 
 
 def _program_id(run: Run, eqn, inputs, used) -> list[Any]:
-    return [np.int32(run.place.indices[eqn.params["axis"]])]
+    return [np.int32(run.place.index_of(eqn))]
 
 
 def _num_programs(run: Run, eqn, inputs, used) -> list[Any]:
@@ -470,6 +472,7 @@ def _scan(run: Run, eqn, inputs, used) -> list[Any]:
 
 _rules: dict[Primitive, Callable] = {
     program_id_p: _program_id,
+    axis_index_p: _program_id,
     num_programs_p: _num_programs,
     references.get_p: _get,
     references.swap_p: _swap,

@@ -285,6 +285,13 @@ def _program_id(ctx: RuleContext, *, axis: int) -> Any:
     return ctx.kernel.indices[axis]
 
 
+@rule("axis_index")
+def _axis_index(ctx: RuleContext, *, axis_name: Any) -> Any:
+    if axis_name not in ctx.kernel.names:
+        raise NotImplementedError(f"the axis {axis_name!r}, which is not the grid's.")
+    return ctx.kernel.indices[ctx.kernel.names.index(axis_name)]
+
+
 @rule("num_programs")
 def _num_programs(ctx: RuleContext, *, axis: int) -> Any:
     return constant(ctx.kernel.sizes[axis], np.int32)

@@ -177,6 +177,7 @@ class Kernel:
     name: str
     indices: Sequence[Any]
     sizes: Sequence[Any]
+    names: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)

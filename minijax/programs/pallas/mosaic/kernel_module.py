@@ -93,7 +93,8 @@ def write_kernel(
         for value, shape, ref, axes in zip(operands, whole, refs, hidden, strict=True)
     ]
     seen = [a for a in range(len(grid)) if a not in mapping.vmapped_dims]
-    kernel = Kernel(name, [indices[a] for a in seen], [grid[a] for a in seen])
+    places, sizes = [indices[a] for a in seen], [grid[a] for a in seen]
+    kernel = Kernel(name, places, sizes, mapping.seen_names)
     with ir.InsertionPoint(block):
         lower_eqns(kernel, jaxpr, memories)
         hlo.func.ReturnOp([])
