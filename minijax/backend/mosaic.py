@@ -23,6 +23,9 @@ from minijax.backend import hlo, hlo_parts
 # MLIR's own dialects that kernels are written in.
 DIALECTS = ("arith", "math", "memref", "scf", "vector")
 
+# What XLA's compiler for TPUs calls a kernel of Mosaic's.
+_CALL = "tpu_custom_call"
+
 
 @functools.cache
 def dialect(name: str) -> Any:
@@ -51,6 +54,28 @@ def to_bytes(made: Any) -> bytes:
     )
     passes.run(made.operation)
     return hlo.module_to_bytes(made)
+
+
+def kernels_in(program: Any) -> Iterator[str]:
+    """The kernels that a StableHLO module calls, as text, in its order."""
+    for region in program.operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.operation.name == "stablehlo.custom_call":
+                    if inner.attributes["call_target_name"].value == _CALL:
+                        config = json.loads(inner.attributes["backend_config"].value)
+                        yield _text_of(config["custom_call_config"]["body"])
+                yield from kernels_in(inner)
+
+
+def _text_of(body: str) -> str:
+    """A kernel's module as text, from the configuration of its call."""
+    with module():
+        hlo.ir.Context.current.allow_unregistered_dialects = True
+        read = hlo.ir.Module.parse(base64.b64decode(body))
+        passes = "builtin.module(mosaic-serde{serialize=false})"
+        hlo_parts.pass_manager().parse(passes).run(read.operation)
+        return hlo.module_to_text(read)
 
 
 def message_of(error: Exception) -> str:
@@ -84,7 +109,7 @@ def call(
     text = base64.b64encode(body).decode("ascii")
     config = {"custom_call_config": {"body": text, **settings}, **other_settings}
     operation = hlo_parts.custom_call(
-        "tpu_custom_call",
+        _CALL,
         result_types,
         operands,
         json.dumps(config),

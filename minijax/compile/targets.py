@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from minijax.backend import compiler, dumps, targets
+from minijax.backend import compiler, dumps, mosaic, targets
 from minijax.backend.targets import Target
 from minijax.compile import mlir
 from minijax.support import errors, source_info
@@ -79,6 +79,12 @@ def ptx(
         dumps.compile_with_dump(target, lowered.module, settings) as dump,
     ):
         return "\n".join(dump.read(name) for name in dump.names(".ptx"))
+
+
+def mosaic_kernels(lowered: mlir.Lowered) -> str:
+    """The kernels of a TPU's program as modules of Mosaic, its compiler of kernels."""
+    with lowered.context:
+        return "\n".join(mosaic.kernels_in(lowered.module))
 
 
 def refuse_calls(target: Target, lowered: mlir.Lowered) -> None:

@@ -1,6 +1,5 @@
 """Kernels for TPUs: the modules of Mosaic, beside jax's, and compiled ahead of time."""
 
-import base64
 import collections
 import importlib.util
 import json
@@ -12,12 +11,13 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.backend import hlo, hlo_parts, mosaic
+from minijax.backend import hlo_parts, mosaic
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
 from minijax.experimental.pallas import triton as pltriton
 from minijax.language.core import all_primitives
 from minijax.programs.pallas.mosaic import kernel_context
+from tests.pallas import tpu_kernels
 from tests.pallas.kernels import Library
 from tests.pallas.tpu_kernels import KERNELS, NOT_IN_JAX
 
@@ -47,13 +47,9 @@ def config(text):
 
 def module_text(text):
     """The kernel inside of a StableHLO program, read back."""
-    body = config(text)["custom_call_config"]["body"]
-    with mosaic.module():
-        hlo.ir.Context.current.allow_unregistered_dialects = True
-        module = hlo.ir.Module.parse(base64.b64decode(body))
-        passes = "builtin.module(mosaic-serde{serialize=false})"
-        hlo_parts.pass_manager().parse(passes).run(module.operation)
-        return hlo.module_to_text(module)
+    with hlo_parts.context():
+        (kernel,) = mosaic.kernels_in(hlo_parts.parse(text))
+    return kernel
 
 
 def operations(text):
@@ -97,6 +93,7 @@ def test_compiled_for_a_tpu(build):
     compiled = minijax.jit(call).lower(*args).compile(target=TARGET)
     assert "tpu_custom_call" in compiled.as_text()
     assert compiled.memory_analysis().generated_code_size_in_bytes > 0
+    assert "func.func @" in compiled.as_text("mosaic")
 
 
 @needs_libtpu
@@ -120,6 +117,17 @@ def test_mosaic_s_own_complaints():
     call = OURS.call(double, big.shape, grid=2, in_specs=[block], out_specs=block)
     with pytest.raises(minijax.errors.JaxRuntimeError, match="2 buffering levels"):
         minijax.jit(call).lower(big).compile(target=TARGET)
+
+
+def test_the_kernel_is_shown():
+    call, args = tpu_kernels.softmax(OURS)
+    lowered = minijax.jit(call).trace(*args).lower(lowering_platforms=("tpu",))
+    text = lowered.as_text("mosaic")
+    assert "vector.multi_reduction <maximumf>" in text
+    assert "tpu.vector_store" in text and "window_bounds = array<i64: 8, 256>" in text
+    on_a_cpu = minijax.jit(call).lower(*args)
+    with pytest.raises(ValueError, match="unknown dialect: 'mosaic'"):
+        on_a_cpu.as_text("mosaic")
 
 
 def test_each_rule_is_of_a_primitive():
@@ -188,6 +196,28 @@ def test_parameters_of_another_machine():
     params = pltpu.CompilerParams(dimension_semantics=("sideways",))
     message = refused(kernel, grid=1, compiler_params=params)
     assert "'sideways'" in message and "'parallel'" in message
+
+
+def test_a_block_without_a_grid():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    half = pl.BlockSpec((8, 128), lambda: (1, 0))
+    args = [np.ones((16, 128), np.float32)]
+    message = refused(kernel, args=args, in_specs=[half])
+    assert "args[0] has a block of shape (8, 128) and the kernel no grid" in message
+
+
+@needs_libtpu
+def test_an_output_over_an_input():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    call = OURS.call(kernel, (8, 128), input_output_aliases={0: 0})
+    lowered = minijax.jit(call).trace(X).lower(lowering_platforms=("tpu",))
+    assert "output_operand_alias<output_tuple_indices = []" in lowered.as_text()
+    compiled = minijax.jit(call).lower(X).compile(target=TARGET)
+    assert "output_to_operand_aliasing={{}: (0, {})}" in compiled.as_text()
 
 
 def test_memory_that_a_kernel_cannot_reach():

@@ -17,13 +17,6 @@ from minijax.programs.pallas.specs import CostEstimate
 from minijax.programs.pallas.tpu_params import CompilerParams, SideEffectType
 
 
-def kernel_text(jaxpr: Jaxpr, mapping: GridMapping, params: Any, name: str) -> str:
-    """The kernel's module as text, to read."""
-    with mosaic.module() as made:
-        write_kernel(jaxpr, mapping, _params(params), name)
-        return hlo.module_to_text(made)
-
-
 def lower(
     ctx: LoweringRuleContext,
     *operands: Any,

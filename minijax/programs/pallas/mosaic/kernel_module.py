@@ -66,6 +66,12 @@ def write_kernel(
         )
     for block in mapping.block_mappings:
         check_block(block, name)
+        if not mapping.grid and not is_whole(block):
+            raise NotImplementedError(
+                f"the kernel {name!r} cannot be compiled for a TPU: {block.origin} has "
+                f"a block of shape {block.sizes} and the kernel no grid. Leave the "
+                "block shape out, or give grid=(1,)."
+            )
     ir = hlo.ir
     grid = [int(size) for size in mapping.grid]
     i32 = ir.IntegerType.get_signless(32)
