@@ -12,26 +12,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import functools
-import importlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minijax.backend import hlo, hlo_parts
+from minijax.backend.dialects import dialect
 
 # MLIR's own dialects that kernels are written in.
 DIALECTS = ("arith", "math", "memref", "scf", "vector")
 
 # What XLA's compiler for TPUs calls a kernel of Mosaic's.
 _CALL = "tpu_custom_call"
-
-
-@functools.cache
-def dialect(name: str) -> Any:
-    """jaxlib's module of a dialect, "tpu" or one of `DIALECTS`."""
-    folder = "jaxlib.mosaic.python" if name == "tpu" else "jaxlib.mlir.dialects"
-    return importlib.import_module(f"{folder}.{name}")
 
 
 @contextlib.contextmanager
@@ -76,11 +68,6 @@ def _text_of(body: str) -> str:
         passes = "builtin.module(mosaic-serde{serialize=false})"
         hlo_parts.pass_manager().parse(passes).run(read.operation)
         return hlo.module_to_text(read)
-
-
-def message_of(error: Exception) -> str:
-    """What MLIR says is wrong, without the Python frames that it says first."""
-    return str(error).rsplit("): ", 1)[-1].strip()
 
 
 def call(

@@ -16,7 +16,8 @@ from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
 from minijax.experimental.pallas import triton as pltriton
 from minijax.language.core import all_primitives
-from minijax.programs.pallas.mosaic import kernel_context
+from minijax.programs.pallas import kernel_rules
+from minijax.programs.pallas.mosaic.kernel_context import tpu
 from tests.pallas import tpu_kernels
 from tests.pallas.kernels import Library
 from tests.pallas.tpu_kernels import KERNELS, NOT_IN_JAX
@@ -131,7 +132,7 @@ def test_the_kernel_is_shown():
 
 
 def test_each_rule_is_of_a_primitive():
-    assert set(kernel_context.rules) <= set(all_primitives)
+    assert {*tpu.rules, *kernel_rules.of_all_machines} <= set(all_primitives)
 
 
 def refused(kernel, shape=(8, 128), args=(X,), **options):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.backend import hlo, mosaic
+from minijax.backend.dialects import message_of
 from minijax.compile.mlir import LoweringRuleContext, tensor_type
 from minijax.language.core import Jaxpr
 from minijax.programs.pallas.grid_mappings import GridMapping
@@ -46,7 +47,7 @@ def lower(
         except hlo.ir.MLIRError as error:
             raise NotImplementedError(
                 f"the kernel {name!r} cannot be compiled for a TPU. MLIR's verifier "
-                f"says: {mosaic.message_of(error)}"
+                f"says: {message_of(error)}"
             ) from None
         if debug:
             print(f"\nThe Mosaic module of the pallas_call {name}:")

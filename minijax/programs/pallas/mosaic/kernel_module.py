@@ -20,30 +20,27 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, mosaic
+from minijax.backend import hlo
+from minijax.backend.dialects import dialect
 from minijax.compile import mlir
 from minijax.language.core import Jaxpr, Literal
+from minijax.programs.pallas import kernel_arithmetic, kernel_control_flow
 from minijax.programs.pallas.grid_context import dynamic_grid_dim
 from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
+from minijax.programs.pallas.kernel_rules import Kernel, lower_eqns
 from minijax.programs.pallas.memory_spaces import MemorySpace, TpuMemorySpace
-from minijax.programs.pallas.mosaic import (
-    control_flow,
-    elementwise,
-    memory,
-    shapes,
-)
+from minijax.programs.pallas.mosaic import elementwise, memory, shapes
 from minijax.programs.pallas.mosaic.kernel_context import (
-    Kernel,
     Memory,
-    lower_eqns,
     memory_space,
     memref_type,
+    tpu,
 )
 from minijax.programs.pallas.specs import Blocked, Element, RevisitMode, Squeezed
 from minijax.programs.pallas.tpu_params import CompilerParams, GridDimensionSemantics
 
 # Files with rules, which enter them in the table.
-families = (control_flow, elementwise, memory, shapes)
+families = (kernel_arithmetic, kernel_control_flow, elementwise, memory, shapes)
 
 # A TPU's registers have 8 rows (sublanes) of 128 numbers (lanes).
 _ROWS, _LANES = 8, 128
@@ -100,7 +97,7 @@ def write_kernel(
     ]
     seen = [a for a in range(len(grid)) if a not in mapping.vmapped_dims]
     places, sizes = [indices[a] for a in seen], [grid[a] for a in seen]
-    kernel = Kernel(name, places, sizes, mapping.seen_names)
+    kernel = Kernel(tpu, name, places, sizes, mapping.seen_names)
     with ir.InsertionPoint(block):
         lower_eqns(kernel, jaxpr, memories)
         hlo.func.ReturnOp([])
@@ -305,7 +302,7 @@ def _write_index_map(
         Memory(value, tuple(shape), space)
         for value, shape, space in zip(given, shapes_of_refs, spaces)
     ]
-    kernel = Kernel(f"{name} (index map of {block.origin})", indices, mapping.grid)
+    kernel = Kernel(tpu, f"{name} (index map of {block.origin})", indices, mapping.grid)
     with ir.InsertionPoint(entry):
         jaxpr = block.index_map_jaxpr.jaxpr
         results = lower_eqns(kernel, jaxpr, [*indices, *memories])
@@ -313,4 +310,4 @@ def _write_index_map(
 
 
 def _narrow(value: Any, i32: Any) -> Any:
-    return value if value.type == i32 else mosaic.dialect("arith").trunci(i32, value)
+    return value if value.type == i32 else dialect("arith").trunci(i32, value)

@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, mosaic
+from minijax.backend import hlo
+from minijax.backend.dialects import dialect
 from minijax.language.core import Jaxpr, ShapedArray
 from minijax.primitives.index.indexers import NDIndexer, Slice
+from minijax.programs.pallas.kernel_arithmetic import add
+from minijax.programs.pallas.kernel_rules import RuleContext, lower_eqns
 from minijax.programs.pallas.memory_spaces import TpuMemorySpace
 from minijax.programs.pallas.mosaic.kernel_context import (
     Memory,
-    RuleContext,
     constant,
     index_constant,
-    lower_eqns,
     memory_space,
     memref_type,
     rule,
-    rules,
     value_type,
 )
 from minijax.programs.pallas.mosaic.shapes import reshaped
@@ -75,13 +75,13 @@ def _plus(a: Any, b: Any) -> Any:
         return int(a + b)
     if isinstance(a, int) and a == 0:
         return b
-    return mosaic.dialect("arith").addi(_as_value(a), _as_value(b))
+    return dialect("arith").addi(_as_value(a), _as_value(b))
 
 
 def _times(a: Any, stride: int) -> Any:
     if stride == 1 or isinstance(a, (int, np.integer)):
         return a * stride if isinstance(a, (int, np.integer)) else a
-    return mosaic.dialect("arith").muli(a, _as_value(stride))
+    return dialect("arith").muli(a, _as_value(stride))
 
 
 def _as_value(x: Any) -> Any:
@@ -90,7 +90,7 @@ def _as_value(x: Any) -> Any:
 
 def _places(spans: Sequence[_Span]) -> list[Any]:
     """The starts as MLIR's `index`."""
-    arith, kind = mosaic.dialect("arith"), hlo.ir.IndexType.get()
+    arith, kind = dialect("arith"), hlo.ir.IndexType.get()
     return [
         index_constant(int(span.start))
         if isinstance(span.start, (int, np.integer))
@@ -133,12 +133,12 @@ def _check_space(ref: Memory, block: Any) -> bool:
 def _read(ctx: RuleContext, ref: Memory, indexers: Any, result: Any) -> Any:
     starts, strides, block = _block(ctx, ref, indexers)
     if _check_space(ref, result):
-        return mosaic.dialect("memref").load(ref.value, starts)
+        return dialect("memref").load(ref.value, starts)
     target = value_type(block)
     if strides is None:
-        loaded = mosaic.dialect("vector").load(target, ref.value, starts)
+        loaded = dialect("vector").load(target, ref.value, starts)
     else:
-        loaded = mosaic.dialect("tpu").strided_load(target, ref.value, starts, strides)
+        loaded = dialect("tpu").strided_load(target, ref.value, starts, strides)
     return reshaped(loaded, block, result.shape)
 
 
@@ -147,14 +147,14 @@ def _write(
 ) -> None:
     starts, strides, block = _block(ctx, ref, indexers)
     if _check_space(ref, aval):
-        mosaic.dialect("memref").store(value, ref.value, starts)
+        dialect("memref").store(value, ref.value, starts)
         return
     if not aval.shape:
         raise NotImplementedError(
             "a scalar written to VMEM, which holds vectors; write a block of one "
             "element (`o_ref[...] = jnp.full((1, 1), x)`), or put the output in SMEM."
         )
-    tpu = mosaic.dialect("tpu")
+    tpu = dialect("tpu")
     value = reshaped(value, aval, block.shape)
     if strides is not None:
         if mask is not None:
@@ -192,7 +192,7 @@ def _addupdate(
     aval = ctx.avals_in[1]
     old = _read(ctx, ref, indexers, aval)
     sum_ctx = RuleContext(ctx.kernel, ctx.eqn, [aval, aval], [aval])
-    total = rules["add"](sum_ctx, old, value)
+    total = add(sum_ctx, old, value)
     _write(ctx, ref, indexers, total, aval, None)
     return []
 
@@ -229,7 +229,7 @@ def _run_scoped(
     """A region with memory of its own."""
     if collective_axes:
         raise NotImplementedError("run_scoped with collective_axes.")
-    tpu, memref = mosaic.dialect("tpu"), mosaic.dialect("memref")
+    tpu, memref = dialect("tpu"), dialect("memref")
     region = tpu.RegionOp([value_type(aval) for aval in ctx.avals_out])
     with hlo.ir.InsertionPoint(region.body):
         own = [_allocated(memref, var.aval) for var in jaxpr.invars]

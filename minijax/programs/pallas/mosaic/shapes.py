@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, mosaic
+from minijax.backend import hlo
+from minijax.backend.dialects import dialect
 from minijax.language.core import ShapedArray
+from minijax.programs.pallas.kernel_rules import RuleContext
 from minijax.programs.pallas.mosaic.kernel_context import (
-    RuleContext,
     dense,
     repeated,
     rule,
@@ -26,7 +27,7 @@ from minijax.programs.pallas.mosaic.kernel_context import (
 
 def reshaped(value: Any, aval: ShapedArray, shape: Sequence[int]) -> Any:
     """A value of type `aval` with the same elements in another shape."""
-    vector = mosaic.dialect("vector")
+    vector = dialect("vector")
     if tuple(shape) == aval.shape:
         return value
     if not shape:
@@ -71,7 +72,7 @@ def _broadcast_to(ctx: RuleContext, x: Any, *, shape: Any) -> Any:
 @rule("transpose")
 def _transpose(ctx: RuleContext, x: Any, *, permutation: Sequence[int]) -> Any:
     target = value_type(ctx.avals_out[0])
-    return mosaic.dialect("tpu").transpose(target, x, list(permutation))
+    return dialect("tpu").transpose(target, x, list(permutation))
 
 
 @rule("iota")
@@ -79,7 +80,7 @@ def _iota(ctx: RuleContext, *, shape: Any, dimension: int, **_: Any) -> Any:
     (aval,) = ctx.avals_out
     if aval.dtype != np.int32:
         raise NotImplementedError("iota of another dtype than int32; convert it.")
-    tpu = mosaic.dialect("tpu")
+    tpu = dialect("tpu")
     if len(shape) > 1:
         return tpu.iota(value_type(aval), dimensions=[dimension])
     # A TPU's registers have two axes.
@@ -95,13 +96,13 @@ def _slice(
         raise NotImplementedError("a slice with steps; read the ref with a stride.")
     sizes = [end - start for start, end in zip(start_indices, limit_indices)]
     ones = [1] * len(sizes)
-    vector, target = mosaic.dialect("vector"), value_type(ctx.avals_out[0])
+    vector, target = dialect("vector"), value_type(ctx.avals_out[0])
     return vector.extract_strided_slice(target, x, list(start_indices), sizes, ones)
 
 
 @rule("concatenate")
 def _concatenate(ctx: RuleContext, *values: Any, dimension: int) -> Any:
-    return mosaic.dialect("tpu").concatenate(list(values), dimension=dimension)
+    return dialect("tpu").concatenate(list(values), dimension=dimension)
 
 
 @rule("reduce_sum", "reduce_max", "reduce_min")
@@ -131,7 +132,7 @@ def _reduce(ctx: RuleContext, x: Any, *, axes: Sequence[int], **_: Any) -> Any:
 
 
 def _reduction(kind: str, start: Any, x: Any, result: Any, axes: Any) -> Any:
-    vector = mosaic.dialect("vector")
+    vector = dialect("vector")
     attribute = hlo.ir.Attribute.parse(f"#vector.kind<{kind}>")
     return vector.multi_reduction(attribute, x, dense(start, result), list(axes))
 
@@ -158,7 +159,7 @@ def _dot_general(
                 f"a product of {aval.dtype}: the matrix unit takes numbers with a sign."
             )
     numbers = _dot_numbers(dimension_numbers, *(a.ndim for a in ctx.avals_in))
-    return mosaic.dialect("tpu").matmul(
+    return dialect("tpu").matmul(
         value_type(result),
         x,
         y,

@@ -1,4 +1,4 @@
-"""Programs inside of a kernel on a TPU: calls, branches, loops."""
+"""Programs inside of a kernel, for every machine: calls, branches, loops."""
 
 from __future__ import annotations
 
@@ -7,30 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, mosaic
+from minijax.backend import hlo
+from minijax.backend.dialects import dialect
 from minijax.language.core import ClosedJaxpr
 from minijax.programs.control_flow.while_loops import While
-from minijax.programs.pallas.mosaic.kernel_context import (
-    RuleContext,
-    constant,
-    rule,
-    value_type,
-)
+from minijax.programs.pallas.kernel_rules import RuleContext, shared
 
 
-@rule("jit", "closed_call", "custom_lin")
+@shared("jit", "closed_call", "custom_lin")
 def _call(ctx: RuleContext, *values: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
     return ctx.lower(jaxpr, *values)
 
 
-@rule("custom_jvp_call", "custom_vjp_call")
+@shared("custom_jvp_call", "custom_vjp_call")
 def _custom_call(
     ctx: RuleContext, *values: Any, call_jaxpr: ClosedJaxpr, **_: Any
 ) -> list[Any]:
     return ctx.lower(call_jaxpr, *values)
 
 
-@rule("cond")
+@shared("cond")
 def _cond(
     ctx: RuleContext, index: Any, *values: Any, branches: Sequence[ClosedJaxpr], **_
 ) -> list[Any]:
@@ -43,10 +39,10 @@ def _choose(
 ) -> list[Any]:
     if last == 0:
         return ctx.lower(branches[0], *values)
-    arith, scf = mosaic.dialect("arith"), mosaic.dialect("scf")
+    arith, scf = dialect("arith"), dialect("scf")
     at_least = hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(64), 5)
-    chosen = arith.cmpi(at_least, index, constant(last, np.int32))
-    types = [value_type(aval) for aval in ctx.avals_out]
+    chosen = arith.cmpi(at_least, index, ctx.machine.constant(last, np.int32))
+    types = [ctx.machine.value_type(aval) for aval in ctx.avals_out]
     operation = scf.IfOp(chosen, types, has_else=True)
     with hlo.ir.InsertionPoint(operation.then_block):
         scf.yield_(ctx.lower(branches[last], *values))
@@ -55,7 +51,7 @@ def _choose(
     return list(operation.results)
 
 
-@rule("scan")
+@shared("scan")
 def _scan(
     ctx: RuleContext,
     *values: Any,
@@ -83,8 +79,8 @@ def _scan(
     if turns == 1:
         return steps(length, carry)
     if turns:
-        scf = mosaic.dialect("scf")
-        bounds = [constant(x, np.int32) for x in (0, turns, 1)]
+        scf = dialect("scf")
+        bounds = [ctx.machine.constant(x, np.int32) for x in (0, turns, 1)]
         loop = scf.ForOp(*bounds, carry)
         with hlo.ir.InsertionPoint(loop.body):
             scf.yield_(steps(max(unroll, 1), list(loop.inner_iter_args)))
@@ -92,11 +88,11 @@ def _scan(
     return steps(rest, carry)
 
 
-@rule("while")
+@shared("while")
 def _while(ctx: RuleContext, *values: Any, **params: Any) -> list[Any]:
     program = While(**params)
     operands = program.operands(values)
-    scf, ir = mosaic.dialect("scf"), hlo.ir
+    scf, ir = dialect("scf"), hlo.ir
     carry = list(operands.carry)
     types = [value.type for value in carry]
     loop = scf.WhileOp(types, carry)
