@@ -1,5 +1,7 @@
 """Pipelines, copies and core meshes inside of kernels, and other names of a TPU."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -118,7 +120,7 @@ def test_wrong_pipelines(options, error, words):
         pipelined(**options)
 
 
-def copying(library):
+def copying(library, watched=None):
     """The second half doubled by way of a buffer, in two copies at once."""
     pl, pltpu = library.pl, library.tpu
 
@@ -139,7 +141,7 @@ def copying(library):
         pltpu.sync_copy(buffer_ref, o_ref)
 
     anywhere = pl.BlockSpec(memory_space=pl.ANY)
-    interpret = pltpu.InterpretParams() if library is JAX else False
+    interpret = pltpu.InterpretParams() if library is JAX else watched or False
     return library.call(
         kernel,
         (8, 128),
@@ -156,7 +158,25 @@ def copying(library):
 def test_copies():
     x = numbers(16, 128)
     np.testing.assert_array_equal(copying(OURS)(x), copying(JAX)(x))
+    np.testing.assert_array_equal(copying(OURS, WATCHED)(x), x[8:] * 2)
     np.testing.assert_array_equal(copying(OURS)(x), x[8:] * 2)
+
+
+def test_copies_print_as_in_jax():
+    x = numbers(16, 128)
+    texts = (
+        str(minijax.make_jaxpr(copying(OURS))(x)),
+        str(jax.make_jaxpr(copying(JAX))(x)).replace("dma_sem[", "i32["),
+    )
+    ours, theirs = (
+        [
+            line.strip()
+            for line in text.splitlines()
+            if re.search("dma_(start|wait)|Ref<", line)
+        ]
+        for text in texts
+    )
+    assert ours == theirs and len(ours) > 8
 
 
 def test_copies_that_do_not_fit():

@@ -220,6 +220,67 @@ def squeezed_batches(lib: Library) -> tuple[Callable, list[np.ndarray]]:
     return lib.lib.vmap(call), [ones(3, 4, 16, 128, dtype=ml_dtypes.bfloat16)]
 
 
+def pipelined_matmul(lib: Library) -> tuple[Callable, list[np.ndarray]]:
+    """A pipeline inside of the kernel: blocks of arrays in HBM, two buffers each."""
+    pl = lib.pl
+
+    def kernel(x_hbm_ref, y_hbm_ref, o_hbm_ref):
+        def body(x_ref, y_ref, o_ref):
+            @pl.when(pl.program_id(2) == 0)
+            def _():
+                o_ref[...] = lib.np.zeros_like(o_ref)
+
+            o_ref[...] += x_ref[...] @ y_ref[...]
+
+        pipeline = lib.tpu.emit_pipeline(
+            body,
+            grid=(2, 2, 3),
+            in_specs=[
+                pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                pl.BlockSpec((128, 128), lambda i, j, k: (k, j)),
+            ],
+            out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
+        )
+        pipeline(x_hbm_ref, y_hbm_ref, o_hbm_ref)
+
+    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+    call = lib.call(
+        kernel, (256, 256), in_specs=[anywhere, anywhere], out_specs=anywhere
+    )
+    return call, [ones(256, 384), ones(384, 256)]
+
+
+def copied_halves(lib: Library) -> tuple[Callable, list[np.ndarray]]:
+    """Two copies at once into a buffer, and one back."""
+    pl, tpu = lib.pl, lib.tpu
+
+    def kernel(x_ref, o_ref, buffer_ref, semaphores):
+        copies = [
+            tpu.make_async_copy(
+                x_ref.at[pl.ds(16 + 8 * i, 8)],
+                buffer_ref.at[pl.ds(8 * i, 8)],
+                semaphores.at[i],
+            )
+            for i in range(2)
+        ]
+        for copy in copies:
+            copy.start()
+        for copy in copies:
+            copy.wait()
+        buffer_ref[...] = buffer_ref[...] * 2
+        tpu.sync_copy(buffer_ref, o_ref)
+
+    anywhere = pl.BlockSpec(memory_space=pl.ANY)
+    call = lib.call(
+        kernel,
+        (16, 128),
+        in_specs=[anywhere],
+        out_specs=anywhere,
+        scratch_shapes=[tpu.VMEM((16, 128), np.float32), tpu.SemaphoreType.DMA((2,))],
+    )
+    return call, [ones(32, 128)]
+
+
 KERNELS = [
     add,
     matmul,
@@ -230,5 +291,6 @@ KERNELS = [
     loops,
     choices,
     squeezed_batches,
+    copied_halves,
 ]
-NOT_IN_JAX = [more_operations]
+NOT_IN_JAX = [more_operations, pipelined_matmul]

@@ -138,6 +138,14 @@ def array_in_place_on_a_tpu(k):
     on_a_tpu(k, copy, in_specs=[k.pl.BlockSpec(memory_space=k.pl.ANY)])
 
 
+@wrong("NotImplementedError", "a copy that adds")
+def adding_copy_on_a_tpu(k):
+    def kernel(x_ref, o_ref, semaphore):
+        k.tpu.async_copy(x_ref, o_ref, semaphore, add=True).wait()
+
+    on_a_tpu(k, kernel, scratch_shapes=[k.tpu.SemaphoreType.DMA])
+
+
 @wrong("ValueError", "In memory space", in_jax=True)
 def blocks_of_an_array_in_place(k):
     block = k.pl.BlockSpec((8, 128), lambda i: (i, 0), memory_space=k.pl.ANY)

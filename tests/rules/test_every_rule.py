@@ -120,6 +120,7 @@ REACHED_ELSEWHERE = {
         "program_id reciprocal run_scoped".split(),
         "tests/pallas/test_kernels.py",
     ),
+    **dict.fromkeys("dma_start dma_wait".split(), "tests/pallas/test_pipelines.py"),
     # Programs over several devices.
     "sharding_constraint": "tests/sharding/automatic.py",
     "reshard": "tests/sharding/explicit.py",

@@ -1,13 +1,13 @@
 """Copies between the memory spaces of a kernel, and the semaphores that they signal.
 
     copy = pltpu.make_async_copy(x_hbm_ref.at[pl.ds(0, 8)], buffer_ref, semaphore)
-    copy.start()
+    copy.start()                       dma_start(p0) a[0:8,:] -> b[...] c[...]
     ...
-    copy.wait()
+    copy.wait()                        dma_wait b[...] c[...]
 
-On a CPU the whole copy happens at `start`, so that what a kernel may read before `wait`
-is what it will read after it; a semaphore counts how many copies were started and not
-waited for.
+On a TPU the memory's own engine copies while the kernel computes. On a CPU the whole
+copy happens at `start`, so that what a kernel may read before `wait` is what it will
+read after it.
 
 In JAX: `pallas/mosaic/primitives.py`, `pallas/mosaic/helpers.py`.
 """
@@ -22,10 +22,96 @@ from typing import Any
 import numpy as np
 
 from minijax.language.avals import ShapedArray
+from minijax.language.core import JaxprEqn
+from minijax.language.print_options import prints_equation
 from minijax.language.ref_avals import AbstractRef
-from minijax.primitives.refs.ref_views import RefView
+from minijax.primitives.refs import ref_blocks, references
+from minijax.primitives.refs.mutable_arrays import ref_primitive
+from minijax.primitives.refs.ref_effects import ReadEffect, WriteEffect
+from minijax.primitives.refs.ref_views import RefView, base_and_indexers
 from minijax.programs.pallas.memory_spaces import MemoryRef, TpuMemorySpace
+from minijax.programs.pallas.scoped_memory import run_scoped
+from minijax.support import trees
 from minijax.support.trees import tree_flatten
+
+# ----------------------------------------------------------------------------------
+# The primitives: source, destination, semaphore, then the indices of all three
+# ----------------------------------------------------------------------------------
+
+
+def _copy_primitive(name: str) -> Any:
+    primitive = ref_primitive(name, multiple_results=True)
+    primitive.cache_types = False
+    primitive.without("meaning", "it belongs to the memories of a kernel")
+    primitive.without("jvp", "give the kernel a derivative by `custom_vjp`")
+    primitive.without("transpose", "give the kernel a derivative by `custom_vjp`")
+    primitive.without("batch", "vmap adds an axis to the grid, not to the kernel")
+    return primitive
+
+
+dma_start_p = _copy_primitive("dma_start")
+dma_wait_p = _copy_primitive("dma_wait")
+
+
+@dma_start_p.def_effectful_abstract_eval
+def _start_type(*avals, **_) -> tuple:
+    return [], frozenset({ReadEffect(0), WriteEffect(1)})
+
+
+@dma_wait_p.def_effectful_abstract_eval
+def _wait_type(*avals, **_) -> tuple:
+    """What is copied may be read only after this, so it counts as a write."""
+    return [], frozenset({WriteEffect(1)})
+
+
+def _start_discharge(
+    discharged, source, target, semaphore, *leaves, tree, priority, add
+) -> tuple[list, Any]:
+    source_index, target_index, _ = trees.tree_unflatten(tree, leaves)
+    block = ref_blocks.read(source, source_index)
+    if add:
+        new = ref_blocks.add(target, target_index, block)
+    else:
+        new, _ = ref_blocks.swap(target, target_index, block)
+    return [None, new, *[None] * (1 + len(leaves))], []
+
+
+dma_start_p.discharge = _start_discharge
+dma_wait_p.discharge = lambda discharged, *args, **_: ([None] * len(args), [])
+
+
+def _places(eqn: JaxprEqn) -> list[tuple]:
+    """Source, destination and semaphore as text: `a[0:8]`."""
+    source, target, semaphore, *leaves = eqn.invars
+    indices = trees.tree_unflatten(eqn.params["tree"], leaves)
+    places = []
+    for ref, indexers in zip((source, target, semaphore), indices):
+        flat, tree = tree_flatten(indexers)
+        places.append(references.place_pieces(tree, ref, flat))
+    return places
+
+
+@prints_equation
+def _start_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
+    source, target, semaphore = _places(eqn)
+    add = ", add" if eqn.params["add"] else ""
+    start = f"dma_start(p{eqn.params['priority']}{add}) "
+    return [start, source, " -> ", target, " ", semaphore]
+
+
+@prints_equation
+def _wait_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
+    _, target, semaphore = _places(eqn)
+    return ["dma_wait ", target, " ", semaphore]
+
+
+dma_start_p.pretty = _start_pieces
+dma_wait_p.pretty = _wait_pieces
+
+
+# ----------------------------------------------------------------------------------
+# Semaphores
+# ----------------------------------------------------------------------------------
 
 
 class SemaphoreType(enum.Enum):
@@ -36,6 +122,11 @@ class SemaphoreType(enum.Enum):
     BARRIER = "barrier"
 
     def __call__(self, shape: Sequence[int]) -> MemoryRef:
+        if self is not SemaphoreType.DMA:
+            raise NotImplementedError(
+                f"SemaphoreType.{self.name} is for programs that wait for each other, "
+                "on several cores; a copy takes SemaphoreType.DMA."
+            )
         counter = ShapedArray(tuple(shape), np.dtype(np.int32))
         return MemoryRef(counter, TpuMemorySpace.SEMAPHORE)
 
@@ -48,6 +139,11 @@ class SemaphoreType(enum.Enum):
         return self(()).get_ref_aval()
 
 
+# ----------------------------------------------------------------------------------
+# What kernels call
+# ----------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class AsyncCopyDescriptor:
     """A copy that is started and waited for later. Made by `make_async_copy`."""
@@ -58,17 +154,21 @@ class AsyncCopyDescriptor:
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
         """Begin to copy; with `add`, add to what is there."""
-        if add:
-            self.dst_ref.addupdate(self.src_ref[...])
-        else:
-            self.dst_ref[...] = self.src_ref[...]
-        self.sem[...] += 1
+        refs, leaves, tree = self._operands()
+        dma_start_p.bind(*refs, *leaves, tree=tree, priority=priority, add=add)
 
     def wait(self) -> None:
         """Wait until the copy is done, so that its destination may be read."""
-        self.sem[...] -= 1
+        refs, leaves, tree = self._operands()
+        dma_wait_p.bind(*refs, *leaves, tree=tree)
 
     wait_send = wait_recv = wait
+
+    def _operands(self) -> tuple[list[Any], list[Any], Any]:
+        views = (self.src_ref, self.dst_ref, self.sem)
+        refs, indices = zip(*map(base_and_indexers, views))
+        leaves, tree = tree_flatten(indices)
+        return list(refs), leaves, tree
 
 
 def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
@@ -113,8 +213,16 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     targets, other = tree_flatten(dst_ref, is_leaf=is_view)
     if tree != other:
         raise ValueError(f"sync_copy from a tree {tree} to another, {other}.")
-    for source, target in zip(sources, targets):
-        if add:
-            target.addupdate(source[...])
-        else:
-            target[...] = source[...]
+
+    def copy_all(semaphore: Any) -> None:
+        copies = [
+            make_async_copy(source, target, semaphore)
+            for source, target in zip(sources, targets)
+        ]
+        for copy in copies:
+            copy.start(add=add)
+        for copy in copies:
+            copy.wait()
+
+    if sources:
+        run_scoped(copy_all, SemaphoreType.DMA)

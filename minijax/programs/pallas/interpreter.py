@@ -32,7 +32,7 @@ from minijax.language.core import (
 from minijax.primitives.parallel.collectives import axis_index_p
 from minijax.primitives.refs import references
 from minijax.programs.control_flow import conditionals, scan_primitive, while_loops
-from minijax.programs.pallas import masked_access
+from minijax.programs.pallas import copies, masked_access
 from minijax.programs.pallas.grid_context import (
     Place,
     dynamic_grid_dim,
@@ -427,6 +427,22 @@ def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
     return [old]
 
 
+def _dma_start(run: Run, eqn, inputs, used) -> list[Any]:
+    source, target, _, *leaves = inputs
+    source_index, target_index, _ = trees.tree_unflatten(eqn.params["tree"], leaves)
+    line = _line(eqn)
+    block = run.watch.read(source, source.at(source_index), line)
+    place = target.at(target_index)
+    if eqn.params["add"]:
+        block = block + run.watch.read(target, place, line)
+    run.watch.write(target, place, block, line)
+    return []
+
+
+def _dma_wait(run: Run, eqn, inputs, used) -> list[Any]:
+    return []
+
+
 def _run_scoped(run: Run, eqn, inputs, used) -> list[Any]:
     jaxpr = eqn.params["jaxpr"]
     names = jaxpr.debug_info.arg_names
@@ -481,6 +497,8 @@ _rules: dict[Primitive, Callable] = {
     masked_access.swap_p: _masked_swap,
     masked_access.atomic_rmw_p: _atomic,
     run_scoped_p: _run_scoped,
+    copies.dma_start_p: _dma_start,
+    copies.dma_wait_p: _dma_wait,
     conditionals.cond_p: _cond,
     while_loops.while_p: _while,
     scan_primitive.scan_p: _scan,

@@ -9,9 +9,11 @@
             x_hbm_ref, o_hbm_ref
         )
 
-The body gets views of the blocks, so nothing is copied on a CPU; `program_id` in it is
-the place in the pipeline's own grid. A block of the output that stays the same from one
-step to the next keeps its content, as an accumulator must.
+`program_id` in the body is the place in the pipeline's own grid. Blocks of refs in HBM
+(`pl.ANY`) are copied into two buffers in VMEM by turns: while a step computes, the next
+one's blocks are on their way. What is in VMEM already needs no copy: the body gets
+views of it. A block of the output that stays the same from one step to the next keeps
+its content, as an accumulator must.
 
 In JAX: `pallas/mosaic/pipeline.py`.
 """
@@ -20,23 +22,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from minijax.language.core import get_aval
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import rounding
 from minijax.primitives.index.indexers import Slice, ds
-from minijax.primitives.refs.ref_views import RefView
+from minijax.primitives.refs.ref_views import RefView, base_and_indexers
 from minijax.primitives.shape import shaping
 from minijax.programs.control_flow.fori_loops import fori_loop
+from minijax.programs.pallas.copies import SemaphoreType, async_copy, make_async_copy
 from minijax.programs.pallas.grid_context import inside_pipeline
+from minijax.programs.pallas.in_kernels import when
+from minijax.programs.pallas.memory_spaces import MemorySpace, TpuMemorySpace
+from minijax.programs.pallas.scoped_memory import run_scoped
 from minijax.programs.pallas.specs import (
+    BlockDim,
     Blocked,
     BlockSpec,
     BoundedSlice,
     Element,
     Squeezed,
+    block_size,
     canonical_dim,
 )
 from minijax.support.errors import api_boundary
@@ -93,7 +103,8 @@ def emit_pipeline(
                 f"emit_pipeline with {name}={value!r} is for the cores of a TPU; leave "
                 "it out."
             )
-    specs = [*_leaves(in_specs), *_leaves(out_specs)]
+    inputs, outputs = _leaves(in_specs), _leaves(out_specs)
+    specs = [*inputs, *outputs]
 
     def pipeline(*refs: Any, scratches: Any = None, allocations: Any = None) -> None:
         if allocations is not None:
@@ -104,29 +115,111 @@ def emit_pipeline(
                 f"the pipeline has {len(specs)} specs (in_specs, then out_specs), but "
                 f"was called with {len(leaves)} refs: give one spec for each ref."
             )
-
-        def step(number: Any, nothing: None) -> None:
-            indices = _indices(number, grid)
-            views = [
-                _block(ref, spec, indices, place)
-                for place, (ref, spec) in enumerate(zip(leaves, specs))
-            ]
-            with inside_pipeline(indices, grid):
-                result = body(*views, *(scratches or ()))
-            if tree_structure(result).num_leaves:
-                raise ValueError(
-                    "The emit_pipeline body function must return None; write results "
-                    "to the output's ref: o_ref[...] = x."
-                )
-
-        total = math.prod(grid) if all(isinstance(n, int) for n in grid) else None
-        if total is None:
-            total = np.int32(1)
-            for size in grid:
-                total = elementwise.mul(total, _as_int32(size))
-        fori_loop(0, total, step, None)
+        streams = [
+            _Stream(ref, spec, place, place < len(inputs))
+            for place, (ref, spec) in enumerate(zip(leaves, specs))
+        ]
+        types = [stream.memory() for stream in streams if stream.is_far]
+        run_scoped(
+            lambda *buffers: _run(body, grid, streams, buffers, scratches or ()),
+            *types,
+        )
 
     return pipeline
+
+
+def _run(
+    body: Callable[..., Any],
+    grid: Sequence[Any],
+    streams: Sequence[_Stream],
+    buffers: Sequence[Any],
+    scratches: Sequence[Any],
+) -> None:
+    """All steps, with a pair (buffer, semaphore) for each ref that is far away."""
+    given = iter(buffers)
+    pairs = [next(given) if stream.is_far else None for stream in streams]
+    known = all(isinstance(size, int) for size in grid)
+    total: Any = math.prod(grid) if known else np.int32(1)
+    if not known:
+        for size in grid:
+            total = elementwise.mul(total, _as_int32(size))
+
+    def start(number: Any) -> None:
+        for stream, pair in zip(streams, pairs):
+            if stream.is_input and pair is not None:
+                stream.copy_in(pair, number, _indices(number, grid)).start()
+
+    def step(number: Any, nothing: None) -> None:
+        number = _as_int32(number)
+        indices = _indices(number, grid)
+        following = elementwise.add(number, np.int32(1))
+        when(elementwise.lt(following, _as_int32(total)))(lambda: start(following))
+        views = []
+        for stream, pair in zip(streams, pairs):
+            if pair is None:
+                views.append(stream.block(indices))
+            elif stream.is_input:
+                stream.copy_in(pair, number, indices).wait()
+                views.append(stream.slot(pair[0], number))
+            else:
+                views.append(pair[0])
+        with inside_pipeline(indices, grid):
+            result = body(*views, *scratches)
+        if tree_structure(result).num_leaves:
+            raise ValueError(
+                "The emit_pipeline body function must return None; write results to "
+                "the output's ref: o_ref[...] = x."
+            )
+        for stream, pair in zip(streams, pairs):
+            if not stream.is_input and pair is not None:
+                copy = async_copy(pair[0], stream.block(indices), pair[1])
+                copy.wait()
+
+    start(np.int32(0))
+    fori_loop(0, total, step, None)
+
+
+@dataclass(frozen=True)
+class _Stream:
+    """A ref of a pipeline, and how it is cut into blocks."""
+
+    ref: Any
+    spec: BlockSpec
+    place: int
+    is_input: bool
+
+    @property
+    def is_far(self) -> bool:
+        """Whether its blocks must be copied to where a kernel can read them."""
+        base, _ = base_and_indexers(self.ref)
+        aval: Any = get_aval(base)
+        return aval.memory_space in (MemorySpace.ANY, TpuMemorySpace.HBM)
+
+    @property
+    def dims(self) -> list[BlockDim]:
+        shape = self.spec.block_shape
+        return [canonical_dim(d) for d in (self.ref.shape if shape is None else shape)]
+
+    def memory(self) -> tuple[Any, Any]:
+        """(two buffers in VMEM, their semaphores); of an output one of each."""
+        sizes = [block_size(d) for d in self.dims if not isinstance(d, Squeezed)]
+        if not self.is_input:
+            return TpuMemorySpace.VMEM(sizes, self.ref.dtype), SemaphoreType.DMA(())
+        both = (2, *sizes)
+        return TpuMemorySpace.VMEM(both, self.ref.dtype), SemaphoreType.DMA((2,))
+
+    def slot(self, buffers: Any, number: Any) -> Any:
+        """The buffer of the step with that number."""
+        return buffers.at[rounding.rem(number, np.int32(2))]
+
+    def copy_in(self, pair: Any, number: Any, indices: Sequence[Any]) -> Any:
+        """The copy of a step's block into its buffer."""
+        buffers, semaphores = (self.slot(x, number) for x in pair)
+        return make_async_copy(self.block(indices), buffers, semaphores)
+
+    def block(self, indices: Sequence[Any]) -> Any:
+        """The view of the block that a step works on."""
+        return _block(self.ref, self.spec, indices, self.place)
 
 
 def _leaves(items: Any) -> list[Any]:

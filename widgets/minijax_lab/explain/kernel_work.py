@@ -13,6 +13,8 @@ MOVES = {
     "concatenate",
     "convert_element_type",
     "copy",
+    "dma_start",
+    "dma_wait",
     "get",
     "iota",
     "masked_load",

@@ -217,6 +217,8 @@ PHRASES: dict[str, str] = {
     "sharding_constraint": "cut as the sharding says",
     # kernels
     "atomic_rmw": "updates a ref in one step",
+    "dma_start": "starts a copy between memories",
+    "dma_wait": "waits until a copy is done",
     "masked_load": "reads a ref where a mask is true",
     "masked_swap": "writes a ref where a mask is true",
     "multiple_of": "a number known as a multiple",

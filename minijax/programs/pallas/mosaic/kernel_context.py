@@ -64,6 +64,7 @@ _SPACE_NAMES: dict[Any, str] = {
     TpuMemorySpace.VMEM: "vmem",
     TpuMemorySpace.SMEM: "smem",
     TpuMemorySpace.HBM: "hbm",
+    TpuMemorySpace.SEMAPHORE: "semaphore_mem",
     MemorySpace.ANY: "any",
 }
 
@@ -84,7 +85,10 @@ def memref_type(shape: Sequence[int], dtype: Any, space: Any) -> Any:
             "with 0 in the kernel."
         )
     name = hlo.ir.Attribute.parse(f"#tpu.memory_space<{_SPACE_NAMES[space]}>")
-    element = element_type(dtype)
+    if space is TpuMemorySpace.SEMAPHORE:
+        element = hlo.ir.Type.parse("!tpu.dma_semaphore")
+    else:
+        element = element_type(dtype)
     return hlo.ir.MemRefType.get(list(shape), element, memory_space=name)
 
 

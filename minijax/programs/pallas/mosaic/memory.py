@@ -241,4 +241,72 @@ def _run_scoped(
 def _allocated(memref: Any, aval: Any) -> Memory:
     space = memory_space(aval)
     kind = memref_type(aval.shape, aval.dtype, space)
+    if space is TpuMemorySpace.SEMAPHORE:
+        return Memory(mosaic.dialect("tpu").sem_alloc(kind), aval.shape, space)
     return Memory(memref.alloca(kind, [], []), aval.shape, space)
+
+
+# ----------------------------------------------------------------------------------
+# Copies between memory spaces
+# ----------------------------------------------------------------------------------
+
+
+@rule("dma_start")
+def _dma_start(
+    ctx: RuleContext, *values: Any, tree: Any, priority: int, add: bool
+) -> list[Any]:
+    if add:
+        raise NotImplementedError("a copy that adds; add in VMEM, and copy the sum.")
+    source, target, semaphore = _views(values, tree)
+    mosaic.dialect("tpu").enqueue_dma(
+        source, target, target_semaphore=semaphore, priority=priority
+    )
+    return []
+
+
+@rule("dma_wait")
+def _dma_wait(ctx: RuleContext, *values: Any, tree: Any) -> list[Any]:
+    source, target, semaphore = _views(values, tree)
+    mosaic.dialect("tpu").wait_dma2(semaphore, source, target)
+    return []
+
+
+def _views(values: Sequence[Any], tree: Any) -> list[Any]:
+    """Source, destination and semaphore as parts of their memories."""
+    *refs, leaves = values[0], values[1], values[2], values[3:]
+    indices = trees.tree_unflatten(tree, leaves)
+    return [_view(ref, indexers) for ref, indexers in zip(refs, indices)]
+
+
+def _view(ref: Memory, indexers: Sequence[NDIndexer]) -> Any:
+    """The part of a memory that an index selects, as a memory of its own."""
+    spans = _spans(ref, indexers)
+    gone = ref.hidden | _integers(ref, indexers)
+    if any(span.stride != 1 for span in spans):
+        raise NotImplementedError("a copy with a stride; copy all, and read a part.")
+    tpu, ir = mosaic.dialect("tpu"), hlo.ir
+    sizes = [span.size for span in spans]
+    value, kind = ref.value, ir.MemRefType(ref.value.type)
+    if sizes != list(ref.shape):
+        kind = ir.MemRefType.get(
+            sizes, kind.element_type, memory_space=kind.memory_space
+        )
+        starts = [_as_value(span.start) for span in spans]
+        value = tpu.memref_slice(kind, value, starts, [])
+    if gone:
+        left = [size for axis, size in enumerate(sizes) if axis not in gone]
+        kind = ir.MemRefType.get(
+            left, kind.element_type, memory_space=kind.memory_space
+        )
+        value = tpu.memref_squeeze(kind, value)
+    return value
+
+
+def _integers(ref: Memory, indexers: Sequence[NDIndexer]) -> frozenset[int]:
+    """The axes of the memory that an integer selects."""
+    seen = [axis for axis in range(len(ref.shape)) if axis not in ref.hidden]
+    found: set[int] = set()
+    for indexer in indexers:
+        found.update(a for a, gone in zip(seen, indexer.is_integer) if gone)
+        seen = [a for a, gone in zip(seen, indexer.is_integer) if not gone]
+    return frozenset(found)
