@@ -242,7 +242,7 @@ def _allocated(memref: Any, aval: Any) -> Memory:
     space = memory_space(aval)
     kind = memref_type(aval.shape, aval.dtype, space)
     if space is TpuMemorySpace.SEMAPHORE:
-        return Memory(mosaic.dialect("tpu").sem_alloc(kind), aval.shape, space)
+        return Memory(dialect("tpu").sem_alloc(kind), aval.shape, space)
     return Memory(memref.alloca(kind, [], []), aval.shape, space)
 
 
@@ -258,7 +258,7 @@ def _dma_start(
     if add:
         raise NotImplementedError("a copy that adds; add in VMEM, and copy the sum.")
     source, target, semaphore = _views(values, tree)
-    mosaic.dialect("tpu").enqueue_dma(
+    dialect("tpu").enqueue_dma(
         source, target, target_semaphore=semaphore, priority=priority
     )
     return []
@@ -267,7 +267,7 @@ def _dma_start(
 @rule("dma_wait")
 def _dma_wait(ctx: RuleContext, *values: Any, tree: Any) -> list[Any]:
     source, target, semaphore = _views(values, tree)
-    mosaic.dialect("tpu").wait_dma2(semaphore, source, target)
+    dialect("tpu").wait_dma2(semaphore, source, target)
     return []
 
 
@@ -284,7 +284,7 @@ def _view(ref: Memory, indexers: Sequence[NDIndexer]) -> Any:
     gone = ref.hidden | _integers(ref, indexers)
     if any(span.stride != 1 for span in spans):
         raise NotImplementedError("a copy with a stride; copy all, and read a part.")
-    tpu, ir = mosaic.dialect("tpu"), hlo.ir
+    tpu, ir = dialect("tpu"), hlo.ir
     sizes = [span.size for span in spans]
     value, kind = ref.value, ir.MemRefType(ref.value.type)
     if sizes != list(ref.shape):
