@@ -14,6 +14,7 @@ In JAX: `pallas/helpers.py`, `kernel`; `pallas/mosaic/core.py`, `TensorCoreMesh`
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,7 @@ def kernel(
         )
 
     def decorator(body: Callable[..., None]) -> Callable[..., Any]:
+        @functools.wraps(body)
         def call(*args: Any) -> Any:
             whole = BlockSpec(memory_space=MemorySpace.ANY)
             specs = {
