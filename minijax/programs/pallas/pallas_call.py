@@ -64,6 +64,7 @@ from minijax.programs.pallas.specs import (
     no_block_spec,
     squeezed,
 )
+from minijax.programs.pallas.triton import kernel_call as triton_call
 from minijax.support.errors import api_boundary
 from minijax.support.thread_state import state
 from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
@@ -132,6 +133,16 @@ def _tpu_lowering(ctx, *operands, **params) -> list[Any]:
 
 
 pallas_call_p.def_lowering(_tpu_lowering, "tpu")
+
+
+def _gpu_lowering(ctx, *operands, **params) -> list[Any]:
+    """A kernel of Triton's; only an interpreted one is a loop as on a CPU."""
+    if params["interpret"]:
+        return _cpu_lowering(ctx, *operands, **params)
+    return triton_call.lower(ctx, *operands, **params)
+
+
+pallas_call_p.def_lowering(_gpu_lowering, "cuda")
 
 
 # ----------------------------------------------------------------------------------
