@@ -207,12 +207,13 @@ class Lowered(_Stage):
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as "stablehlo", or as "hlo": what XLA makes of it at first.
 
-        Of one lowered for a TPU "mosaic" gives the kernels that `pallas_call` made.
-        With `debug_info`, the user's lines are in it. Raises ValueError for another
-        dialect.
+        Of one lowered for a TPU "mosaic", and for a GPU "triton", gives the kernels
+        that `pallas_call` made. With `debug_info`, the user's lines are in it. Raises
+        ValueError for another dialect.
         """
-        if dialect == "mosaic" and self._lowered.platform == "tpu":
-            return targets.mosaic_kernels(self._lowered)
+        kernels = targets.kernels(self._lowered, dialect)
+        if kernels is not None:
+            return kernels
         if _known_dialect(dialect) == "hlo":
             return unoptimized.text(self._hlo(), debug_info)
         return self._lowered.text(locations=debug_info)
@@ -478,16 +479,18 @@ class CompiledForTarget(_Stage):
     def as_text(self, dialect: str | None = None) -> str:
         """The optimised HLO, or with "ptx" the kernels of an H100 in NVIDIA's assembly.
 
-        "mosaic" gives those kernels of a TPU that `pallas_call` made, as Mosaic's code.
-        Raises ValueError for another dialect, or one that the target does not have.
+        "mosaic" gives those kernels of a TPU that `pallas_call` made, as Mosaic's code,
+        "triton" those of a GPU. Raises ValueError for another dialect, or one that the
+        target does not have.
         """
         if dialect in (None, "hlo"):
             return self._executable.hlo_text()
         if dialect == "ptx" and self._target.platform == "cuda":
             return targets.ptx(self._target, self._lowered, self._settings)
-        if dialect == "mosaic" and self._target.platform == "tpu":
-            return targets.mosaic_kernels(self._lowered)
-        own = {"cuda": "'hlo' and 'ptx'", "tpu": "'hlo' and 'mosaic'"}
+        kernels = targets.kernels(self._lowered, dialect)
+        if kernels is not None:
+            return kernels
+        own = {"cuda": "'hlo', 'triton' and 'ptx'", "tpu": "'hlo' and 'mosaic'"}
         known = own.get(self._target.platform, "'hlo'")
         raise ValueError(
             f"a program for target={self.target!r} can be shown as {known}, got "

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from minijax.backend import compiler, dumps, mosaic, targets
+from minijax.backend import compiler, dumps, mosaic, targets, triton
 from minijax.backend.targets import Target
 from minijax.compile import mlir
 from minijax.support import errors, source_info
@@ -81,10 +81,23 @@ def ptx(
         return "\n".join(dump.read(name) for name in dump.names(".ptx"))
 
 
-def mosaic_kernels(lowered: mlir.Lowered) -> str:
-    """The kernels of a TPU's program as modules of Mosaic, its compiler of kernels."""
+# For each platform its compiler of kernels, and what finds them in a program.
+_KERNELS = {
+    "tpu": ("mosaic", mosaic.kernels_in),
+    "cuda": ("triton", triton.kernels_in),
+}
+
+
+def kernels(lowered: mlir.Lowered, dialect: str | None) -> str | None:
+    """What `pallas_call` made of kernels: "mosaic" for a TPU, "triton" for a GPU.
+
+    None if the program is for another platform, or another dialect is asked for.
+    """
+    name, kernels_in = _KERNELS.get(lowered.platform, (None, None))
+    if kernels_in is None or dialect != name:
+        return None
     with lowered.context:
-        return "\n".join(mosaic.kernels_in(lowered.module))
+        return "\n".join(kernels_in(lowered.module))
 
 
 def refuse_calls(target: Target, lowered: mlir.Lowered) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.backend.dialects import message_of
-from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.support import dtypes, source_info
 from minijax.transforms.partial_eval import trace_to_jaxpr
 
@@ -92,12 +92,16 @@ class Kernel:
 
 @dataclass(frozen=True)
 class RuleContext:
-    """What a rule may ask for: the types of operands and results, and the kernel."""
+    """What a rule may ask for: the types of operands and results, and the kernel.
+
+    `is_used` says whether anybody reads a result.
+    """
 
     kernel: Kernel
     eqn: JaxprEqn
     avals_in: Sequence[Any]
     avals_out: Sequence[Any]
+    is_used: bool = True
 
     @property
     def machine(self) -> Machine:
@@ -144,15 +148,19 @@ def lower_eqns(kernel: Kernel, jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]
             return kernel.machine.filled(np.asarray(atom.val).item(), atom.aval)
         return env[atom]
 
+    read_later = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var}
+    read_later.update(v for v in jaxpr.outvars if type(v) is Var)
     for eqn in jaxpr.eqns:
-        name = eqn.primitive.name
+        name, used = eqn.primitive.name, not read_later.isdisjoint(eqn.outvars)
         with hlo.location(eqn.source_info.traceback, name):
-            outputs = _lower_eqn(kernel, eqn, [read(v) for v in eqn.invars])
+            outputs = _lower_eqn(kernel, eqn, [read(v) for v in eqn.invars], used)
         env.update(zip(eqn.outvars, outputs, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
-def _lower_eqn(kernel: Kernel, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _lower_eqn(
+    kernel: Kernel, eqn: JaxprEqn, inputs: list[Any], is_used: bool
+) -> list[Any]:
     machine = kernel.machine
     place = source_info.summarize(eqn.source_info)
     refused = f"the kernel {kernel.name!r} cannot be compiled for {machine.name}"
@@ -164,7 +172,8 @@ def _lower_eqn(kernel: Kernel, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
             "the kernel, or write it with other operations."
         )
     avals_in = [v.aval for v in eqn.invars]
-    context = RuleContext(kernel, eqn, avals_in, [v.aval for v in eqn.outvars])
+    avals_out = [v.aval for v in eqn.outvars]
+    context = RuleContext(kernel, eqn, avals_in, avals_out, is_used)
     try:
         outputs = rule_of_eqn(context, *inputs, **eqn.params)
     except NotImplementedError as error:

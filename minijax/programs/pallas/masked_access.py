@@ -316,6 +316,12 @@ _UPDATES: dict[AtomicOpType, Callable] = {
 def _atomic_discharge(discharged, *args, args_tree, atomic_type) -> tuple[list, Any]:
     x, indexers, value, mask = trees.tree_unflatten(args_tree, args)
     old = read(x, indexers)
+    if atomic_type is AtomicOpType.ADD and len(indexers) == 1 and not _spans(*indexers):
+        # An element may be named several times: each addition counts.
+        if mask is not None:
+            value = _where(mask, value, shaping.filled_like(value, 0))
+        new = ref_blocks.add(x, indexers, value)
+        return [new, *[None] * (len(args) - 1)], old
     new = _UPDATES[atomic_type](old, value)
     if mask is not None:
         new = _where(mask, new, old)

@@ -137,7 +137,7 @@ def write_kernel(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> tuple[int, ..
     entry = function.body.blocks[0]
     sizes = [int(size) for size in mapping.grid]
     with hlo.ir.InsertionPoint(entry):
-        launched, indices = _places(sizes)
+        launched, indices = _places(sizes, mapping.vmapped_dims)
         memories = [
             _memory(pointer, block, indices, name)
             for pointer, block in zip(entry.arguments, mapping.block_mappings)
@@ -150,18 +150,25 @@ def write_kernel(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> tuple[int, ..
     return launched
 
 
-def _places(sizes: list[int]) -> tuple[tuple[int, ...], list[Any]]:
+def _places(
+    sizes: list[int], vmapped: Sequence[int]
+) -> tuple[tuple[int, ...], list[Any]]:
     """(programs along x, y, z; the program's index along each axis of the grid).
 
-    The axes are x, y and z if they fit; otherwise x counts all programs.
+    The axes are x, y and z if they fit, those of `vmap` last, so that programs of one
+    example run next to each other; otherwise x counts all programs.
     """
     tt = dialect("tt")
     axes = [tt.ProgramIDDim.X, tt.ProgramIDDim.Y, tt.ProgramIDDim.Z]
-    if len(sizes) <= 3 and all(size <= _MOST for size in sizes[1:]):
-        indices = [tt.get_program_id(axis) for axis, _ in zip(axes, sizes)]
-        return (*sizes, *[1] * (3 - len(sizes))), indices
+    order = sorted(range(len(sizes)), key=lambda axis: axis in vmapped)
+    launched = [sizes[axis] for axis in order]
+    if len(sizes) <= 3 and all(size <= _MOST for size in launched[1:]):
+        found = {axis: tt.get_program_id(place) for axis, place in zip(order, axes)}
+        indices = [found[axis] for axis in range(len(sizes))]
+        return (*launched, *[1] * (3 - len(sizes))), indices
     arith = dialect("arith")
-    rest, indices = tt.get_program_id(axes[0]), []
+    rest = tt.get_program_id(axes[0])
+    indices = []
     for size in reversed(sizes):
         indices.insert(0, arith.remui(rest, i32(size)))
         rest = arith.divui(rest, i32(size))

@@ -323,10 +323,6 @@ def _in_memory(value: Any, aval: Any) -> Any:
     return dialect("arith").extui(target, value)
 
 
-def _is_used(ctx: RuleContext) -> bool:
-    return type(ctx.eqn.outvars[0]).__name__ != "DropVar"
-
-
 @rule("get")
 def _get(ctx: RuleContext, ref: Memory, *leaves: Any, tree: Any) -> Any:
     return _read(ref, trees.tree_unflatten(tree, leaves), ctx.avals_out[0])
@@ -336,7 +332,7 @@ def _get(ctx: RuleContext, ref: Memory, *leaves: Any, tree: Any) -> Any:
 def _swap(ctx: RuleContext, ref: Memory, value: Any, *leaves: Any, tree: Any) -> Any:
     """What was there is read only if somebody uses it."""
     indexers = trees.tree_unflatten(tree, leaves)
-    old = _read(ref, indexers, ctx.avals_out[0]) if _is_used(ctx) else None
+    old = _read(ref, indexers, ctx.avals_out[0]) if ctx.is_used else None
     _write(ref, indexers, value, ctx.avals_out[0], None)
     return old
 
@@ -363,7 +359,7 @@ def _masked_load(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> An
 def _masked_swap(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> Any:
     ref, indexers, value, mask = trees.tree_unflatten(args_tree, leaves)
     aval = ctx.avals_out[0]
-    old = _read(ref, indexers, aval, mask, value) if _is_used(ctx) else None
+    old = _read(ref, indexers, aval, mask, value) if ctx.is_used else None
     _write(ref, indexers, value, aval, mask)
     return old
 
