@@ -172,8 +172,8 @@ def test_blocks_that_do_not_fit_registers():
         (lambda x, o: o.__setitem__(..., x[jnp.arange(8)]), "that is an array"),
         (lambda x, o: o.__setitem__(..., jnp.cumsum(x[...], 1)), "'cumsum'"),
         (
-            lambda x, o: o.__setitem__(..., x[...] + (x[...] @ x[0, :])[:, None]),
-            "one axis",
+            lambda x, o: o.__setitem__(..., x[...] + x[0] @ x[1]),
+            "two arrays of one axis",
         ),
     ],
 )

@@ -201,6 +201,38 @@ def more_operations(lib: Library) -> tuple[Callable, list[np.ndarray]]:
     return lib.call(kernel, (8, 128)), [ones(8, 128)]
 
 
+def pieces(lib: Library) -> tuple[Callable, list[np.ndarray]]:
+    """Joining, cutting, repeating, finding entries, products with a vector."""
+    jnp = lib.np
+
+    def kernel(x_ref, o_ref):
+        x = x_ref[...]
+        left, right = jnp.split(x, 2, axis=1)
+        x = jnp.concatenate([right, left], axis=1) + jnp.tile(x[:1], (8, 1))
+        x += jnp.stack([x, x]).sum(0) + jnp.pad(x, ((8, 0), (0, 0)))[8:]
+        x += jnp.argmax(x, axis=1, keepdims=True) - jnp.argmin(x, 1, keepdims=True)
+        x = jnp.where(jnp.any(x > 0, axis=1, keepdims=True), x, -x)
+        x = jnp.where(jnp.all(x > 0), x, jnp.round(x))
+        x += (x @ x[0])[:, None] + jnp.arange(128.0)[None]
+        positive, below = x > 0, x < 3
+        o_ref[...] = jnp.where((positive == below) | (positive < below), x, 0.0)
+
+    return lib.call(kernel, (8, 128)), [ones(8, 128)]
+
+
+def functions(lib: Library) -> tuple[Callable, list[np.ndarray]]:
+    """Functions that are made of others, which jax does not lower."""
+    jnp, lax, nn = lib.np, lib.lax, lib.lib.nn
+
+    def kernel(x_ref, o_ref):
+        x = x_ref[...]
+        x = nn.gelu(x, approximate=False) + nn.elu(x) + jnp.sinh(x) * jnp.cosh(x)
+        x += jnp.arctan2(x, x + 1) + jnp.floor_divide(x, 2.0)
+        o_ref[...] = x + lax.population_count(x.astype(np.int32)).astype(np.float32)
+
+    return lib.call(kernel, (8, 128)), [ones(8, 128)]
+
+
 def squeezed_batches(lib: Library) -> tuple[Callable, list[np.ndarray]]:
     """A block without its first axis, under vmap, in bfloat16."""
     import ml_dtypes
@@ -293,4 +325,4 @@ KERNELS = [
     squeezed_batches,
     copied_halves,
 ]
-NOT_IN_JAX = [more_operations, pipelined_matmul]
+NOT_IN_JAX = [more_operations, pipelined_matmul, pieces, functions]

@@ -29,7 +29,7 @@ from minijax.programs.pallas.grid_context import dynamic_grid_dim
 from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
 from minijax.programs.pallas.kernel_rules import Kernel, lower_eqns
 from minijax.programs.pallas.memory_spaces import MemorySpace, TpuMemorySpace
-from minijax.programs.pallas.mosaic import elementwise, memory, shapes
+from minijax.programs.pallas.mosaic import elementwise, memory, pieces, shapes
 from minijax.programs.pallas.mosaic.kernel_context import (
     Memory,
     memory_space,
@@ -40,7 +40,7 @@ from minijax.programs.pallas.specs import Blocked, Element, RevisitMode, Squeeze
 from minijax.programs.pallas.tpu_params import CompilerParams, GridDimensionSemantics
 
 # Files with rules, which enter them in the table.
-families = (kernel_arithmetic, kernel_control_flow, elementwise, memory, shapes)
+families = (kernel_arithmetic, kernel_control_flow, elementwise, memory, pieces, shapes)
 
 # A TPU's registers have 8 rows (sublanes) of 128 numbers (lanes).
 _ROWS, _LANES = 8, 128

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from minijax.backend import hlo
 from minijax.backend.dialects import dialect
 from minijax.language.core import ShapedArray
-from minijax.programs.pallas.kernel_rules import RuleContext
+from minijax.programs.pallas.kernel_rules import RuleContext, kind_of
 from minijax.programs.pallas.mosaic.kernel_context import (
     dense,
     repeated,
@@ -78,14 +79,19 @@ def _transpose(ctx: RuleContext, x: Any, *, permutation: Sequence[int]) -> Any:
 @rule("iota")
 def _iota(ctx: RuleContext, *, shape: Any, dimension: int, **_: Any) -> Any:
     (aval,) = ctx.avals_out
-    if aval.dtype != np.int32:
-        raise NotImplementedError("iota of another dtype than int32; convert it.")
-    tpu = dialect("tpu")
+    tpu, whole = dialect("tpu"), aval.update(dtype=np.dtype(np.int32))
     if len(shape) > 1:
-        return tpu.iota(value_type(aval), dimensions=[dimension])
-    # A TPU's registers have two axes.
-    flat = aval.update(shape=(1, *shape))
-    return reshaped(tpu.iota(value_type(flat), dimensions=[1]), flat, shape)
+        numbers = tpu.iota(value_type(whole), dimensions=[dimension])
+    else:  # a TPU's registers have two axes
+        flat = whole.update(shape=(1, *shape))
+        numbers = reshaped(tpu.iota(value_type(flat), dimensions=[1]), flat, shape)
+    if aval.dtype == np.int32:
+        return numbers
+    if kind_of(aval.dtype) != "float" or aval.dtype.itemsize != 4:
+        raise NotImplementedError(
+            f"iota of {aval.dtype}; a TPU has int32 and float32, convert these."
+        )
+    return dialect("arith").sitofp(value_type(aval), numbers)
 
 
 @rule("slice")
@@ -98,11 +104,6 @@ def _slice(
     ones = [1] * len(sizes)
     vector, target = dialect("vector"), value_type(ctx.avals_out[0])
     return vector.extract_strided_slice(target, x, list(start_indices), sizes, ones)
-
-
-@rule("concatenate")
-def _concatenate(ctx: RuleContext, *values: Any, dimension: int) -> Any:
-    return dialect("tpu").concatenate(list(values), dimension=dimension)
 
 
 @rule("reduce_sum", "reduce_max", "reduce_min")
@@ -149,11 +150,9 @@ def _dot_general(
 ) -> Any:
     """A product on the matrix unit, added to zeros."""
     (result,) = ctx.avals_out
+    if any(len(aval.shape) < 2 for aval in ctx.avals_in):
+        return _dot_with_vector(ctx, x, y, dimension_numbers, precision)
     for aval in ctx.avals_in:
-        if len(aval.shape) < 2:
-            raise NotImplementedError(
-                "a product with an array of one axis; give it a second axis of 1."
-            )
         if np.dtype(aval.dtype).kind == "u":
             raise NotImplementedError(
                 f"a product of {aval.dtype}: the matrix unit takes numbers with a sign."
@@ -168,6 +167,41 @@ def _dot_general(
         precision=_dot_precision(precision),
         transpose_lhs_hint=False,
     )
+
+
+def _dot_with_vector(
+    ctx: RuleContext, x: Any, y: Any, dimension_numbers: Any, precision: Any
+) -> Any:
+    """A product with a vector: a matrix of one row, whose axis is taken away again."""
+    (x_contracting, y_contracting), (x_batch, y_batch) = dimension_numbers
+    (result,) = ctx.avals_out
+    if x_batch or y_batch or not result.shape:
+        raise NotImplementedError(
+            "a product of two arrays of one axis; write `jnp.sum(x * y)`."
+        )
+    given, axes = [], []
+    for value, aval, contracting in zip(
+        (x, y), ctx.avals_in, (x_contracting, y_contracting)
+    ):
+        one_axis = len(aval.shape) == 1
+        shape = (1, *aval.shape) if one_axis else aval.shape
+        given.append((reshaped(value, aval, shape), aval.update(shape=shape)))
+        axes.append(tuple(axis + one_axis for axis in contracting))
+    kept = [
+        size
+        for (_, aval), contracting in zip(given, axes)
+        for axis, size in enumerate(aval.shape)
+        if axis not in contracting
+    ]
+    whole = result.update(shape=tuple(kept), sharding=None)
+    wider = replace(ctx, avals_in=[aval for _, aval in given], avals_out=[whole])
+    product = _dot_general(
+        wider,
+        *(value for value, _ in given),
+        dimension_numbers=(tuple(axes), ((), ())),
+        precision=precision,
+    )
+    return reshaped(product, whole, result.shape)
 
 
 def _dot_numbers(dimension_numbers: Any, x_ndim: int, y_ndim: int) -> str:
