@@ -220,6 +220,29 @@ def pieces(lib: Library) -> tuple[Callable, list[np.ndarray]]:
     return lib.call(kernel, (8, 128)), [ones(8, 128)]
 
 
+def bools(lib: Library) -> tuple[Callable, list[np.ndarray]]:
+    """Memory of bools, of vectors and of a scalar; a masked read."""
+
+    def kernel(flag_ref, x_ref, y_ref, o_ref, kept_ref):
+        kept_ref[...] = x_ref[...] & flag_ref[0]
+        y = lib.triton.load(y_ref, mask=x_ref[...], other=np.float32(0))
+        o_ref[...] = kept_ref[...] | (y > 0.5)
+
+    scalar = lib.pl.BlockSpec(memory_space=lib.tpu.SMEM)
+    block = lib.pl.BlockSpec((8, 128), lambda i: (i, 0))
+    call = lib.call(
+        kernel,
+        (16, 128),
+        np.bool_,
+        grid=(2,),
+        in_specs=[scalar, block, block],
+        out_specs=block,
+        scratch_shapes=[lib.tpu.VMEM((8, 128), np.bool_)],
+    )
+    args = [ones(1, dtype=bool), ones(16, 128, dtype=bool), ones(16, 128)]
+    return call, args
+
+
 def functions(lib: Library) -> tuple[Callable, list[np.ndarray]]:
     """Functions that are made of others, which jax does not lower."""
     jnp, lax, nn = lib.np, lib.lax, lib.lib.nn
@@ -325,4 +348,4 @@ KERNELS = [
     squeezed_batches,
     copied_halves,
 ]
-NOT_IN_JAX = [more_operations, pipelined_matmul, pieces, functions]
+NOT_IN_JAX = [more_operations, pipelined_matmul, pieces, functions, bools]

@@ -13,6 +13,7 @@ from minijax.backend.dialects import message_of
 from minijax.compile.mlir import LoweringRuleContext, tensor_type
 from minijax.language.core import Jaxpr
 from minijax.programs.pallas.grid_mappings import GridMapping
+from minijax.programs.pallas.mosaic.kernel_context import stored_dtype
 from minijax.programs.pallas.mosaic.kernel_module import write_kernel
 from minijax.programs.pallas.specs import CostEstimate
 from minijax.programs.pallas.tpu_params import CompilerParams, SideEffectType
@@ -54,17 +55,29 @@ def lower(
             print(hlo.module_to_text(made))
         body = mosaic.to_bytes(made)
     side_effect = _side_effect(params)
-    return mosaic.call(
+    stored = [
+        aval.update(dtype=stored_dtype(aval.dtype))
+        for aval in (*ctx.avals_in, *ctx.avals_out)
+    ]
+    given, made_types = stored[: len(operands)], stored[len(operands) :]
+    results = mosaic.call(
         body,
         _settings(params, cost_estimate),
         _other_settings(params),
         name,
         metadata or {},
-        operands,
-        [tensor_type(aval) for aval in ctx.avals_out],
+        list(map(_converted, operands, given)),
+        list(map(tensor_type, made_types)),
         dict(input_output_aliases),
         side_effect is not SideEffectType.PURE,
     )
+    return list(map(_converted, results, ctx.avals_out))
+
+
+def _converted(value: Any, aval: Any) -> Any:
+    """Bools as the numbers that a kernel's memory holds, and back."""
+    target = tensor_type(aval)
+    return value if value.type == target else hlo.stablehlo.convert(target, value)
 
 
 def _params(given: Any) -> CompilerParams:

@@ -69,6 +69,12 @@ _SPACE_NAMES: dict[Any, str] = {
 }
 
 
+def stored_dtype(dtype: Any) -> np.dtype:
+    """The dtype in memory: bools, which live in registers of their own, are int32."""
+    dtype = np.dtype(dtype)
+    return np.dtype(np.int32) if dtype == np.dtype(bool) else dtype
+
+
 def memref_type(shape: Sequence[int], dtype: Any, space: Any) -> Any:
     """The MLIR type of memory in a space of the TPU.
 
@@ -79,16 +85,11 @@ def memref_type(shape: Sequence[int], dtype: Any, space: Any) -> Any:
             f"memory space {space!r} in a kernel for a TPU: give pltpu.VMEM (vectors) "
             "or pltpu.SMEM (scalars)."
         )
-    if np.dtype(dtype) == np.dtype(bool):
-        raise NotImplementedError(
-            "memory of bools in a kernel for a TPU: pass them as int32, and compare "
-            "with 0 in the kernel."
-        )
     name = hlo.ir.Attribute.parse(f"#tpu.memory_space<{_SPACE_NAMES[space]}>")
     if space is TpuMemorySpace.SEMAPHORE:
         element = hlo.ir.Type.parse("!tpu.dma_semaphore")
     else:
-        element = element_type(dtype)
+        element = element_type(stored_dtype(dtype))
     return hlo.ir.MemRefType.get(list(shape), element, memory_space=name)
 
 

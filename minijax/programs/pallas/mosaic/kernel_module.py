@@ -34,6 +34,7 @@ from minijax.programs.pallas.mosaic.kernel_context import (
     Memory,
     memory_space,
     memref_type,
+    stored_dtype,
     tpu,
 )
 from minijax.programs.pallas.specs import Blocked, Element, RevisitMode, Squeezed
@@ -200,7 +201,7 @@ def check_block(block: BlockMapping, name: str) -> None:
 
 def _check_flat_block(block: BlockMapping, what: str) -> None:
     (size,), (length,) = block.sizes, block.array_aval.shape
-    smallest = _LANES * (4 // np.dtype(block.array_aval.dtype).itemsize)
+    smallest = _LANES * (4 // stored_dtype(block.array_aval.dtype).itemsize)
     power = size >= smallest and size & (size - 1) == 0
     if size != length and size % (_ROWS * _LANES) and not power:
         raise ValueError(

@@ -9,7 +9,7 @@ block) has size 1, and the vector is reshaped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,19 @@ from minijax.backend import hlo
 from minijax.backend.dialects import dialect
 from minijax.language.core import Jaxpr, ShapedArray
 from minijax.primitives.index.indexers import NDIndexer, Slice
-from minijax.programs.pallas.kernel_arithmetic import add
+from minijax.programs.pallas.kernel_arithmetic import add, compared
 from minijax.programs.pallas.kernel_rules import RuleContext, lower_eqns
 from minijax.programs.pallas.memory_spaces import TpuMemorySpace
 from minijax.programs.pallas.mosaic.kernel_context import (
     Memory,
     constant,
+    filled,
     index_constant,
     memory_space,
     memref_type,
+    repeated,
     rule,
+    stored_dtype,
     value_type,
 )
 from minijax.programs.pallas.mosaic.shapes import reshaped
@@ -104,7 +107,8 @@ def _block(ctx: RuleContext, ref: Memory, indexers: Any) -> tuple[Any, ...]:
     spans = _spans(ref, indexers)
     strides = [span.stride for span in spans]
     strided = strides if any(s != 1 for s in strides) else None
-    aval = ShapedArray(tuple(s.size for s in spans), ctx.avals_in[0].dtype)
+    dtype = stored_dtype(ctx.avals_in[0].dtype)
+    aval = ShapedArray(tuple(s.size for s in spans), dtype)
     return _places(spans), strided, aval
 
 
@@ -133,19 +137,31 @@ def _check_space(ref: Memory, block: Any) -> bool:
 def _read(ctx: RuleContext, ref: Memory, indexers: Any, result: Any) -> Any:
     starts, strides, block = _block(ctx, ref, indexers)
     if _check_space(ref, result):
-        return dialect("memref").load(ref.value, starts)
+        return _as_bools(ctx, dialect("memref").load(ref.value, starts), result)
     target = value_type(block)
     if strides is None:
         loaded = dialect("vector").load(target, ref.value, starts)
     else:
         loaded = dialect("tpu").strided_load(target, ref.value, starts, strides)
-    return reshaped(loaded, block, result.shape)
+    return _as_bools(ctx, reshaped(loaded, block, result.shape), result)
+
+
+def _as_bools(ctx: RuleContext, value: Any, aval: Any) -> Any:
+    """What was read of memory of bools, where they are zeros and ones."""
+    if aval.dtype != np.dtype(bool):
+        return value
+    numbers = aval.update(dtype=np.dtype(np.int32))
+    context = replace(ctx, avals_out=[aval])
+    return compared("ne", numbers.dtype, value, filled(0, numbers), context)
 
 
 def _write(
     ctx: RuleContext, ref: Memory, indexers: Any, value: Any, aval: Any, mask: Any
 ) -> None:
     starts, strides, block = _block(ctx, ref, indexers)
+    if aval.dtype == np.dtype(bool):
+        aval = aval.update(dtype=np.dtype(np.int32))
+        value = dialect("arith").extui(value_type(aval), value)
     if _check_space(ref, aval):
         dialect("memref").store(value, ref.value, starts)
         return
@@ -199,12 +215,18 @@ def _addupdate(
 
 @rule("masked_load")
 def _masked_load(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> Any:
-    ref, indexers, mask, _ = trees.tree_unflatten(args_tree, leaves)
-    if mask is not None:
-        raise NotImplementedError(
-            "a read with a mask; read the block, and choose with `where`."
-        )
-    return _read(ctx, ref, indexers, ctx.avals_out[0])
+    """The whole block is read, and the other value chosen where the mask is False."""
+    ref, indexers, mask, other = trees.tree_unflatten(args_tree, leaves)
+    result = ctx.avals_out[0]
+    block = _read(ctx, ref, indexers, result)
+    if mask is None or other is None:
+        return block
+    avals = trees.tree_unflatten(args_tree, ctx.avals_in)
+    mask = repeated(mask, avals[2], result.shape)
+    if avals[3].dtype != result.dtype:
+        raise NotImplementedError(f"other={avals[3]} for a block of {result.dtype}.")
+    other = repeated(other, avals[3], result.shape)
+    return dialect("arith").select(mask, block, other)
 
 
 @rule("masked_swap")
