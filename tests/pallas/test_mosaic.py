@@ -17,8 +17,8 @@ from minijax.experimental.pallas import tpu as pltpu
 from minijax.experimental.pallas import triton as pltriton
 from minijax.language.core import all_primitives
 from minijax.programs.pallas import kernel_rules
-from minijax.programs.pallas.mosaic.kernel_context import tpu
-from tests.pallas import tpu_kernels
+from minijax.programs.pallas.mosaic.kernel_context import stored_dtype, tpu
+from tests.pallas import mosaic_in_numpy, tpu_kernels
 from tests.pallas.kernels import Library
 from tests.pallas.tpu_kernels import KERNELS, NOT_IN_JAX
 
@@ -85,6 +85,27 @@ def test_the_module_has_jax_s_operations(build):
     found = config(ours)
     found["custom_call_config"].pop("body")
     assert found == settings
+
+
+@pytest.mark.parametrize("build", KERNELS + NOT_IN_JAX, ids=lambda b: b.__name__)
+def test_the_module_computes_what_a_cpu_does(build):
+    call, args = build(OURS)
+    random = np.random.RandomState(0)
+    args = [
+        np.asarray(random.randn(*x.shape) if x.dtype.kind not in "ib" else x, x.dtype)
+        for x in args
+    ]
+    if build.__name__ == "bools":
+        args[1] = random.rand(*args[1].shape) > 0.5
+    expected = np.asarray(call(*args))
+    lowered = minijax.jit(call).trace(*args).lower(lowering_platforms=("tpu",))
+    stored = [x.astype(np.int32) if x.dtype == bool else np.array(x) for x in args]
+    out = np.zeros_like(expected).astype(stored_dtype(expected.dtype))
+    mosaic_in_numpy.run(lowered.as_text("mosaic"), [*stored, out])
+    got = out.astype(expected.dtype).astype(np.float32)
+    np.testing.assert_allclose(
+        got, expected.astype(np.float32), rtol=2e-4, atol=2e-4, equal_nan=True
+    )
 
 
 @needs_libtpu
