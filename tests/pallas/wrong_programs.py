@@ -138,6 +138,15 @@ def array_in_place_on_a_tpu(k):
     on_a_tpu(k, copy, in_specs=[k.pl.BlockSpec(memory_space=k.pl.ANY)])
 
 
+@wrong("NotImplementedError", "which may reach beyond the memory")
+def masked_read_on_a_tpu(k):
+    def kernel(x_ref, o_ref):
+        rows = k.pl.ds(k.pl.program_id(0) * 8, 8)
+        o_ref[...] = k.triton.load(x_ref.at[rows], mask=o_ref[...] > 0, other=0.0)
+
+    on_a_tpu(k, kernel, grid=(2,))
+
+
 @wrong("NotImplementedError", "a copy that adds")
 def adding_copy_on_a_tpu(k):
     def kernel(x_ref, o_ref, semaphore):

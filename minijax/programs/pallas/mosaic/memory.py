@@ -218,6 +218,12 @@ def _masked_load(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> An
     """The whole block is read, and the other value chosen where the mask is False."""
     ref, indexers, mask, other = trees.tree_unflatten(args_tree, leaves)
     result = ctx.avals_out[0]
+    spans = _spans(ref, indexers)
+    if mask is not None and not all(isinstance(s.start, int) for s in spans):
+        raise NotImplementedError(
+            "a read with a mask from a computed start, which may reach beyond the "
+            "memory; read a block inside of it, and choose with `where`."
+        )
     block = _read(ctx, ref, indexers, result)
     if mask is None or other is None:
         return block
