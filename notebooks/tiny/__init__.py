@@ -22,5 +22,6 @@ chapter adds a table that says what an equation means:
 | 14 | export | WORDS, REDUCTIONS |
 | 16 | placed | |
 | 17 | collectives | |
+| 18 | kernels | |
 | 20 | printing | |
 """

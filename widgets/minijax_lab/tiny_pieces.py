@@ -42,6 +42,7 @@ PIECES = {
     "export.load": "14",
     "placed.slices": "16",
     "collectives.all_reduce": "17",
+    "kernels.pallas_call": "18",
     "printing.threaded": "20",
 }
 

@@ -42,7 +42,7 @@ class Tiny:
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
         for name in (
             *("batching", "nesting", "loops", "loop_rules", "custom", "fuser"),
-            *("export", "placed", "collectives"),
+            *("export", "placed", "collectives", "kernels"),
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
@@ -87,6 +87,16 @@ class Tiny:
         found = self.__dict__["spread"](dot, mesh, specs, (x, w), summed="y")
         shape = (x.shape[0], w.shape[1])
         return self.__dict__["put_together"](found, mesh, ("x",), shape)
+
+    def by_blocks(self, name: str, *arrays: Any) -> Any:
+        """Returns what a kernel gives, run over its grid."""
+        if any(isinstance(x, self.__dict__["Tracer"]) for x in arrays):
+            return KERNELS[name].whole(self, *arrays)  # kernels write in arrays
+        made, call = KERNELS[name], self.__dict__
+        kernel = made.kernel(np, call["program_id"], call["when"])
+        specs = [call["BlockSpec"](*spec) for spec in made.specs]
+        run = call["pallas_call"](kernel, made.shape, made.grid, specs[:-1], specs[-1])
+        return run(*arrays)
 
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns what comes back after the function was saved in a file."""
@@ -150,6 +160,22 @@ class Real:
         """Returns the product of matrices."""
         return self.dot(x, w)
 
+    def by_blocks(self, name: str, *arrays: Any) -> Any:
+        """Returns what a kernel gives, run over its grid."""
+        pl = importlib.import_module(f"{self.jax.__name__}.experimental.pallas")
+        numpy = importlib.import_module(f"{self.jax.__name__}.numpy")
+        made = KERNELS[name]
+        specs = [pl.BlockSpec(*spec) for spec in made.specs]
+        call = pl.pallas_call(
+            made.kernel(numpy, pl.program_id, pl.when),
+            self.jax.ShapeDtypeStruct(made.shape, np.float32),
+            grid=made.grid,
+            in_specs=specs[:-1],
+            out_specs=specs[-1],
+            interpret=True,
+        )
+        return call(*arrays)
+
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns the function as exported for arguments of these types."""
         export = importlib.import_module(f"{self.jax.__name__}.export")
@@ -159,6 +185,109 @@ class Real:
     def text(self, function: Callable[..., Any], *args: Any) -> str:
         """Returns what tracing writes."""
         return str(self.jax.make_jaxpr(function)(*args))
+
+
+@dataclass(frozen=True)
+class TinyKernel:
+    """A kernel for `pallas_call`, and the same on whole arrays.
+
+    `kernel` gets a NumPy, `program_id` and `when`, and returns the function of refs;
+    `specs` are (shape, index map) of each input and of the output.
+    """
+
+    kernel: Callable[..., Callable[..., None]]
+    shape: tuple[int, ...]
+    grid: tuple[int, ...]
+    specs: tuple[tuple[Any, Any], ...]
+    whole: Callable[..., Any]
+
+
+def _doubled(np_: Any, program_id: Any, when: Any) -> Callable[..., None]:
+    def kernel(x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...] * 2.0
+
+    return kernel
+
+
+def _softmax(np_: Any, program_id: Any, when: Any) -> Callable[..., None]:
+    def kernel(x_ref: Any, o_ref: Any) -> None:
+        e = np_.exp(x_ref[...] - np_.max(x_ref[...]))
+        o_ref[...] = e / np_.sum(e)
+
+    return kernel
+
+
+def _numbered(np_: Any, program_id: Any, when: Any) -> Callable[..., None]:
+    def kernel(x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...] + 10.0 * program_id(0) + program_id(1)
+
+    return kernel
+
+
+def _summed(axis: int) -> Callable[..., Callable[..., None]]:
+    """Adds to the block of the output, which begins with zeros."""
+
+    def make(np_: Any, program_id: Any, when: Any) -> Callable[..., None]:
+        def kernel(*refs: Any) -> None:
+            *ins, o_ref = refs
+
+            @when(program_id(axis) == 0)
+            def _() -> None:
+                o_ref[...] = np_.zeros_like(o_ref[...])
+
+            new = ins[0][...].sum(0) if len(ins) == 1 else ins[0][...] @ ins[1][...]
+            o_ref[...] = o_ref[...] + new
+
+        return kernel
+
+    return make
+
+
+# Pairs of rows in the order of the blocks; and each block's numbers.
+_SWAPPED = np.arange(8).reshape(4, 2)[::-1].reshape(-1)
+_NUMBERS = np.kron(np.array([[0, 1], [10, 11]]), np.ones((4, 2))).astype(np.float32)
+
+KERNELS = {
+    "doubled": TinyKernel(
+        _doubled,
+        (8, 4),
+        (4,),
+        (((2, 4), lambda i: (i, 0)), ((2, 4), lambda i: (3 - i, 0))),
+        lambda m, x: m.dot(np.eye(8, dtype=np.float32)[_SWAPPED], x * 2.0),
+    ),
+    "softmax": TinyKernel(
+        _softmax,
+        (8, 4),
+        (8,),
+        (((1, 4), lambda i: (i, 0)),) * 2,
+        lambda m, x: m.exp(x) / m.broadcast(m.sum(m.exp(x), 1), (8, 4), (0,)),
+    ),
+    "numbered": TinyKernel(
+        _numbered,
+        (8, 4),
+        (2, 2),
+        (((4, 2), lambda i, j: (i, j)),) * 2,
+        lambda m, x: x + _NUMBERS,
+    ),
+    "columns": TinyKernel(
+        _summed(0),
+        (4,),
+        (4,),
+        (((2, 4), lambda i: (i, 0)), ((4,), lambda i: (0,))),
+        lambda m, x: m.sum(x, 0),
+    ),
+    "product": TinyKernel(
+        _summed(2),
+        (8, 3),
+        (2, 1, 2),
+        (
+            ((4, 2), lambda i, j, k: (i, k)),
+            ((2, 3), lambda i, j, k: (k, j)),
+            ((4, 3), lambda i, j, k: (i, j)),
+        ),
+        lambda m, x, w: m.dot(x, w),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -548,6 +677,21 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
             (BLOCK, WIDE),
             text=False,
         ),
+    ],
+    "18": [
+        P(
+            line,
+            lambda m, *args, name=name: m.by_blocks(name, *args),
+            args,
+            text=False,
+        )
+        for line, name, args in (
+            ("blocks that change places", "doubled", (BLOCK,)),
+            ("a softmax of each row", "softmax", (BLOCK,)),
+            ("a grid of two axes", "numbered", (BLOCK,)),
+            ("sums over an axis of the grid", "columns", (BLOCK,)),
+            ("a product, block by block", "product", (BLOCK, WIDE)),
+        )
     ],
     "17": [
         P(

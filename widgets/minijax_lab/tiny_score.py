@@ -41,6 +41,7 @@ TITLES = {
     "14": "export",
     "16": "sharding",
     "17": "collectives",
+    "18": "kernels",
     "20": "printing",
 }
 
