@@ -67,6 +67,10 @@ def windows(text):
     return re.findall(pattern, text)
 
 
+@pytest.mark.skipif(
+    jax.__version__ != "0.10.2",
+    reason="other versions of jax write other modules, or need a TPU",
+)
 @kernels
 def test_the_module_has_jax_s_operations(build):
     call, args = build(OURS)
