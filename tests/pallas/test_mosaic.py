@@ -246,6 +246,61 @@ def test_an_output_over_an_input():
     assert "output_to_operand_aliasing={{}: (0, {})}" in compiled.as_text()
 
 
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"use_tc_tiling_on_sc": True}, NotImplementedError),
+        ({"fuse_transposed_lhs_in_matmul": True}, NotImplementedError),
+        ({"collective_id": 3}, ValueError),
+    ],
+)
+def test_parameters_without_effect_are_refused(options, error):
+    with pytest.raises(error, match=f"{next(iter(options))}.*leave it out"):
+        lowered_text(
+            OURS.call(
+                lambda x_ref, o_ref: None,
+                (8, 128),
+                compiler_params=pltpu.CompilerParams(**options),
+            ),
+            X,
+        )
+
+
+def test_parameters_are_written():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    params = pltpu.CompilerParams(
+        flags={"xla_tpu_flag": True, "count": 3},
+        disable_bounds_checks=True,
+        has_side_effects=True,
+        allow_input_fusion=[True],
+        internal_scratch_in_bytes=1024,
+    )
+    cost = pl.CostEstimate(flops=1, transcendentals=2, bytes_accessed=3)
+    call = OURS.call(kernel, (8, 128), compiler_params=params, cost_estimate=cost)
+    text = lowered_text(call, X)
+    found = config(text)
+    own = found["custom_call_config"]
+    assert own["disable_bounds_checks"] and own["allow_input_fusion"] == [True]
+    assert own["internal_scratch_in_bytes"] == 1024
+    assert own["cost_estimate"]["bytes_accessed"] == 3
+    kinds = {flag["flag_type"]: flag["value"] for flag in found["flag_configs"]}
+    assert kinds == {
+        "xla_tpu_flag": {"boolean_value": True},
+        "count": {"integer_value": 3},
+    }
+    assert "has_side_effect = true" in text
+
+
+@needs_libtpu
+def test_an_interpreted_kernel_is_a_loop_on_a_tpu():
+    call, args = tpu_kernels.softmax(Library("minijax", interpret=True))
+    compiled = minijax.jit(call).lower(*args).compile(target=TARGET)
+    assert "tpu_custom_call" not in compiled.as_text()
+    assert "while(" in compiled.as_text()
+
+
 def test_memory_that_a_kernel_cannot_reach():
     def kernel(x_ref, o_ref):
         o_ref[...] = x_ref[...]

@@ -88,6 +88,20 @@ def _params(given: Any) -> CompilerParams:
             f"compiler_params={given!r} is not for a TPU: give pltpu.CompilerParams, "
             "or none."
         )
+    for setting, off, why in (
+        ("use_tc_tiling_on_sc", None, "is for a TPU's sparse cores"),
+        ("fuse_transposed_lhs_in_matmul", False, "is not lowered here"),
+    ):
+        if getattr(given, setting) is not off:
+            raise NotImplementedError(
+                f"compiler_params: {setting} {why}; leave it out."
+            )
+    alone = not given.allow_collective_id_without_custom_barrier
+    if given.collective_id is not None and alone:
+        raise ValueError(
+            f"compiler_params: collective_id={given.collective_id} is for kernels that "
+            "wait for those of other chips; leave it out."
+        )
     return given
 
 
