@@ -3,6 +3,7 @@
 import collections
 import importlib.util
 import json
+import os
 import re
 
 import jax
@@ -17,9 +18,11 @@ from minijax.experimental.pallas import tpu as pltpu
 from minijax.experimental.pallas import triton as pltriton
 from minijax.language.core import all_primitives
 from minijax.programs.pallas import kernel_rules
+from minijax.programs.pallas.mosaic import kernel_module
 from minijax.programs.pallas.mosaic.kernel_context import stored_dtype, tpu
 from tests.pallas import mosaic_in_numpy, tpu_kernels
 from tests.pallas.kernels import Library
+from tests.pallas.test_random_kernels import random_kernel
 from tests.pallas.tpu_kernels import KERNELS, NOT_IN_JAX
 
 OURS = Library("minijax", interpret=False)
@@ -112,6 +115,36 @@ def test_the_module_computes_what_a_cpu_does(build):
     )
 
 
+RANDOM = 500 if os.environ.get("MINIJAX_TEST_ALL") else 40
+
+
+def test_random_modules_compute_what_a_cpu_does(monkeypatch):
+    """Blocks of any size, which no TPU has: only the modules are looked at."""
+    monkeypatch.setattr(kernel_module, "check_block", lambda block, name: None)
+    computed = 0
+    for seed in range(RANDOM):
+        build, args = random_kernel(seed)
+        call = build(OURS)
+        try:
+            lowered = minijax.jit(call).trace(*args).lower(lowering_platforms=("tpu",))
+        except NotImplementedError as error:
+            assert "test_random_kernels.py" in str(error)  # the user's line
+            continue
+        expected = np.asarray(call(*args))
+        out = np.zeros_like(expected)
+        mosaic_in_numpy.run(lowered.as_text("mosaic"), [*map(np.array, args), out])
+        tolerance = 3e-2 if out.dtype == np.float16 else 1e-4
+        np.testing.assert_allclose(
+            out.astype(np.float32),
+            expected.astype(np.float32),
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=f"seed {seed}",
+        )
+        computed += 1
+    assert computed > RANDOM // 2
+
+
 @needs_libtpu
 @pytest.mark.parametrize("build", KERNELS + NOT_IN_JAX, ids=lambda b: b.__name__)
 def test_compiled_for_a_tpu(build):
@@ -134,7 +167,7 @@ def test_mosaic_s_own_complaints():
     assert "unsupported shape cast" in message
     assert "'reshape' at" in message and "test_mosaic.py" in message
 
-    big = np.ones((16384, 2048), np.float32)
+    big = minijax.ShapeDtypeStruct((16384, 2048), np.float32)
     block = pl.BlockSpec((8192, 2048), lambda i: (i, 0))
 
     def double(x_ref, o_ref):
