@@ -1,0 +1,267 @@
+"""Fourteen puzzles about kernels: `puzzle("18.map", f)`, scored in bytes.
+
+The learner writes a function of arrays that calls a kernel. It is right if it gives
+what the specification gives, on several shapes, and if no program reads or writes what
+it should not. The score is what its kernel fetches and writes back, counted from the
+blocks of its programs, beside the least that is known. Seven puzzles belong to chapter
+18, seven to chapter 19.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.grading import Outcome, outcomes, run
+
+Args = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True)
+class Puzzle:
+    """A puzzle.
+
+    Attributes:
+      spec: what the function must give, in NumPy.
+      cases: the shapes of its arguments, several times; the last is the one scored.
+      best: (bytes fetched, bytes written) at least, for the case that is scored.
+      most: how many times the best may be fetched.
+      block: how many bytes of one array a program may hold; None for any number.
+    """
+
+    spec: Callable[..., np.ndarray]
+    cases: Sequence[Sequence[tuple[int, ...]]]
+    best: tuple[int, int]
+    most: float = math.inf
+    block: int | None = None
+
+
+def numbers(shapes: Sequence[tuple[int, ...]], seed: int) -> Args:
+    """Arguments of these shapes."""
+    rng = np.random.default_rng(seed)
+    return tuple(rng.normal(size=shape).astype(np.float32) for shape in shapes)
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def _windows(x: np.ndarray) -> np.ndarray:
+    """The sum of each element and the two before it."""
+    padded = np.concatenate([np.zeros(2, x.dtype), x])
+    return padded[2:] + padded[1:-1] + padded[:-2]
+
+
+def _attention(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return _softmax(q @ k.T / math.sqrt(q.shape[1])) @ v
+
+
+PUZZLES = {
+    "18.map": Puzzle(lambda x: x + 10, [[(32,)], [(64,)]], (256, 256), block=64),
+    "18.zip": Puzzle(
+        lambda x, y: x * y, [[(32,)] * 2, [(64,)] * 2], (512, 256), block=64
+    ),
+    "18.guard": Puzzle(
+        lambda x: x.sum(keepdims=True), [[(16,)], [(50,)]], (200, 4), block=64
+    ),
+    "18.broadcast": Puzzle(
+        lambda x, y: x[:, None] + y[None, :],
+        [[(16,), (16,)], [(32,), (48,)]],
+        (320, 6144),
+        block=1024,
+    ),
+    "18.blocks": Puzzle(
+        lambda x: x.T, [[(16, 32)], [(48, 32)]], (6144, 6144), block=1024
+    ),
+    "18.scratch": Puzzle(
+        lambda x: x.reshape(-1, 16).max(0), [[(32,)], [(64,)]], (256, 64), block=64
+    ),
+    "18.pool": Puzzle(_windows, [[(32,)], [(64,)]], (280, 256), most=2, block=128),
+    "19.dot": Puzzle(
+        lambda x, y: (x @ y)[None], [[(32,)] * 2, [(64,)] * 2], (512, 4), block=64
+    ),
+    "19.prefix": Puzzle(np.cumsum, [[(32,)], [(64,)]], (256, 256), block=64),
+    "19.sums": Puzzle(
+        lambda x: x.sum(1), [[(8, 32)], [(16, 48)]], (3072, 64), block=512
+    ),
+    "19.matmul": Puzzle(
+        lambda x, y: x @ y,
+        [[(16, 32), (32, 16)], [(32, 64), (64, 48)]],
+        (44032, 6144),
+        most=1.2,
+        block=1024,
+    ),
+    "19.softmax": Puzzle(
+        _softmax, [[(8, 32)], [(20, 64)]], (5120, 5120), most=1, block=2048
+    ),
+    "19.attention": Puzzle(
+        _attention,
+        [[(16, 8)] * 3, [(32, 16), (64, 16), (64, 16)]],
+        (16384, 2048),
+        most=1.2,
+        block=1024,
+    ),
+    "19.budget": Puzzle(
+        lambda x, y: x @ y,
+        [[(32, 32), (32, 32)], [(64, 64), (64, 64)]],
+        (53248, 16384),
+        most=1,
+        block=4096,
+    ),
+}
+
+
+def graded(name: str, function: Callable[..., Any], told: list[str]) -> str | None:
+    """One sentence on what is wrong, or None; then `told` gets the score."""
+    from minijax_lab.explain.pallas_kernels import record_kernel
+
+    puzzle = PUZZLES[name]
+    for seed, shapes in enumerate(puzzle.cases):
+        args = numbers(shapes, seed)
+        right = puzzle.spec(*args)
+        found = np.asarray(function(*args))
+        case = ", ".join(str(shape) for shape in shapes)
+        if found.shape != right.shape:
+            return f"For {case} the result has shape {found.shape}, not {right.shape}."
+        if not np.allclose(found, right, atol=1e-4, rtol=1e-4):
+            return f"For {case} the numbers are others."
+    try:
+        record = record_kernel(function, args, {})
+    except ValueError:
+        return "There is no pallas_call in it."
+    for problem in record.problems:
+        if problem.is_wrong and problem.kind != "race":
+            return f"The interpreter says: {problem.message}"
+    for operand in (*record.of_role("input"), *record.of_role("output")):
+        held = operand.itemsize * math.prod(operand.block)
+        if puzzle.block is not None and held > puzzle.block:
+            return (
+                f"A program holds {held:,} B of {operand.name}, and {puzzle.block:,} B "
+                "is the most here."
+            )
+    fetched, written = puzzle.best
+    if record.fetched > puzzle.most * fetched:
+        return (
+            f"{record.fetched:,} B are fetched, and at most "
+            f"{int(puzzle.most * fetched):,} B may be."
+        )
+    told.append(
+        f"{record.fetched:,} B fetched and {record.written:,} B written; the least "
+        f"that is known is {fetched:,} B and {written:,} B."
+    )
+    return None
+
+
+failures: Counter[str] = Counter()
+
+
+def puzzle(name: str, function: Any = ...) -> None:
+    """Grades a kernel and prints its score, or what is wrong, with a hint.
+
+    Args:
+      name: of the puzzle, such as "18.map".
+      function: a function of arrays that calls a kernel.
+
+    Exceptions of the learner's code are reported, not raised.
+    """
+    if name not in PUZZLES:
+        print(f"{name}: there is no such puzzle. There are {', '.join(PUZZLES)}.")
+        return
+    if function is ...:
+        outcomes.append(Outcome(name, "not tried"))
+        print(f"{name}: not solved yet. Put your function in place of ...")
+        return
+    told: list[str] = []
+    complaint = run(lambda given: graded(name, given, told), (function,))
+    if complaint is None:
+        outcomes.append(Outcome(name, "passed"))
+        failures.pop(name, None)
+        print(f"{name}: solved. {told[0]}")
+        return
+    outcomes.append(Outcome(name, "failed", complaint))
+    number = min(failures[name], 2)
+    failures[name] += 1
+    print(f"{name}: not yet. {complaint}\n  hint: {HINTS[name][number]}")
+    if failures[name] > 3:
+        print("  One way to do it is in notebooks/solutions/kernel_puzzles.py.")
+
+
+# From the first idea to what to write; one with each failure.
+HINTS = {
+    "18.map": (
+        "how many blocks of 16 are there?",
+        "the same index map for what comes in and what goes out.",
+        "the puzzle of this chapter: `double`.",
+    ),
+    "18.zip": (
+        "a kernel has a ref for each array, and one for the result.",
+        "`in_specs` has a spec for each.",
+        "`double`, with a second input.",
+    ),
+    "18.guard": (
+        "50 is no multiple of 16: what does the last block hold?",
+        "the place of an element is `i * 16 + jnp.arange(16)`.",
+        "`jnp.where(place < x.size, part, 0)`, and a start as in `sums`.",
+    ),
+    "18.broadcast": (
+        "which of the two needs to be there for every block of the result?",
+        "`x_ref[...][:, None] + y_ref[...][None, :]`.",
+        "a block may be high and narrow: all rows and 8 columns.",
+    ),
+    "18.blocks": (
+        "block (i, j) of the result comes from which block of x?",
+        "one of two index maps turns its numbers round.",
+        "`.T` inside of the kernel turns what is inside of the block.",
+    ),
+    "18.scratch": (
+        "what must a program know of the programs before it?",
+        "`scratch_shapes=[pltpu.VMEM((16,), jnp.float32)]` gives one more ref.",
+        "begin with minus infinity, write the result in the last program.",
+    ),
+    "18.pool": (
+        "an element needs two that may lie in the block before.",
+        "take the block before as a second input, or blocks that overlap.",
+        "`pl.Element(18, (2, 0))`: its map counts elements; two are added in front.",
+    ),
+    "19.dot": (
+        "the result has one number, and all programs add to it.",
+        "a block of shape (1,) whose map gives (0,).",
+        "`sums` of chapter 18.",
+    ),
+    "19.prefix": (
+        "what does a block need of those before it? One number.",
+        "carry the sum in scratch memory.",
+        "`jnp.cumsum` of the block, plus what was carried.",
+    ),
+    "19.sums": (
+        "a grid of two axes: which one is added over?",
+        "the axis that is added over comes last, so that the output's block stays.",
+        "`sums` of chapter 18, turned.",
+    ),
+    "19.matmul": (
+        "a grid of three axes: rows, columns, and what is summed over.",
+        "x has the blocks (i, k), y (k, j), the result (i, j).",
+        "zeros when k is 0, then `o_ref[...] += x_ref[...] @ y_ref[...]`.",
+    ),
+    "19.softmax": (
+        "a block has whole rows.",
+        "20 rows in blocks of 8: `pl.cdiv`.",
+        "the softmax of chapter 18.",
+    ),
+    "19.attention": (
+        "what has to be corrected when a larger score comes?",
+        "the sum of weights and the sum of values: both times exp(old - new).",
+        "`online_softmax` and `flash_attention` in tiny.",
+    ),
+    "19.budget": (
+        "squares of 32: what is fetched twice in a row?",
+        "let k run forwards, then backwards: at the turn a block stays.",
+        "an index map may compute: `jnp.where(j % 2 == 0, k, depth - 1 - k)`.",
+    ),
+}
