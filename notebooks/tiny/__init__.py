@@ -23,5 +23,6 @@ chapter adds a table that says what an equation means:
 | 16 | placed | |
 | 17 | collectives | |
 | 18 | kernels | |
+| 19 | attention | |
 | 20 | printing | |
 """

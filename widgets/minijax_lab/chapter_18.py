@@ -86,12 +86,12 @@ def _differs(found: Any, right: np.ndarray, x: np.ndarray) -> str | None:
     return None
 
 
-def recorded(function: Callable[..., Any], x: np.ndarray) -> Any:
+def recorded_of(function: Callable[..., Any], *args: np.ndarray) -> Any:
     """What the kernel of a function fetches and writes; None if it has no kernel."""
     from minijax_lab.explain.pallas_kernels import record_kernel
 
     try:
-        return record_kernel(function, (x,), {})
+        return record_kernel(function, args, {})
     except ValueError:
         return None
 
@@ -125,13 +125,13 @@ def grade_pool(pool: Callable[..., Any]) -> str | None:
         wrong = _differs(pool(x), right, x)
         if wrong:
             return wrong
-        record = recorded(pool, x)
+        record = recorded_of(pool, x)
         if record is None:
             return "There is no pallas_call in it."
         if record.fetched > x.nbytes:
             return f"{record.fetched:,} B are fetched, and x has {x.nbytes:,} B."
     big = _random(64, 64)
-    record = recorded(pool, big)
+    record = recorded_of(pool, big)
     block = max(o.itemsize * math.prod(o.block) for o in record.of_role("input"))
     if block > 2048:
         return f"A program holds {block:,} B of x."
@@ -150,7 +150,7 @@ def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
         if wrong:
             return wrong
     x = _random(32, 128)
-    record = recorded(layer_norm, x)
+    record = recorded_of(layer_norm, x)
     if record is None:
         return "There is no pallas_call in it."
     if record.fetched > x.nbytes:

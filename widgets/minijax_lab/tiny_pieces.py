@@ -43,6 +43,8 @@ PIECES = {
     "placed.slices": "16",
     "collectives.all_reduce": "17",
     "kernels.pallas_call": "18",
+    "attention.online_softmax": "19",
+    "attention.flash_attention": "19",
     "printing.threaded": "20",
 }
 

@@ -42,7 +42,7 @@ class Tiny:
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
         for name in (
             *("batching", "nesting", "loops", "loop_rules", "custom", "fuser"),
-            *("export", "placed", "collectives", "kernels"),
+            *("export", "placed", "collectives", "kernels", "attention"),
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
@@ -87,6 +87,23 @@ class Tiny:
         found = self.__dict__["spread"](dot, mesh, specs, (x, w), summed="y")
         shape = (x.shape[0], w.shape[1])
         return self.__dict__["put_together"](found, mesh, ("x",), shape)
+
+    def softmax(self, x: Any, size: int) -> Any:
+        """Returns a softmax whose first pass sees `size` numbers at a time."""
+        if isinstance(x, self.__dict__["Tracer"]):
+            e, call = self.__dict__["exp"](x), self.__dict__
+            return e / call["broadcast"](call["sum"](e, 0), x.shape, ())
+        return self.__dict__["softmax_by_parts"](x, size)
+
+    def attention(self, q: Any, k: Any, v: Any, rows: int) -> Any:
+        """Returns the attention of blocks of `rows` queries and keys."""
+        call = self.__dict__
+        if not isinstance(q, call["Tracer"]):
+            return call["flash_attention"](q, k, v, rows)
+        scores = call["dot"](q, call["transpose"](k, (1, 0)))
+        e = call["exp"](scores * float(1 / np.sqrt(q.shape[1])))
+        weights = call["broadcast"](call["sum"](e, 1), e.shape, (0,))
+        return call["dot"](e / weights, v)
 
     def by_blocks(self, name: str, *arrays: Any) -> Any:
         """Returns what a kernel gives, run over its grid."""
@@ -159,6 +176,17 @@ class Real:
     def product_by_pieces(self, x: Any, w: Any) -> Any:
         """Returns the product of matrices."""
         return self.dot(x, w)
+
+    def softmax(self, x: Any, size: int) -> Any:
+        """Returns a softmax."""
+        e = self.exp(x - self.max(x))
+        return e / self.sum(e)
+
+    def attention(self, q: Any, k: Any, v: Any, rows: int) -> Any:
+        """Returns softmax(q k^T / sqrt(width)) v."""
+        scores = self.dot(q, k.T) / np.float32(np.sqrt(q.shape[1]))
+        e = self.exp(scores - self.max(scores, 1)[:, None])
+        return self.dot(e / self.sum(e, 1)[:, None], v)
 
     def by_blocks(self, name: str, *arrays: Any) -> Any:
         """Returns what a kernel gives, run over its grid."""
@@ -676,6 +704,28 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
             lambda m, x, w: m.product_by_pieces(x, w),
             (BLOCK, WIDE),
             text=False,
+        ),
+    ],
+    "19": [
+        P(
+            "a softmax of three numbers, one by one",
+            lambda m, x: m.softmax(x, 1),
+            text=False,
+        ),
+        P(
+            "a softmax of numbers that grow",
+            lambda m, x: m.softmax(x, 2),
+            (np.arange(6, dtype=np.float32),),
+            text=False,
+        ),
+        *(
+            P(
+                f"attention in blocks of {rows}",
+                lambda m, q, k, v, rows=rows: m.attention(q, k, v, rows),
+                (BLOCK, BLOCK[::-1], BLOCK * BLOCK),
+                text=False,
+            )
+            for rows in (1, 2, 4)
         ),
     ],
     "18": [

@@ -42,6 +42,7 @@ TITLES = {
     "16": "sharding",
     "17": "collectives",
     "18": "kernels",
+    "19": "attention",
     "20": "printing",
 }
 

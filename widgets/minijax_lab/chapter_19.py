@@ -1,0 +1,183 @@
+"""Questions and exercises of chapter 19, "Kernels that matter"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.chapter_18 import recorded_of
+from minijax_lab.grading import Exercise, Prediction
+
+PREDICTIONS = {
+    "19.r1": Prediction(
+        1,
+        "A block that is there already is not fetched again.",
+        "the sums of columns in chapter 18",
+        because={2: "Only if another block came between."},
+    ),
+    "19.r2": Prediction(
+        8,
+        "4 bytes are read, and 4 written.",
+        "the roofline of chapter 13",
+        because={4: "The result has to be written, too."},
+    ),
+    "19.r3": Prediction(
+        "result",
+        "The derivative of exp is exp: its result is all that is needed.",
+        "the residuals of chapter 07",
+        because={"argument": "Then exp would be computed once more."},
+    ),
+    "19.p1": Prediction(
+        1024,
+        "Three arrays come in and one goes out, 256 KiB each.",
+        because={768: "The output has to be written, too."},
+    ),
+    "19.p2": Prediction(
+        16384,
+        "Two arrays of 4,096 KiB, each written once and read once.",
+        because={
+            8192: "Each of the two is written and read.",
+            4096: "That is the size of one of the two arrays.",
+        },
+    ),
+    "19.p3": Prediction(
+        8,
+        "2 of x, since a row of x stays; and all 3 of y for each of 2 rows.",
+        because={
+            5: "That would be each block once; y's come again with the second row.",
+            12: "A block of x stays while j runs.",
+        },
+    ),
+    "19.p4": Prediction(
+        7,
+        "The second row begins with the block of y that the first one ended with.",
+        because={8: "At the turn one block stays."},
+    ),
+}
+
+FETCHED = [3, 12, 12, 4, 10]
+WHAT = (
+    "x in the grid (3, 4)",
+    "y in the grid (3, 4)",
+    "x in the grid (4, 3)",
+    "y in the grid (4, 3)",
+    "y, there and back",
+)
+
+
+def grade_fetches(answers: Any) -> str | None:
+    """How many blocks two orders of a grid fetch."""
+    try:
+        given = [int(answer) for answer in answers]
+    except (TypeError, ValueError):
+        given = []
+    if len(given) != len(FETCHED):
+        return "Give a list of five numbers."
+    for answer, right, what in zip(given, FETCHED, WHAT, strict=True):
+        if answer != right:
+            return f"It is not {answer} blocks of {what}."
+    return None
+
+
+def grade_online(online: Callable[..., Any]) -> str | None:
+    """A softmax's largest number and sum, from parts."""
+    rng = np.random.default_rng(0)
+    cases = {
+        "random numbers": [rng.normal(size=5) for _ in range(4)],
+        "numbers that grow": [np.arange(3.0) + 3 * n for n in range(4)],
+        "numbers below zero": [-5 - np.arange(3.0), np.array([-4.0])],
+        "large numbers": [np.array([1000.0, 1001.0]), np.array([1002.0])],
+        "a part of -inf": [np.array([-np.inf, 0.0]), np.array([-np.inf, 1.0])],
+    }
+    for what, parts in cases.items():
+        row = np.concatenate(parts)
+        with np.errstate(all="ignore"):
+            top, weight = online(parts)
+        if not np.isclose(top, row.max()):
+            return f"For {what} the largest is {row.max():g}, not {top:g}."
+        right = np.exp(row - row.max()).sum()
+        if not np.isclose(weight, right):
+            return f"For {what} the sum is {right:.4f}, not {weight:.4f}."
+    return None
+
+
+def _random(*shape: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def _wrong(found: Any, right: np.ndarray) -> str | None:
+    found = np.asarray(found)
+    if found.shape != right.shape:
+        return f"The result has shape {found.shape}, not {right.shape}."
+    if not np.allclose(found, right, atol=1e-4, rtol=1e-4):
+        return f"With a result of shape {right.shape} the numbers are others."
+    return None
+
+
+def outside(function: Callable[..., Any], *args: np.ndarray) -> set[str]:
+    """What a function computes beside its kernel."""
+    import minijax
+
+    found: set[str] = set()
+
+    def look(jaxpr: Any) -> None:
+        for eqn in jaxpr.eqns:
+            if eqn.primitive.name == "jit":
+                look(eqn.params["jaxpr"].jaxpr)
+            elif eqn.primitive.name != "pallas_call":
+                found.add(eqn.primitive.name)
+
+    look(minijax.make_jaxpr(function)(*args).jaxpr)
+    return found
+
+
+def grade_layer(layer: Callable[..., Any]) -> str | None:
+    """A product with bias and relu in one kernel."""
+    for n, d, m in ((16, 32, 16), (32, 48, 64)):
+        args = (_random(n, d, seed=n), _random(d, m, seed=d), _random(m, seed=m))
+        x, w, b = args
+        complaint = _wrong(layer(*args), np.maximum(x @ w + b, 0))
+        if complaint:
+            return complaint
+    record = recorded_of(layer, *args)
+    if record is None:
+        return "There is no pallas_call in it."
+    beside = outside(layer, *args) - {"reshape", "broadcast_in_dim", "squeeze"}
+    if beside:
+        return f"{sorted(beside)[0]} is computed outside of the kernel."
+    for operand in (*record.of_role("input"), *record.of_role("output")):
+        held = operand.itemsize * math.prod(operand.block)
+        if held > 1024:
+            return f"A program holds {held:,} B of {operand.name}."
+    if record.written > 4 * n * m:
+        return f"{record.written:,} B are written, and the result has {4 * n * m:,} B."
+    return None
+
+
+def grade_causal(causal: Callable[..., Any]) -> str | None:
+    """Attention to what came before, without fetching what comes after."""
+    for n, width in ((32, 8), (64, 16)):
+        q, k, v = (_random(n, width, seed=n + s) for s in range(3))
+        scores = q @ k.T / math.sqrt(width)
+        scores[np.triu_indices(n, 1)] = -np.inf
+        e = np.exp(scores - scores.max(1, keepdims=True))
+        complaint = _wrong(causal(q, k, v), e / e.sum(1, keepdims=True) @ v)
+        if complaint:
+            return complaint
+    record = recorded_of(causal, q, k, v)
+    if record is None:
+        return "There is no pallas_call in it."
+    if record.fetched > 24_000:
+        return f"{record.fetched:,} B are fetched, and 24,000 B are enough."
+    return None
+
+
+EXERCISES = {
+    "19.1": Exercise(grade_fetches),
+    "19.2": Exercise(grade_online),
+    "19.3": Exercise(grade_layer),
+    "19.4": Exercise(grade_causal),
+}
