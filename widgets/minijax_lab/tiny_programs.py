@@ -126,6 +126,8 @@ class Tiny:
 class Real:
     """The same names, by a module that is JAX, or one that has its names."""
 
+    exp: Callable[[Any], Any]
+
     def __init__(self, jax: Any) -> None:
         numpy = importlib.import_module(f"{jax.__name__}.numpy")
         self.jax, lax = jax, importlib.import_module(f"{jax.__name__}.lax")
