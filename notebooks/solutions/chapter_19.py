@@ -157,7 +157,7 @@ HINTS = {
     "19.2": (
         "what is the largest of no numbers?",
         "when the largest changes, all terms of the sum change by one factor.",
-        "the formula above: s times exp(m - m'), plus the new terms.",
+        "the formula above: s times exp(m - n), plus the new terms.",
     ),
     "19.3": (
         "when is the sum over k finished?",
