@@ -6,6 +6,7 @@ one for float64. Shorter floats are computed as float32.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +23,14 @@ from minijax.programs.pallas.triton.kernel_context import (
     value_type,
 )
 
-# The functions of libdevice; float32's end in f.
-_FUNCTIONS = {
-    **{name: f"__nv_{name}" for name in ("exp", "exp2", "log", "log1p", "expm1")},
-    **{name: f"__nv_{name}" for name in ("sqrt", "rsqrt", "cbrt", "pow", "erf")},
-    **{name: f"__nv_{name}" for name in ("erfc", "floor", "ceil", "lgamma")},
-    **{name: f"__nv_{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{name: f"__nv_{name}" for name in ("asin", "acos", "atan", "asinh", "acosh")},
-    **{name: f"__nv_{name}" for name in ("atanh", "atan2", "nextafter")},
-    "erf_inv": "__nv_erfinv",
-}
+# Primitives that have a function in libdevice; float32's ends in f.
+_NAMES = (
+    *("exp", "exp2", "expm1", "log", "log1p", "sqrt", "rsqrt", "cbrt", "pow"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "floor", "ceil"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("erf", "erfc", "lgamma", "nextafter"),
+)
+_FUNCTIONS = {name: f"__nv_{name}" for name in _NAMES} | {"erf_inv": "__nv_erfinv"}
 
 rule("abs")(one_operation(float="math.absf", int="math.absi"))
 
@@ -46,35 +45,30 @@ def _function(ctx: RuleContext, *values: Any, **params: Any) -> Any:
         raise NotImplementedError(
             f"a power of {ctx.avals_in[-1].dtype}; convert it with `.astype`."
         )
-    name = _FUNCTIONS[ctx.eqn.primitive.name]
-    values = tuple(ctx.operands(*values))
-    if aval.dtype.itemsize == 8:
-        return _called(name, values)
+    if params.get("accuracy") is not None:
+        raise NotImplementedError("accuracy=; libdevice has one of each function.")
+    return _called(_FUNCTIONS[ctx.eqn.primitive.name], ctx.operands(*values), aval)
+
+
+def _called(name: str, values: Sequence[Any], aval: Any) -> Any:
+    """What a function of libdevice gives for floats of a type, in the width it has."""
     arith = dialect("arith")
-    if aval.dtype.itemsize == 4:
-        return _called(f"{name}f", values)
-    wide = value_type(aval.update(dtype=np.dtype(np.float32)))
-    result = _called(f"{name}f", [arith.extf(wide, value) for value in values])
-    return arith.truncf(value_type(aval), result)
-
-
-def _called(name: str, values: Any) -> Any:
-    return dialect("tt").extern_elementwise(values[0].type, values, "", "", name, True)
+    wide = aval.dtype.itemsize < 4
+    if wide:
+        kind = value_type(aval.update(dtype=np.dtype(np.float32)))
+        values = [arith.extf(kind, value) for value in values]
+    if aval.dtype.itemsize < 8:
+        name = f"{name}f"
+    kind = values[0].type
+    result = dialect("tt").extern_elementwise(kind, values, "", "", name, True)
+    return arith.truncf(value_type(aval), result) if wide else result
 
 
 @rule("round")
 def _round(ctx: RuleContext, x: Any, *, rounding_method: Any) -> Any:
     """To the nearest integer; halves to the even one, or away from zero."""
-    even = "EVEN" in str(rounding_method.name)
-    (aval,) = ctx.avals_in
-    name = "__nv_rint" if even else "__nv_round"
-    if aval.dtype.itemsize == 8:
-        return _called(name, [x])
-    if aval.dtype.itemsize == 4:
-        return _called(f"{name}f", [x])
-    arith = dialect("arith")
-    wide = value_type(aval.update(dtype=np.dtype(np.float32)))
-    return arith.truncf(value_type(aval), _called(f"{name}f", [arith.extf(wide, x)]))
+    name = "__nv_rint" if "EVEN" in rounding_method.name else "__nv_round"
+    return _called(name, [x], ctx.avals_in[0])
 
 
 @rule("multiple_of")
