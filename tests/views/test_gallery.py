@@ -46,7 +46,7 @@ def test_every_view_in_every_state(browser, gallery, width, dark):
     )
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(path.as_uri())
+    page.goto(path.as_uri(), timeout=120_000)
     page.wait_for_function(
         "n => document.querySelectorAll('.mj-live').length == n", arg=count
     )
