@@ -35,7 +35,7 @@ from log2 import log2  # noqa: E402
 
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
-LOOK_UP = ["cheat_sheet", "machines", "processes", "primitives", "names"]
+LOOK_UP = ["cheat_sheet", "machines", "processes", "kernels", "primitives", "names"]
 TAKE_PART = ["core", "figures", "contributing"]
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
@@ -62,6 +62,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "cheat_sheet": cheat_sheet.page(notebooks),
         "machines": three_machines.overview_page(),
         "processes": read("book/processes.md"),
+        "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
         "core": read("book/core.md"),

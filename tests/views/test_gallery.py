@@ -48,7 +48,9 @@ def test_every_view_in_every_state(browser, gallery, width, dark):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(path.as_uri(), timeout=120_000)
     page.wait_for_function(
-        "n => document.querySelectorAll('.mj-live').length == n", arg=count
+        "n => document.querySelectorAll('.mj-live').length == n",
+        arg=count,
+        timeout=120_000,
     )
     assert errors == [] and page.locator("img").count() == 0
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
