@@ -14,6 +14,7 @@ import numpy as np
 from minijax.backend.door import _jax, batched_device_put
 from minijax.backend.platforms import (
     Sharding,
+    SingleDeviceSharding,
     put,
     single_device_sharding,
     to_numpy,
@@ -113,7 +114,8 @@ def shards(buffer: Any, part_aval: Any = None) -> list[tuple[Any, Any]]:
         (
             device,
             part._rewrap_with_aval_and_sharding(
-                part_aval, single_device_sharding(device)
+                part_aval,
+                SingleDeviceSharding(device, memory_kind=sharding.memory_kind),
             ),
         )
         for device, part in zip(owned, parts, strict=True)

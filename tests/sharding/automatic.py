@@ -668,3 +668,27 @@ def inspected(lib):
         lib.put(lib.numbers(8, 4), "x"), callback=found.append
     )
     return str(found[0].spec)
+
+
+@case
+def from_the_host_s_memory_and_back(lib):
+    on_host = lib.Named(lib.mesh, lib.P("x"), memory_kind="pinned_host")
+    x = lib.mj.device_put(lib.numbers(8, 4), on_host)
+    y = lib.mj.device_put(x, on_host.with_memory_kind("device"))
+    doubled = lib.mj.jit(lambda v: v * 2)(y)
+    back = lib.mj.device_put(doubled, on_host)
+    kinds = [one.sharding.memory_kind for one in (x, y, doubled, back)]
+    return str(kinds), np.asarray(x), np.asarray(back), doubled
+
+
+@case
+def results_in_the_host_s_memory(lib):
+    on_host = lib.Named(lib.mesh, lib.P("x"), memory_kind="pinned_host")
+    x = lib.put(lib.numbers(8, 4), "x")
+    y = lib.mj.jit(lambda v: v * 2, out_shardings=on_host)(x)
+    return y.sharding.memory_kind, np.asarray(y)
+
+
+@case
+def wrong_memory_kind(lib):
+    return lib.Named(lib.mesh, lib.P("x"), memory_kind="attic")
