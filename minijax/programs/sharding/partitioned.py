@@ -263,6 +263,8 @@ def _dicts(main: Any, name: str, count: int) -> Any:
 def _add(entry: dict[str, Any], sharding: Any, kind: Any) -> None:
     if sharding is not None and isinstance(kind, hlo.ir.RankedTensorType):
         entry["sdy.sharding"] = sdy_sharding(named(sharding), kind.rank)
+        if sharding.memory_kind not in (None, "device"):
+            entry["mhlo.memory_kind"] = hlo.string(sharding.memory_kind)
 
 
 def named(sharding: Any) -> NamedSharding:
