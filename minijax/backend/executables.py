@@ -16,12 +16,12 @@ def token_launcher(
     executable: Executable,
     out_avals: Sequence[Any],
     out_shardings: Sequence[Any],
-    committed: bool = True,
+    committed: bool | Sequence[bool] = True,
 ) -> Callable[[list[Any]], tuple[list[Any], Any]]:
-    """As `Executable.launcher`, for a program with side effects on one device.
+    """As `Executable.launcher`, for a program that somebody waits for.
 
     The function returns the arrays and, beside them, an object whose
-    `block_until_ready` waits until the program has run.
+    `block_until_ready` waits until the program has run on all its devices.
     """
     handlers = result_handlers(out_avals, out_shardings, committed)
     execute = executable.loaded.execute_sharded
@@ -30,7 +30,7 @@ def token_launcher(
         release_references()
         results = execute(arguments, with_tokens=True)
         arrays = results.consume_with_handlers(handlers)
-        return arrays, results.consume_token().get_token(0)
+        return arrays, results.consume_token()
 
     return launch
 

@@ -6,7 +6,8 @@ In JAX: `jax/_src/array.py`, and `interpreters/pxla.py`, `shard_args`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,15 +110,13 @@ def shards(buffer: Any, part_aval: Any = None) -> list[tuple[Any, Any]]:
         part_aval = _PartAval(shape, whole.dtype, whole.weak_type)
     with without_jax:
         parts = list(buffer._arrays)
+    kind = sharding.memory_kind
+    place: Callable[[Any], Any] = single_device_sharding
+    if kind not in (None, owned[0].default_memory().kind):
+        place = functools.partial(SingleDeviceSharding, memory_kind=kind)
     # Without jax, jaxlib leaves the parts without avals.
     return [
-        (
-            device,
-            part._rewrap_with_aval_and_sharding(
-                part_aval,
-                SingleDeviceSharding(device, memory_kind=sharding.memory_kind),
-            ),
-        )
+        (device, part._rewrap_with_aval_and_sharding(part_aval, place(device)))
         for device, part in zip(owned, parts, strict=True)
     ]
 

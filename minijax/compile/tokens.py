@@ -54,7 +54,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import executables, hlo, platforms, transfers
+from minijax.backend import executables, hlo, platforms, several_devices, transfers
 from minijax.language.avals import ShapedArray
 from minijax.support import errors
 from minijax.support.effects import Effect, ordered_effects
@@ -215,6 +215,8 @@ def launcher(
     run = executables.token_launcher(
         executable, avals, [*token_shardings, *shardings], committed
     )
+    if several_devices.is_bounded(executable):
+        run = several_devices.bounded(run)
 
     def launch(arguments: list[Any]) -> list[Any]:
         given = [runtime_tokens.input(effect, device) for effect in kinds]

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.backend import several_devices
 from minijax.compile import dispatch, placing, tokens
 from minijax.language.array import Array, wrap_as
 from minijax.language.array_places import deleted_error
@@ -46,9 +47,16 @@ class LibraryProgram(dispatch.Program):
         if state.no_execution:
             return _refusal(self.name)
         effects = self.lowered.effects
+        bounded = several_devices.is_bounded(self.executable)
+        for function in self.lowered.host_callbacks:
+            function.on_several_devices = bounded
         if tokens.ordered(effects) or self.lowered.host_callbacks:
             launch = tokens.launcher(
                 self.executable, effects, out_avals, shardings, committed
+            )
+        elif bounded:
+            launch = several_devices.bounded_launcher(
+                self.executable, out_avals, shardings, committed
             )
         else:
             launch = super().launcher(out_avals, shardings, committed)

@@ -423,11 +423,14 @@ text = """module { func.func public @main(%x: tensor<8xf32> {sdy.sharding =
   return %y : tensor<8xf32> } }"""
 mesh = Mesh(np.array(devices), ("x",))
 cut, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
-launch = compiler.compile_module(text, devices, several_devices.PartitionedSettings(
-    num_partitions=8)).launcher([Aval((8,))], [whole])
+executable = compiler.compile_module(
+    text, devices, several_devices.PartitionedSettings(num_partitions=8))
+assert several_devices.is_bounded(executable)
+launch = several_devices.bounded_launcher(executable, [Aval((8,))], [whole])
 x = scatter(np.arange(8, dtype=np.float32), cut)
 results = [launch([x])[0] for _ in range(200)]
 assert all((platforms.to_numpy(r) == 2 * np.arange(8)).all() for r in results)
+assert len(several_devices._under_way) == several_devices.LAUNCHES_UNDER_WAY
 print("fine")
 '''
     )

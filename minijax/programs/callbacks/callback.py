@@ -58,6 +58,7 @@ In JAX: `jax/_src/callback.py`; `ffi.py`, `ffi_batching_rule`.
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo_parts, platforms
+from minijax.backend import hlo_parts, platforms, several_devices
 from minijax.compile import mlir, tokens
 from minijax.compile.dispatch import buffer_aval
 from minijax.compile.placing import buffer_on, choose_device
@@ -134,11 +135,14 @@ class HostFunction:
         self.out_avals = [_host_type(aval) for aval in self.out_avals]
         # Flags belong to a thread, and XLA's threads have never heard of the user's.
         self.x64 = state.enable_x64
+        self.on_several_devices = False
 
     def __call__(self, *operands: Any) -> tuple:
         leading = operands[:1] if self.takes_token else ()
+        several = self.on_several_devices
         try:
-            results = self.run(operands[len(leading) :])
+            with several_devices.in_callback() if several else contextlib.nullcontext():
+                results = self.run(operands[len(leading) :])
         except BaseException as error:
             special_errors.remember_callback_error(error)
             raise
