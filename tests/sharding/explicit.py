@@ -139,6 +139,111 @@ def gradient_of_product(lib, x):
 
 
 @case
+def gradient_of_replicated_weights(lib, x):
+    """Data parallel: the batch is cut, the weights are on every device."""
+    w = lib.numbers(8, 4)
+    x = _reshard(lib, x, "x", None)
+
+    def loss(w, x):
+        return ((lib.jnp.sin(x @ w / 100) @ w.T) ** 2).mean()
+
+    return lib.mj.grad(loss, (0, 1))(w, x)
+
+
+@case
+def gradient_of_a_replicated_left_operand(lib, x):
+    x = _reshard(lib, x, None, "y")
+    a = lib.jnp.ones((3, 8))
+
+    def loss(a, x):
+        return (lib.jnp.dot(a, x) ** 2).sum()
+
+    return lib.mj.grad(loss, (0, 1))(a, x)
+
+
+@case
+def jacobian_and_mapped_gradient_of_replicated_weights(lib, x):
+    w = lib.numbers(2, 8)
+    x = _reshard(lib, x, "x", None)
+
+    def loss(w, x):
+        return (lib.jnp.sin(x @ w) ** 2).sum()
+
+    return lib.mj.vmap(lib.mj.grad(loss), (0, None))(w, x)
+
+
+@case
+def gradient_of_cross_entropy(lib, x):
+    """The logits and the labels are cut along the batch."""
+    labels = _reshard(lib, lib.jnp.arange(8) % 5, "x")
+    x = _reshard(lib, x, "x", None)
+
+    def loss(w):
+        logs = lib.mj.nn.log_softmax(x @ w)
+        return -lib.jnp.take_along_axis(logs, labels[:, None], axis=-1).mean()
+
+    return lib.mj.jit(lib.mj.value_and_grad(loss))(lib.numbers(8, 5))
+
+
+@case
+def gradient_of_take_along_axis(lib, x):
+    indices = lib.jnp.zeros((8, 2), int)
+    x = _reshard(lib, x, "x", None)
+
+    def loss(x):
+        return (lib.jnp.take_along_axis(x, indices, axis=-1) ** 2).sum()
+
+    return lib.mj.value_and_grad(loss)(x)
+
+
+@case
+def gradient_of_tile(lib, x):
+    x = _reshard(lib, x, "x", None)
+    return lib.mj.value_and_grad(lambda x: (lib.jnp.tile(x, (1, 2)) ** 2).sum())(x)
+
+
+@case
+def gradient_of_attention(lib, x):
+    """One head, cut along the batch; the weights are on every device."""
+    x = _reshard(lib, x, "x", None).reshape(8, 4, 2)
+    weights = [lib.numbers(2, 3) + i for i in range(3)]
+
+    def loss(weights):
+        q, k, v = (lib.jnp.einsum("btd,dk->btk", x, w) for w in weights)
+        scores = lib.jnp.einsum("bqk,bsk->bqs", q, k)
+        mask = lib.jnp.tril(lib.jnp.ones((4, 4), bool))
+        scores = lib.mj.nn.softmax(lib.jnp.where(mask, scores, -1e9))
+        return (lib.jnp.einsum("bqs,bsk->bqk", scores, v) ** 2).mean()
+
+    return lib.mj.jit(lib.mj.value_and_grad(loss))(weights)
+
+
+@case
+def gradient_of_tensor_parallel_layers(lib, x):
+    """Both weights are cut along the hidden dimension, the batch along the other."""
+    x = _reshard(lib, x, "x", None)
+    first = _reshard(lib, lib.numbers(8, 4), None, "y")
+    second = _reshard(lib, lib.numbers(4, 6), "y", None)
+
+    def loss(first, second):
+        hidden = lib.mj.nn.gelu(x @ first)
+        return (lib.jnp.dot(hidden, second, out_sharding=lib.P("x")) ** 2).mean()
+
+    return lib.mj.jit(lib.mj.value_and_grad(loss, (0, 1)))(first, second)
+
+
+@case
+def gradient_of_layer_norm(lib, x):
+    def loss(x, scale):
+        mean = x.mean(-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return ((x - mean) * lib.lax.rsqrt(variance + 1e-5) * scale).sum()
+
+    x = _reshard(lib, x, "x", None)
+    return lib.mj.grad(loss, (0, 1))(x, lib.numbers(8))
+
+
+@case
 def gradient_of_log_softmax(lib, x):
     def loss(x):
         return (lib.mj.nn.log_softmax(x, -1) ** 2).mean()
@@ -354,6 +459,10 @@ _several(
     wrong_sort=lambda lib, x: lib.jnp.sort(x),
     wrong_cumsum=lambda lib, x: lib.jnp.cumsum(x, 0),
     wrong_take=lambda lib, x: x[lib.jnp.arange(8)],
+    wrong_embedding=lambda lib, x: lib.numbers(5, 3)[
+        _reshard(lib, lib.jnp.arange(8) % 5, "x")
+    ],
+    wrong_tile=lambda lib, x: lib.jnp.tile(x, (2, 1)),
     wrong_update=lambda lib, x: x.at[0].set(1.0),
     wrong_roll=lambda lib, x: lib.jnp.roll(x, 1, 0),
     wrong_concatenate=lambda lib, x: lib.jnp.concatenate([x, x.T], 0),

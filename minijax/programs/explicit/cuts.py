@@ -285,6 +285,19 @@ def _squeeze(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [_without(cut_of(ins[0]), params["dimensions"])]
 
 
+@_rules("tile")
+def _tile(ins: Types, params: Params, outs: Types) -> list[Cut]:
+    cut, reps = cut_of(ins[0]), params["reps"]
+    for axis, (part, times) in enumerate(zip(cut, reps)):
+        if part is not None and times != 1:
+            fail(
+                f"Operand cannot be sharded on dimension {axis} when the tiling is "
+                f"non-trivial. Got {told(ins)} with reps {tuple(reps)}. Reshard it "
+                "first."
+            )
+    return [cut]
+
+
 @_rules("transpose")
 def _transpose(ins: Types, params: Params, outs: Types) -> list[Cut]:
     cut = cut_of(ins[0])
@@ -458,27 +471,36 @@ def _update_slice(ins: Types, params: Params, outs: Types) -> list[Cut]:
 
 @_rules("gather")
 def _gather(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    """Whole windows keep the cut of the operand, the others that of the indices."""
+    """Whole windows keep the cut of the operand; batches are cut as either says.
+
+    The other indices must be whole: the derivative would have to add up over them.
+    """
     operand, indices = ins
     numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
-    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    kept = [axis for axis in range(operand.ndim) if axis not in gone]
-    cut, of_indices = cut_of(operand), cut_of(indices)
-    for axis, part in enumerate(cut):
-        if part is not None and (axis in gone or sizes[axis] != operand.shape[axis]):
-            fail(
-                "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for "
-                "the gather indexing as out sharding could not be resolved "
-                "unambiguously (or would require collectives on inputs). Got "
-                f"{told(ins)}"
-            )
-    found: list[Any] = [None] * outs[0].ndim
-    for axis, target in zip(kept, numbers.offset_dims):
-        found[target] = cut[axis]
-    others = [d for d in range(outs[0].ndim) if d not in numbers.offset_dims]
-    for target, part in zip(others, of_indices[:-1]):
-        found[target] = part
-    return [tuple(found)]
+    cut, of_indices = cut_of(operand), list(cut_of(indices))
+    batches = dict(
+        zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims)
+    )
+    batch_axes = set(batches.values())
+    clear = all(
+        part is None or axis in batch_axes or sizes[axis] == operand.shape[axis]
+        for axis, part in enumerate(cut)
+    )
+    for axis, part in enumerate(of_indices):
+        found = {part, cut[batches[axis]] if axis in batches else None} - {None}
+        clear = clear and len(found) <= (axis in batches)
+        of_indices[axis] = next(iter(found), None)
+    if not clear:
+        fail(
+            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for "
+            "the gather indexing as out sharding could not be resolved unambiguously "
+            f"(or would require collectives on inputs). Got {told(ins)}"
+        )
+    gone = {*numbers.collapsed_slice_dims, *batch_axes}
+    windows = iter([part for axis, part in enumerate(cut) if axis not in gone])
+    others = iter(of_indices)
+    axes = range(outs[0].ndim)
+    return [tuple(next(windows if d in numbers.offset_dims else others) for d in axes)]
 
 
 @_rules(
@@ -487,20 +509,33 @@ def _gather(ins: Types, params: Params, outs: Types) -> list[Cut]:
 )
 def _scatter(ins: Types, params: Params, outs: Types) -> list[Cut]:
     """The result is cut as the operand is; along what is scattered it is whole."""
-    operand, _, updates = ins
+    operand, indices, updates = ins
     numbers = params["dimension_numbers"]
-    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    batches = dict(
+        zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims)
+    )
+    gone = {*numbers.inserted_window_dims, *batches}
     windows = [axis for axis in range(operand.ndim) if axis not in gone]
     sizes = dict(zip(windows, (updates.shape[d] for d in numbers.update_window_dims)))
-    for axis, part in enumerate(cut_of(operand)):
-        if part is not None and sizes.get(axis) != operand.shape[axis]:
+    scattered = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
+    of_indices, of_updates = cut_of(indices), cut_of(updates)
+    cut = list(cut_of(operand))
+    for axis, part in enumerate(cut):
+        found = {part} - {None}
+        if axis in batches:
+            place = batches[axis]
+            found |= {of_indices[place], of_updates[scattered[place]]} - {None}
+            cut[axis] = next(iter(found), None)
+        elif sizes.get(axis) == operand.shape[axis]:
+            found = set()
+        if len(found) > (axis in batches):
             fail(
                 "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output "
                 "PartitionSpec for the scatter update as out sharding could not be "
                 "resolved unambiguously (or would require collectives on inputs). Got "
                 f"{told(ins)}"
             )
-    return [cut_of(operand)]
+    return [tuple(cut)]
 
 
 # ----------------------------------------------------------------------------------

@@ -271,6 +271,29 @@ def _with_batch(given: NamedSharding, rank: int, dim: int, part: Any) -> NamedSh
     return given.update(spec=PartitionSpec(*parts[:dim], part, *parts[dim:]))
 
 
+class _OnEveryDevice(NamedSharding):
+    """The cut of a replicated value, where a rule has to be told of its mesh."""
+
+    def permuted(self, order: Sequence[int]) -> NamedSharding:
+        return NamedSharding(self.mesh, PartitionSpec(*[None] * len(order)))
+
+
+def _dot_general_transpose(ct: Any, x: Any, y: Any, **params: Any) -> list:
+    """The cotangent of an operand that all devices have is summed over the mesh.
+
+    Where the cotangent and the other operand are cut along what is contracted, the
+    product would not know how its result is to be cut.
+    """
+    linear, other = (x, y) if rules.is_linear(x) else (y, x)
+    cuts_of_both = (get_aval(ct).sharding, get_aval(other).sharding)
+    mesh = next((cut.mesh for cut in cuts_of_both if cut is not None), None)
+    if linear.aval.sharding is None and mesh is not None:
+        place = _OnEveryDevice(mesh, PartitionSpec())
+        told = rules.Accumulator(linear.aval.update(sharding=place))
+        x, y = (told, y) if linear is x else (x, told)
+    return _plain_dot_transpose(ct, x, y, **params)
+
+
 def _dot_general_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
     if params["out_sharding"] is None:
         return _plain_dot_batch(axis_data, args, dims, **params)
@@ -311,6 +334,7 @@ def _broadcast_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tup
     return shaping.broadcast_in_dim(x, shape, new, out_sharding=cut), 0
 
 
+_plain_dot_transpose: Any = dot.dot_general_p.transpose
 _plain_dot_batch: Any = dot.dot_general_p.batch
 _plain_reshape_batch: Any = shaping.reshape_p.batch
 _plain_broadcast_batch: Any = shaping.broadcast_in_dim_p.batch
@@ -390,6 +414,7 @@ def install() -> None:
     _installed.append(True)
     _plain_zeros_of.append(rules.zeros_of)
     rules.zeros_of = _zeros_of
+    dot.dot_general_p.transpose = _dot_general_transpose
     dot.dot_general_p.batch = _dot_general_batch
     shaping.reshape_p.batch = _reshape_batch
     shaping.broadcast_in_dim_p.batch = _broadcast_batch
