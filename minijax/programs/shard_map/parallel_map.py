@@ -13,9 +13,11 @@ import numpy as np
 
 from minijax.backend import platforms, processes
 from minijax.compile.jit_api import jit
+from minijax.compile.pjit import is_tracer
 from minijax.language.core import get_aval
 from minijax.primitives.shape import shaping
 from minijax.primitives.shape.squeezing import squeeze
+from minijax.programs.processes import multihost
 from minijax.programs.shard_map.mapping import shard_map
 from minijax.support import errors
 from minijax.support.devices.shardings import (
@@ -28,6 +30,7 @@ from minijax.support.errors import api_boundary
 from minijax.support.trees import (
     broadcast_prefix_to_treedef,
     tree_flatten,
+    tree_leaves,
     tree_unflatten,
 )
 from minijax.transforms.api_util import argnums_tuple, check_callable, fun_name
@@ -57,8 +60,13 @@ def pmap(
       static_broadcasted_argnums: positions of arguments that are no arrays.
       devices: the devices; by default as many of the first as there are entries.
       backend: the platform whose devices are taken.
-      axis_size: the number of entries, checked against the arguments.
+      axis_size: the number of entries, over all processes, checked against the
+        arguments.
       donate_argnums: arguments whose memory the results may take over.
+
+    With several processes each calls it, in the same order, with its own part of the
+    mapped arguments: as many entries as it has devices. Collectives are over the
+    devices of all, and each gets its own part of the results.
 
     Raises:
       ValueError: for sizes that differ, too few devices, or axes that do not fit.
@@ -104,10 +112,38 @@ def pmap(
 
     jitted = jit(_fun, static_argnums=static, donate_argnums=donate_argnums)
 
+    def on_several_processes(args: tuple) -> Any:
+        """Each process's arguments and results are parts of arrays that all share."""
+        dynamic = [arg for at, arg in enumerate(args) if at not in static]
+        leaves, tree = tree_flatten(tuple(dynamic))
+        axes = _flat_axes(in_axes, tree, len(args), static)
+        own = axis_size if set(axes) <= {None} else None
+        size = own or _checked_size(fun, leaves, axes, None) * len(
+            _processes(given, backend)
+        )
+        if axis_size not in (None, size):
+            raise IndivisibleError(
+                f"pmap of {fun_name(fun)}: axis_size={axis_size} is the size over all "
+                f"processes, and the arguments have {size} entries in all."
+            )
+        mesh = _mesh(size, name, given, backend)
+        specs = tuple(_spec(axis, name) for axis in axes)
+        shared = multihost.host_local_array_to_global_array(tuple(leaves), mesh, specs)
+        rest = iter(tree_unflatten(tree, shared))
+        results = jitted(
+            *(arg if at in static else next(rest) for at, arg in enumerate(args))
+        )
+        out_specs = _specs(out_axes, name)
+        return multihost.global_array_to_host_local_array(results, mesh, out_specs)
+
     @api_boundary
     @functools.wraps(fun)
     def pmapped(*args: Any) -> Any:
-        return jitted(*args)
+        if len(_processes(given, backend)) == 1 or any(
+            map(is_tracer, tree_leaves(args))
+        ):
+            return jitted(*args)
+        return on_several_processes(args)
 
     pmapped.lower = jitted.lower  # type: ignore[attr-defined]
     return pmapped
@@ -160,7 +196,7 @@ def _checked_size(
 
 
 def _mesh(size: int, name: Any, given: Any, backend: str | None) -> Mesh:
-    devices = given if given is not None else platforms.devices(backend)
+    devices = _devices(size, given, backend)
     if size > len(devices) or (given is not None and size != len(given)):
         raise IndivisibleError(
             f"compiling computation that requires {size} logical devices, but only "
@@ -169,15 +205,31 @@ def _mesh(size: int, name: Any, given: Any, backend: str | None) -> Mesh:
             f"{size})."
         )
     chosen = np.array(list(devices)[:size], dtype=object)
-    if len({device.process_index for device in chosen}) > 1 or (
-        given is None and processes.process_count(backend) > 1
-    ):
-        raise NotImplementedError(
-            "pmap does not run over several processes here. Write shard_map on a mesh "
-            "of `minijax.devices()`; for this process alone, pass "
-            "`devices=minijax.local_devices()`."
-        )
     return Mesh(chosen, (name,), axis_types=(AxisType.Auto,))
+
+
+def _processes(given: Any, backend: str | None) -> set[int]:
+    """The processes whose devices take part."""
+    if given is None:
+        return set(range(processes.process_count(backend)))
+    return {device.process_index for device in given}
+
+
+def _devices(size: int, given: Any, backend: str | None) -> Sequence[Any]:
+    """The devices to choose from; of several processes, as many of each."""
+    if given is not None:
+        return given
+    count = processes.process_count(backend)
+    if count == 1:
+        return platforms.devices(backend)
+    each = [processes.local_devices(number, backend) for number in range(count)]
+    fewest = min(map(len, each))
+    if size % count or size > count * fewest:
+        raise IndivisibleError(
+            f"pmap of {size} entries on {count} processes: each process gives as many "
+            f"entries as the others, and at most {fewest}, the number of its devices."
+        )
+    return [device for devices in each for device in devices[: size // count]]
 
 
 def _spec(axis: int | None, name: Any) -> PartitionSpec:

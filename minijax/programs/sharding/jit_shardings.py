@@ -13,6 +13,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax.compile import dispatch, jit_api, pjit, placing
 from minijax.compile.pjit import UNSPECIFIED, JitFunction, Traced, jit_p
 from minijax.language import pretty
@@ -215,10 +217,23 @@ def _specified(sharding: Any) -> Any:
 def _moved(leaf: Any, sharding: Any) -> Any:
     """The argument, where `in_shardings` wants it.
 
-    Raises ValueError if it insists on another place.
+    Raises ValueError if it insists on another place, and for an array of NumPy that
+    would be cut over several processes: each could have another one.
     """
     if sharding is None or isinstance(leaf, Tracer):
         return leaf
+    if (
+        isinstance(leaf, np.ndarray)
+        and not sharding.is_fully_addressable
+        and not sharding.is_fully_replicated
+    ):
+        raise errors.value_error(
+            "Passing non-trivial shardings for numpy inputs is not allowed where "
+            f"several processes share the devices. Got {sharding} for an array of "
+            f"shape {leaf.shape}. Say how it is cut: "
+            "`minijax.make_array_from_process_local_data`, or `minijax.device_put` of "
+            "an array that all processes have."
+        )
     if type(leaf) is Array and leaf.committed:
         if leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
             return leaf

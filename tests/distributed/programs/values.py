@@ -98,6 +98,25 @@ show(
 show("psum of floats", mapped(lambda a: jax.lax.psum(a, "i"), P(), real))
 show("gathered floats", mapped(lambda a: jax.lax.all_gather(a, "i"), P(), real))
 
+entries = 4 // jax.process_count()
+mine = slice(jax.process_index() * entries, (jax.process_index() + 1) * entries)
+
+
+def one_a_device(name, f, axis=0, **options):
+    """Shows a pmap, to which each process gives the entries of its own devices."""
+    result = jax.pmap(f, axis_name="i", **options)(whole[:4][mine], real[4])
+    assert result.is_fully_addressable
+    assert result.shape[axis] == entries
+    moved = np.moveaxis(np.asarray(result), axis, 0)
+    show(f"pmap: {name}", multihost.process_allgather(moved, tiled=True))
+
+
+one_a_device("psum", lambda a, b: jax.lax.psum(a, "i"), in_axes=(0, None))
+one_a_device("index", lambda a, b: a + jax.lax.axis_index("i"), in_axes=(0, None))
+one_a_device("ring", lambda a, b: jax.lax.ppermute(a, "i", ring), in_axes=(0, None))
+one_a_device("means", lambda a, b: jax.lax.pmean(a * b, "i"), in_axes=(0, None))
+one_a_device("columns", lambda a, b: a, axis=1, in_axes=(0, None), out_axes=1)
+
 made = jax.make_array_from_callback(
     (8, 8), NamedSharding(grid, P("x", "y")), lambda index: whole[index] * 3
 )
@@ -140,6 +159,19 @@ if count > 1:
     assert not shared_by_all.is_fully_addressable
     assert len(shared_by_all.addressable_shards) == 4 // count
     assert repr(shared_by_all) == "Array(shape=(8, 8), dtype=int32)"
+    cut = NamedSharding(grid, P("x"))
+    try:
+        jax.jit(lambda a: a + 1, in_shardings=cut)(whole)
+    except ValueError as error:
+        assert "numpy inputs" in str(error)
+    else:
+        raise AssertionError("no error")
+    try:
+        jax.pmap(lambda a: a)(np.ones(entries + 1))
+    except (ValueError, AssertionError):
+        pass
+    else:
+        raise AssertionError("no error")
     for wrong in (np.asarray, lambda x: multihost.process_allgather(x)):
         try:
             wrong(shared_by_all)
