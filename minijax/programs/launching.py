@@ -49,7 +49,7 @@ class LibraryProgram(dispatch.Program):
         effects = self.lowered.effects
         bounded = several_devices.is_bounded(self.executable)
         for function in self.lowered.host_callbacks:
-            function.on_several_devices = bounded
+            function.on_several_devices = bounded  # type: ignore[attr-defined]
         if tokens.ordered(effects) or self.lowered.host_callbacks:
             launch = tokens.launcher(
                 self.executable, effects, out_avals, shardings, committed

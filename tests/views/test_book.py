@@ -89,7 +89,7 @@ def opened(browser, book):
     yield opened
     for context in contexts:
         for page in context.pages:
-            page.wait_for_load_state("networkidle")
+            page.wait_for_load_state("networkidle", timeout=120_000)
             assert page.complaints == []
         context.close()
 
