@@ -31,6 +31,9 @@ def call(kernel, shape, **options):
     call = pl.pallas_call(kernel, out_shape=struct, interpret=interpret, **options)
     return lib.jit(call)
 
+def in_order(*words):
+    return pltpu.CompilerParams(dimension_semantics=words)
+
 def numbers(*shape):
     return jnp.asarray(np.random.RandomState(0).randn(*shape).astype(np.float32))
 
@@ -86,7 +89,8 @@ def matmul_with_gelu():
              in_specs=[pl.BlockSpec((128, 128), lambda i, j, k: (i, k)),
                        pl.BlockSpec((128, 128), lambda i, j, k: (k, j))],
              out_specs=pl.BlockSpec((128, 128), lambda i, j, k: (i, j)),
-             scratch_shapes=[pltpu.VMEM((128, 128), f32)])
+             scratch_shapes=[pltpu.VMEM((128, 128), f32)],
+             compiler_params=in_order("parallel", "parallel", "arbitrary"))
     return f, numbers(512, 512), numbers(512, 512)
 
 def flash_attention():
@@ -111,7 +115,8 @@ def flash_attention():
     column = pltpu.VMEM((128, 1), f32)
     f = call(kernel, (1024, 64), grid=(8, 8), in_specs=[query, key, key],
              out_specs=query,
-             scratch_shapes=[column, column, pltpu.VMEM((128, 64), f32)])
+             scratch_shapes=[column, column, pltpu.VMEM((128, 64), f32)],
+             compiler_params=in_order("parallel", "arbitrary"))
     return f, numbers(1024, 64), numbers(1024, 64), numbers(1024, 64)
 
 def xla_dot():

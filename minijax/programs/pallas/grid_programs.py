@@ -21,6 +21,7 @@ In JAX: `pallas/hlo_interpreter.py`, which is its interpret mode.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ from minijax.programs.pallas.grid_context import (
 )
 from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
 from minijax.programs.pallas.scoped_memory import fresh
+from minijax.programs.pallas.side_by_side import side_by_side
 from minijax.programs.pallas.specs import Blocked, Element, Squeezed
 from minijax.programs.pallas.uninitialized import uninitialized
 from minijax.transforms import discharge, partial_eval
@@ -170,6 +172,7 @@ def run_grid(
     jaxpr: Jaxpr,
     grid_mapping: GridMapping,
     input_output_aliases: tuple[tuple[int, int], ...],
+    compiler_params: Any = None,
     **_: Any,
 ) -> list[Any]:
     """Compute a `pallas_call`: its outputs, from sizes, scalars and inputs."""
@@ -187,7 +190,8 @@ def run_grid(
     scratch = [fresh(aval.inner_aval) for aval in mapping.scratch_avals]
     with mapping.trace_env():
         kernel = pure_kernel(jaxpr)
-    run = _GridRun(mapping, kernel, grid, [*scalars, *arrays, *scratch])
+    memory = [*scalars, *arrays, *scratch]
+    run = _GridRun(mapping, kernel, grid, memory, compiler_params)
     memory = run.run()
     first = num_scalars + len(inputs)
     return [
@@ -204,6 +208,8 @@ class _GridRun:
     is written moves: such blocks are cut out before it and put back after it, as
     accumulators are.
 
+    Programs of axes along which they cannot meet run side by side (`side_by_side.py`).
+
     `memory` is what the kernel's refs show parts of: scalars, arrays, scratch memory.
     """
 
@@ -211,6 +217,7 @@ class _GridRun:
     kernel: PureKernel
     grid: Sequence[Any]
     memory: list[Any]
+    compiler_params: Any
 
     def __post_init__(self) -> None:
         # Writes to prefetched scalars are not seen by the next program, as in JAX.
@@ -226,25 +233,58 @@ class _GridRun:
             for axis in _axes_read(self.blocks[position], len(self.grid))
         ]
         self.num_outer = max(moving) + 1 if moving else 0
+        self.beside = side_by_side(
+            self.mapping,
+            self.kernel.closed.jaxpr,
+            self.grid,
+            self.blocks,
+            {
+                position: get_aval(self.memory[position]).shape
+                for position in self.blocks
+            },
+            self.carried,
+            self.compiler_params,
+        )
 
     def run(self) -> list[Any]:
         """The contents of the memory after all programs."""
-        start = [self.memory[position] for position in self.carried]
-        last = _loop(self.grid[: self.num_outer], self.outer, start)
-        return self.now(last)
+        beside = self.beside
+        memory = [beside.stacked(i, content) for i, content in enumerate(self.memory)]
+        start = [
+            memory[i] if i in self.blocks else beside.for_each(memory[i])
+            for i in self.carried
+        ]
+        looped = [axis for axis in range(self.num_outer) if axis not in beside.axes]
 
-    def now(self, contents: Sequence[Any]) -> list[Any]:
+        def step(places: Sequence[Any], contents: list[Any]) -> list[Any]:
+            # A program side by side with others does not ask for its place there.
+            indices: list[Any] = [np.int32(0)] * self.num_outer
+            for axis, place in zip(looped, places, strict=True):
+                indices[axis] = place
+            run = functools.partial(self.outer, indices)
+            return beside.mapped(run, len(memory), self.carried)(memory, contents)
+
+        last = _loop([self.grid[axis] for axis in looped], step, start)
+        now = self.now(memory, last)
+        return [
+            beside.unstacked(i, content, get_aval(old).shape)
+            for i, (content, old) in enumerate(zip(now, self.memory, strict=True))
+        ]
+
+    def now(self, memory: Sequence[Any], contents: Sequence[Any]) -> list[Any]:
         """The memory with the contents of what is carried."""
-        memory = list(self.memory)
+        memory = list(memory)
         for position, content in zip(self.carried, contents, strict=True):
             memory[position] = content
         return memory
 
-    def outer(self, indices: Sequence[Any], contents: Sequence[Any]) -> list[Any]:
+    def outer(
+        self, indices: Sequence[Any], memory: Sequence[Any], contents: Sequence[Any]
+    ) -> list[Any]:
         """All programs with the same first indices: new contents of what is carried."""
         inner_grid = self.grid[self.num_outer :]
         first = [*indices, *[np.int32(0)] * len(inner_grid)]
-        memory = self.now(contents)
+        memory = self.now(memory, contents)
         starts = {
             position: self.starts(position, first, memory)
             for position in self.carried
@@ -304,7 +344,11 @@ class _GridRun:
 
     def starts(self, position: int, indices: Sequence[Any], memory: Any) -> list[Any]:
         scalars = memory[: self.mapping.num_index_operands]
-        return starts_of(self.blocks[position], self.place(indices), indices, scalars)
+        place = self.place(indices)
+        starts = starts_of(self.blocks[position], place, indices, scalars)
+        for dim in self.beside.cuts.get(position, {}).values():
+            starts[dim] = np.int32(0)
+        return starts
 
 
 def _axes_read(block: BlockMapping, num_axes: int) -> list[int]:
