@@ -8,6 +8,7 @@ contents of its blocks to their contents afterwards. One program of the grid the
     array    = dynamic_update_slice array new start   for each that it writes
 
 and the grid is a `while` over all programs in row-major order, the last axis fastest.
+Axes along which programs cannot meet need no loop (`side_by_side.py`).
 A block of an output that stays the same along the last axes, as an accumulator does, is
 cut out before a loop over these and put back after it. Only arrays that are written are
 carried from step to step, and XLA updates them in place; what is only read stays

@@ -111,7 +111,7 @@ def side_by_side(
     none = SideBySide((), (), {})
     asked = _axes_asked(kernel, mapping)
     if kernel.effects or asked is None:
-        return none
+        return none  # its programs could be told apart by more than their blocks
     scratch = any(position not in blocks for position in carried)
     parallel = _declared_parallel(mapping, len(grid), compiler_params)
     room = _LIMIT // max(_largest(kernel), 1)
@@ -160,15 +160,20 @@ def _cut(block: BlockMapping, shape: Sequence[int], axis: int, size: int) -> int
 
 
 def _axes_asked(kernel: Jaxpr, mapping: GridMapping) -> set[int] | None:
-    """The axes whose place the kernel asks for; None if it asks by name."""
+    """The axes whose place the kernel asks for.
+
+    None if it asks by name, or has an operation that cannot be mapped.
+    """
     own = [a for a in range(len(mapping.grid)) if a not in mapping.vmapped_dims]
     found: set[int] = set()
     for eqn in kernel.eqns:
         if eqn.primitive in (program_id_p, num_programs_p):
             found.add(own[eqn.params["axis"]])
-        elif eqn.primitive is axis_index_p:
+        inners = list(jaxprs_in_params(eqn.params))
+        unmapped = eqn.primitive.batch is None and eqn.invars and not inners
+        if eqn.primitive is axis_index_p or unmapped:
             return None
-        for inner in jaxprs_in_params(eqn.params):
+        for inner in inners:
             more = _axes_asked(inner, mapping)
             if more is None:
                 return None
