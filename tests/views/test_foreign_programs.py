@@ -172,3 +172,13 @@ def test_source_lines_are_those_that_jax_recorded():
 def test_what_cannot_be_run_is_refused_by_name(run, message):
     with pytest.raises(TypeError, match=message):
         run()
+
+
+@pytest.mark.skipif(
+    not hasattr(jax.make_jaxpr(jax.numpy.sin)(1.0), "with_consts"),
+    reason="this jax's jaxprs are read",
+)
+def test_jaxprs_of_a_later_jax_are_refused():
+    for view in (see.grad, see.vmap):
+        with pytest.raises(TypeError, match="of a later JAX"):
+            view(jax.make_jaxpr(jnp.sin)(X), X)

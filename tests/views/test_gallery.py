@@ -25,13 +25,13 @@ def gallery(tmp_path_factory):
     return path, len(states.STATES) + len(states.AS_WIDGETS)
 
 
-# Each width and each theme in `make test`; each with each in `make test-all`.
+# A narrow and a wide page, a theme each, in `make test`; the others in `make test-all`.
 @pytest.mark.parametrize(
     "width, dark",
     [
         (400, False),
         (800, True),
-        (1300, False),
+        pytest.param(1300, False, marks=pytest.mark.repeats),
         pytest.param(400, True, marks=pytest.mark.repeats),
         pytest.param(800, False, marks=pytest.mark.repeats),
         pytest.param(1300, True, marks=pytest.mark.repeats),

@@ -68,6 +68,12 @@ class ForeignProgram:
 
     def __init__(self, program: Any, who: str) -> None:
         foreign.leave_out_jax_frames()
+        if hasattr(program, "with_consts"):
+            raise TypeError(
+                f"{who} runs jaxprs of jax 0.10, and this one is of a later JAX, whose "
+                "equations have other parameters. see.jaxpr shows it as it is; with "
+                "jax 0.10.2 it runs."
+            )
         if type(program).__name__ == "Jaxpr" and program.constvars:
             raise TypeError(
                 f"{who} got a Jaxpr of JAX whose {len(program.constvars)} constants "
