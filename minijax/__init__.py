@@ -96,6 +96,7 @@ from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.user_source import named_scope
 from minijax.support.version import __version__ as __version__
+from minijax import assembly as _assembly
 # fmt: on
 
 Device = _xc.Device

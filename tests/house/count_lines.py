@@ -19,11 +19,11 @@ PACKAGE = ROOT / "minijax"
 
 # Names of import-linter's layers, top down, in the words of DESIGN.md.
 FLOORS = (
-    ["command", "8 for outside authors", "7 what users call", "6 programs"]
+    ["command", "assembly", "8 for outside authors", "7 what users call", "6 programs"]
     + ["5 compile", "4 transforms", "3 primitives", "2 language", "1 support"]
     + ["0 backend"]
 )
-INNER = FLOORS[3:]
+INNER = FLOORS[4:]
 # The design's ceilings for the rest, 14,500 and 9,000, were guesses made before there
 # was code, for 200 functions of NumPy; there are 350, and every primitive of lax. These
 # are the numbers that building showed. Closing the core cut 229 files into 320: about
