@@ -1,5 +1,88 @@
-"""`jit` by its older name. In JAX: `jax.experimental.pjit`."""
+"""`jit` by its older name, for the mesh of `with mesh:`.
 
-from minijax.compile.jit_api import jit as pjit
+In JAX: `jax.experimental.pjit`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from minijax.compile.jit_api import jit
+from minijax.support.devices.shardings import PartitionSpec, entered_mesh
+from minijax.support.errors import api_boundary
+from minijax.support.thread_state import override
+from minijax.support.tree_util import tree_map
 
 __all__ = ["pjit"]
+
+_NOT_GIVEN: Any = object()
+
+
+class _Pjit:
+    """A jitted function that uses the mesh of `with mesh:` where there is one."""
+
+    def __init__(self, plain: Callable, in_mesh: Callable) -> None:
+        self._plain = plain
+        self._in_mesh = in_mesh
+        functools.update_wrapper(self, plain, updated=())
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._run("__call__", args, kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The function traced for these arguments."""
+        return self._run("trace", args, kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The function lowered to StableHLO for these arguments."""
+        return self._run("lower", args, kwargs)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result's tree of `ShapeDtypeStruct`s, without computing."""
+        return self._run("eval_shape", args, kwargs)
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def _run(self, name: str, args: tuple, kwargs: dict) -> Any:
+        mesh = entered_mesh()
+        if mesh.empty:
+            return getattr(self._plain, name)(*args, **kwargs)
+        with override("mesh", mesh):
+            return getattr(self._in_mesh, name)(*args, **kwargs)
+
+
+def pjit(
+    fun: Callable,
+    in_shardings: Any = _NOT_GIVEN,
+    out_shardings: Any = _NOT_GIVEN,
+    **options: Any,
+) -> Any:
+    """`jit`, for which a `PartitionSpec` alone means the mesh of `with mesh:`.
+
+    In such a block None, where it is written, means that all devices have the whole
+    array. Without a block it is `jit` itself, and the mesh that is set counts. (In JAX
+    it then takes no `PartitionSpec`.)
+
+    Args:
+      fun: the function.
+      in_shardings, out_shardings: as for `jit`.
+      options: those of `jit`.
+    """
+
+    given = {"in_shardings": in_shardings, "out_shardings": out_shardings}
+    given = {name: place for name, place in given.items() if place is not _NOT_GIVEN}
+    whole = {name: _replicated(place) for name, place in given.items()}
+    return _Pjit(jit(fun, **given, **options), jit(fun, **whole, **options))
+
+
+def _replicated(shardings: Any) -> Any:
+    """The shardings with `PartitionSpec()` in the place of each None."""
+    return tree_map(
+        lambda place: PartitionSpec() if place is None else place,
+        shardings,
+        is_leaf=lambda place: place is None,
+    )

@@ -370,6 +370,11 @@ threefry_partitionable = _traced(
     True,
     "Random bits that do not depend on how the result is sharded.",
 )
+disallow_mesh_context_manager = _flag(
+    "disallow_mesh_context_manager",
+    False,
+    "Raise at `with mesh:`, the older form of `with minijax.set_mesh(mesh):`.",
+)
 default_prng_impl = _traced(
     "default_prng_impl",
     "threefry2x32",

@@ -12,13 +12,17 @@ from minijax.backend import hlo
 from minijax.language import core
 from minijax.language.core import Primitive, ShapedArray, get_aval, register
 from minijax.language.rules import Zero, instantiate
-from minijax.programs.sharding.contexts import get_abstract_mesh, sharding_of
+from minijax.programs.sharding.contexts import (
+    get_abstract_mesh,
+    mesh_of_constraints,
+    sharding_of,
+)
 from minijax.support import errors
 from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
     Sharding,
-    empty_concrete_mesh,
+    entered_mesh,
     sdy_sharding,
 )
 from minijax.support.trees import (
@@ -56,7 +60,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 def _constrained(x: Any, place: Any) -> Any:
     if place is None:
         return x
-    sharding = sharding_of(place, "with_sharding_constraint")
+    sharding = sharding_of(place, "with_sharding_constraint", mesh_of_constraints())
     if not isinstance(sharding, Sharding):
         raise errors.type_error(
             "with_sharding_constraint takes a sharding or a PartitionSpec, got "
@@ -85,7 +89,7 @@ def _constrained(x: Any, place: Any) -> Any:
         x,
         sharding=sharding,
         layout=None,
-        context_mesh=empty_concrete_mesh if mesh.empty else mesh,
+        context_mesh=entered_mesh() if mesh.empty else mesh,
         unconstrained_dims=free,
     )
 

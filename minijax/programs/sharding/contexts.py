@@ -18,6 +18,7 @@ from minijax.support.devices.shardings import (
     PartitionSpec,
     empty_abstract_mesh,
     empty_concrete_mesh,
+    entered_mesh,
 )
 from minijax.support.thread_state import override, state
 
@@ -121,17 +122,33 @@ def get_abstract_mesh() -> AbstractMesh:
     return empty_abstract_mesh if state.mesh is None else state.mesh.abstract_mesh
 
 
-def sharding_of(place: Any, what: str) -> Any:
-    """A sharding; a `PartitionSpec` alone means the mesh in use.
+def mesh_in_use() -> Mesh | AbstractMesh:
+    """The mesh of `set_mesh`, in a traced function its axes; an empty one for none."""
+    if state.trace is not eval_trace:
+        return get_abstract_mesh()
+    return state.mesh or empty_concrete_mesh
 
-    Raises RuntimeError if there is none.
-    """
+
+def mesh_of_jit() -> Mesh | AbstractMesh:
+    """The mesh of `set_mesh`, with its devices if it has any; may be empty."""
+    return state.mesh or get_abstract_mesh()
+
+
+def mesh_of_constraints() -> Mesh | AbstractMesh:
+    """The mesh in use, or else that of `with mesh:`; an empty one if there is none."""
+    mesh = mesh_in_use()
+    return entered_mesh() if mesh.empty else mesh
+
+
+def sharding_of(
+    place: Any, what: str, mesh: Mesh | AbstractMesh, kind: type = RuntimeError
+) -> Any:
+    """A sharding; a `PartitionSpec` alone means this mesh, which must not be empty."""
     if not isinstance(place, PartitionSpec):
         return place
-    mesh = state.mesh if state.trace is eval_trace else get_abstract_mesh()
-    if mesh is None or mesh.empty:
+    if mesh.empty:
         raise errors.with_facts(
-            RuntimeError(
+            kind(
                 f"{what} requires a non-empty mesh in context if you are passing "
                 f"`PartitionSpec`s, and got {place}. Set one, `with minijax.set_mesh("
                 "mesh):`, or pass a sharding, `NamedSharding(mesh, spec)`."

@@ -28,7 +28,7 @@ from minijax.language.core import (
     weakref_lru_cache,
 )
 from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
-from minijax.programs.sharding.contexts import sharding_of
+from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
 from minijax.programs.sharding.placement import (
     Placement,
     flat_mesh,
@@ -76,9 +76,7 @@ def _checked(shardings: Any, name: str) -> tuple | None:
                     "compiler chooses layouts. Pass the sharding alone."
                 )
             leaf = leaf.sharding
-        if isinstance(leaf, PartitionSpec):
-            leaf = sharding_of(leaf, f"jit({name}=...)")
-        if leaf is not None and not isinstance(leaf, Sharding):
+        if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec)):
             raise errors.type_error(
                 f"{name} holds shardings, PartitionSpecs for the mesh in use, or None; "
                 f"got {leaf!r} of type {type(leaf).__name__}."
@@ -88,8 +86,14 @@ def _checked(shardings: Any, name: str) -> tuple | None:
 
 
 def _for_leaves(given: tuple, tree: Any, count: int, name: str) -> list[Any]:
-    """One sharding, or None, for each leaf of the tree that `given` is a prefix of."""
+    """One sharding, or None, for each leaf of the tree that `given` is a prefix of.
+
+    A `PartitionSpec` alone means the mesh in use where the function is called.
+    """
     leaves, prefix = given
+    leaves = [sharding_of(leaf, f"jit({name}=...)", mesh_of_jit()) for leaf in leaves]
+    if len(leaves) == 1 and prefix.num_nodes == 1:
+        return leaves * count
     wanted = tree_unflatten(prefix, leaves)
     try:
         return broadcast_prefix_to_treedef(wanted, tree)
@@ -147,16 +151,15 @@ class ShardedJitFunction(JitFunction):
             )
         args = tree_unflatten(bound.tree, bound.leaves)[0]
         _, tree = tree_flatten(args)
-        leaves, prefix = given
-        if len(leaves) == 1 and prefix.num_nodes == 1:
-            return list(leaves) * len(bound.leaves)
         return _for_leaves(given, tree, len(bound.leaves), "in_shardings")
 
     def _with_devices(
         self, place: Any, committed: bool, wanted: Sequence[Any], count: int
     ) -> Any:
         """A `Placement`, where results have shardings but no argument had."""
-        outs = [s for s in (self._options.out_shardings or ((),))[0] if is_spread(s)]
+        given = (self._options.out_shardings or ((),))[0]
+        places = [sharding_of(place, "jit", mesh_of_jit()) for place in given]
+        outs = [place for place in places if is_spread(place)]
         if type(place) is Placement or not outs or committed:
             return place
         devices = outs[0]._internal_device_list
@@ -181,11 +184,7 @@ class ShardedJitFunction(JitFunction):
         given = self._options.out_shardings
         assert given is not None
         count = len(traced.closed.out_avals)
-        leaves, prefix = given
-        if len(leaves) == 1 and prefix.num_nodes == 1:
-            found = list(leaves) * count
-        else:
-            found = _for_leaves(given, traced.out_tree, count, "out_shardings")
+        found = _for_leaves(given, traced.out_tree, count, "out_shardings")
         for aval, sharding in zip(traced.closed.out_avals, found):
             if is_spread(sharding):
                 sharding.shard_shape(aval.shape)

@@ -20,7 +20,7 @@ from minijax.language.array import Array, first_device, wrap_as
 from minijax.language.core import get_aval
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.explicit.types import typed
-from minijax.programs.sharding.contexts import sharding_of
+from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
 from minijax.support import errors
 from minijax.support.devices.shardings import (
     Mesh,
@@ -241,7 +241,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
             "device_put takes arrays, got a ref. Put its content there, and make a ref "
             "of it: `new_ref(device_put(ref[...], sharding))`."
         )
-    sharding = sharding_of(sharding, "device_put")
+    sharding = sharding_of(sharding, "device_put", mesh_in_use(), ValueError)
     aval = get_aval(value)
     sharding.shard_shape(aval.shape)
     if type(value) is Array:

@@ -22,7 +22,7 @@ from minijax.language.core import get_aval, physical_aval
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.processes.fingerprints import compare_values
 from minijax.programs.sharding import placement
-from minijax.programs.sharding.contexts import sharding_of
+from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
 from minijax.support import errors
 
 
@@ -35,7 +35,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
         own.
       AssertionError: if the processes give different values.
     """
-    sharding = sharding_of(sharding, "device_put")
+    sharding = sharding_of(sharding, "device_put", mesh_in_use(), ValueError)
     if type(value) is Array and not value.is_fully_addressable:
         if not value.is_fully_replicated or not value.sharding.addressable_devices:
             return _moved_by_program(value, sharding)

@@ -9,11 +9,13 @@ In JAX: `jax/_src/mesh.py`, and `make_mesh` of `sharding_impls.py`.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
 import math
 import threading
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
@@ -23,8 +25,22 @@ import numpy as np
 from minijax.backend import platforms
 from minijax.backend.door import DeviceList
 from minijax.support.devices.partition_spec import AxisName
+from minijax.support.thread_state import declare, override, state
 
 _interning = threading.RLock()
+
+# The meshes of the `with mesh:` blocks around this place, the innermost last.
+declare("entered_meshes", ())
+
+
+class _Blocks(threading.local):
+    """The `with mesh:` blocks that this thread has to leave."""
+
+    def __init__(self) -> None:
+        self.open: list[override] = []
+
+
+_blocks = _Blocks()
 
 
 class AxisType(enum.Enum):
@@ -140,7 +156,7 @@ class BaseMesh:
     _any_axis_manual = property(lambda self: bool(self.manual_axes))
 
 
-class Mesh(BaseMesh):
+class Mesh(BaseMesh, contextlib.ContextDecorator):
     """An array of devices whose axes have names.
 
     Args:
@@ -153,6 +169,10 @@ class Mesh(BaseMesh):
       TypeError: if the types are no `AxisType`s.
 
     Equal meshes are one object.
+
+    Within `with mesh:` a `PartitionSpec` alone, in `with_sharding_constraint` and in
+    `experimental.pjit`, refers to this mesh. It is the older form of `set_mesh`, which
+    more functions know, and warns with a DeprecationWarning.
 
     In JAX: `jax.sharding.Mesh`.
     """
@@ -194,6 +214,26 @@ class Mesh(BaseMesh):
 
     def __reduce__(self) -> Any:
         return (Mesh, (self.devices, self.axis_names, self.axis_types))
+
+    def __enter__(self) -> Mesh:
+        if state.disallow_mesh_context_manager:
+            raise RuntimeError(
+                "jax_disallow_mesh_context_manager forbids `with mesh:`. Write "
+                "`with minijax.set_mesh(mesh):`."
+            )
+        warnings.warn(
+            "`with mesh:` is the older form of `with minijax.set_mesh(mesh):`, which "
+            "`jit`, `device_put` and `shard_map` know too.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        block = override("entered_meshes", (*state.entered_meshes, self))
+        block.__enter__()
+        _blocks.open.append(block)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        _blocks.open.pop().__exit__(*exception)
 
     def __str__(self) -> str:
         if self.empty:
@@ -393,6 +433,14 @@ class AbstractMesh(BaseMesh):
 
     _internal_device_list = None
 
+    def __enter__(self) -> NoReturn:
+        raise ValueError(
+            "AbstractMesh does not implement __enter__: it has no devices. Write `with "
+            "minijax.sharding.use_abstract_mesh(mesh):`."
+        )
+
+    def __exit__(self, *exception: Any) -> None: ...
+
     def __getattr__(self, name: str) -> Any:
         if name in (
             "device_ids",
@@ -411,6 +459,11 @@ _abstract_meshes = weakref.WeakValueDictionary()
 
 empty_abstract_mesh = AbstractMesh((), ())
 empty_concrete_mesh = Mesh(np.empty((), dtype=object), ())
+
+
+def entered_mesh() -> Mesh:
+    """The mesh of the innermost `with mesh:`; an empty one if there is none."""
+    return state.entered_meshes[-1] if state.entered_meshes else empty_concrete_mesh
 
 
 def make_mesh(

@@ -32,6 +32,7 @@ from minijax.support.devices.mesh import (
     Mesh,
     empty_abstract_mesh,
     empty_concrete_mesh,
+    entered_mesh,
     make_mesh,
 )
 from minijax.support.devices.partition_spec import AxisName, P, PartitionSpec
@@ -52,6 +53,7 @@ __all__ = [
     "SingleDeviceSharding",
     "empty_abstract_mesh",
     "empty_concrete_mesh",
+    "entered_mesh",
     "make_mesh",
     "sdy_sharding",
     "spec_of_hlo_sharding",

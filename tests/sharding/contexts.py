@@ -1,0 +1,366 @@
+"""What a `PartitionSpec` alone means: `with mesh:`, `set_mesh`, `pjit`: the cases."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import warnings
+
+warnings.filterwarnings("ignore", category=DeprecationWarning)
+
+CASES = {}
+
+
+def case(function):
+    """Adds a case under its name."""
+    CASES[function.__name__] = function
+    return function
+
+
+def _other(lib):
+    return lib.make_mesh((2, 4), "xy")
+
+
+def _pair(lib):
+    return lib.make_mesh((2, 2), "ab")
+
+
+def _constrained(lib, *spec):
+    return lib.lax.with_sharding_constraint(lib.numbers(8, 4), lib.P(*spec))
+
+
+def _pjit(lib, function, *shardings, **options):
+    module = importlib.import_module(f"{lib.name}.experimental.pjit")
+    return module.pjit(function, *shardings, **options)
+
+
+def _doubled(lib, jit, ins=("x",), outs=(None, "y")):
+    return jit(lambda x: x * 2, in_shardings=lib.P(*ins), out_shardings=lib.P(*outs))
+
+
+@case
+def enters_itself(lib):
+    with lib.mesh as mesh:
+        return mesh is lib.mesh
+
+
+@case
+def constraint(lib):
+    with lib.mesh:
+        return _constrained(lib, "x", "y")
+
+
+@case
+def constraint_in_jit(lib):
+    with lib.mesh:
+        return lib.mj.jit(lambda: _constrained(lib, "x", "y"))()
+
+
+@case
+def constraint_printed(lib):
+    with lib.mesh:
+        return str(
+            lib.mj.make_jaxpr(
+                lambda x: lib.lax.with_sharding_constraint(x * 2, lib.P("x"))
+            )(lib.numbers(8, 4))
+        )
+
+
+@case
+def constraint_under_grad_and_vmap(lib):
+    def f(x):
+        return (lib.lax.with_sharding_constraint(x, lib.P("x")) ** 2).sum()
+
+    with lib.mesh:
+        x = lib.numbers(8, 4)
+        return lib.mj.jit(lib.mj.grad(f))(x), lib.mj.jit(lib.mj.vmap(f))(x)
+
+
+@case
+def constraint_without_a_mesh(lib):
+    return _constrained(lib, "x")
+
+
+@case
+def constraint_after_the_block(lib):
+    with lib.mesh:
+        pass
+    return _constrained(lib, "x")
+
+
+@case
+def constraint_after_an_error(lib):
+    try:
+        with lib.mesh:
+            raise ArithmeticError
+    except ArithmeticError:
+        pass
+    return _constrained(lib, "x")
+
+
+@case
+def constraint_with_an_unknown_axis(lib):
+    with lib.mesh:
+        return _constrained(lib, "z")
+
+
+@case
+def nested_blocks(lib):
+    with lib.mesh:
+        with _pair(lib):
+            inner = _constrained(lib, "a")
+        return inner, _constrained(lib, "x")
+
+
+@case
+def outer_axis_in_a_nested_block(lib):
+    with lib.mesh, _pair(lib):
+        return _constrained(lib, "x")
+
+
+@case
+def the_same_block_twice(lib):
+    with lib.mesh, lib.mesh:
+        pass
+    return _constrained(lib, "x")
+
+
+@case
+def block_inside_jit(lib):
+    @lib.mj.jit
+    def f(x):
+        with lib.mesh:
+            return lib.lax.with_sharding_constraint(x, lib.P("x"))
+
+    return f(lib.numbers(8, 4))
+
+
+@case
+def decorator(lib):
+    @lib.mesh
+    def f(x):
+        return lib.lax.with_sharding_constraint(x, lib.P("x"))
+
+    return f(lib.numbers(8, 4))
+
+
+@case
+def set_mesh_wins_over_a_block(lib):
+    with lib.mesh, lib.mj.set_mesh(_pair(lib)):
+        return lib.mj.jit(lambda: _constrained(lib, "a"))()
+
+
+@case
+def a_block_does_not_win_over_set_mesh(lib):
+    with lib.mj.set_mesh(_pair(lib)), lib.mesh:
+        return lib.mj.jit(lambda: _constrained(lib, "x"))()
+
+
+@case
+def blocks_are_of_one_thread(lib):
+    found = []
+
+    def look():
+        try:
+            _constrained(lib, "x")
+        except RuntimeError as error:
+            found.append(type(error).__name__)
+
+    with lib.mesh:
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    return found
+
+
+@case
+def blocks_belong_to_the_key_of_jit(lib):
+    traces = []
+
+    @lib.mj.jit
+    def f(x):
+        traces.append(x)
+        return lib.lax.with_sharding_constraint(x, lib.P("x"))
+
+    x = lib.numbers(8)
+    results = []
+    for mesh in (lib.mesh, _other(lib), lib.mesh):
+        with mesh:
+            results.append(f(x))
+    with lib.mesh, lib.mesh:
+        results.append(f(x))
+    return len(traces), results
+
+
+@case
+def set_meshes_do_not_see_a_block(lib):
+    with lib.mesh:
+        return repr(lib.sharding.get_mesh()), repr(lib.sharding.get_abstract_mesh())
+
+
+@case
+def a_block_places_nothing(lib):
+    with lib.mesh:
+        x = lib.jnp.ones(8)
+        return x, lib.mj.jit(lambda x: x + 1)(x)
+
+
+@case
+def a_block_binds_no_axis(lib):
+    with lib.mesh:
+        return lib.lax.axis_index("x")
+
+
+@case
+def a_block_binds_no_axis_in_jit(lib):
+    with lib.mesh:
+        return lib.mj.jit(lambda x: lib.lax.psum(x, "x"))(lib.numbers(8))
+
+
+@case
+def vmap_s_axis_of_the_same_name(lib):
+    with lib.mesh:
+        return lib.mj.vmap(lambda x: lib.lax.psum(x, "x"), axis_name="x")(
+            lib.numbers(8)
+        )
+
+
+@case
+def device_put_in_a_block(lib):
+    with lib.mesh:
+        return lib.mj.device_put(lib.numbers(8), lib.P("x"))
+
+
+@case
+def shard_map_in_a_block(lib):
+    with lib.mesh:
+        return lib.mj.shard_map(lambda x: x, in_specs=lib.P("x"), out_specs=lib.P("x"))(
+            lib.numbers(8)
+        )
+
+
+@case
+def jit_in_a_block(lib):
+    with lib.mesh:
+        return _doubled(lib, lib.mj.jit)(lib.numbers(8, 4))
+
+
+@case
+def jit_made_before_set_mesh(lib):
+    f = _doubled(lib, lib.mj.jit)
+    with lib.mj.set_mesh(lib.mesh):
+        return f(lib.numbers(8, 4))
+
+
+@case
+def jit_called_after_set_mesh(lib):
+    with lib.mj.set_mesh(lib.mesh):
+        f = _doubled(lib, lib.mj.jit)
+    return f(lib.numbers(8, 4))
+
+
+@case
+def jit_under_two_meshes(lib):
+    f = _doubled(lib, lib.mj.jit, outs=("x",))
+    found = []
+    for mesh in (lib.mesh, _other(lib), lib.mesh):
+        with lib.mj.set_mesh(mesh):
+            found.append(f(lib.numbers(8, 4)))
+    return found
+
+
+@case
+def jit_s_results_under_two_meshes(lib):
+    f = lib.mj.jit(lambda x: x * 2, out_shardings=lib.P("x"))
+    found = []
+    for mesh in (lib.mesh, _other(lib)):
+        with lib.mj.set_mesh(mesh):
+            found.append(f(lib.numbers(8, 4)))
+    return found
+
+
+@case
+def jit_under_set_mesh_and_grad(lib):
+    f = lib.mj.jit(lambda x: x * 2, in_shardings=lib.P("x"))
+    with lib.mj.set_mesh(lib.mesh):
+        return lib.mj.grad(lambda x: f(x).sum())(lib.numbers(8, 4))
+
+
+@case
+def pjit_in_a_block(lib):
+    f = _doubled(lib, lambda f, **options: _pjit(lib, f, **options))
+    with lib.mesh:
+        return f(lib.numbers(8, 4))
+
+
+@case
+def pjit_by_position(lib):
+    f = _pjit(lib, lambda x, y: (x, y), lib.P("x"), (lib.P("y"), None))
+    with lib.mesh:
+        return f(lib.numbers(8, 4), lib.numbers(8))
+
+
+@case
+def pjit_in_two_blocks(lib):
+    f = _pjit(lib, lambda x: x * 2, in_shardings=lib.P("x"), out_shardings=lib.P("x"))
+    found = []
+    for mesh in (lib.mesh, _other(lib), lib.mesh):
+        with mesh:
+            found.append(f(lib.numbers(8, 4)))
+    return found
+
+
+@case
+def pjit_without_a_mesh(lib):
+    return _pjit(lib, lambda x: x * 2, in_shardings=lib.P("x"))(lib.numbers(8))
+
+
+@case
+def pjit_lowered(lib):
+    f = _pjit(lib, lambda x: x * 2, in_shardings=lib.P("x"), out_shardings=lib.P("x"))
+    with lib.mesh:
+        lowered = f.lower(lib.numbers(8, 4))
+    return lowered.compile()(lib.put(lib.numbers(8, 4), "x"))
+
+
+@case
+def pjit_under_grad(lib):
+    f = _pjit(lib, lambda x: x * 2, in_shardings=lib.P("x"), out_shardings=lib.P("x"))
+    with lib.mesh:
+        return lib.mj.grad(lambda x: f(x).sum())(lib.numbers(8, 4))
+
+
+@case
+def pjit_with_shardings_and_without_a_mesh(lib):
+    f = _pjit(lib, lambda x: x * 2, in_shardings=lib.on("x"))
+    return f(lib.numbers(8, 4))
+
+
+@case
+def pjit_of_a_method(lib):
+    class Model:
+        scale = 3.0
+
+        @functools.partial(_pjit, lib)
+        def apply(self, x):
+            return x * self.scale
+
+    # The object is an argument like others, so that it must be an array.
+    return Model().apply(lib.numbers(8))
+
+
+@case
+def block_forbidden_by_the_flag(lib):
+    lib.mj.config.update("jax_disallow_mesh_context_manager", True)
+    try:
+        with lib.mesh:
+            pass
+    finally:
+        lib.mj.config.update("jax_disallow_mesh_context_manager", False)
+
+
+@case
+def block_of_an_abstract_mesh(lib):
+    with lib.mesh.abstract_mesh:
+        pass
