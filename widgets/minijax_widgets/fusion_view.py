@@ -141,6 +141,7 @@ class FusionView(View):
             told = (
                 f"{mark} {before:22} -> K{number + 1} = "
                 f"{self.operations(kernel)}  {size_in_words(kernel.bytes)} {bar}"
+                f"{turns(kernel)}"
             )
             rows.append(cut(told + self.time_of(number), WIDTH))
         if len(shown) < len(groups):
@@ -319,6 +320,8 @@ class FusionView(View):
             before = sum(each.bytes for each in group.before)
             many = count_in_words(len(group.before), "kernel")
             told += f"; without fusion {many} move {size_in_words(before)}"
+        if kernel.times != 1:
+            told += f"; it runs {repetitions(kernel)}"
         if not kernel.fused:
             told += "; one operation, so nothing was fused"
         elif group.saved > 0:
@@ -326,6 +329,13 @@ class FusionView(View):
         if self.times is not None:
             told += f"; measured{self.time_of(number).removeprefix(',')}"
         return f"{told}."
+
+
+def turns(kernel: Kernel) -> str:
+    """Returns how often a loop runs a kernel, with a space before it."""
+    if kernel.times is None:
+        return " a turn"
+    return "" if kernel.times == 1 else f" x{kernel.times:,}"
 
 
 def repetitions(kernel: Kernel) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
+from minijax_lab.explain.compiled import stands_for
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages_difference import (
     Line,
@@ -66,7 +67,8 @@ class StagesDifferenceView(View):
         for stages in (self.recording.before, self.recording.after):
             program = stages.compiled.program
             many = count_in_words(len(program.kernels), "kernel")
-            parts.append(f"{many}, {size_in_words(program.bytes)}")
+            open_ = stands_for(program.traffic)
+            parts.append(f"{many}, {size_in_words(program.bytes)}{open_}")
         targets = dict.fromkeys(
             each.compiled.target
             for each in (self.recording.before, self.recording.after)

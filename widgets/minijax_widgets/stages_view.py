@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax_lab.explain.compiled import stands_for
 from minijax_lab.explain.kernels import NO_KERNELS
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages import Stage, StagesRecording, record_stages
@@ -106,9 +107,8 @@ class StagesView(View):
         program = record.compiled.program
         many = count_in_words(len(program.kernels), "kernel")
         rows.append("-- differs between machines --")
-        rows.append(
-            f"{record.compiled.target}: {many}, {size_in_words(program.bytes)} moved"
-        )
+        moved = f"{size_in_words(program.bytes)} moved{stands_for(program.traffic)}"
+        rows.append(f"{record.compiled.target}: {many}, {moved}")
         return "\n".join([*rows, *below, *self.code_rows(full)])
 
     def code_rows(self, full: bool) -> list[str]:

@@ -13,9 +13,16 @@ from typing import Any
 from minijax.backend import compiler, door, executables
 from minijax.compile import mlir, targets
 from minijax_lab.explain import foreign_compiled
+from minijax_lab.explain.fusion_groups import grouped
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
-from minijax_lab.explain.kernels import NO_KERNELS, Kernel, kernels_of
+from minijax_lab.explain.kernels import (
+    NO_KERNELS,
+    Kernel,
+    Total,
+    kernels_of,
+    total_of,
+)
 from minijax_lab.explain.levels import Levels, levels_of, target_named
 from minijax_lab.explain.recording import Recording, count_in_words
 from minijax_lab.explain.tree import size_in_words
@@ -44,13 +51,19 @@ class CompiledProgram:
 
     @property
     def bytes(self) -> int:
-        """The bytes that all kernels read and write; loops of unknown length once."""
-        return sum(kernel.bytes * (kernel.times or 1) for kernel in self.kernels)
+        """The bytes that a run reads and writes (see `Total`)."""
+        return int(self.traffic.amount)
+
+    @property
+    def traffic(self) -> Total:
+        """The bytes that a run reads and writes, and what the sum stands for."""
+        return total_of(self.module, self.kernels, lambda kernel: kernel.bytes)
 
     @property
     def flops(self) -> int:
-        """The arithmetic operations of all kernels."""
-        return sum(kernel.flops * (kernel.times or 1) for kernel in self.kernels)
+        """The arithmetic operations of a run (see `Total`)."""
+        counted = total_of(self.module, self.kernels, lambda kernel: kernel.flops)
+        return int(counted.amount)
 
     def instruction(self, kernel: Kernel) -> Instruction:
         """The instruction of a kernel."""
@@ -279,33 +292,32 @@ def headline(
 ) -> str:
     """One sentence: kernels and bytes, before and after fusion."""
     after = count_in_words(len(program.kernels), "kernel")
+    traffic = program.traffic
+    what = stands_for(traffic)
     if unfused is None:
         moved = size_in_words(program.bytes)
-        return f"{name} compiled for {target}: {after}, {moved} read and written"
+        return f"{name} compiled for {target}: {after}, {moved} read and written{what}"
     before = count_in_words(len(unfused.kernels), "kernel")
     told = f"fusion of {name} on {target}: {before} -> "
     told += f"{len(program.kernels):,}, {size_in_words(unfused.bytes)} -> "
     told += size_in_words(program.bytes)
     if program.bytes and unfused.bytes > program.bytes:
         told += f" ({unfused.bytes / program.bytes:.2g}x)"
-    return told
+    return told + what
+
+
+def stands_for(traffic: Total) -> str:
+    """What a sum leaves open, to be written behind it; "" if nothing."""
+    told = ", at most: the larger branch" if traffic.at_most else ""
+    return told + (", one turn of a loop: turns unknown" if traffic.a_turn else "")
 
 
 def telling(program: CompiledProgram, unfused: CompiledProgram | None) -> int:
-    """The kernel that saved most bytes; if unknown, the one that moves most."""
+    """The kernel that saves most bytes; if unknown, the one that moves most."""
     saved = [
-        kernel.bytes if unfused is None else saving(kernel, unfused)
-        for kernel in program.kernels
+        group.kernel.bytes * (group.kernel.times or 1)
+        if unfused is None
+        else group.saved
+        for group in grouped(program, unfused)
     ]
     return saved.index(max(saved)) if saved else 0
-
-
-def saving(kernel: Kernel, unfused: CompiledProgram) -> int:
-    """The bytes that a kernel saves against the kernels of the same equations."""
-    inside = set(kernel.equations)
-    before = sum(
-        each.bytes
-        for each in unfused.kernels
-        if each.equations and inside.issuperset(each.equations)
-    )
-    return before - kernel.bytes

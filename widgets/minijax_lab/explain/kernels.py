@@ -7,14 +7,15 @@ the CPU): such a kernel is not fused.
 
 Bytes and operations are computed from shapes: every operand is read once and every
 result written once; of an array that is only sliced, the slice; of one that is updated
-in place, the update. Caches and repeated reads are not in it.
+in place, the update. Caches and repeated reads are not in it. Of the branches of a
+`cond` one runs: a program's total counts the largest.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from minijax_lab.explain.hlo_text import Instruction, Module
@@ -166,59 +167,161 @@ def members_of(module: Module, instruction: Instruction) -> Iterator[Instruction
 def read_by(module: Module, instruction: Instruction) -> int:
     """The bytes that a kernel reads."""
     operands = [module.instructions[number] for number in instruction.operands]
-    opcode = instruction.opcode
-    if opcode in READS_PART:
+    if instruction.opcode == "fusion" and instruction.called:
+        body = module.body(instruction.called[0])
+        wanted = wanted_of(module, body)
+        parameters = [inner for inner in body if inner.opcode == "parameter"]
+        return sum(
+            part(inner, wanted[inner.id]) if inner.elements else inner.bytes
+            for inner in parameters
+        )
+    if instruction.opcode in READS_PART:
         return instruction.bytes + sum(operand.bytes for operand in operands[1:])
-    if opcode == "dynamic-update-slice":
-        return sum(operand.bytes for operand in operands[1:])
-    if opcode != "fusion" or not instruction.called:
-        return sum(operand.bytes for operand in operands)
-    body = module.body(instruction.called[0])
-    users: dict[int, list[Instruction]] = {}
-    for inner in body:
-        for number in inner.operands:
-            users.setdefault(number, []).append(inner)
-    total = 0
-    for inner in body:
-        if inner.opcode == "parameter":
-            position = int(re.match(r"\d+", inner.attributes)[0])  # type: ignore
-            whole = operands[position].bytes
-            total += part_read(inner, users.get(inner.id, []), whole)
-    return total
+    return sum(operand.bytes for operand in operands[updated(instruction) :])
 
 
-def part_read(parameter: Instruction, users: list[Instruction], whole: int) -> int:
-    """What a fusion reads of a parameter: all, or the slices that it takes."""
-    total = 0
-    for user in users:
-        sliced = user.operands and user.operands[0] == parameter.id
-        if sliced and user.opcode in READS_PART:
-            total += user.bytes
-        elif not (sliced and user.opcode == "dynamic-update-slice"):
-            return whole
-    return min(total, whole)
+def wanted_of(module: Module, body: list[Instruction]) -> dict[int, int]:
+    """How many elements a fusion needs of each instruction in it, to write its root.
+
+    Of an array that is only sliced, the slices; of one that is updated in place, none.
+    """
+    wanted = dict.fromkeys((inner.id for inner in body), 0)
+    root = next(inner for inner in body if inner.root)
+    wanted[root.id] = -1  # all
+    in_place = {update.id for update in in_place_at(module, root)}
+    for inner in reversed(body):
+        all_of = wanted[inner.id] < 0 or wanted[inner.id] >= inner.elements
+        count = inner.elements if all_of else wanted[inner.id]
+        for place, number in enumerate(inner.operands):
+            operand = module.instructions[number]
+            if inner.opcode == "tuple" or not operand.elements:
+                wanted[number] = -1
+                continue
+            if inner.id in in_place and place < updated(inner):
+                continue
+            if place == 0 and inner.opcode in READS_PART:
+                more = count
+            elif all_of or (place and inner.opcode in READS_PART):
+                more = operand.elements
+            elif operand.elements <= inner.elements:
+                more = min(operand.elements, count)
+            else:
+                more = -(-operand.elements * count // inner.elements)
+            if wanted[number] >= 0:
+                wanted[number] = min(wanted[number] + more, operand.elements)
+    return wanted
+
+
+def part(array: Instruction, elements: int) -> int:
+    """The bytes of some elements of an array; of all for a negative number."""
+    if elements < 0:
+        return array.bytes
+    return -(-array.bytes * elements // max(array.elements, 1))
+
+
+def updated(instruction: Instruction) -> int:
+    """How many of its operands, the first, an instruction updates in place."""
+    if instruction.opcode == "scatter":
+        return len(instruction.operands) // 2
+    return int(instruction.opcode == "dynamic-update-slice")
+
+
+def in_place_at(module: Module, root: Instruction) -> Iterator[Instruction]:
+    """The updates that a result consists of, if a kernel may do them in place.
+
+    What is updated must then be memory that is there: a parameter.
+    """
+    operands = [module.instructions[number] for number in root.operands]
+    if root.opcode == "tuple":
+        for operand in operands:
+            yield from in_place_at(module, operand)
+    elif root.opcode == "bitcast" and operands:
+        yield from in_place_at(module, operands[0])
+    elif updated(root):
+        arrays = [behind_bitcasts(module, each) for each in operands[: updated(root)]]
+        if all(array.opcode == "parameter" for array in arrays):
+            yield root
+
+
+def behind_bitcasts(module: Module, instruction: Instruction) -> Instruction:
+    """The array that bitcasts give other shapes."""
+    while instruction.opcode == "bitcast":
+        instruction = module.instructions[instruction.operands[0]]
+    return instruction
 
 
 def written_by(module: Module, instruction: Instruction) -> int:
     """The bytes that a kernel writes."""
+    operands = [module.instructions[number] for number in instruction.operands]
     if instruction.opcode == "fusion" and instruction.called:
-        root = module.computations[instruction.called[0]].root
-        return written_at(module, module.instructions[root])
-    return written_at(module, instruction)
+        root = module.instructions[module.computations[instruction.called[0]].root]
+        in_place = {update.id for update in in_place_at(module, root)}
+        return written_at(module, root, in_place)
+    if instruction.opcode == "copy-start":
+        return operands[0].bytes  # its result also names the operand and a signal
+    return written_at(module, instruction, {instruction.id})
 
 
-def written_at(module: Module, root: Instruction) -> int:
+def written_at(module: Module, root: Instruction, in_place: set[int]) -> int:
     """The bytes of a result; of an array that is updated in place, the update's."""
     operands = [module.instructions[number] for number in root.operands]
     if root.opcode == "tuple":
-        return sum(written_at(module, operand) for operand in operands)
+        return sum(written_at(module, operand, in_place) for operand in operands)
     if root.opcode == "bitcast" and operands:
-        return written_at(module, operands[0])
-    if root.opcode == "dynamic-update-slice":
+        return written_at(module, operands[0], in_place)
+    if root.id in in_place and root.opcode == "dynamic-update-slice":
         return operands[1].bytes
-    if root.opcode == "copy-start":
-        return operands[0].bytes  # its result also names the operand and a signal
+    if root.id in in_place and root.opcode == "scatter":
+        return sum(operand.bytes for operand in operands[updated(root) + 1 :])
     return root.bytes
+
+
+# ---- the whole program ---------------------------------------------------------------
+
+
+@dataclass
+class Total:
+    """A sum over the kernels of a program that runs once.
+
+    Of a branch the largest counts, and then `at_most` is set if the others differ; a
+    loop as often as it runs, and one of unknown length once, and then `a_turn` is set.
+    """
+
+    amount: float = 0
+    at_most: bool = False
+    a_turn: bool = False
+
+
+def total_of(
+    module: Module, kernels: list[Kernel], amount: Callable[[Kernel], float]
+) -> Total:
+    """The sum of an amount over what runs of a program's kernels."""
+    amounts = {kernel.instruction: amount(kernel) for kernel in kernels}
+    total = Total()
+    total.amount = amount_in(module, module.entry.id, amounts, total)
+    return total
+
+
+def amount_in(
+    module: Module, computation: int, amounts: dict[int, float], total: Total
+) -> float:
+    """The sum over one run of a computation; notes in `total` what it stands for."""
+    found = 0.0
+    for instruction in module.body(computation):
+        found += amounts.get(instruction.id, 0)
+        if instruction.opcode not in CONTROL:
+            continue
+        inside = [amount_in(module, c, amounts, total) for c in instruction.called]
+        if instruction.opcode == "conditional":
+            total.at_most |= len(set(inside)) > 1
+            found += max(inside, default=0)
+        elif instruction.opcode == "while" and instruction.times is None:
+            total.a_turn |= any(inside)
+            found += sum(inside)
+        else:
+            turns = instruction.times if instruction.opcode == "while" else 1
+            found += sum(inside) * (turns or 0)
+    return found
 
 
 # ---- operations ----------------------------------------------------------------------

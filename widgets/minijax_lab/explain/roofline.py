@@ -21,7 +21,7 @@ import numpy as np
 import minijax
 from minijax.backend import targets
 from minijax_lab.explain.compiled import CompiledProgram
-from minijax_lab.explain.kernels import Kernel
+from minijax_lab.explain.kernels import Kernel, total_of
 
 
 @dataclass
@@ -66,14 +66,15 @@ class Roofline:
 
     machine: Machine
     dots: list[Dot]
-    seconds: float  # of all kernels, loops as often as they run
+    seconds: float  # of a run: loops as often as they run, of branches the longest
     unknown: int  # kernels in loops whose length the data decide: counted once
 
     @property
     def waiting(self) -> float:
         """The part of the time in which memory is the bound, from 0 to 1."""
         waits = sum(d.seconds * d.runs for d in self.dots if d.bound == "memory")
-        return waits / self.seconds if self.seconds else 0.0
+        every = sum(d.seconds * d.runs for d in self.dots)
+        return waits / every if every else 0.0
 
 
 def h100() -> Machine:
@@ -168,7 +169,11 @@ def roofline_of(program: CompiledProgram, machine: Machine) -> Roofline:
     return Roofline(
         machine=machine,
         dots=dots,
-        seconds=sum(dot.seconds * dot.runs for dot in dots),
+        seconds=total_of(
+            program.module,
+            program.kernels,
+            lambda kernel: dot_of(0, kernel, machine).seconds,
+        ).amount,
         unknown=sum(kernel.times is None for kernel in program.kernels),
     )
 
