@@ -13,6 +13,7 @@ In JAX: `jax/_src/xla_bridge.py`, `jax/_src/sharding.py`, and the device half of
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from typing import Any
@@ -237,14 +238,17 @@ def to_numpy(buffer: Any) -> np.ndarray:
     Raises:
       RuntimeError: if the array was deleted or donated, or if other processes hold
         parts of it.
+      JaxRuntimeError: if the program that computes it failed.
     """
     if buffer.is_deleted():
         raise RuntimeError("Array has been deleted.")
     sharding = buffer._sharding
     if sharding.num_devices == 1:
-        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol.
+        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol, unless the
+        # program failed or the device is no CPU. (NumPy itself would not say so.)
         if buffer.aval.dtype.isbuiltin == 1:
-            return np.asarray(buffer)
+            with contextlib.suppress(BufferError):
+                return np.asarray(memoryview(buffer))
         with without_jax:
             return buffer._single_device_array_to_np_array_did_copy()[0]
     return sharding.to_numpy(buffer)

@@ -16,7 +16,6 @@ from minijax.backend.door import _jax, batched_device_put
 from minijax.backend.platforms import (
     Sharding,
     SingleDeviceSharding,
-    put,
     single_device_sharding,
     to_numpy,
     without_jax,
@@ -54,9 +53,7 @@ def _own(part: np.ndarray) -> np.ndarray:
 
 
 def copy_to_device(buffer: Any, device: Any) -> Any:
-    """Copies an array to one device; its parts, if it has several, are put together."""
-    if buffer._sharding.num_devices > 1:
-        return put(to_numpy(buffer), buffer.aval, device, True)
+    """Copies an array on one device to another one."""
     return copy_to_sharding(buffer, single_device_sharding(device))
 
 

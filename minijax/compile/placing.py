@@ -55,9 +55,7 @@ def device_put(value: Any, device: Any = None) -> Any:
         if value.devices() == {target} and value.committed:
             return value
         sharding = platforms.single_device_sharding(target)
-        return wrap_as(
-            transfers.copy_to_device(value._buffer, target), value.aval, sharding
-        )
+        return wrap_as(_copied_to(value, target), value.aval, sharding)
     aval = get_aval(value)
     return put(np.asarray(value, aval.dtype), aval, target)
 
@@ -76,6 +74,13 @@ def _copied(array: Array, aval: Any, device: Any) -> Array:
     """A copy in that memory of the device which the type `aval` says."""
     sharding = sharding_in(aval.memory_space, device)
     return wrap_as(transfers.copy_to_sharding(array._buffer, sharding), aval, sharding)
+
+
+def _copied_to(array: Array, device: Any) -> Any:
+    """The buffer of a copy on one device; parts on several are put together."""
+    if array._buffer._sharding.num_devices > 1:
+        return platforms.put(array._read(), array._buffer.aval, device, True)
+    return transfers.copy_to_device(array._buffer, device)
 
 
 def in_other_memory(aval: Any) -> bool:
@@ -180,7 +185,7 @@ def _buffer_on(value: Any, aval: Any, device: Any) -> Any:
         value._check_alive()
         if value.devices() == {device} and not in_other_memory(aval):
             return value._buffer
-        return transfers.copy_to_device(value._buffer, device)
+        return _copied_to(value, device)
     if type(value) is Ref:
         return value
     if hasattr(value, "__jax_array__"):

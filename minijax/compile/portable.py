@@ -114,7 +114,7 @@ _DIRECTIONS = {"==": "EQ", ">=": "GE", "<=": "LE"}
 def _on_host(const: Any) -> np.ndarray:
     aval = getattr(const, "aval", None)
     if aval is not None and isinstance(aval.dtype, dtypes.ExtendedDType):
-        return np.asarray(const._buffer)
+        return const._read()
     return np.asarray(const)
 
 

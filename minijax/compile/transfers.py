@@ -68,8 +68,10 @@ def device_get(x: Any) -> Any:
     """The arrays of a tree as NumPy arrays on the host; keys stay keys."""
 
     def on_host(leaf: Any) -> Any:
-        if not isinstance(leaf, Array) or isinstance(leaf.dtype, dtypes.ExtendedDType):
+        if not isinstance(leaf, Array):
             return leaf
+        if isinstance(leaf.dtype, dtypes.ExtendedDType):
+            return leaf.block_until_ready()
         return np.asarray(leaf)
 
     with guards.explicit("device_get"):

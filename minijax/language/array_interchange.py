@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms
 from minijax.language.array import Array, from_numpy, put
 from minijax.language.array_places import on_array, property_of_array
 from minijax.language.core import ShapedArray
@@ -48,7 +47,7 @@ def __repr__(self: Array) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak})"
     if isinstance(self.dtype, dtypes.ExtendedDType):
-        bits = platforms.to_numpy(self._buffer)
+        bits = self._read()
         return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"
     extra = ", weak_type=True" if self.weak_type else ""
     ending = f"dtype={self.dtype.name}{extra})"
@@ -131,7 +130,7 @@ def __format__(self: Array, spec: str) -> str:
 @on_array
 def __reduce__(self: Array) -> tuple:
     if isinstance(self.dtype, dtypes.ExtendedDType):
-        bits = platforms.to_numpy(self._buffer)
+        bits = self._read()
         return (_restore, (bits, self.dtype, self.weak_type))
     return (_restore, (np.asarray(self._value), None, self.weak_type))
 

@@ -14,7 +14,7 @@ import minijax.numpy as jnp
 from minijax.compile.tokens import runtime_tokens
 from minijax.language.core import all_primitives
 from minijax.support.thread_state import override, state
-from tests.backend.processes import run
+from tests.backend.processes import FORBID_JAX, run
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
@@ -740,6 +740,101 @@ def test_the_cause_when_the_program_runs_in_the_background(wait):
     with pytest.raises(minijax.errors.JaxRuntimeError) as info:
         wait(f(array_that_comes_late()))
     assert type(info.value.__cause__) is IndexError
+
+
+# jax puts `__array__` on jaxlib's arrays: without jax, NumPy does not see the failure.
+_READ_AFTER_A_FAILURE = FORBID_JAX + """
+import copy, operator, pickle, time
+import numpy as np
+import minijax, minijax.numpy as jnp
+from minijax.sharding import AxisType, NamedSharding, PartitionSpec as P
+
+DEVICES = minijax.devices()
+mesh = minijax.make_mesh((len(DEVICES),), ("i",), axis_types=(AxisType.Auto,))
+
+def place(x, spec):
+    return minijax.device_put(x, NamedSharding(mesh, spec)) if DEVICES[1:] else x
+
+def fail(x):
+    time.sleep(0.03)
+    raise LookupError("nothing there")
+
+@minijax.jit
+def failing(late, x):
+    out = minijax.pure_callback(fail, minijax.ShapeDtypeStruct(x.shape, x.dtype), x)
+    return out + (late[0, 0] * 0).astype(x.dtype)
+
+big = place(jnp.ones((900, 900)), P())
+number, row = np.int32(3), np.arange(4, dtype=np.int32)
+ways = {
+    "asarray": (np.asarray, row),
+    "array": (np.array, row),
+    "asarray_float": (lambda y: np.asarray(y, np.float32), row),
+    "float": (float, number),
+    "int": (int, number),
+    "bool": (bool, number),
+    "complex": (complex, number),
+    "index": (operator.index, number),
+    "round": (lambda y: int(round(y)), number),
+    "hex": (hex, number),
+    "tolist": (lambda y: y.tolist(), row),
+    "item": (lambda y: y.item(), number),
+    "tobytes": (lambda y: y.tobytes(), row),
+    "repr": (repr, row),
+    "str": (str, row),
+    "format": (format, row),
+    "device_get": (minijax.device_get, row),
+    "block": (lambda y: y.block_until_ready(), row),
+    "blocks": (minijax.block_until_ready, row),
+    "host_copy": (lambda y: (y.copy_to_host_async(), np.asarray(y)), row),
+    "indexing": (lambda y: int(y[0]), row),
+    "iteration": (lambda y: [int(one) for one in y], row),
+    "contains": (lambda y: 3 in y, row),
+    "truth": (lambda y: bool((y == 0).all()), row),
+    "dlpack": (lambda y: y.__dlpack__(), row),
+    "from_dlpack": (np.from_dlpack, row),
+    "numpy_ufunc": (lambda y: np.asarray(np.add(y, 1)), row),
+    "pickle": (pickle.dumps, row),
+    "deepcopy": (copy.deepcopy, row),
+    "shard": (lambda y: np.asarray(y.addressable_shards[0].data), row),
+    "part": (lambda y: np.asarray(y.addressable_data(0)), row),
+    "moved": (lambda y: np.asarray(minijax.device_put(y, DEVICES[-1])), row),
+    "closed_over": (lambda y: minijax.jit(lambda: y + 1)(), row),
+    "of_two_bytes": (np.asarray, row.astype(jnp.bfloat16)),
+    "key": (lambda y: repr(minijax.random.wrap_key_data(y)), np.zeros(2, np.uint32)),
+    "got_key": (
+        lambda y: minijax.device_get(minijax.random.wrap_key_data(y)),
+        np.zeros(2, np.uint32),
+    ),
+}
+for name, (read, content) in ways.items():
+    spec = P("i") if content.shape and content.dtype != np.uint32 else P()
+    x = place(jnp.array(content), spec)
+    # Once, the program may be launched so late that the launch itself raises.
+    for attempt in range(3):
+        try:
+            y = failing(big @ big, x)
+        except minijax.errors.JaxRuntimeError:
+            continue
+        try:
+            found = read(y)
+        except minijax.errors.JaxRuntimeError as error:
+            found = type(error.__cause__).__name__
+        except Exception as error:
+            found = f"{type(error).__name__}: {error}"
+        print(name, found)
+        break
+    else:
+        print(name, "raised by the launch")
+print("end", len(ways))
+"""
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_every_way_of_reading_raises_what_the_program_did(devices):
+    *lines, end = run(_READ_AFTER_A_FAILURE, devices=devices).splitlines()
+    assert end == f"end {len(lines)}"
+    assert [line for line in lines if line.split(" ", 1)[1] != "LookupError"] == []
 
 
 def test_barrier_raises_what_nobody_read_and_then_forgets():

@@ -210,7 +210,9 @@ def spread_out(value: Any, aval: Any, sharding: Any) -> Any:
     if type(value) is Array:
         if value._placed is not None:
             value._check_alive()
-        return spread_buffer(value._buffer, sharding)
+        if value._buffer._sharding == sharding:
+            return value._buffer
+        return _spread_host(value._read(), value._buffer.aval, sharding)
     physical = dispatch.buffer_aval(aval)
     return _spread_host(np.asarray(value, physical.dtype), physical, sharding)
 
