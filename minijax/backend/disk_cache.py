@@ -1,9 +1,10 @@
 """Compiled programs kept on disk, for the next process.
 
 An entry is native code that this process will run. So the folder and each file in it
-must belong to the user, and nobody else may write there; otherwise the folder is not
-used. Whatever is wrong with the folder or a file (damaged, foreign, full, read-only),
-there is one warning, and the program is compiled.
+must belong to the user, and nobody else may write there; otherwise the folder, or the
+file, is not used. A file says for which program it was made. Whatever is wrong with the
+folder or a file (damaged, foreign, full, read-only), there is one warning, and the
+program is compiled.
 
 In JAX: `jax/_src/compilation_cache.py`.
 """
@@ -123,6 +124,7 @@ def cache_key(
     if isinstance(program, str):
         program = program.encode()
     parts = [
+        _MAGIC,
         strip_locations(program),
         jaxlib_version_text.encode(),
         options.SerializeAsString(),
@@ -140,8 +142,9 @@ def cache_key(
     return digest.hexdigest()
 
 
-# The first line of every file: the number changes with the layout of the file.
-_MAGIC = b"minijax executable 1\n"
+# The first line of every file: the number changes with the layout of the file, and is a
+# part of the key, so that files of another layout are not looked at.
+_MAGIC = b"minijax executable 2\n"
 _SUFFIX = ".minijax"
 # A file that a process began to write and never finished is removed after an hour.
 _UNFINISHED = ".unfinished"
@@ -195,6 +198,9 @@ class Folder:
 
     def _check(self) -> bool:
         then = "Programs are not kept."
+        if self.path.startswith("~"):
+            self.complain("is in a home folder that is not known", then)
+            return False
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
             found = os.stat(self.path)
@@ -243,14 +249,28 @@ class Folder:
             left -= size
         return left
 
+    def clear(self) -> list[OSError]:
+        """Removes every program; what stood in the way."""
+        kept = []
+        for _, _, path in self.files():
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass  # another process was quicker
+            except OSError as error:
+                kept.append(error)
+        return kept
+
     def files(self) -> list[tuple[float, int, str]]:
-        """Time of the last use, size and path of each program."""
+        """Time of the last use, size and path of each program; may raise OSError."""
         found = []
         now = time.time()
         with os.scandir(self.path) as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):  # removed since it was listed
                     about = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(about.st_mode):
+                        continue
                     if entry.name.endswith(_SUFFIX):
                         found.append((about.st_mtime, about.st_size, entry.path))
                     elif entry.name.endswith(_UNFINISHED):
@@ -264,6 +284,7 @@ class DiskEntry:
 
     def __init__(self, folder: Folder, key: str) -> None:
         self.folder = folder
+        self.key = key
         self.path = os.path.join(folder.path, key + _SUFFIX)
 
     def complain(self, what: str, then: str = "The program is compiled again.") -> None:
@@ -272,26 +293,46 @@ class DiskEntry:
 
     def read(self) -> bytes | None:
         """The program's bytes; None if there is none that can be trusted."""
+        # A pipe is opened without waiting for a writer, to see that it is one.
+        flags = (
+            os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        )
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-            with open(descriptor, "rb") as file:
-                owner = os.fstat(descriptor).st_uid
-                content = file.read()
+            descriptor = os.open(self.path, flags)
+            try:
+                wrong = self._wrong_with(os.fstat(descriptor))
+                if wrong:
+                    self.complain(wrong)
+                    return None
+                with open(descriptor, "rb", closefd=False) as file:
+                    content = file.read()
+            finally:
+                os.close(descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
             self.complain(f"could not be read ({error})")
             return None
-        if hasattr(os, "geteuid") and owner != os.geteuid():
-            self.complain(f"belongs to another user ({owner})")
-            return None
         header = len(_MAGIC) + hashlib.sha256().digest_size
         payload = content[header:]
-        expected = _MAGIC + hashlib.sha256(payload).digest()
-        if content[:header] != expected:
-            self.complain("is damaged")
+        if content[:header] != self._header_of(payload):
+            self.complain("is damaged, or was made for another program")
             return None
         return payload
+
+    def _wrong_with(self, about: os.stat_result) -> str:
+        """Why an open file is not to be trusted; empty if it may be."""
+        if not stat.S_ISREG(about.st_mode):
+            return "is no regular file"
+        if hasattr(os, "geteuid") and about.st_uid != os.geteuid():
+            return f"belongs to another user ({about.st_uid})"
+        if about.st_mode & _OTHERS_MAY_WRITE:
+            return "may be written by other users"
+        return ""
+
+    def _header_of(self, payload: bytes) -> bytes:
+        """The layout, and a digest of the program and what it was made for."""
+        return _MAGIC + hashlib.sha256(self.key.encode() + payload).digest()
 
     def note_use(self) -> None:
         """Marks the program as just used: it will be removed late."""
@@ -309,7 +350,7 @@ class DiskEntry:
             return
         if len(payload) < self.folder.policy.min_bytes:
             return
-        content = _MAGIC + hashlib.sha256(payload).digest() + payload
+        content = self._header_of(payload) + payload
         if 0 <= self.folder.policy.max_bytes < len(content):
             return
         temporary = None

@@ -494,9 +494,11 @@ tracer_error_num_traceback_frames = _flag(
     refused="messages name the line where the tracer was made.",
 )
 pprint_use_color = _flag("pprint_use_color", True, "Colour printed jaxprs.")
+# A relative path in XDG_CACHE_HOME is ignored, as its standard asks for.
+_caches = os.environ.get("XDG_CACHE_HOME", "")
 compilation_cache_dir = _flag(
     "compilation_cache_dir",
-    os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "minijax"),
+    os.path.join(_caches if os.path.isabs(_caches) else "~/.cache", "minijax"),
     "Where compiled programs are kept for the next process; None: nowhere. In JAX the "
     "default is None.",
     convert=_to_text,

@@ -123,6 +123,35 @@ def test_kept_in_the_users_cache_folder_by_default(tmp_path) -> None:
         assert stat.S_IMODE(programs_in(folder)[0].stat().st_mode) == 0o600
 
 
+def test_a_relative_cache_home_is_ignored(tmp_path) -> None:
+    plain = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.endswith("COMPILATION_CACHE_DIR")
+    }
+    settings = {"XDG_CACHE_HOME": "relative", "HOME": str(tmp_path / "home")}
+    finished(
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAMS],
+            env={**plain, **settings, "PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    )
+    assert not (tmp_path / "relative").exists()
+    assert len(programs_in(tmp_path / "home" / ".cache" / "minijax")) == 10
+
+
+def test_without_a_home_nothing_is_kept(tmp_path, monkeypatch, numbers) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = "~nobody-has-this-name/programs"
+    with cache_in(folder), pytest.warns(RuntimeWarning, match="home folder"):
+        run_once(numbers())
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_second_process_compiles_nothing(tmp_path) -> None:
     first, _ = finished(start(tmp_path))
     second, _ = finished(start(tmp_path))
@@ -238,7 +267,55 @@ def test_a_link_is_not_followed(tmp_path, numbers) -> None:
         run_once(number)
 
 
+def test_two_swapped_files_do_not_run_the_wrong_program(tmp_path, numbers) -> None:
+    first, second = numbers(), numbers() + 1
+    with cache_in(tmp_path):
+        run_once(first)
+        run_once(second)
+    one, other = programs_in(tmp_path)
+    one.rename(tmp_path / "kept")
+    other.rename(one)
+    (tmp_path / "kept").rename(other)
+    with cache_in(tmp_path), pytest.warns(RuntimeWarning, match="another program"):
+        run_once(first)
+        run_once(second)
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+@pytest.mark.parametrize("make", [_pipe, _socket, Path.mkdir], ids=str)
+def test_only_regular_files_are_opened(tmp_path, make, numbers) -> None:
+    number = numbers()
+    with cache_in(tmp_path):
+        run_once(number)
+    (path,) = programs_in(tmp_path)
+    path.unlink()
+    make(path)
+    start_time = time.monotonic()
+    with cache_in(tmp_path), pytest.warns(RuntimeWarning, match="regular|could not be"):
+        run_once(number)
+    assert time.monotonic() - start_time < 30
+
+
 # ---- who may write ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o660, 0o602, 0o666, 0o620])
+def test_a_file_that_others_may_write_is_not_run(tmp_path, mode, numbers) -> None:
+    number = numbers()
+    with cache_in(tmp_path):
+        run_once(number)
+        (path,) = programs_in(tmp_path)
+        path.chmod(mode)
+        with pytest.warns(RuntimeWarning, match="file .* may be written by other"):
+            run_once(number)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600  # replaced by its own
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o722])
@@ -424,3 +501,39 @@ def test_the_command_tells_and_clears(tmp_path) -> None:
     finished(start(tmp_path))
     assert f"{tmp_path}: 10 programs" in told()
     assert "10 programs" in told("--clear") and not programs_in(tmp_path)
+
+
+def test_the_command_survives_what_is_no_program(tmp_path) -> None:
+    finished(start(tmp_path))
+    (tmp_path / "folder.minijax").mkdir()
+    (tmp_path / "folder.minijax" / "mine").write_text("kept")
+    (tmp_path / "link.minijax").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.minijax")
+    command = [sys.executable, "-m", "minijax", "cache", "--clear"]
+
+    def cleared(folder: Path) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            command,
+            env=environment(folder),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    done = cleared(tmp_path)
+    assert done.returncode == 0 and "12 programs" in done.stdout, done.stderr
+    assert programs_in(tmp_path) == [tmp_path / "folder.minijax"]
+    assert (tmp_path / "folder.minijax" / "mine").read_text() == "kept"
+    done = cleared(tmp_path / "folder.minijax" / "mine")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "cannot be read" in done.stderr
+
+
+def test_the_bound_counts_what_is_really_removed(tmp_path, numbers) -> None:
+    (tmp_path / "folder.minijax").mkdir()
+    os.utime(tmp_path / "folder.minijax", (0, 0))
+    with cache_in(tmp_path, compilation_cache_max_size=40_000):
+        for _ in range(8):
+            run_once(numbers())
+        files = [path for path in programs_in(tmp_path) if path.is_file()]
+        assert 0 < sum(path.stat().st_size for path in files) <= 40_000

@@ -187,13 +187,17 @@ def cache(arguments: argparse.Namespace) -> int:
         print("no folder: the flag jax_compilation_cache_dir is None.")
         return 0
     folder = disk_cache.Folder(disk_cache.Policy(directory))
+    kept: list[OSError] = []
     try:
         files = folder.files()
+        if arguments.clear:
+            kept = folder.clear()
     except FileNotFoundError:
         files = []
-    if arguments.clear:
-        for _, _, path in files:
-            Path(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise CommandError(f"the folder of programs cannot be read: {error}.") from None
+    if kept:
+        raise CommandError(f"{len(kept)} programs were not removed: {kept[0]}.")
     size = sum(size for _, size, _ in files)
     many = "1 program" if len(files) == 1 else f"{len(files):,} programs"
     done = " removed" if arguments.clear else ""
