@@ -134,6 +134,107 @@ def test_a_learners_own_tiny_comes_first(tmp_path, capsys):
     assert alone.learner == "my"
 
 
+FORGERIES = {
+    "appends": "grading.outcomes.append(grading.Outcome('00.1', 'passed'))",
+    "odd": "grading.hand_in([], 1); grading.hand_in('00.1', 2)\n"
+    "grading.outcomes.append(grading.Outcome('00.1', 'excellent'))",
+    "writes": "import os, json\nfor n in range(3, 30):\n"
+    "  for start in ('', '0' * 32 + ' '):\n"
+    "    line = {'exercise': '00.1', 'state': 'passed', 'reason': '\\xff'}\n"
+    "    try: os.write(n, (start + json.dumps(line) + '\\n').encode())\n"
+    "    except OSError: pass",
+    "grader": "from minijax_lab import chapter_00\n"
+    "chapter_00.EXERCISES['00.1'] = grading.Exercise(lambda given: None)\n"
+    "grading.chapter('00').grade_prints = lambda given: None\ncheck('00.1', 3)",
+    "code": "from minijax_lab import chapter_00\n"
+    "chapter_00.grade_prints.__code__ = (lambda times: None).__code__\n"
+    "check('00.1', 3)",
+    "check": "grading.check = lambda *a: print('00.1: solved.')\n"
+    "grading.run = lambda grade, made: None\ngrading.check('00.1', 2)",
+    "ends": "import os\ncheck('00.1', 3); os.kill(os.getppid(), 9)",
+}
+
+
+def test_an_outcome_cannot_be_forged(tmp_path, capsys):
+    """Neither by what a notebook tells, nor by what it changes in the graders."""
+    for learner, cell in FORGERIES.items():
+        write(
+            tmp_path / learner / "00_start_here.ipynb",
+            f"{START}\nfrom minijax_lab import grading",
+            cell,
+        )
+    honest = "import numpy as np\nallclose = np.allclose\n"
+    honest += "np.allclose = lambda *a, **k: True\ncheck('06.2', len)\n"
+    write(tmp_path / "numpy" / "some.ipynb", START, honest, "check('00.1', 2)")
+    said = run(capsys, str(tmp_path), f"--csv={tmp_path / 'found.csv'}", "--jobs=2")
+    found = states(tmp_path / "found.csv")
+    for learner in ("appends", "odd", "writes", "check"):
+        assert found[learner, "00.1"] == "not tried", learner
+    for learner in ("grader", "code", "ends"):
+        assert found[learner, "00.1"] == "failed", learner
+    assert "NameError" not in said and "ImportError" not in said
+    replaced = "00.1: The notebook has put something else in place of minijax_lab."
+    assert said.count(replaced) == 2
+    assert found["numpy", "06.2"] == "failed"
+    assert "numpy 06.2: The notebook has put something else in place of numpy." in said
+
+
+def test_a_copy_is_graded(tmp_path, capsys):
+    """What was handed in stays, also a piece that a notebook would save."""
+    folder = tmp_path / "all"
+    tiny = folder / "anna" / "tiny"
+    tiny.mkdir(parents=True)
+    for path in (command.course_folder() / "tiny").glob("*.py"):
+        (tiny / path.name).write_text(path.read_text() + "# newer\n")
+    cells = (
+        "open('09_composing.ipynb', 'w').close(); open('new', 'w').close()",
+        "from tiny.tangents import jvp\nfrom tiny.transposes import grad",
+        "@piece('nesting.hvp')\ndef hvp(function, x, v):\n"
+        "    return jvp(grad(function), (x,), (v,))[1]",
+        "@piece('nesting.implicit')\ndef implicit(a, start, program):\n    return 7.0",
+    )
+    notebook = folder / "anna" / "09_composing.ipynb"
+    write(notebook, START + "\nfrom minijax_lab import piece", *cells)
+    # Those who share a folder do not see each other's work.
+    alone = "import os; assert os.listdir() == ['berta.ipynb'], os.listdir()"
+    write(folder / "berta.ipynb", START, alone)
+    (folder / "carla.ipynb").symlink_to(notebook)
+    before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    said = run(capsys, str(folder), f"--csv={tmp_path / 'found.csv'}")
+    assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
+    found = states(tmp_path / "found.csv")
+    assert found["anna", "nesting.hvp"] == "passed"
+    assert found["anna", "nesting.implicit"] == "failed"
+    assert found["anna", "09.1"] == "not tried"
+    header = ["learner", "09.1", "09.2", "09.3", "09.4"]
+    rows = [line.split() for line in said.splitlines()]
+    assert [*header, "nesting.hvp", "nesting.implicit"] in rows
+    assert "AssertionError" not in said
+    assert "carla.ipynb: It is a link to another file" in said
+
+
+def test_a_hostile_text_reaches_neither_terminal_nor_spreadsheet(tmp_path, capsys):
+    folder = tmp_path / "all"
+    given = r"""check("01.1", ["\x1b[31m\r\u202e=HYPERLINK('a')"] * 6)"""
+    raises = 'class Odd(Exception): pass\nraise Odd("\\x1b]0;title\\x07")'
+    write(folder / "\x1b[2J.ipynb", START, given, raises)
+    write(folder / "\udcff.ipynb", START, 'check("00.1", 2)')
+    write(folder / " \t@sum(1)" / "a.ipynb", START, 'check("00.1", 2)')
+    report = tmp_path / "found.csv"
+    said = run(capsys, str(folder), f"--csv={report}", f"--json={tmp_path / 'j'}")
+    for text in (said, report.read_text(encoding="utf-8")):
+        assert not set(text) & set("\x1b\x07\r\u202e\udcff") - {"\r"}
+        assert "\\x1b[2J" in text and "\\udcff" in text
+    assert "\r" not in said and "Odd: \\x1b]0;title\\x07" in said
+    with report.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert "'@sum(1)" in {row[0] for row in rows}
+    firsts = {cell.strip()[:1] for row in rows for cell in row}
+    assert not firsts & set("=+-@")
+    assert bulk_check.plain("\uff1d1+1").startswith("'")
+    assert bulk_check.plain("\t=1").startswith("'")
+
+
 @pytest.mark.parametrize(
     "words, sentence",
     [

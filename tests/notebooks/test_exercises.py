@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -217,14 +216,22 @@ def test_unknown_names(capsys):
     assert said.count("there is no such") == 3
 
 
-def test_tiny_is_scored(capsys, monkeypatch):
+@pytest.fixture
+def own_tiny(tmp_path, monkeypatch):
+    """A learner's copy of the folder, in place of the course's."""
+    shutil.copytree(NOTEBOOKS / "tiny", tmp_path / "tiny")
+    monkeypatch.syspath_prepend(tmp_path)
+    with tiny_score.read_anew():
+        yield tmp_path / "tiny"
+
+
+def test_tiny_is_scored(own_tiny, capsys):
     check("tiny", "02")
     said = capsys.readouterr().out
     assert "tiny: 17 of 17 programs give JAX's numbers, 16 of 16 are written" in said
-    import tiny.trace
-
-    monkeypatch.delattr(tiny.trace.Tracer, "__radd__")
-    monkeypatch.setitem(tiny.trace.MEANING, "neg", lambda x: x)
+    source = (own_tiny / "trace.py").read_text()
+    wrong = source.replace("__radd__", "forgotten").replace("np.negative", "np.abs")
+    (own_tiny / "trace.py").write_text(wrong)
     check("tiny", "02")
     said = capsys.readouterr().out
     assert "02 tracing       15 of 17, 14 of 16" in said
@@ -311,19 +318,17 @@ def test_time_limits_nest():
                 pass
 
 
-def test_tiny_is_read_again_when_a_file_changes(tmp_path, monkeypatch, capsys):
-    folder = tmp_path / "tiny"
-    shutil.copytree(NOTEBOOKS / "tiny", folder)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tiny"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.syspath_prepend(tmp_path)
-    source = (folder / "trace.py").read_text()
-    less = source.replace("    def __radd__", "    def forgotten")
-    (folder / "trace.py").write_text(less)
+def test_a_score_reads_the_files_and_leaves_what_is_imported(own_tiny, capsys):
+    """A notebook goes on with the modules that it has, and never has two of one."""
+    import tiny.trace as before
+    from tiny.operations import sin
+
+    text = (own_tiny / "trace.py").read_text().replace("__radd__", "forgotten")
+    (own_tiny / "trace.py").write_text(text)
     check("tiny", "02")
-    (folder / "trace.py").write_text(source)
-    os.utime(folder / "trace.py", ns=(1, 1))
-    check("tiny", "02")
-    said = capsys.readouterr().out
-    assert "tiny: 16 of 17" in said and "tiny: 17 of 17" in said
-    tiny_score.forget()
+    assert "tiny: 16 of 17" in capsys.readouterr().out
+    import tiny.trace as after
+
+    assert after is before
+    program = after.trace(lambda x: 1.0 + sin(x), after.Type((), "f32"))
+    assert [e.primitive for e in program.equations] == ["sin", "add"]

@@ -175,13 +175,8 @@ def test_every_table_has_its_rules():
     """What an equation means, its type, its tangent and its batching: all are there."""
     linear = {"custom_change"}
     # In a fresh `tiny`: exercises add primitives of their own to the one in use.
-    loaded = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "tiny"}
-    tiny_score.forget()
-    try:
+    with tiny_score.read_anew():
         tiny = Tiny()
-    finally:
-        tiny_score.forget()
-        sys.modules.update(loaded)
     assert set(tiny.MEANING) == set(tiny.SHAPES)
     assert set(tiny.MEANING) - set(tiny.TANGENTS) == linear
     assert set(tiny.MEANING) - set(tiny.BATCHING) == linear

@@ -1,12 +1,13 @@
 """Pieces of `tiny` that learners write: judged, saved and used, or not."""
 
+import linecache
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
 from minijax_lab import check, grading, piece, solution, tiny_pieces, tiny_score
+from minijax_lab.piece_source import Written
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
@@ -15,13 +16,25 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 def own_tiny(tmp_path, monkeypatch):
     """A learner's copy of the folder, imported in place of the course's."""
     shutil.copytree(NOTEBOOKS / "tiny", tmp_path / "tiny")
-    loaded = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "tiny"}
-    tiny_score.forget()
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(grading, "outcomes", [])
-    yield tmp_path / "tiny"
-    tiny_score.forget()
-    sys.modules.update(loaded)
+    with tiny_score.read_anew():
+        yield tmp_path / "tiny"
+
+
+@pytest.fixture
+def cell(own_tiny, capsys):
+    """Runs a text as a cell of a notebook; returns what it printed."""
+    names: dict = {"__name__": "notebook", "piece": piece}
+
+    def run(text: str) -> str:
+        file = f"<cell {len(linecache.cache)}>"
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+        exec(compile(text, file, "exec"), names)
+        return capsys.readouterr().out
+
+    run.names = names
+    return run
 
 
 def test_an_empty_piece_lets_the_course_stand_in(own_tiny, capsys):
@@ -83,6 +96,83 @@ def test_a_method_and_a_name_of_the_notebook(own_tiny, capsys):
     assert "NameError: name 'notebook_only'" in capsys.readouterr().out
 
 
+HVP = """
+@piece("nesting.hvp")
+def hvp(function, x, v):
+    {}
+"""
+
+
+def test_what_a_piece_needs_is_saved_with_it(own_tiny, cell):
+    """Of its own cell and of those above; each thing once, and the latest of it."""
+    cell("import functools as tools\nfrom operator import itemgetter\nSECOND = 1")
+    cell("def second(pair):\n    return itemgetter(SECOND)(pair)")
+    above = "NOUGHT = 1 - 1\nSTART = NOUGHT * 1.0\n\n\ndef shifted(f, x, v):\n"
+    above += "    # A line through x.\n    return lambda t: f(x + t * v)\n"
+    whole = "tools.partial(jvp, shifted(grad(function), x, v))((START,), (1.0,))"
+    said = cell(above + HVP.format(f"return second({whole})"))
+    assert "yours now. Saved in tiny/nesting.py." in said
+    text = (own_tiny / "nesting.py").read_text()
+    assert text.index("NOUGHT =") < text.index("START =") < text.index("# A line thr")
+    for line in ("import functools as tools", "SECOND = 1", "def second(pair):"):
+        assert text.count(line) == 1
+    with tiny_score.read_anew():
+        assert tiny_score.score_chapter("09").failed == []
+    # Another answer, which needs less.
+    assert "yours now" in cell(HVP.format("return jvp(grad(function), (x,), (v,))[1]"))
+    text = (own_tiny / "nesting.py").read_text()
+    assert "second" not in text and text.count("# yours: nesting.hvp") == 1
+
+
+def test_a_saved_piece_runs_in_the_modules_that_are_loaded(own_tiny, cell):
+    """Nothing is imported a second time: tracers of one `tiny` know each other."""
+    import tiny.operations
+    import tiny.trace
+
+    bind = tiny.trace.bind
+    text = str(tiny_pieces.course_source("trace.bind"))
+    above = "CALLS = []\n\n\n" + text.replace("def bind", "def mine")
+    above += '\n\n\n@piece("trace.bind")\n'
+    above += "def bind(primitive, *operands, **params):\n    CALLS.append(primitive)\n"
+    cell.names.update(OPEN=tiny.trace.OPEN, Tracer=tiny.trace.Tracer)
+    said = cell(above + "    return mine(primitive, *operands, **params)\n")
+    assert "yours now" in said
+    import tiny.trace as again
+
+    assert again.bind is bind and tiny.operations.bind is bind
+    tiny.operations.sin(0.0)
+    assert again.CALLS == ["sin"]
+
+
+@pytest.mark.parametrize(
+    "above, body, complaint",
+    [
+        (
+            "def squared(x):\n    return x\n",
+            "return squared(x)",
+            "It gets 6 of 7 programs of chapter 09 right.",
+        ),
+        (
+            "def root(x):\n    return x\n",
+            "return root(x)",
+            "tiny/nesting.py has a `root` of its own, and your cell has another",
+        ),
+        ("", "return table[x]", "`table` is made in another cell, and tiny/nesting.py"),
+        (
+            "import functools\n@functools.cache",
+            "return x",
+            'A decorator of your own would not be saved: leave @piece("nesting.hvp")',
+        ),
+    ],
+)
+def test_what_cannot_be_saved_is_said(own_tiny, cell, above, body, complaint):
+    before = (own_tiny / "nesting.py").read_text()
+    cell("table = {}")
+    said = cell(above + HVP.format(body))
+    assert complaint in said and "the course's own stands in" in said
+    assert (own_tiny / "nesting.py").read_text() == before
+
+
 def test_the_course_itself_is_never_written(capsys):
     @piece("nesting.hvp")
     def hvp(function, x, v):
@@ -93,7 +183,9 @@ def test_the_course_itself_is_never_written(capsys):
 
 @pytest.mark.parametrize("name", tiny_pieces.PIECES)
 def test_each_piece_is_there_and_passes_as_the_course_wrote_it(name):
-    assert tiny_pieces.judge(name, str(tiny_pieces.course_source(name))) is None
+    assert (
+        tiny_pieces.judge(Written(name, str(tiny_pieces.course_source(name)))) is None
+    )
 
 
 def test_an_unknown_piece_is_refused():

@@ -1,7 +1,8 @@
 """`minijax course check folder`: what the learners of a course have solved.
 
-Each notebook runs in a process of its own (`one_notebook.py`), with limits of time and
-memory. Whatever happens in it becomes a sentence in the table; nothing stops the run.
+A copy of each notebook runs in a process of its own (`one_notebook.py`), with limits of
+time and memory. Whatever happens in it becomes a sentence in the table; nothing stops
+the run, and nothing that was handed in is changed.
 """
 
 from __future__ import annotations
@@ -10,26 +11,33 @@ import csv
 import json
 import os
 import re
+import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from minijax_lab import grading, solutions
+from minijax_lab import grading, kernel_puzzles, solutions, tiny_pieces
 from minijax_lab.one_notebook import code_cells
 
 VERSION = 1
 # Best first: several calls of `check` for one exercise count as the best of them.
 STATES = ("passed", "failed", "not tried", "not run")
-NAME = re.compile(r"""check\(\s*["'](\d\d\.\d+)["']""")
-CHAPTER = re.compile(r"(\d\d)_\w+")
+NAME = re.compile(r"""(?:check|puzzle|piece)\(\s*["']([\w.]+)["']""", re.ASCII)
+CHAPTER = re.compile(r"(\d\d)_\w+", re.ASCII)
+# A larger notebook is not read, and of a learner's folder not more than this is copied.
+NOTEBOOK_SIZE, FOLDER_SIZE = 2**26, 2**28
 # What a learner's process needs of the teacher's environment; the rest stays here.
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV", "PYTHONPATH")
 SHOWN_WIDTH = 300
+# What a spreadsheet takes for the beginning of a formula.
+FORMULAS = ("=", "+", "-", "@", "|")
 
 
 @dataclass
@@ -85,71 +93,128 @@ def learner_of(path: Path, folder: Path) -> str:
     return path.stem
 
 
+def answers_of(chapter: str) -> list[str]:
+    """Returns what a chapter asks for: its exercises, its pieces and its puzzles."""
+    module = grading.chapter(chapter)
+    names = [] if module is None else sorted(module.EXERCISES)
+    names += [name for name, where in tiny_pieces.PIECES.items() if where == chapter]
+    return names + [name for name in kernel_puzzles.PUZZLES if name[:2] == chapter]
+
+
+def chapter_of(name: str) -> str:
+    """Returns the chapter that an exercise, a piece or a puzzle belongs to."""
+    return tiny_pieces.PIECES.get(name, name[:2])
+
+
 def expected(path: Path, sources: Sequence[str]) -> list[str]:
-    """Returns the exercises of a notebook: those it checks, and all of its chapter."""
-    names = {name for source in sources for name in NAME.findall(source)}
-    chapters = {name[:2] for name in names}
+    """Returns the answers of a notebook: those it hands in, and all of its chapter."""
+    chapters = {chapter_of(n) for source in sources for n in NAME.findall(source)}
     if CHAPTER.fullmatch(path.stem):
         chapters.add(path.stem[:2])
-    for number in chapters:
-        module = grading.chapter(number)
-        if module is not None:
-            names |= set(module.EXERCISES)
-    known = (name for name in names if grading.chapter(name) is not None)
-    return sorted(name for name in known if name in grading.chapter(name).EXERCISES)
+    return [name for number in sorted(chapters) for name in answers_of(number)]
+
+
+def copy_for(path: Path, folder: Path, target: Path) -> Path:
+    """Copies a notebook, and what lies beside it, to `target`; returns the copy.
+
+    A learner's whole folder comes along, with their `tiny`. A notebook that lies among
+    those of others comes alone. Links, and files that are none, stay behind.
+
+    Raises OSError, whose text is a sentence, for what is a link or too large.
+    """
+    if path.is_symlink():
+        raise OSError("It is a link to another file, and links are not followed.")
+    relative = path.relative_to(folder)
+    if len(relative.parts) > 1:
+        home = folder / relative.parts[0]
+    elif learner_of(path, folder) != path.stem:
+        home = folder
+    else:
+        home = path
+    copy = target / (path.relative_to(home) if home is not path else path.name)
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, copy)
+    left = FOLDER_SIZE
+    for root, names, files in os.walk(home if home is not path else os.devnull):
+        names[:] = [name for name in names if not name.startswith((".", "__pyc"))]
+        for name in files:
+            source = Path(root) / name
+            if source == path or source.is_symlink() or not source.is_file():
+                continue
+            left -= source.stat().st_size
+            if left < 0:
+                raise OSError(f"Its folder holds more than {FOLDER_SIZE >> 20} MiB.")
+            other = target / source.relative_to(home)
+            other.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, other)
+    return copy
 
 
 def check_one(path: Path, folder: Path, limits: Limits) -> Report:
-    """Runs a notebook and returns what became of it; raises nothing."""
+    """Runs a copy of a notebook and returns what became of it; raises nothing."""
     report = Report(learner_of(path, folder), str(path.relative_to(folder)))
     start = time.monotonic()
     try:
+        if path.stat().st_size > NOTEBOOK_SIZE:
+            raise ValueError(f"It is larger than {NOTEBOOK_SIZE >> 20} MiB.")
         sources = code_cells(path)
+        for name in expected(path, sources):
+            report.exercises[name] = Result("not run")
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+            copy = copy_for(path, folder, Path(home) / "work")
+            ended, text = run_process(copy, home, limits)
+            read_lines(text, report, ended, len(sources))
     except (ValueError, OSError) as error:
         report.problem = str(error)
-        return report
-    for name in expected(path, sources):
-        report.exercises[name] = Result("not run")
-    try:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-            lines = Path(home) / "lines.jsonl"
-            ended = run_process(path, lines, home, limits)
-            read_lines(lines, report, ended, len(sources))
-    except OSError as error:
-        report.problem = f"Its process could not be started: {error}."
+    except Exception as error:  # one notebook must not keep the others from theirs
+        report.problem = f"It could not be graded: {type(error).__name__}: {error}"
     report.seconds = round(time.monotonic() - start, 1)
     return report
 
 
-def run_process(path: Path, lines: Path, home: str, limits: Limits) -> str:
-    """Runs a notebook's process; returns a sentence if it did not end by itself."""
+def run_process(path: Path, home: str, limits: Limits) -> tuple[str, str]:
+    """Runs a notebook's process.
+
+    Returns a sentence if it did not end by itself, and the lines that it reported.
+    """
     course = next((str(f) for f in solutions.FOLDERS if f.is_dir()), "")
-    command = [sys.executable, "-m", "minijax_lab.one_notebook", str(path), str(lines)]
-    command += ["--cell-seconds", str(limits.cell_seconds), "--home", home]
-    command += ["--memory", str(limits.memory), "--course", course]
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
     environment.update(HOME=home, PYTHONPATH=search_path(), PYTHONUNBUFFERED="1")
-    complaints = Path(home) / "stderr"
-    with complaints.open("wb") as stderr:
+    # The report is a file without a name, and each of its lines begins with a word that
+    # the notebook is not told.
+    token = secrets.token_hex(16)
+    with tempfile.TemporaryFile() as lines, tempfile.TemporaryFile() as complaints:
+        report = lines.fileno()
+        command = [sys.executable, "-m", "minijax_lab.one_notebook", str(path)]
+        command += [str(report), "--cell-seconds", str(limits.cell_seconds)]
+        command += ["--home", home, "--memory", str(limits.memory), "--course", course]
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=stderr,
+            stderr=complaints,
             env=environment,
+            pass_fds=[report],
             start_new_session=True,
         )
+        ended = ""
         try:
-            status = process.wait(timeout=limits.seconds)
+            process.communicate(f"{token}\n".encode(), timeout=limits.seconds)
         except subprocess.TimeoutExpired:
-            end_group(process)
-            return f"It was ended after {limits.seconds:g} seconds."
+            ended = f"It was ended after {limits.seconds:g} seconds."
         end_group(process)  # what the notebook itself has started
-    if status == 0:
-        return ""
-    last = complaints.read_text(errors="replace").strip().rpartition("\n")[2]
-    how = f"with signal {-status}" if status < 0 else f"with status {status}"
-    return f"Its process ended {how}{': ' + last if last else ''}."
+        lines.seek(0)
+        found = lines.read().decode(errors="replace").splitlines()
+        told = [line.removeprefix(token) for line in found if line.startswith(token)]
+        status = process.returncode
+        if status and not ended:
+            size = complaints.seek(0, os.SEEK_END)
+            complaints.seek(max(0, size - 4096))
+            end = complaints.read().decode(errors="replace").strip()
+            last = end.rpartition("\n")[2]
+            how = f"with signal {-status}" if status < 0 else f"with status {status}"
+            ended = f"Its process ended {how}{': ' + last if last else ''}."
+    return ended, "\n".join(told)
 
 
 def search_path() -> str:
@@ -172,10 +237,9 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def read_lines(lines: Path, report: Report, ended: str, cells: int) -> None:
+def read_lines(text: str, report: Report, ended: str, cells: int) -> None:
     """Fills a report from what the notebook's process wrote down."""
     begun, done = 0, False
-    text = lines.read_text(encoding="utf-8") if lines.is_file() else ""
     for line in text.splitlines():
         try:
             told = json.loads(line)
@@ -225,7 +289,8 @@ def check_folder(
             said += f", {report.seconds} s"
             if report.problem:
                 said += f". {report.problem}"
-            progress(f"[{number}/{len(waiting)}] {report.notebook}: {said}")
+            line = f"[{number}/{len(waiting)}] {report.notebook}: {said}"
+            progress(printable(" ".join(line.split())))
     return reports
 
 
@@ -239,28 +304,30 @@ def table(reports: Sequence[Report]) -> Iterator[str]:
             if before is None or order(result) < order(before):
                 row[name] = result
     names = sorted({name for row in rows.values() for name in row})
-    width = max([len("learner"), *(len(learner) for learner in rows)])
-    for number in sorted({name[:2] for name in names}):
-        columns = [name for name in names if name[:2] == number]
+    width = max([len("learner"), *(len(printable(learner)) for learner in rows)])
+    for number in sorted({chapter_of(name) for name in names}):
+        columns = [name for name in names if chapter_of(name) == number]
+        columns.sort(key=answers_of(number).index)
+        wide = [max(len(name), len("not tried")) for name in columns]
         yield ""
-        yield line_of(width, "learner", columns)
+        yield line_of([width, *wide], ["learner", *columns])
         for learner, row in rows.items():
             if any(name in row for name in columns):
                 words = [row[n].state if n in row else "-" for n in columns]
-                yield line_of(width, learner, words)
+                yield line_of([width, *wide], [printable(learner), *words])
     reasons = [
-        f"{learner} {name}: {cut(result.reason)}"
+        cut(f"{learner} {name}: {result.reason}")
         for learner, row in rows.items()
         for name, result in sorted(row.items())
         if result.state == "failed"
     ]
     problems = [
-        f"{report.notebook}: {cut(report.problem)}"
+        cut(f"{report.notebook}: {report.problem}")
         for report in reports
         if report.problem
     ]
     errors = [
-        f"{report.notebook}, {cut(error)}"
+        cut(f"{report.notebook}, {error}")
         for report in reports
         for error in report.errors
     ]
@@ -275,9 +342,10 @@ def table(reports: Sequence[Report]) -> Iterator[str]:
         yield "The network could not be shut off on this system; the notebooks had it."
 
 
-def line_of(width: int, first: str, words: Sequence[str]) -> str:
+def line_of(widths: Sequence[int], words: Sequence[str]) -> str:
     """Returns a line of the table."""
-    return f"{first:{width}}  {''.join(f'{word:11}' for word in words)}".rstrip()
+    padded = (f"{word:{width}}" for word, width in zip(words, widths))
+    return "  ".join(padded).rstrip()
 
 
 def order(result: Result) -> int:
@@ -285,15 +353,29 @@ def order(result: Result) -> int:
     return STATES.index(result.state)
 
 
+def printable(text: str) -> str:
+    """Returns a text in which what is no visible character is written as its number.
+
+    A terminal would take some of them for orders, and a file cannot hold others.
+    """
+    return "".join(
+        character
+        if unicodedata.category(character)[0] != "C"
+        else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
 def cut(text: str) -> str:
-    """Returns a reason on one line, and not too long."""
-    line = " ".join(text.split())
+    """Returns a reason on one line, printable, and not too long."""
+    line = printable(" ".join(text.split()))
     return line if len(line) <= SHOWN_WIDTH else line[: SHOWN_WIDTH - 3] + "..."
 
 
 def plain(text: str) -> str:
     """Returns a text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+    line = printable(" ".join(text.split()))
+    return f"'{line}" if unicodedata.normalize("NFKC", line[:1]) in FORMULAS else line
 
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:

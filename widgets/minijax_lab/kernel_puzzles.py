@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab import grading
 from minijax_lab.grading import Outcome, outcomes, run
 
 Args = tuple[np.ndarray, ...]
@@ -172,6 +173,9 @@ def puzzle(name: str, function: Any = ...) -> None:
     """
     if name not in PUZZLES:
         print(f"{name}: there is no such puzzle. There are {', '.join(PUZZLES)}.")
+        return
+    if grading.hand_in is not None:
+        grading.hand_in(name, (function,))
         return
     if function is ...:
         outcomes.append(Outcome(name, "not tried"))

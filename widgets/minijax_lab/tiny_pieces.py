@@ -7,12 +7,9 @@ programs of its chapter are run. If all are right, it is saved in the learner's 
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib
-import inspect
 import shutil
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
@@ -20,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from minijax_lab import grading, solutions, tiny_score
+from minijax_lab.piece_source import Refused, Written, found_in
 
 # The pieces that chapters leave open, and the chapter whose programs are run.
 PIECES = {
@@ -60,16 +58,17 @@ def piece(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         if name not in PIECES:
             known = ", ".join(PIECES)
             raise ValueError(f"tiny has no piece {name!r} to write; there are {known}")
-        written = textwrap.dedent(inspect.getsource(function))
-        source = without_decorators(written)
-        if is_empty(source):
+        written = Written(name, function)
+        if grading.hand_in is not None:
+            grading.hand_in(name, (written,))
+        if written.is_empty():
             grading.outcomes.append(grading.Outcome(name, "not tried"))
             print(f"{name}: not written yet, so the course's own stands in.")
             return course_piece(name, function)
-        complaint = judge(name, source)
+        complaint = judge(written)
         if complaint is None:
             grading.outcomes.append(grading.Outcome(name, "passed"))
-            print(f"{name}: yours now. {save(name, source)}")
+            print(f"{name}: yours now. {save(written)}")
             return function
         grading.outcomes.append(grading.Outcome(name, "failed", complaint))
         print(f"{name}: not yet, so the course's own stands in. {complaint}")
@@ -77,45 +76,6 @@ def piece(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return course_piece(name, function)
 
     return take
-
-
-def without_decorators(source: str) -> str:
-    """Returns a function's text from its `def` on."""
-    (node,) = ast.parse(source).body
-    if not isinstance(node, ast.FunctionDef):
-        raise ValueError("a piece of tiny is a function: write it with def")
-    return "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
-
-
-def is_empty(source: str) -> bool:
-    """Whether a function's body is `...`, below its docstring."""
-    (node,) = ast.parse(source).body
-    assert isinstance(node, ast.FunctionDef)
-    *before, last = node.body
-    nothing = isinstance(last, ast.Expr) and isinstance(last.value, ast.Constant)
-    return nothing and len(before) <= 1
-
-
-def found_in(text: str, path: str) -> ast.FunctionDef:
-    """Returns the function at `path`, as in "Jitted.key", of a module's text."""
-    body: list[ast.stmt] = ast.parse(text).body
-    found: Any = None
-    for part in path.split("."):
-        named = [node for node in body if getattr(node, "name", None) == part]
-        if not named:
-            raise ValueError(f"there is no {path} in it")
-        found, body = named[-1], getattr(named[-1], "body", [])
-    assert isinstance(found, ast.FunctionDef)
-    return found
-
-
-def replaced(text: str, path: str, source: str) -> str:
-    """Returns a module's text with another function at `path`."""
-    node = found_in(text, path)
-    lines = text.splitlines()
-    indented = textwrap.indent(source, " " * node.col_offset).splitlines()
-    lines[node.lineno - 1 : node.end_lineno] = indented
-    return "\n".join(lines) + "\n"
 
 
 def course_source(name: str) -> str | None:
@@ -148,15 +108,17 @@ def course_piece(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def judge(name: str, source: str) -> str | None:
+def judge(written: Written) -> str | None:
     """Returns what the programs of the piece's chapter find wrong with it, or None."""
-    module, _, path = name.partition(".")
+    module = written.module
     try:
-        with trial(module, path, source):
+        with trial(written):
             with grading.time_limit(tiny_score.SECONDS):
-                score = tiny_score.score_chapter(PIECES[name])
+                score = tiny_score.score_chapter(PIECES[written.name])
     except grading.TookTooLong:
         return f"It ran for more than {tiny_score.SECONDS} seconds."
+    except Refused as refused:
+        return str(refused)
     except Exception as error:
         return f"tiny/{module}.py with it raised {type(error).__name__}: {error}"
     if not score.failed:
@@ -171,33 +133,31 @@ def own_folder() -> Path:
 
 
 @contextlib.contextmanager
-def trial(module: str, path: str, source: str) -> Iterator[None]:
+def trial(written: Written) -> Iterator[None]:
     """Imports of `tiny` in the block find a copy of it that has the new piece."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tiny"
         shutil.copytree(own_folder(), copy, ignore=shutil.ignore_patterns("__pyc*"))
-        file = copy / f"{module}.py"
-        file.write_text(replaced(file.read_text(encoding="utf-8"), path, source))
-        loaded = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "tiny"}
-        tiny_score.forget()
-        sys.path.insert(0, folder)
-        try:
+        file = copy / f"{written.module}.py"
+        text = written.put_into(file.read_text(encoding="utf-8"))
+        file.write_text(text, encoding="utf-8")
+        with tiny_score.read_anew(folder):
             yield
-        finally:
-            sys.path.remove(folder)
-            tiny_score.forget()
-            sys.modules.update(loaded)
 
 
-def save(name: str, source: str) -> str:
-    """Writes a piece into the learner's file; returns a sentence on where it went."""
-    module, _, path = name.partition(".")
-    file = own_folder() / f"{module}.py"
-    if file == course_file(module).resolve():
+def save(written: Written) -> str:
+    """Writes a piece into the learner's file; returns a sentence on where it went.
+
+    The module that is loaded gets it, too, and keeps its identity: what the notebook
+    has imported and what it imports later belong together.
+    """
+    file = own_folder() / f"{written.module}.py"
+    if file == course_file(written.module).resolve():
         return (
             "It is not saved: this is the course's own folder. "
             "`minijax lab` makes a copy to work in."
         )
-    file.write_text(replaced(file.read_text(encoding="utf-8"), path, source))
-    tiny_score.forget()
-    return f"Saved in tiny/{module}.py."
+    text = written.put_into(file.read_text(encoding="utf-8"))
+    file.write_text(text, encoding="utf-8")
+    written.put_into_module(importlib.import_module(f"tiny.{written.module}"))
+    return f"Saved in tiny/{written.module}.py."

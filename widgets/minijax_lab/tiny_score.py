@@ -46,9 +46,6 @@ TITLES = {
     "20": "printing",
 }
 
-# When the learner's files were last changed, as of the last score.
-seen: dict[str, int] = {}
-
 
 @dataclass
 class ChapterScore:
@@ -62,14 +59,23 @@ class ChapterScore:
     failed: list[str] = field(default_factory=list)
 
 
-def read_again() -> None:
-    """Forgets the modules of `tiny` if one of their files was changed since."""
-    tiny = importlib.import_module("tiny")
-    folder = Path(str(tiny.__file__)).parent
-    changed = {str(p): p.stat().st_mtime_ns for p in sorted(folder.glob("*.py"))}
-    if any(seen.get(path, time) != time for path, time in changed.items()):
+@contextlib.contextmanager
+def read_anew(folder: str = "") -> Iterator[None]:
+    """Imports of `tiny` in the block read its files anew, those in `folder` first.
+
+    Afterwards the modules that were loaded are back: a notebook never has two of one
+    module, of which one does not know the tracers of the other.
+    """
+    loaded = {n: m for n, m in sys.modules.items() if n.partition(".")[0] == "tiny"}
+    forget()
+    sys.path[:0] = [folder] if folder else []
+    try:
+        yield
+    finally:
+        if folder:
+            sys.path.remove(folder)
         forget()
-    seen.update(changed)
+        sys.modules.update(loaded)
 
 
 def forget() -> None:
@@ -86,20 +92,17 @@ def score(*chapters: str) -> None:
         print(f"tiny: there is no chapter {unknown[0]!r} in it; name one as '06'.")
         return
     try:
-        read_again()
-        names = vars(Tiny())
+        with read_anew(), time_limit(SECONDS):
+            Tiny()  # what cannot be imported is told before anything is counted
+            scores = [score_chapter(name) for name in chapters or TITLES]
+    except TookTooLong:
+        print(f"tiny: stopped after {SECONDS} seconds.")
+        return
     except ModuleNotFoundError as error:
         print(f"tiny: there is no {error.name} beside this notebook.")
         return
     except Exception as error:
         print(f"tiny: importing it raised {type(error).__name__}: {error}")
-        return
-    del names
-    try:
-        with time_limit(SECONDS):
-            scores = [score_chapter(name) for name in chapters or TITLES]
-    except TookTooLong:
-        print(f"tiny: stopped after {SECONDS} seconds.")
         return
     for line in lines_of(scores):
         print(line)
