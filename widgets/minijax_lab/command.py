@@ -417,11 +417,14 @@ def add_check_parser(tools: Any) -> None:
         "not tried, or not run. A learner is a folder in it, or a notebook that lies "
         "directly in it; where an exercise is checked several times, the best counts. "
         "A notebook that is broken, loops for ever or takes too much memory is named, "
-        "and the others are still run.",
+        "and the others are still run. Copies are run, with what lies in the learner's "
+        "folder; what was handed in stays as it is.",
         epilog="The notebooks are run, and so is whatever their authors wrote: they "
         "get limits, no network where the system allows that, and an almost empty "
         "environment, but they can read and write files as you can. Use a machine or "
-        "an account where that does no harm.",
+        "an account where that does no harm. What a notebook says of its own answers "
+        "does not count, and one that replaces a grader's functions is named; against "
+        "one that searches the memory of its process only a container of its own helps.",
     )
     check_parser.add_argument("folder", help="the folder with the learners' notebooks")
     check_parser.add_argument("--csv", metavar="FILE", help="write the results there")
