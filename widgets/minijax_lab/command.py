@@ -423,8 +423,8 @@ def add_check_parser(tools: Any) -> None:
         "get limits, no network where the system allows that, and an almost empty "
         "environment, but they can read and write files as you can. Use a machine or "
         "an account where that does no harm. What a notebook says of its own answers "
-        "does not count, and one that replaces a grader's functions is named; against "
-        "one that searches the memory of its process only a container of its own helps.",
+        "does not count, and one that replaces a grader's functions is named; only a "
+        "container helps against one that searches the memory of its process.",
     )
     check_parser.add_argument("folder", help="the folder with the learners' notebooks")
     check_parser.add_argument("--csv", metavar="FILE", help="write the results there")
