@@ -64,7 +64,7 @@ def softmax_rows(x):
 
 
 def column_sums(x):
-    """Every program adds to the same block, and nothing gives them an order."""
+    """Every program adds to the same block, and all may run at the same time."""
 
     def kernel(x_ref, o_ref):
         @pl.when(pl.program_id(0) == 0)
@@ -79,6 +79,7 @@ def column_sums(x):
         grid=(x.shape[0] // 4,),
         in_specs=[pl.BlockSpec((4, x.shape[1]), lambda i: (i, 0))],
         out_specs=pl.BlockSpec((x.shape[1],), lambda i: (0,)),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
     )(x)
 
 

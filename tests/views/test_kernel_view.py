@@ -76,6 +76,7 @@ def column_sums(x):
         grid=(x.shape[0] // 4,),
         in_specs=[pl.BlockSpec((4, x.shape[1]), lambda i: (i, 0))],
         out_specs=pl.BlockSpec((x.shape[1],), lambda i: (0,)),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
     )(x)
 
 

@@ -158,10 +158,6 @@ def schedule_of(
     semantics = getattr(compiler_params, "dimension_semantics", None)
     own = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
     free = set(range(len(grid)))
-    fixed_by = (
-        "On a GPU they run at the same time; on a TPU, declare an axis sequential: "
-        'pltpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")).'
-    )
     if semantics is not None:
         if len(semantics) != len(own):
             raise ValueError(
@@ -170,7 +166,6 @@ def schedule_of(
             )
         words = [getattr(word, "value", word) for word in semantics]
         free -= {axis for axis, word in zip(own, words) if word == "arbitrary"}
-        fixed_by = "Their axes of the grid are declared parallel."
     places = list(itertools.product(*map(range, grid)))
     if seed is not None:
         draw = np.random.default_rng(seed)
@@ -186,7 +181,8 @@ def schedule_of(
         groups.setdefault(tuple(place[axis] for axis in sorted(free)), len(groups))
         for place in places
     ]
-    return Schedule(places, np.asarray(numbers, np.int64), fixed_by)
+    declared = semantics is not None
+    return Schedule(places, np.asarray(numbers, np.int64), own, declared)
 
 
 def _run_program(

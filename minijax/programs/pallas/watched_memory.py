@@ -51,16 +51,30 @@ class Finding:
 class Schedule:
     """The programs of a grid, numbered as they run, and which of them have no order.
 
-    Programs of different `groups` may run at the same time.
+    Programs of different `groups` may run at the same time. `own` are the axes that
+    the kernel's writer wrote, `declared` says whether they were declared sequential or
+    parallel.
     """
 
     places: list[tuple[int, ...]]
     groups: np.ndarray
-    fixed_by: str  # what would give them an order
+    own: list[int]
+    declared: bool
 
     def unordered(self, one: int, others: np.ndarray) -> np.ndarray:
         """Which of the programs (or nobody) may run together with program `one`."""
         return (others >= 0) & (self.groups[others] != self.groups[one])
+
+    def fixed_by(self, one: tuple[int, ...], other: tuple[int, ...]) -> str:
+        """What would give two programs an order: on a TPU parallel axes come first."""
+        if self.declared:
+            return "Their axes of the grid are declared parallel."
+        differ = next(n for n, axis in enumerate(self.own) if one[axis] != other[axis])
+        words = ["parallel"] * differ + ["arbitrary"] * (len(self.own) - differ)
+        return (
+            "On a GPU they run at the same time; on a TPU in order, which is worth "
+            f"declaring: pltpu.CompilerParams(dimension_semantics={tuple(words)})."
+        )
 
 
 @dataclass
@@ -340,7 +354,8 @@ class Watch:
             address,
             line,
             f"{what}: program {self.place} {verb}s it at {line}; program {other_place} "
-            f"{other_verb} it at {other_line}. {self.schedule.fixed_by}",
+            f"{other_verb} it at {other_line}. "
+            f"{self.schedule.fixed_by(self.place, other_place)}",
             other_program=other_place,
             other_line=other_line,
         )

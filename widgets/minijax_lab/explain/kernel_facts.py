@@ -110,6 +110,17 @@ class Operand:
         return found
 
     @functools.cached_property
+    def revisits(self) -> list[bool]:
+        """For each program whether it begins another visit of a block."""
+        last: dict[tuple[int, ...], int] = {}
+        found = []
+        for program, start in enumerate(self.starts):
+            place = last.get(tuple(start))
+            found.append(self.moved and place is not None and place < program - 1)
+            last[tuple(start)] = program
+        return found
+
+    @functools.cached_property
     def copied(self) -> int:
         """The bytes that a pipeline copies in all."""
         return sum(self.block_bytes(n) for n, moves in enumerate(self.moves) if moves)
@@ -142,8 +153,10 @@ class Operand:
 class Problem:
     """Something wrong that a program did. `element` is where in the operand's array.
 
-    `kind` is that of the interpreter's finding. `operand` is None for memory that the
-    kernel made itself.
+    `kind` is that of the interpreter's finding, or "revisited": a block of an output
+    that is left and visited again, when a TPU has written it back. A "race on a GPU" is
+    none on a TPU, which runs the programs one by one. `operand` is None for memory that
+    the kernel made itself.
     """
 
     kind: str
@@ -157,7 +170,7 @@ class Problem:
     @property
     def is_wrong(self) -> bool:
         """Whether it is an error; a block that reaches beyond its array is none."""
-        return self.kind != "padding"
+        return self.kind not in ("padding", "race on a GPU")
 
 
 @dataclass(kw_only=True)
@@ -278,7 +291,10 @@ def headline(record: KernelRecording) -> str:
         on = ""
         if first.operand is not None:
             on = f" on {record.operands[first.operand].name}"
-        if first.kind == "missing write":
+        if first.kind == "revisited":
+            told += f"program {record.place_text(first.program)} comes back to a block"
+            told += f" of {on.removeprefix(' on ')} that was written back"
+        elif first.kind == "missing write":
             told += f"not all of {on.removeprefix(' on ')} is written"
         elif first.kind == "uninitialized":
             told += f"program {record.place_text(first.program)} reads memory{on} that "
@@ -292,6 +308,20 @@ def headline(record: KernelRecording) -> str:
         if len(wrong) > 1:
             told += f"; {len(wrong) - 1} more findings"
         return told
+    return told + traffic_told(record) + on_a_gpu(record)
+
+
+def on_a_gpu(record: KernelRecording) -> str:
+    """What would go wrong on a GPU alone, to be written behind a headline."""
+    for problem in record.problems:
+        if problem.kind == "race on a GPU" and problem.operand is not None:
+            return f"; on a GPU a race on {record.operands[problem.operand].name}"
+    return ""
+
+
+def traffic_told(record: KernelRecording) -> str:
+    """The bytes that a pipeline moves, against the ideal."""
+    told = ""
     if record.fetched > record.needed:
         told += f"{record.fetched:,} B fetched where {record.needed:,} would do; "
         most = max(record.of_role("input"), key=lambda one: one.copied - one.ideal)

@@ -69,6 +69,8 @@ MOST_ELEMENTS = 1 << 23
 # at most this many rows and columns.
 MOST_KEPT = 64
 MOST_SHOWN = 32
+# Machines that run the programs of a grid at the same time.
+GPUS = ("h100",)
 OF_JAX = (
     "see.kernel takes a function of minijax, and got one of JAX, whose kernels it "
     "cannot run. Write `from minijax.experimental import pallas as pl` for "
@@ -336,6 +338,9 @@ class Recorder:
         problems, ran, note = self.run(operands, bool(outside))
         known = {(p.kind, p.operand) for p in problems}
         problems += [p for p in outside if (p.kind, p.operand) not in known]
+        machine = machine or machine_named("tpu-v5e")
+        if machine.name not in GPUS:
+            problems = self.on_a_tpu(problems, operands)
         name = self.params["name"] or self.kernel.debug_info.func_name
         if name == "kernel":  # the function that calls it says more
             outer = getattr(function, "__name__", "wrapped")
@@ -353,13 +358,44 @@ class Recorder:
             ran=ran,
             note=note,
             operations=operations_of(self.kernel),
-            machine=machine or machine_named("tpu-v5e"),
+            machine=machine,
             lines=lines,
             jaxpr=str(self.kernel).splitlines(),
         )
         record.headline = headline(record)
         record.telling = telling(record)
         return record
+
+    def on_a_tpu(
+        self, problems: list[Problem], operands: list[Operand]
+    ) -> list[Problem]:
+        """What is wrong on a TPU, which runs programs in order unless told otherwise.
+
+        It writes a block of an output back when the next program has another one, and
+        never fetches it again.
+        """
+        if not self.schedule.declared:
+            for problem in problems:
+                if problem.kind == "race":
+                    problem.kind = "race on a GPU"
+        raced = {problem.operand for problem in problems if problem.kind == "race"}
+        revisited = []
+        for number, one in enumerate(operands):
+            again = next((n for n, was in enumerate(one.revisits) if was), None)
+            if one.role != "output" or again is None or number in raced:
+                continue
+            past = one.starts.index(one.starts[again])
+            place = self.schedule.places[again]
+            said = (
+                f"program {place} comes back to {one.slice_text(again)}, the block of "
+                f"program {self.schedule.places[past]}: in between others had another "
+                "block, so it was written back, and what is there now is lost. Let "
+                "the programs of a block be neighbours: the axes that its index map "
+                "leaves out go last in the grid."
+            )
+            lines = [line for line in one.lines]
+            revisited.append(Problem("revisited", number, [], again, said, past, lines))
+        return [*revisited, *problems]
 
     @functools.cached_property
     def axes(self) -> list[str]:
