@@ -10,9 +10,6 @@ from minijax.support.errors import (
 from minijax.support.errors import (
     TracerBoolConversionError as TracerBoolConversionError,
 )
-from minijax.support.errors import (
-    TracerIntegerConversionError as TracerIntegerConversionError,
-)
 from minijax.support.errors import UnexpectedTracerError as UnexpectedTracerError
 from minijax.support.special_errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
@@ -21,4 +18,7 @@ from minijax.support.special_errors import JAXIndexError as JAXIndexError
 from minijax.support.special_errors import KeyReuseError as KeyReuseError
 from minijax.support.special_errors import (
     NonConcreteBooleanIndexError as NonConcreteBooleanIndexError,
+)
+from minijax.support.special_errors import (
+    TracerIntegerConversionError as TracerIntegerConversionError,
 )

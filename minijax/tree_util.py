@@ -9,6 +9,7 @@ from minijax.support.tree_util import (
 )
 from minijax.support.tree_util import is_tree_node as is_tree_node
 from minijax.support.tree_util import register_dataclass as register_dataclass
+from minijax.support.tree_util import register_pytree_node as register_pytree_node
 from minijax.support.tree_util import (
     register_pytree_node_class as register_pytree_node_class,
 )
@@ -39,7 +40,6 @@ from minijax.support.trees import PyTreeDef as PyTreeDef
 from minijax.support.trees import SequenceKey as SequenceKey
 from minijax.support.trees import default_registry as default_registry
 from minijax.support.trees import keystr as keystr
-from minijax.support.trees import register_pytree_node as register_pytree_node
 from minijax.support.trees import tree_flatten as tree_flatten
 from minijax.support.trees import tree_flatten_with_path as tree_flatten_with_path
 from minijax.support.trees import tree_leaves as tree_leaves

@@ -269,9 +269,7 @@ def constant_value(constants: dict[int, Any], const: Any) -> Any:
     array = np.asarray(const)
     if dtypes.is_float0(array.dtype):
         return hlo.constant(np.zeros(array.shape, bool))
-    return hlo.constant(
-        array.astype(dtypes.canonicalize_dtype(array.dtype), copy=False)
-    )
+    return hlo.constant(array.astype(_aval_of(const).dtype, copy=False))
 
 
 # ----------------------------------------------------------------------------------

@@ -181,19 +181,6 @@ def default_device() -> Any:
     return chosen
 
 
-def from_numpy(
-    value: np.ndarray, weak_type: bool = False, device: Any = None, dtype: Any = None
-) -> Array:
-    """A NumPy array copied to a device (the default one, uncommitted, unless given).
-
-    The dtype is canonicalized: 64-bit types become 32-bit ones outside x64 mode.
-    """
-    dtype = dtypes.canonicalize_dtype(value.dtype if dtype is None else dtype)
-    value = np.asarray(value, dtype)
-    aval = ShapedArray(value.shape, dtype, weak_type)
-    return put(value, aval, device)
-
-
 def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
     """A NumPy array of an Array's physical type, copied to a device."""
     physical = physical_aval(aval)

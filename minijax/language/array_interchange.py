@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import Array, from_numpy, put
+from minijax.language.array import Array, put
 from minijax.language.array_places import on_array, property_of_array
 from minijax.language.core import ShapedArray
 from minijax.support import dtypes, errors
@@ -190,3 +190,12 @@ def _restore(bits: np.ndarray, key_dtype: Any, weak_type: bool) -> Array:
         shape = bits.shape[: bits.ndim - len(key_dtype.physical_shape)]
         return put(bits, ShapedArray(shape, key_dtype))
     return from_numpy(bits, weak_type)
+
+
+def from_numpy(value: np.ndarray, weak_type: bool = False) -> Array:
+    """A NumPy array copied to the default device, uncommitted.
+
+    The dtype is canonicalized: 64-bit types become 32-bit ones outside x64 mode.
+    """
+    dtype = dtypes.canonicalize_dtype(value.dtype)
+    return put(np.asarray(value, dtype), ShapedArray(value.shape, dtype, weak_type))

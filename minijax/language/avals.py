@@ -270,6 +270,27 @@ aval_of_class[np.ndarray] = _numpy_aval
 for _scalar in (np.bool_, np.int32, np.uint32, np.float32, np.complex64):
     aval_of_class[_scalar] = functools.partial(lambda t, _: t, ShapedArray((), _scalar))
 
+# Scalars that keep 64 bits outside of 64-bit mode. Arrays made in that mode may be used
+# after it, and rules need constants of their dtype.
+_wide_scalars: dict[tuple[np.dtype, bool], type] = {}
+for _dtype in map(np.dtype, ("i8", "u8", "f8", "c16")):
+    for _weak in (False, True):
+        _aval = ShapedArray((), _dtype, _weak)
+        _kind = type(f"wide_{_dtype.name}", (_dtype.type,), {"aval": _aval})
+        aval_of_class[_kind] = operator.attrgetter("aval")
+        _wide_scalars[_dtype, _weak] = _kind
+
+
+def numpy_scalar(value: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+    """`value` as a scalar whose type has this very dtype, also outside 64-bit mode.
+
+    Only a 64-bit scalar outside of that mode can be weakly typed.
+    """
+    scalar = np.asarray(value, dtype)[()]
+    if dtypes.canonical_of.get(dtype, dtype) == dtype or state.enable_x64:
+        return scalar
+    return _wide_scalars[dtype, weak_type](scalar)
+
 
 def get_aval(x: Any) -> AbstractValue:
     """The type of a value that may be an argument of a primitive.

@@ -18,7 +18,7 @@ from minijax.language.core import (
     set_current_trace,
     to_concrete_value,
 )
-from minijax.support import errors
+from minijax.support import errors, special_errors
 from minijax.support.thread_state import state
 
 
@@ -37,7 +37,7 @@ def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> An
         if force is bool:
             raise errors.TracerBoolConversionError(val)
         if force is operator.index:
-            raise errors.TracerIntegerConversionError(val)
+            raise special_errors.TracerIntegerConversionError(val)
         raise errors.ConcretizationTypeError(val, context)
     return force(concrete)
 

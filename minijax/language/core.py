@@ -41,6 +41,7 @@ from minijax.language.avals import (
     canonicalize_shape,
     get_aval,
     mapped_aval,
+    numpy_scalar,
     physical_aval,
     shaped_abstractify,
     typecompat,

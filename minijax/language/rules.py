@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import from_numpy
+from minijax.language.array import put
 from minijax.language.core import (
     AbstractValue,
     Primitive,
@@ -48,6 +48,7 @@ from minijax.language.core import (
     eval_trace,
     get_aval,
     no_effects,
+    numpy_scalar,
     register,
 )
 from minijax.support import dtypes, errors
@@ -236,7 +237,8 @@ def _as_array(scalar: Any, aval: ShapedArray) -> Any:
     while hasattr(trace, "parent"):
         trace = trace.parent
     if trace is eval_trace:
-        return from_numpy(np.asarray(scalar, aval.dtype), aval.weak_type)
+        kind = ShapedArray((), aval.dtype, aval.weak_type)
+        return put(np.asarray(scalar, aval.dtype), kind)
     return trace.lift(scalar) if hasattr(trace, "lift") else scalar
 
 
@@ -253,7 +255,7 @@ def scalar_like(aval: Any, value: Any) -> Any:
         python_type = dtypes.scalar_type_of(dtype)
         if dtypes.canonicalize_dtype(python_type) == dtype:
             return python_type(value)
-    return np.asarray(value, dtype)[()]
+    return numpy_scalar(value, dtype, aval.weak_type)
 
 
 def constant_like(x: Any, value: Any) -> Any:

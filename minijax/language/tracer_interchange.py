@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax.language.core import Tracer
-from minijax.support import dtypes, errors
+from minijax.support import dtypes, errors, special_errors
 
 
 def on_tracer(method: Callable) -> Callable:
@@ -63,7 +63,7 @@ def __index__(self: Tracer) -> int:
         raise TypeError(
             "Only integer scalar arrays can be converted to a scalar index."
         )
-    return operator.index(self._concrete(errors.TracerIntegerConversionError))
+    return operator.index(self._concrete(special_errors.TracerIntegerConversionError))
 
 
 @on_tracer

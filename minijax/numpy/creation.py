@@ -96,7 +96,7 @@ def _late_arguments(given: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any
 def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
     if isinstance(object, _traced_or_array):
         result = array_copy(object) if copy else object
-        return result if dtype is None else lax.convert_element_type(result, dtype)
+        return result if dtype is None else convert_element_type_to(result, dtype)
     if isinstance(object, _python_scalars):
         if dtype is None:
             return lax.stage(object)
@@ -112,7 +112,7 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
         dtype = _common_dtype(leaves)
     if not any(isinstance(leaf, _traced_or_array) for leaf in leaves):
         return lax.stage(np.asarray(_unwrapped(object), dtype=dtype))
-    return _stacked(array(each, dtype=dtype, copy=False) for each in object)
+    return _stacked(_from_data(unwrap_jax_array(x), dtype, False) for x in object)
 
 
 def _from_numpy(value: Any, dtype: Any) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.language.array import from_numpy
+from minijax.language.array import put
 from minijax.language.array_interchange import item_assignment_error
 from minijax.language.ref_avals import AbstractRef
 from minijax.numpy import contractions, indexing, reductions, ufuncs, ufuncs_floats
@@ -115,10 +115,8 @@ def _array_iter(self: Any) -> Iterator[Any]:
             for i in range(self.shape[0])
         )
     # The values are read once; slicing on the device would be a program per element.
-    weak_type = self.weak_type
-    return (
-        from_numpy(np.asarray(value, self.dtype), weak_type) for value in self._value
-    )
+    aval = self.aval.update(shape=self.shape[1:])
+    return (put(np.asarray(value, self.dtype), aval) for value in self._value)
 
 
 def _tracer_len(self: Any) -> int:

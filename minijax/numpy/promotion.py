@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.language.core import ShapedArray
+from minijax.language.core import ShapedArray, numpy_scalar
 from minijax.language.symbolic_sizes import is_symbolic
 
 # Also for the files of this room, which take all about their arguments from here.
@@ -34,6 +34,7 @@ from minijax.numpy.arraylike import (  # noqa: F401
 from minijax.primitives.operators import (
     INEXACT_TYPES,
     NUMBER_TYPES,
+    keeps_dtype,
     number_beside,
     weak_scalar_type,
 )
@@ -104,16 +105,21 @@ def constant_like(x: Any, value: Any) -> Any:
     aval = getattr(x, "aval", None)
     if aval is not None:
         if not aval.weak_type or aval.shape:
-            return np.array(value, dtype=aval.dtype)
+            return numpy_scalar(value, aval.dtype)
         scalar = weak_scalar_type(aval.dtype)
     else:
         scalar = type(x) if type(x) in _python_scalars else None
     return np.array(value, dtype_of(x)) if scalar is None else scalar(value)
 
 
-def strong_constant_like(x: Any, value: Any) -> np.ndarray:
+def strong_constant_like(x: Any, value: Any) -> Any:
     """`value` as a rank-0 constant with the dtype of `x`, never weakly typed."""
-    return np.array(value, dtype=dtype_of(x))
+    aval = getattr(x, "aval", None)
+    return (
+        np.array(value, dtype_of(x))
+        if aval is None
+        else numpy_scalar(value, aval.dtype)
+    )
 
 
 def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
@@ -150,6 +156,7 @@ def promote_dtypes(*args: Any) -> list[Any]:
             and left.dtype == right.dtype
             and left.weak_type == right.weak_type
             and not (left.weak_type and left.dtype == np.bool_)
+            and keeps_dtype(left)
         ):
             return list(args)
     dtype, weak_type = dtypes.lattice_result_type(*args)
@@ -254,12 +261,13 @@ def _operands_without_promotion(
                     return None if number is None else [number, right]
         elif aval.dtype in kinds:
             other = getattr(right, "aval", None)
-            if other is aval:
+            if other is aval and keeps_dtype(aval):
                 return [left, right]
             if (
                 type(other) is ShapedArray
                 and other.dtype == aval.dtype
                 and other.weak_type == aval.weak_type
+                and keeps_dtype(aval)
             ):
                 return promote_shapes(name, left, right)
             if type(right) is float or type(right) is int:

@@ -52,25 +52,32 @@ def number_beside(aval, value: int | float) -> Any:
     It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
     beside a weakly typed array it stays weakly typed. None where promotion is needed.
     """
-    if aval.vma:
+    if aval.vma or dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return None
     if type(value) is int and not _INT32_MIN <= value <= _INT32_MAX:
         return None
     dtype = aval.dtype
-    scalar_type = INEXACT_TYPES.get(dtype)
-    if scalar_type is None:
+    scalar_type = NUMBER_TYPES[dtype]
+    if dtype in INTEGER_TYPES:
         if type(value) is float:
             return None
-        if dtype.itemsize < 4 or dtype.kind == "u":
-            # Only what fits any integer type: other numbers wrap around.
-            if not 0 <= value <= 127:
-                return None
-        scalar_type = INTEGER_TYPES[dtype]
+        # Of others only what fits any integer type: larger numbers wrap around.
+        wide = dtype.itemsize >= 4 and dtype.kind == "i"
+        if not wide and not 0 <= value <= 127:
+            return None
     if aval.weak_type:
         scalar_type = weak_scalar_type(dtype)
         if scalar_type is None:
             return None
     return scalar_type(value)
+
+
+def keeps_dtype(aval) -> bool:
+    """Whether two arrays of this type are joined in its dtype.
+
+    Weakly typed arrays of 64 bits, made in 64-bit mode, are cut to 32 bits outside it.
+    """
+    return not aval.weak_type or dtypes.canonicalize_dtype(aval.dtype) == aval.dtype
 
 
 def weak_scalar_type(dtype) -> type | None:
@@ -168,7 +175,7 @@ def binary_operator(
     def forward(self, other) -> Any:
         aval = self.aval
         if aval.dtype in kinds:
-            if getattr(other, "aval", None) is aval:
+            if getattr(other, "aval", None) is aval and keeps_dtype(aval):
                 return bind(self, other)
             if type(other) is float or type(other) is int:
                 number = number_beside(aval, other)

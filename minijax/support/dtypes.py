@@ -233,6 +233,11 @@ def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
         plain = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"dtype {dtype!r} is not understood.") from error
+    if not plain.isnative:
+        raise TypeError(
+            f"The dtype {plain} has the byte order of other machines. Write "
+            "`x.astype(x.dtype.newbyteorder('='))` to convert an array."
+        )
     return plain if enable_x64 else canonical_of.get(plain, plain)
 
 

@@ -193,21 +193,6 @@ class TracerArrayConversionError(JAXTypeError):
         super().__init__(message, **facts)
 
 
-class TracerIntegerConversionError(JAXTypeError):
-    """A traced array was used as a Python integer: an axis, a size, a list index."""
-
-    def __init__(self, tracer: Any) -> None:
-        message, facts = traced_message(
-            "A traced array cannot be used as a Python integer",
-            tracer,
-            _NO_VALUES,
-            "If it is an axis, a shape or a count, make the argument static "
-            "(`jit(f, static_argnums=...)`). If it indexes a list, write "
-            "`jnp.array(items)[index]`.",
-        )
-        super().__init__(message, **facts)
-
-
 class UnexpectedTracerError(JAXTypeError):
     """A traced value was used after its trace ended, or in another trace.
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from minijax.support.errors import JAXTypeError, _TeachingError, traced_message
+from minijax.support.errors import (
+    _NO_VALUES,
+    JAXTypeError,
+    _TeachingError,
+    traced_message,
+)
 from minijax.support.source_info import is_user_filename
 
 
@@ -27,6 +32,21 @@ class NonConcreteBooleanIndexError(JAXIndexError):
             "tracing.",
             "Write `jnp.where(mask, x, 0)` and go on with the full shape, or "
             "`jnp.nonzero(mask, size=n)` with a size that you choose.",
+        )
+        super().__init__(message, **facts)
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced array was used as a Python integer: an axis, a size, a list index."""
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = traced_message(
+            "A traced array cannot be used as a Python integer",
+            tracer,
+            _NO_VALUES,
+            "If it is an axis, a shape or a count, make the argument static "
+            "(`jit(f, static_argnums=...)`). If it indexes a list, write "
+            "`jnp.array(items)[index]`.",
         )
         super().__init__(message, **facts)
 

@@ -25,7 +25,6 @@ from minijax.support.trees import (
     KeyPath,
     PyTreeDef,
     default_registry,
-    register_pytree_node,
     registries,
     tree_flatten,
     tree_flatten_with_path,
@@ -35,6 +34,25 @@ from minijax.support.trees import (
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=Any)
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
+) -> None:
+    """Make instances of a class nodes of trees.
+
+    `flatten_func(x)` returns the items and hashable metadata, from which
+    `unflatten_func(metadata, items)` makes the object again. Optionally
+    `flatten_with_keys_func(x)` returns (key, item) pairs and the metadata. Raises
+    ValueError for a class that is registered already. Subclasses are not nodes.
+    """
+    for registry in registries:
+        registry.register_node(
+            nodetype, flatten_func, unflatten_func, flatten_with_keys_func
+        )
 
 
 def tree_map(

@@ -319,6 +319,7 @@ class CallSignature:
             "string, a function), mark it as static: "
             f"`jit(f, static_argnames={name.split('[')[0]!r})`."
         )
+        advice = str(error) if hasattr(leaf, "dtype") else advice
         return errors.type_error(
             "Error interpreting argument to "
             f"{self.name} as an abstract array. The problematic value is {leaf!r} "

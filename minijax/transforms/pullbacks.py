@@ -22,8 +22,8 @@ from minijax.language.ref_avals import AbstractRef
 from minijax.language.rules import Accumulator, NullAccumulator, instantiate
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
 from minijax.support import errors
+from minijax.support.tree_util import register_pytree_node
 from minijax.support.trees import (
-    register_pytree_node,
     tree_flatten,
     tree_leaves,
     tree_unflatten,

@@ -29,7 +29,7 @@ TRACER_ERRORS = [
     errors.ConcretizationTypeError,
     errors.TracerBoolConversionError,
     errors.TracerArrayConversionError,
-    errors.TracerIntegerConversionError,
+    special_errors.TracerIntegerConversionError,
     special_errors.NonConcreteBooleanIndexError,
 ]
 

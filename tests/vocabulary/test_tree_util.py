@@ -426,7 +426,7 @@ def test_registries_are_apart():
     def unflatten(metadata, items):
         raise AssertionError("not put together in this test")
 
-    trees.register_pytree_node(Here, lambda x: ((1, 2), None), unflatten)
+    tree_util.register_pytree_node(Here, lambda x: ((1, 2), None), unflatten)
     theirs.register_pytree_node(There, lambda x: ((1, 2), None), unflatten)
     assert len(tree.leaves(Here())) == 2
     assert len(jax.tree.leaves(Here())) == 1

@@ -26,6 +26,7 @@ from minijax.language.core import (
     canonicalize_dim,
     canonicalize_shape,
     get_aval,
+    numpy_scalar,
     physical_aval,
 )
 from minijax.language.rules import (
@@ -123,13 +124,13 @@ def _normalized(start: Any, size: Any, allow_negative: bool) -> Any:
                 "allow_negative_indices=False"
             )
         known = start + size if start < 0 else start
-        return np.asarray(known).astype(dtype)[()]
+        return numpy_scalar(np.asarray(known).astype(dtype), dtype)
     if not allow_negative:
         return start
     if is_symbolic(size):
         count = shaping.convert_element_type(size.__jax_array__(), dtype)
     else:
-        count = np.asarray(size).astype(dtype)[()]
+        count = numpy_scalar(np.asarray(size).astype(dtype), dtype)
     if isinstance(start, np.ndarray):
         negative: Any = start < 0
     else:
@@ -305,7 +306,7 @@ def _along(axis: int, rank: int, start_index: Any, allow_negative: bool) -> tupl
 
     All starts have one dtype.
     """
-    starts = [np.zeros((), dtypes.dtype(start_index))[()]] * rank
+    starts = [numpy_scalar(0, dtypes.dtype(start_index))] * rank
     allowed = [False] * rank
     starts[int(axis)], allowed[int(axis)] = start_index, allow_negative
     return starts, allowed

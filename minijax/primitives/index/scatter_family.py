@@ -28,6 +28,7 @@ from minijax.language.core import (
     Tracer,
     eval_jaxpr,
     get_aval,
+    numpy_scalar,
     physical_aval,
 )
 from minijax.language.rules import Shape, batch_at_front, not_mapped
@@ -221,7 +222,7 @@ def _clamped_indices(operand, indices, updates, *, numbers: ScatterDimensionNumb
     limit = shaping.broadcast_in_dim(
         np.array(bounds, aval.dtype), aval.shape, (aval.ndim - 1,)
     )
-    return clamping.clamp(aval.dtype.type(0), indices, limit)
+    return clamping.clamp(numpy_scalar(0, aval.dtype), indices, limit)
 
 
 # ----------------------------------------------------------------------------------

@@ -23,12 +23,13 @@ import numpy as np
 
 from minijax.backend import hlo
 from minijax.language import core, rules
-from minijax.language.array import Array, from_numpy
+from minijax.language.array import Array, put
 from minijax.language.core import (
     Literal,
     ShapedArray,
     canonicalize_shape,
     get_aval,
+    numpy_scalar,
     physical_aval,
 )
 from minijax.language.rules import (
@@ -82,7 +83,7 @@ def _stage_now(x):
     if isinstance(x, Array):
         return x
     aval = get_aval(x)
-    return from_numpy(np.asarray(x, aval.dtype), aval.weak_type)
+    return put(np.asarray(x, aval.dtype), aval)
 
 
 def stage(x, /) -> Any:
@@ -175,7 +176,7 @@ def _convert_staging(trace, args, params):
             with np.errstate(all="ignore"):
                 value = _convert_meaning(value, dtype, weak, None)
         aval = ShapedArray((), dtype, weak)
-        return type(x)(trace, aval, Literal(value[()], aval))
+        return type(x)(trace, aval, Literal(numpy_scalar(value, dtype, weak), aval))
     same = x.aval.dtype == dtype and x.aval.weak_type == weak
     return x if same and params["sharding"] is None else NotImplemented
 
@@ -188,7 +189,8 @@ def _convert_now(x, **params):
     """A number that has the dtype already is only copied, without a program."""
     new_dtype = params["new_dtype"]
     if not isinstance(x, Array) and get_aval(x).dtype == new_dtype:
-        return from_numpy(np.asarray(x, new_dtype), params["weak_type"])
+        aval = ShapedArray(np.shape(x), new_dtype, params["weak_type"])
+        return put(np.asarray(x, new_dtype), aval)
     return core.run_eagerly.run(convert_element_type_p, (x,), params)
 
 
@@ -252,13 +254,13 @@ def convert_element_type_to(
         )
     # Python's integers are big: 2 ** 100 fits in a float32 but in no integer dtype.
     if type(operand) is int and not dtypes.is_float0(new_dtype):
-        operand = np.asarray(operand).astype(new_dtype)[()]
+        operand = numpy_scalar(np.asarray(operand).astype(new_dtype), new_dtype)
     elif isinstance(operand, (bool, int, float, complex, np.generic)):
         if old_dtype == new_dtype and old_weak == weak_type:
             return stage(operand)
         if not weak_type and _numpy_converts(operand, new_dtype):
             try:
-                return stage(np.asarray(operand, new_dtype)[()])
+                return stage(numpy_scalar(operand, new_dtype))
             except OverflowError:
                 pass
     return convert_element_type_p.bind(

@@ -15,7 +15,12 @@ from typing import Any
 import numpy as np
 
 from minijax.language.concrete import is_concrete
-from minijax.language.core import get_aval, to_concrete_value, weakref_lru_cache
+from minijax.language.core import (
+    get_aval,
+    numpy_scalar,
+    to_concrete_value,
+    weakref_lru_cache,
+)
 from minijax.language.symbolic_sizes import is_symbolic
 from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.shape import shaping
@@ -155,4 +160,4 @@ def _while_body(fun: Callable) -> Callable:
 
 
 def _one(i: Any) -> Any:
-    return get_aval(i).dtype.type(1)
+    return numpy_scalar(1, get_aval(i).dtype)

@@ -50,6 +50,7 @@ from minijax.language.core import (
     get_aval,
     jaxpr_as_fun,
     mapped_aval,
+    numpy_scalar,
     unmapped_aval,
 )
 from minijax.language.inner_programs import InnerProgram, descriptions, in_python
@@ -251,8 +252,8 @@ def _with_row(x: Any, row: Any, i: Any) -> Any:
 
 def _like(start: list[Any], i: Any) -> list[Any]:
     """Start indices of one dtype: that of the counter."""
-    dtype = get_aval(i).dtype
-    return [start[0], *(dtype.type(0) for _ in start[1:])]
+    zero = numpy_scalar(0, get_aval(i).dtype)
+    return [start[0], *[zero] * (len(start) - 1)]
 
 
 @scan_p.def_batch

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import from_numpy
+from minijax.language.array_interchange import from_numpy
 from minijax.language.concrete import concrete_or_error
 from minijax.language.core import get_aval, mapped_aval
 from minijax.primitives.shape import joining, shaping, slicing

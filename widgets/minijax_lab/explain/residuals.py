@@ -38,7 +38,7 @@ from minijax.language.core import (
     set_current_trace,
 )
 from minijax.language.rules import Zero
-from minijax.support import dtypes, errors, source_info
+from minijax.support import dtypes, errors, source_info, special_errors
 from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms.ad import LinearizeTrace, instantiate_wanted
 from minijax.transforms.api_util import CallSignature, lazy_debug_info
@@ -210,7 +210,7 @@ class Call:
         except (
             errors.ConcretizationTypeError,
             errors.TracerArrayConversionError,
-            errors.TracerIntegerConversionError,
+            special_errors.TracerIntegerConversionError,
         ) as error:
             error.add_note(
                 f"{who} traces the function, as jit does: no array has a value then. "
