@@ -7,9 +7,12 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import minijax
+import minijax.numpy as jnp
+from minijax_lab import answers as answers_
 from minijax_lab import check, grading, hint, predict, solution, solutions, tiny_score
 
 # Chapters with exercises on eight devices: in a process of their own, which
@@ -143,8 +146,6 @@ def test_wrong_predictions_are_answered(chapter, capsys):
 def test_a_stopwatch_may_wait_in_either_way(capsys):
     import time
 
-    import minijax
-
     def stopwatch(f, x):
         minijax.block_until_ready(f(x))
         start = time.perf_counter()
@@ -191,8 +192,6 @@ def test_the_calls_of_14_1_do_what_its_answer_says():
 
 def test_the_functions_of_20_1_print_what_its_answer_says(capsys):
     """The six functions stand in the chapter's text; here they are called."""
-    import minijax
-
     notebook = json.loads((NOTEBOOKS / "20_calling_out.ipynb").read_text())
     texts = ["".join(cell["source"]) for cell in notebook["cells"]]
     (text,) = [text for text in texts if "**20.1 Predict**" in text]
@@ -298,15 +297,80 @@ def test_a_wrong_number_of_things(capsys):
     assert "check got 1 things to look at" in capsys.readouterr().out
 
 
-def test_answers_may_be_dtypes_and_numbers_as_texts():
-    import numpy as np
+SAME = [
+    (jnp.bfloat16, "bfloat16"),
+    (np.dtype("float32"), "float32"),
+    ("0", 0),
+    (" 7 ", 7),
+    ("(4,)", (4,)),
+    ([4], (4,)),
+    ("(2, 2)", (2, 2)),
+    ("2, 2", (2, 2)),
+    ("1,000,000", 1_000_000),
+    ("1e6", 1_000_000),
+    ("5 equations", 5),
+    (np.int64(3), 3),
+    ("the residuals", "residuals"),
+    ("'Residuals'.", "residuals"),
+    ("type", "its type"),
+    ("A C B D B D", "ACBDBD"),
+    ("the shape of `params`", "the shape of params"),
+    (TypeError, "TypeError"),
+    (True, "yes"),
+    (float("nan"), "nan"),
+    ("[0.,2.,4.]", "[0. 2. 4.]"),
+    (np.array([0, 2, 4]), "[0. 2. 4.]"),
+    ([0, 2, 4], "[0. 2. 4.]"),
+]
+OTHER = [
+    ("zero", 0),
+    ("1", 0),
+    ("(4)", (4,)),
+    ("1,0", 10),
+    (True, 1),
+    ("values", "residuals"),
+    ("", "residuals"),
+    ("[0. 2.]", "[0. 2. 4.]"),
+    ("__import__('os').getcwd()", 1),
+    (np.array([1, 1]), 1),
+]
 
-    import minijax.numpy as jnp
 
-    assert grading.same(jnp.bfloat16, "bfloat16")
-    assert grading.same(np.dtype("float32"), "float32")
-    assert grading.same("0", 0) and grading.same(" 7 ", 7)
-    assert not grading.same("zero", 0) and not grading.same("1", 0)
+@pytest.mark.parametrize("answer, right", SAME)
+def test_answers_that_are_the_same(answer, right):
+    assert answers_.same(answer, right)
+
+
+@pytest.mark.parametrize("answer, right", OTHER)
+def test_answers_that_are_others(answer, right):
+    assert not answers_.same(answer, right)
+
+
+def test_units_of_bytes_are_converted():
+    assert answers_.same("12 KiB", 12, "KiB") and answers_.same("12,288 B", 12, "KiB")
+    assert answers_.same(12, 12, "KiB") and not answers_.same("12 MiB", 12, "KiB")
+
+
+def test_a_difference_says_where_and_how_much():
+    right = np.zeros((2, 3))
+    found = right + [0, 1e-9, 0]
+    assert answers_.difference(found, right) is None
+    found[1, 2], found[0, 1] = np.nan, 5.0
+    said = answers_.difference(found, right)
+    assert said == "At index (1, 2): expected 0, got nan."
+    assert answers_.difference(1.0, 2.0) == "There: expected 2, got 1."
+    assert answers_.difference([1.0], 1.0) == "Its shape is (1,), not ()."
+    assert answers_.difference([np.inf, 1.0], [np.inf, 1.0]) is None
+
+
+def test_a_message_names_the_learners_line_and_not_that_of_minijax(capsys):
+    def fails(x, n):
+        return jnp.sin(x) @ "text"
+
+    check("02.2", fails)
+    assert "line 2 of fails" in capsys.readouterr().out.replace(
+        str(fails.__code__.co_firstlineno + 1), "2"
+    )
 
 
 def test_time_limits_nest():

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.grading import Exercise, Prediction, same, text_of
+from minijax_lab.answers import same, text_of
+from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
     "01.q1": Prediction(

@@ -53,6 +53,7 @@ PREDICTIONS = {
             32: "They are not only written but read, too.",
             8: "The two reductions still read an array each.",
         },
+        unit="MiB",
     ),
 }
 

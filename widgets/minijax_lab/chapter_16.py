@@ -16,6 +16,7 @@ PREDICTIONS = {
         "1024 x 1024 numbers of 4 bytes.",
         "the puzzle of chapter 13",
         because={1: "That is the number of entries; each one has 4 bytes."},
+        unit="MiB",
     ),
     "16.r2": Prediction(
         "compiling",
@@ -39,6 +40,7 @@ PREDICTIONS = {
             128: "That would be one copy of each entry; nothing in the spec uses y.",
             1024: "That would be all of the array on each device; the rows are cut.",
         },
+        unit="B",
     ),
     "16.p2": Prediction(
         "ShardingTypeError",
@@ -55,6 +57,7 @@ PREDICTIONS = {
             5: "That is an eighth of all; embed and read are cut by P(), not at all.",
             40: "That is data parallel, where each device has all weights.",
         },
+        unit="KiB",
     ),
 }
 

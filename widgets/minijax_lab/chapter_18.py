@@ -21,6 +21,7 @@ PREDICTIONS = {
             4: "Without fusion the product would be written, and read again.",
             6: "That is a kernel for each of three operations.",
         },
+        unit="MiB",
     ),
     "18.r2": Prediction(
         1,

@@ -23,6 +23,7 @@ PREDICTIONS = {
         "4 bytes are read, and 4 written.",
         "the roofline of chapter 13",
         because={4: "The result has to be written, too."},
+        unit="B",
     ),
     "19.r3": Prediction(
         "result",
@@ -34,6 +35,7 @@ PREDICTIONS = {
         1024,
         "Three arrays come in and one goes out, 256 KiB each.",
         because={768: "The output has to be written, too."},
+        unit="KiB",
     ),
     "19.p2": Prediction(
         16384,
@@ -42,6 +44,7 @@ PREDICTIONS = {
             8192: "Each of the two is written and read.",
             4096: "That is the size of one of the two arrays.",
         },
+        unit="KiB",
     ),
     "19.p3": Prediction(
         8,

@@ -13,18 +13,31 @@ import contextlib
 import importlib
 import os
 import signal
+import sysconfig
 import threading
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import minijax
 from minijax_lab import solutions
+from minijax_lab.answers import same
 
 SECONDS = 10
-PACKAGE = str(solutions.PACKAGE) + os.sep
+# Where files are that no learner wrote.
+OTHERS = tuple(
+    str(folder) + os.sep
+    for folder in (
+        solutions.PACKAGE,
+        Path(minijax.__file__).parent,
+        sysconfig.get_path("purelib"),
+        sysconfig.get_path("stdlib"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -33,13 +46,15 @@ class Prediction:
 
     `shown` is the place in an earlier chapter that shows it; without one the answer
     comes a few cells below the question. `because` says of a wrong answer that many
-    give what it takes for granted, and why that is not so.
+    give what it takes for granted, and why that is not so. `unit` is that of a number
+    of bytes, into which an answer with another unit is converted.
     """
 
     answer: Any
     why: str
     shown: str = ""
     because: Mapping[Any, str] = field(default_factory=dict)
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,39 +106,16 @@ def predict(name: str, answer: Any = ...) -> None:
         print(f"{name}: there is no such question.")
     elif answer is ...:
         print(f"{name}: put your answer in place of ... and run this cell again.")
-    elif same(answer, question.answer):
+    elif same(answer, question.answer, question.unit):
         print(f"{name}: yes. {question.why}")
     else:
         shown = question.shown
         where = f"Look at {shown}." if shown else "Run on and see why."
         for wrong, sentence in question.because.items():
-            if same(answer, wrong):
+            if same(answer, wrong, question.unit):
                 where = f"{sentence} {where}"
                 break
         print(f"{name}: you said {answer!r}; it is not that. {where}")
-
-
-def same(answer: Any, right: Any) -> bool:
-    """Compares answers; in texts, case and spacing do not count.
-
-    A number may be given as a text, and a dtype as itself or by its name.
-    """
-    if isinstance(right, str):
-        return text_of(answer).lower().split() == right.lower().split()
-    if isinstance(answer, str) and isinstance(right, (int, float)):
-        return answer.strip() == str(right)
-    if isinstance(answer, (list, tuple)) and isinstance(right, (list, tuple)):
-        return len(answer) == len(right) and all(map(same, answer, right))
-    try:
-        return bool(answer == right)
-    except Exception:
-        return False
-
-
-def text_of(answer: Any) -> str:
-    """Returns an answer as text: a dtype or a scalar type of NumPy's by its name."""
-    name = getattr(answer, "name", None) or getattr(answer, "__name__", None)
-    return name if isinstance(name, str) else str(answer)
 
 
 def check(name: str, *made: Any) -> None:
@@ -181,7 +173,7 @@ def hint(name: str) -> None:
         print(f"{name}: there is no such exercise.")
         return
     if not was_tried(name):
-        print(f'{name}: try it once, with check("{name}", ...); hints come after that.')
+        print(f"{name}: try it once{by_check(name)}; hints come after that.")
         return
     hints_given[name] += 1
     number = hints_given[name]
@@ -203,11 +195,14 @@ def solution(name: str) -> None:
     if text is None:
         print(f"{name}: there is no such exercise.")
     elif not was_tried(name):
-        print(
-            f'{name}: try it once, with check("{name}", ...); then this shows one way.'
-        )
+        print(f"{name}: try it once{by_check(name)}; then this shows one way.")
     else:
         print(text)
+
+
+def by_check(name: str) -> str:
+    """How an exercise is handed in; a piece is, when its cell runs."""
+    return f', with check("{name}", ...)' if name[:1].isdigit() else ""
 
 
 def was_tried(name: str) -> bool:
@@ -227,10 +222,19 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
         first_line = str(error).strip().partition("\n")[0]
         if len(frames) == 1 and isinstance(error, TypeError):
             return f"check got {len(made)} things to look at: {first_line}"
-        # The last line of the learner's own; minijax's lines below it are not theirs.
-        own = [frame for frame in frames if not frame.filename.startswith(PACKAGE)]
+        own = [frame for frame in frames if is_own(frame.filename)]
         where = f" at line {own[-1].lineno} of {own[-1].name}" if own else ""
         return f"It raised {type(error).__name__}{where}: {first_line}"
+
+
+def is_own(filename: str) -> bool:
+    """Whether a line of this file may be the learner's, and not one that it calls.
+
+    The course's graders, `tiny`, minijax, Python and what is installed are not.
+    """
+    if Path(filename).parent.name == "tiny":
+        return False
+    return not any(filename.startswith(folder) for folder in OTHERS)
 
 
 @contextlib.contextmanager

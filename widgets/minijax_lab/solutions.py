@@ -3,7 +3,8 @@
 They stand in `notebooks/solutions/chapter_NN.py`, not in the notebooks and not in the
 graders, so that reading ahead is a choice. Each of those modules has `HINTS` (several
 for each exercise; the last says what to read) and `SOLUTIONS` (what to hand in). They
-are read as text: a hint needs no import of what the solution imports.
+are read as text: a hint needs no import of what the solution imports. The hints for
+pieces of `tiny` are in `pieces.py`; their solutions are `tiny` itself.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ FOLDERS = (PACKAGE.parents[1] / "notebooks", PACKAGE / "notebooks")
 
 
 def source_of(name: str) -> str | None:
-    """Returns the text of the module that solves the exercise `name`, or None."""
+    """Returns the text of the module with the exercise or piece `name`, or None."""
     number = str(name).partition(".")[0]
-    if not number.isdigit():
-        return None
+    file = f"chapter_{number}.py" if number.isdigit() else "pieces.py"
     for folder in FOLDERS:
-        path = folder / "solutions" / f"chapter_{number}.py"
+        path = folder / "solutions" / file
         if path.is_file():
             return path.read_text(encoding="utf-8")
     return None

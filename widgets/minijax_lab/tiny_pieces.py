@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from minijax_lab import grading, solutions, tiny_score
+from minijax_lab import grading, piece_checks, solutions, tiny_score
 from minijax_lab.piece_source import Refused, Written, found_in
 
 # The pieces that chapters leave open, and the chapter whose programs are run.
@@ -72,7 +72,7 @@ def piece(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
             return function
         grading.outcomes.append(grading.Outcome(name, "failed", complaint))
         print(f"{name}: not yet, so the course's own stands in. {complaint}")
-        print(f'  solution("{name}") shows one way.')
+        print(f'  hint("{name}") helps, and solution("{name}") shows one way.')
         return course_piece(name, function)
 
     return take
@@ -115,14 +115,14 @@ def judge(written: Written) -> str | None:
         with trial(written):
             with grading.time_limit(tiny_score.SECONDS):
                 score = tiny_score.score_chapter(PIECES[written.name])
+                if not score.failed:
+                    return piece_checks.complaint(written.name)
     except grading.TookTooLong:
         return f"It ran for more than {tiny_score.SECONDS} seconds."
     except Refused as refused:
         return str(refused)
     except Exception as error:
         return f"tiny/{module}.py with it raised {type(error).__name__}: {error}"
-    if not score.failed:
-        return None
     right = f"{score.right} of {score.count} programs of chapter {score.chapter}"
     return f"It gets {right} right. First to fail: {score.failed[0]}."
 

@@ -1,0 +1,136 @@
+"""Hints for the pieces of `tiny`: from the first idea to what to read."""
+
+HINTS = {
+    "trace.bind": (
+        "are there tracers among the operands? Without one, MEANING computes.",
+        "the equation belongs to the innermost of the tracers' programs: the one that "
+        "stands last in OPEN. SHAPES gives the types of its results.",
+        "`DynamicJaxprTrace.process_primitive` in minijax/transforms/partial_eval.py.",
+    ),
+    "cache.Jitted.key": (
+        "what can tracing see of an argument? That, and nothing else, is in the key.",
+        "an argument that is static is in it by its value and its type; the others by "
+        "their tree and what `seen_of` gives for each leaf.",
+        '"Build it" in this chapter, where the key is described.',
+    ),
+    "tree.flatten": (
+        "what is not in REGISTRY is a leaf.",
+        "take it apart, flatten each child, and collect leaves and structures.",
+        "`unflatten` and `build`, which go the other way.",
+    ),
+    "threefry.uniform": (
+        "floats between 1 and 2 have one exponent: only their last 23 bits differ.",
+        "shift the bits right by 9, put the exponent 0x3F800000 in, and take `.view`.",
+        '"Build it" in this chapter, on bits and floats.',
+    ),
+    "tangents.slopes": (
+        "write the inner function first: it takes Duals, and params.",
+        "the answer is `bind` on the values; a part for each operand that has a rule "
+        "and a tangent; None if there is no part.",
+        "`apply_jvp` in minijax/transforms/ad.py.",
+    ),
+    "tangents.jvp": (
+        "trace the function, flatten the arguments and the tangents.",
+        "evaluate(program, TANGENTS, the Duals, outside=Dual), then unflatten the "
+        "values and the tangents by program.tree.",
+        "`linearize` in chapter 07 has the same shape.",
+    ),
+    "linearize.linearize": (
+        "two programs: one is traced from the function, one begins empty.",
+        "the empty one must be in OPEN while the table TANGENTS runs, with Duals of "
+        "numbers and of its own input tracers.",
+        "`LinearizeTrace` in minijax/transforms/ad.py.",
+    ),
+    "transposes.backward": (
+        "keep a dict from a tracer to the cotangent that has come to it so far.",
+        "the last equation first: its results' cotangents go to TRANSPOSES, with "
+        "Unknown in place of each linear operand; what comes back is added.",
+        "`backward_pass` in minijax/transforms/ad.py.",
+    ),
+    "batching.entries_of_many": (
+        "if all operands with axes have one shape and one axis, nothing must be moved.",
+        "else the examples go to the front, and axes of size 1 behind them, so that "
+        "operands of fewer axes still meet.",
+        "`entry_by_entry` in chapter 02, for one example.",
+    ),
+    "batching.vmap": (
+        "trace the function for one example; its type is `example(leaf, axis)`.",
+        "evaluate(program, Many(), the Batched operands, outside=Batched); then each "
+        "result's examples to the front, and from there to out_axes.",
+        "`jvp` in chapter 06: the same, with another table.",
+    ),
+    "nesting.hvp": (
+        "the gradient is a function; how does it change if x moves along v?",
+        "jvp of grad.",
+        "`hessian_times` in this chapter.",
+    ),
+    "nesting.implicit": (
+        "x first, by bind on the values; then two jvp of the program at x.",
+        "the slope has a tangent of ones for x; the change has a's tangent.",
+        "the four lines above the cell.",
+    ),
+    "loop_rules.cond_of_many": (
+        "has the condition an axis? That decides whether one branch runs, or both.",
+        "`many(branch, size, axes)` is a branch for all examples; BATCHING['select_n'] "
+        "picks for each of them.",
+        "`scan_of_many`, the next rule.",
+    ),
+    "custom.remat": (
+        "one equation holds the traced function as its parameter `body`.",
+        "what the function takes from outside must become inputs of the body, and "
+        "operands of the equation: `tracers_outside` finds it.",
+        "`remat_change`, which calls `remat` itself.",
+    ),
+    "fuser.kernels_of": (
+        "a kernel is a list of equations; which is the first one that an equation may "
+        "join?",
+        "not before the last kernel that makes one of its operands; and `fits` must "
+        "hold with the kernel's first equation.",
+        '"Build it" in this chapter; `written` and `run` use what you return.',
+    ),
+    "export.checked": (
+        "flatten the arguments; two things are compared.",
+        "the structure with the tree, then the type of each leaf with its own: "
+        "a TypeError for each.",
+        "`type_of` in chapter 02.",
+    ),
+    "export.load": (
+        "what `save` writes first must be read first.",
+        "MAGIC, then 32 bytes of digest, then the body: compare before json.loads.",
+        "`save`, and `tree_from_json`.",
+    ),
+    "placed.slices": (
+        "one dimension at a time: into how many pieces, and which one is mine?",
+        "number = number * size + index, over the axes of a dimension; the same for "
+        "the count of pieces.",
+        "`names_of` and `places`, above the cell.",
+    ),
+    "collectives.all_reduce": (
+        "what a device passes on is what it got in the round before.",
+        "n - 1 rounds: passing = ppermute(passing, ring(n)); then add it to the total.",
+        "`reduce_scatter`, which is below the cell.",
+    ),
+    "kernels.pallas_call": (
+        "the output is made before the first program: np.full(shape, np.nan).",
+        "`for place[:] in itertools.product(*map(range, grid))`; a block of each array "
+        "by `block(array, spec, spec.index_map(*place))`.",
+        "minijax/programs/pallas/interpreter.py.",
+    ),
+    "attention.online_softmax": (
+        "what must be done with the sum when a larger number comes?",
+        "weight * exp(old - new): the sum, as if the larger one had been there before.",
+        "the formula above the cell.",
+    ),
+    "attention.flash_attention": (
+        "a kernel for a block of queries; a loop over blocks of keys in it.",
+        "the weight and the total are both shrunk by exp(old - new) before a block is "
+        "added; the division comes last.",
+        "`online_softmax`, and `pallas_call` of chapter 18.",
+    ),
+    "printing.threaded": (
+        "a new Program, with the inputs of the old one and a token.",
+        "each print takes the last token as one more operand and gives a new one; the "
+        "last goes out.",
+        "`Program` and `Equation` in chapter 02.",
+    ),
+}

@@ -1,0 +1,117 @@
+"""Compares what learners answer: predictions, arrays, and programs of equations."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+import numpy as np
+
+# What makes no difference in an answer of words.
+FILLER = {"the", "a", "an", "it", "its"}
+NUMBER = re.compile(r"([-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s*([a-z%]*)", re.IGNORECASE)
+BYTES = {"b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+BYTES |= {"kb": 10**3, "mb": 10**6, "gb": 10**9}
+
+
+def same(answer: Any, right: Any, unit: str = "") -> bool:
+    """Whether an answer to a question is the right one, however it is written.
+
+    In texts, case, spacing, quotes, commas and articles do not count. A number, a tuple
+    or a list may be given as a text, a number with its unit: one of bytes is converted
+    to `unit`, the question's. A dtype may be given as itself or by its name.
+    """
+    if isinstance(answer, bool) and isinstance(right, str):
+        answer = "yes" if answer else "no"
+    if isinstance(right, str):
+        mine, other = text_of(answer), right
+        numbers = [only_numbers(text) for text in (mine, other)]
+        if numbers[1] is not None:
+            return numbers[0] == numbers[1]
+        return words_of(mine) == words_of(other)
+    if isinstance(answer, str):
+        answer = value_of(answer, unit)
+    if isinstance(answer, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(answer) == len(right) and all(map(same, answer, right))
+    if isinstance(answer, bool) and not isinstance(right, bool):
+        return False
+    try:
+        return bool(answer == right)
+    except Exception:
+        return False
+
+
+def text_of(answer: Any) -> str:
+    """Returns an answer as text: a dtype or a scalar type of NumPy's by its name."""
+    name = getattr(answer, "name", None) or getattr(answer, "__name__", None)
+    return name if isinstance(name, str) else str(answer)
+
+
+def words_of(text: str) -> str:
+    """Returns what counts of a text."""
+    words = re.sub(r"[\"'`,.;]", " ", text).split()
+    if any(len(word) > 1 for word in words):  # "A B" is no article and a letter
+        words = [word for word in words if word.lower() not in FILLER]
+    return "".join(words).lower()
+
+
+def only_numbers(text: str) -> list[float] | None:
+    """Returns the numbers of a text such as "[0. 2. 4.]"; None if it has words."""
+    if not re.fullmatch(r"[-+\d.,eE\s()\[\]]*\d[-+\d.,eE\s()\[\]]*", text):
+        return None
+    return [float(n) for n in re.findall(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?", text)]
+
+
+def value_of(text: str, unit: str) -> Any:
+    """Returns the value that a text writes; the text itself if it writes none."""
+    number = NUMBER.fullmatch(text.strip().strip("\"'`"))
+    if number is not None and not re.search(r",(?!\d{3}(?!\d))", number[1]):
+        value = float(number[1].replace(",", ""))
+        given = number[2].lower()
+        if unit and given in BYTES:
+            value *= BYTES[given] / BYTES[unit.lower()]
+        return value
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+
+
+def difference(
+    found: Any, right: Any, rtol: float = 1e-5, atol: float = 1e-5
+) -> str | None:
+    """Returns where an array differs most from the right one, or None.
+
+    The sentence says the index, what was expected there and what was found; or the two
+    shapes.
+    """
+    found, right = np.asarray(found), np.asarray(right)
+    if found.shape != right.shape:
+        return f"Its shape is {found.shape}, not {right.shape}."
+    if found.dtype == object:
+        return f"It is {found!r:.60}, and no array of numbers."
+    if np.allclose(found, right, rtol=rtol, atol=atol, equal_nan=True):
+        return None
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(found.astype(complex) - right.astype(complex))
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    distance = np.where(found == right, 0.0, distance)
+    index = np.unravel_index(int(np.argmax(distance)), right.shape)
+    where = ", ".join(str(int(i)) for i in index)
+    at = f"At index ({where})" if right.ndim > 1 else f"At index {where}"
+    if right.ndim == 0:
+        at = "There"
+    return f"{at}: expected {right[index]:.6g}, got {found[index]:.6g}."
+
+
+def beside(mine: Any, right: Any) -> str:
+    """Returns the texts of two programs, yours on the left."""
+    left, other = str(mine).splitlines(), str(right).splitlines()
+    width = max(len("yours"), *(len(line) for line in left))
+    rows = max(len(left), len(other))
+    left += [""] * (rows - len(left))
+    other += [""] * (rows - len(other))
+    lines = [f"{'yours':{width}} | the course's"]
+    lines += [f"{a:{width}} | {b}" for a, b in zip(left, other)]
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,525 @@
+"""What a piece of `tiny` must do beside giving the right numbers.
+
+The programs of a chapter compare values with JAX's. Here the way there is looked at:
+which equations are written, what is kept, what is sent, how large an array becomes.
+Each check runs in a copy of `tiny` with the learner's piece in it, and raises
+AssertionError with a sentence.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minijax_lab.answers import difference
+
+ROW = np.array([0.5, 1.5, 2.0], np.float32)
+
+
+def module(name: str) -> Any:
+    """Returns a module of the `tiny` that is tried."""
+    return importlib.import_module(f"tiny.{name}")
+
+
+def names(program: Any) -> list[str]:
+    """The primitives of a program's equations, in their order."""
+    return [equation.primitive for equation in program.equations]
+
+
+def refuses(
+    exception: type[Exception], function: Callable[..., Any], *args: Any
+) -> bool:
+    """Whether a call raises this exception."""
+    try:
+        function(*args)
+    except exception:
+        return True
+    return False
+
+
+def alike(what: str, found: Any, right: Any, rtol: float = 1e-4) -> None:
+    """Raises if an array is not the right one."""
+    said = difference(found, right, rtol=rtol)
+    assert said is None, f"{what}: {said}"
+
+
+class Watched(np.ndarray):
+    """An array that notes how large the arrays become that are made of it."""
+
+    sizes: list[int] = []
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> Watched:
+        return array.view(cls)
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, **options: Any
+    ) -> Any:
+        plain = [x.view(np.ndarray) if isinstance(x, Watched) else x for x in inputs]
+        for name, given in list(options.items()):
+            if name == "out":
+                options["out"] = tuple(
+                    x.view(np.ndarray) if isinstance(x, Watched) else x for x in given
+                )
+        return self.noted(getattr(ufunc, method)(*plain, **options))
+
+    def __array_function__(
+        self, function: Any, types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        return self.noted(super().__array_function__(function, types, args, kwargs))
+
+    @staticmethod
+    def noted(found: Any) -> Any:
+        if isinstance(found, np.ndarray):
+            Watched.sizes.append(found.size)
+            return found.view(Watched)
+        return found
+
+
+def largest_made(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[Any, int]:
+    """What a function gives, and the size of the largest array on its way."""
+    Watched.sizes = [0]
+    found = function(*map(Watched.of, arrays))
+    return np.asarray(found), max(Watched.sizes)
+
+
+def innermost_program_is_written() -> None:
+    trace = module("trace")
+    inner: list[Any] = []
+
+    def outer(x: Any) -> Any:
+        inner.append(trace.trace(lambda y: y * x, np.float32(1.0)))
+        return x * 2.0
+
+    whole = trace.trace(outer, np.float32(1.0))
+    assert names(inner[0]) == ["mul"], (
+        "y * x, with y of an inner program and x of an outer one, stands in the inner "
+        f"one; expected there ['mul'], got {names(inner[0])}"
+    )
+    assert names(whole) == ["mul"], (
+        f"the outer program has its own x * 2.0; expected ['mul'], got {names(whole)}"
+    )
+
+
+def finished_programs_are_closed() -> None:
+    trace = module("trace")
+    kept: list[Any] = []
+    program = trace.trace(lambda x: kept.append(x) or x, np.float32(1.0))
+    assert refuses(TypeError, lambda: kept[0] * 2.0), (
+        "a tracer that outlived its program was used, and no TypeError was raised"
+    )
+    assert not program.equations, "a finished program got one more equation"
+
+
+def several_results_come_as_a_list() -> None:
+    trace = module("trace")
+    trace.MEANING["both"] = lambda x: [x, x]
+    trace.SHAPES["both"] = lambda x: [x, x]
+    program = trace.trace(lambda x: tuple(trace.bind("both", x)), ROW)
+    (equation,) = program.equations
+    assert len(equation.results) == 2, "SHAPES gave a list of two types: two results"
+
+
+def digits_for_any_count() -> None:
+    threefry = module("threefry")
+    for seed, count in ((0, 1), (3, 5), (11, 200)):
+        key = threefry.make_key(seed)
+        bits = (threefry.bits(key, count) >> np.uint32(9)) | np.uint32(0x3F800000)
+        right = bits.view(np.float32) - np.float32(1)
+        alike(f"{count} numbers of key {seed}", threefry.uniform(key, count), right, 0)
+
+
+def kinds_of_the_registry() -> None:
+    tree = module("tree")
+
+    class Pair:
+        def __init__(self, a: Any, b: Any) -> None:
+            self.a, self.b = a, b
+
+    tree.register(Pair, lambda p: ([p.b, p.a], "extra"), lambda e, c: Pair(c[1], c[0]))
+    leaves, structure = tree.flatten([Pair(1, (2, 3)), None])
+    assert leaves == [2, 3, 1], f"a registered class: leaves {leaves}, not [2, 3, 1]"
+    again = tree.unflatten(structure, leaves)[0]
+    assert (again.a, again.b) == (1, (2, 3)), "a registered class comes back otherwise"
+
+
+def linear_program_is_linear() -> None:
+    operations, linearize = module("operations"), module("linearize")
+    value, linear = linearize.linearize(
+        lambda x: operations.exp(operations.sin(x) * x), ROW
+    )
+    alike("the value of exp(sin(x) * x)", value, np.exp(np.sin(ROW) * ROW))
+    computed = {*names(linear)} & {"sin", "cos", "exp"}
+    assert not computed, (
+        f"the linear program of exp(sin(x) * x) computes {sorted(computed)} again; "
+        f"values are computed once, and kept:\n{linear}"
+    )
+
+
+def values_stay_out_of_open_programs() -> None:
+    trace, linearize = module("trace"), module("linearize")
+    linearize.linearize(lambda x: x * x, ROW)
+    assert not trace.OPEN, "a program is left open"
+
+
+def backward_adds_every_use() -> None:
+    transposes, operations = module("transposes"), module("operations")
+
+    def often(x: Any, y: Any) -> Any:
+        z = x * 3.0
+        return operations.sum(z * 2.0 + z + x + z * 0.5)
+
+    found = transposes.grad(often)(ROW, ROW)
+    alike("the gradient of a value used four times", found, np.full(3, 11.5))
+    none = transposes.grad(lambda x: operations.sum(ROW * 2.0) + 0.0 * x[0])(ROW)
+    alike("the gradient of what is not used", none, np.zeros(3))
+    both = transposes.grad(lambda p: operations.sum(p["a"]))({"a": ROW, "b": ROW})
+    alike("the gradient of a leaf that nobody reads", both["b"], np.zeros(3))
+
+
+def vmap_writes_one_program() -> None:
+    batching, trace = module("batching"), module("trace")
+    sizes = []
+    for count in (2, 5):
+        xs = np.ones((count, 3), np.float32)
+        sizes.append(len(names(trace.trace(batching.vmap(lambda x: x * x + x), xs))))
+    assert sizes[0] == sizes[1], (
+        f"{sizes[0]} equations for 2 examples and {sizes[1]} for 5: expected the same"
+    )
+
+
+def entries_of_unlike_ranks() -> None:
+    batching = module("batching")
+    rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+    numbers = np.array([10, 20, 30], np.float32)
+    found = batching.vmap(lambda x, y: x * y)(rows, numbers)
+    alike("a row times a number, for three examples", found, rows * numbers[:, None])
+    found = batching.vmap(lambda x, y: x - y, (1, 0))(rows.T, rows)
+    alike("axis 1 of one and axis 0 of the other", found, np.zeros((3, 2)))
+
+
+def no_hessian() -> None:
+    nesting, operations = module("nesting"), module("operations")
+    trace = module("trace")
+    x = np.linspace(0.1, 1, 40, dtype=np.float32)
+
+    def bend(x: Any) -> Any:
+        return operations.sum(operations.sin(x) * x * x[0])
+
+    program = trace.trace(lambda x, v: nesting.hvp(bend, x, v), x, x)
+    made = [result for e in program.equations for result in e.results]
+    largest = max(int(np.prod(result.shape)) for result in made)
+    assert largest <= 40, (
+        f"for 40 entries an array of {largest} is made; expected none above 40: the "
+        "product does not need the Hessian"
+    )
+
+
+def roots_nest() -> None:
+    nesting, transposes = module("nesting"), module("transposes")
+    trace, four = module("trace"), np.float32(4.0)
+
+    def square_root(a: Any) -> Any:
+        return nesting.root(lambda a, x: x * x - a, a, np.float32(1.0))
+
+    slope = transposes.grad(square_root)
+    alike("the slope of the root at 4", slope(four), 0.25)
+    alike("the slope of that slope", transposes.grad(slope)(four), -1 / 32)
+    program = trace.trace(slope, four)
+    assert names(program).count("root") <= 2, (
+        f"the gradient's program has {names(program).count('root')} roots; expected one"
+    )
+    assert len(names(program)) < 40, (
+        f"the gradient's program has {len(names(program))} equations: it goes back "
+        "through Newton's steps"
+    )
+
+
+def one_condition_decides() -> None:
+    batching, loops = module("batching"), module("loops")
+    trace, operations = module("trace"), module("operations")
+    xs = np.ones((4, 3), np.float32)
+
+    def branch(x: Any, y: Any) -> Any:
+        return loops.cond(y > 0.5, operations.sin, operations.cos, x)
+
+    shared = trace.trace(batching.vmap(branch, (0, None)), xs, np.float32(1.0))
+    assert "cond" in names(shared) and "select_n" not in names(shared), (
+        "one condition for all examples: expected a cond and no select_n, got "
+        f"{names(shared)}"
+    )
+    own = trace.trace(batching.vmap(branch), xs, np.ones(4, np.float32))
+    assert "select_n" in names(own) and "cond" not in names(own), (
+        f"a condition for each example: expected select_n and no cond, got {names(own)}"
+    )
+    result = batching.vmap(branch)(xs, np.array([1, 0, 1, 0], np.float32))
+    right = np.where(np.array([1, 0, 1, 0])[:, None], np.sin(xs), np.cos(xs))
+    alike("a condition for each example", result, right)
+
+
+def only_arguments_are_kept() -> None:
+    custom, operations = module("custom"), module("operations")
+    linearize = module("linearize")
+
+    def layers(x: Any) -> Any:
+        return operations.sin(operations.exp(operations.sin(x)))
+
+    value, linear = linearize.linearize(custom.remat(layers), ROW)
+    alike("the value", value, np.sin(np.exp(np.sin(ROW))))
+    kept = linearize.outside(linear)
+    others = [k for k in kept if not np.array_equal(k, ROW)]
+    assert not others, (
+        f"{len(kept)} arrays are kept for the way back; expected one, the argument"
+    )
+    other = module("transposes").grad(
+        lambda y: operations.sum(custom.remat(lambda x: operations.sin(x) * y)(2 * ROW))
+    )
+    alike("by what comes from outside", other(ROW), np.sin(2 * ROW))
+    back = {e.primitive for e in linear.equations}
+    assert "remat" in back, f"expected a remat on the way back, got {sorted(back)}"
+
+
+def chains_are_one_kernel() -> None:
+    fuser, operations = module("fuser"), module("operations")
+    trace = module("trace")
+    x = np.ones((8, 4), np.float32)
+
+    def kernels(function: Callable[..., Any]) -> list[list[str]]:
+        program = trace.trace(function, x)
+        found = fuser.kernels_of(program)
+        order = [id(e) for kernel in found for e in kernel]
+        assert sorted(order) == sorted(map(id, program.equations)), (
+            "each equation stands in one kernel, once"
+        )
+        return [[e.primitive for e in kernel] for kernel in found]
+
+    chain = kernels(lambda x: operations.tanh(x * 0.5 + 1.0) * x)
+    assert len(chain) == 1, f"a chain of four: expected 1 kernel, got {chain}"
+    cut = kernels(lambda x: operations.sum(operations.sin(x) * x, 1) * 2.0)
+    assert len(cut) == 3, f"a sum between two parts: expected 3 kernels, got {cut}"
+
+    def meet_late(x: Any) -> Any:
+        y = operations.sin(x)
+        return operations.sum(y), operations.cos(y)
+
+    late = kernels(meet_late)
+    assert len(late) == 2, (
+        f"cos joins the kernel of sin, past the sum between them: got {late}"
+    )
+    program = trace.trace(lambda x: operations.sin(x * 2.0) + x, x)
+    (kernel,) = fuser.kernels_of(program)
+    assert sum(fuser.traffic(program, kernel)) <= 4 * 32 * 2 + 4, "more bytes than 260"
+
+
+def signature_is_held() -> None:
+    export, trace = module("export"), module("trace")
+    tree = module("tree")
+    leaves, structure = tree.flatten(({"a": ROW, "b": ROW},))
+    types = [trace.type_of(leaf) for leaf in leaves]
+    for what, args in {
+        "one argument more": ({"a": ROW, "b": ROW}, ROW),
+        "a list for a dict": ([ROW, ROW],),
+        "a matrix for the second": ({"a": ROW, "b": np.ones((1, 3), np.float32)},),
+        "integers for the second": ({"a": ROW, "b": ROW.astype(np.int32)},),
+    }.items():
+        assert refuses(TypeError, export.checked, types, structure, args), (
+            f"{what}: expected a TypeError"
+        )
+
+
+def damage_is_found() -> None:
+    export = module("export")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program"
+        export.save(export.exported(lambda x: x * 2.0, ROW), path)
+        contents = path.read_bytes()
+        assert b"2." in contents and b"multiply" in contents
+        for old, new in ((b"2.", b"3."), (b"multiply", b"subtract")):
+            place = contents.rindex(old)
+            changed = contents[:place] + new + contents[place + len(new) :]
+            path.write_bytes(changed)
+            assert refuses(ValueError, export.load, path), (
+                f"{old.decode()!r} became {new.decode()!r} in the file, and it was "
+                "loaded; expected a ValueError"
+            )
+
+
+def sizes_must_divide() -> None:
+    placed = module("placed")
+    for mesh, spec, shape in (
+        ({"x": 2}, ("x",), (3,)),
+        ({"x": 2, "y": 3}, (None, ("x", "y")), (2, 9)),
+    ):
+        assert refuses(ValueError, placed.slices, mesh, spec, shape), (
+            f"mesh {mesh}, spec {spec}, shape {shape} cannot be cut evenly: expected a "
+            "ValueError"
+        )
+    found = placed.slices({"x": 2}, (), (4, 4))
+    right = [(slice(0, 4), slice(0, 4))] * 2
+    assert found == right, f"an empty spec: expected {right}, got {found}"
+
+
+def sums_come_over_the_wire() -> None:
+    collectives = module("collectives")
+    ppermute, ring = collectives.ppermute, collectives.ring
+    pieces = [np.full(4, float(d + 1), np.float32) for d in range(4)]
+    total = sum(pieces)
+    asked: list[Any] = []
+
+    def watched(given: Any, pairs: Any) -> Any:
+        asked.append([tuple(pair) for pair in pairs])
+        return ppermute(given, pairs)
+
+    def cut_wire(given: Any, pairs: Any) -> Any:
+        return [np.zeros_like(piece) for piece in given]
+
+    before = sum(collectives.sent)
+    collectives.ppermute = watched
+    found = collectives.all_reduce(list(pieces))
+    for device, mine in enumerate(found):
+        alike(f"device {device}", mine, total)
+    assert asked, "nothing was sent: every message goes through ppermute"
+    others = [pairs for pairs in asked if not set(pairs) <= set(ring(4))]
+    assert not others, f"a device sends to the next one only, and not as in {others[0]}"
+    sent = (sum(collectives.sent) - before) / 4
+    most = 3 * pieces[0].nbytes
+    assert sent <= most, f"each device sends {sent:g} B; expected at most {most}"
+    collectives.ppermute = cut_wire
+    alone = collectives.all_reduce(list(pieces))
+    assert not np.array_equal(alone[0], total), (
+        "with a wire that delivers zeros device 0 still has the sum of all pieces: it "
+        "did not come over the wire"
+    )
+
+
+def grids_go_last_axis_fastest() -> None:
+    kernels = module("kernels")
+    seen: list[tuple[int, int]] = []
+
+    def note(x_ref: Any, o_ref: Any) -> None:
+        seen.append((kernels.program_id(0), kernels.program_id(1)))
+
+    x = np.zeros((4, 6), np.float32)
+    block = kernels.BlockSpec((2, 2), lambda i, j: (i, j))
+    kernels.pallas_call(note, (4, 6), (2, 3), [block], block)(x)
+    right = [(i, j) for i in range(2) for j in range(3)]
+    assert seen == right, f"the places come as {seen}; expected {right}"
+
+
+def unwritten_is_nan() -> None:
+    kernels = module("kernels")
+    block = kernels.BlockSpec((2,), lambda i: (i,))
+
+    def half(x_ref: Any, o_ref: Any) -> None:
+        if kernels.program_id(0) == 0:
+            o_ref[...] = x_ref[...]
+
+    x = np.ones(4, np.float32)
+    found = kernels.pallas_call(half, (4,), (2,), [block], block)(x)
+    alike("a block that no program writes", found, [1, 1, np.nan, np.nan])
+
+
+def blocks_that_stay_are_not_fetched() -> None:
+    kernels = module("kernels")
+    x = np.ones((4, 4), np.float32)
+    rows = kernels.BlockSpec((2, 4), lambda i, j: (i, 0))
+    columns = kernels.BlockSpec((4, 2), lambda i, j: (0, j))
+    out = kernels.BlockSpec((2, 2), lambda i, j: (i, j))
+
+    def product(x_ref: Any, y_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...] @ y_ref[...]
+
+    kernels.fetched.clear()
+    kernels.pallas_call(product, (4, 4), (2, 2), [rows, columns], out)(x, x)
+    found = sorted(kernels.fetched)
+    right = [16] * 4 + [32] * 6
+    assert found == right, (
+        f"`fetched` holds {found}; expected {right}: 2 blocks of rows, 4 of columns "
+        "and 4 of the result"
+    )
+
+
+def softmax_sees_one_part() -> None:
+    attention = module("attention")
+    x = np.linspace(-3, 4, 24, dtype=np.float32)
+    parts = [x[at : at + 4] for at in range(0, 24, 4)]
+
+    def both(*parts: Any) -> Any:
+        return np.array([float(one) for one in attention.online_softmax(list(parts))])
+
+    found, largest = largest_made(both, *parts)
+    alike("(largest, sum)", found, [4.0, np.exp(x - 4.0).sum()])
+    assert largest <= 4, (
+        f"parts of 4 numbers came, and an array of {largest} was made of them"
+    )
+    endless = attention.online_softmax(part for part in parts)
+    alike("parts that come one by one", [float(one) for one in endless], found)
+    falling = attention.online_softmax(parts[::-1])
+    alike("the largest part first", [float(one) for one in falling], found)
+    large = attention.online_softmax([parts[0] + 200.0, parts[1] + 200.0])
+    assert np.isfinite(float(large[1])), "the sum overflows for numbers near 200"
+
+
+def attention_makes_no_scores() -> None:
+    attention = module("attention")
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.normal(size=(32, 4)).astype(np.float32) for _ in range(3))
+    scores = q @ k.T / 2
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    right = weights / weights.sum(1, keepdims=True) @ v
+    found, largest = largest_made(
+        lambda q, k, v: attention.flash_attention(q, k, v, 8), q, k, v
+    )
+    alike("attention", found, right)
+    assert largest <= 8 * 8, (
+        f"with blocks of 8 queries and 8 keys an array of {largest} numbers was made; "
+        "expected at most 64"
+    )
+
+
+# What is looked at for each piece, after the programs of its chapter.
+CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
+    "trace.bind": (
+        innermost_program_is_written,
+        finished_programs_are_closed,
+        several_results_come_as_a_list,
+    ),
+    "tree.flatten": (kinds_of_the_registry,),
+    "threefry.uniform": (digits_for_any_count,),
+    "linearize.linearize": (linear_program_is_linear, values_stay_out_of_open_programs),
+    "transposes.backward": (backward_adds_every_use,),
+    "batching.entries_of_many": (entries_of_unlike_ranks,),
+    "batching.vmap": (vmap_writes_one_program,),
+    "nesting.hvp": (no_hessian,),
+    "nesting.implicit": (roots_nest,),
+    "loop_rules.cond_of_many": (one_condition_decides,),
+    "custom.remat": (only_arguments_are_kept,),
+    "fuser.kernels_of": (chains_are_one_kernel,),
+    "export.checked": (signature_is_held,),
+    "export.load": (damage_is_found,),
+    "placed.slices": (sizes_must_divide,),
+    "collectives.all_reduce": (sums_come_over_the_wire,),
+    "kernels.pallas_call": (
+        grids_go_last_axis_fastest,
+        unwritten_is_nan,
+        blocks_that_stay_are_not_fetched,
+    ),
+    "attention.online_softmax": (softmax_sees_one_part,),
+    "attention.flash_attention": (attention_makes_no_scores,),
+}
+
+
+def complaint(name: str) -> str | None:
+    """Returns what the first check of a piece that does not hold says, or None."""
+    for check in CHECKS.get(name, ()):
+        try:
+            check()
+        except AssertionError as error:
+            text = str(error)
+            return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    return None
