@@ -527,13 +527,3 @@ def test_the_command_survives_what_is_no_program(tmp_path) -> None:
     done = cleared(tmp_path / "folder.minijax" / "mine")
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "cannot be read" in done.stderr
-
-
-def test_the_bound_counts_what_is_really_removed(tmp_path, numbers) -> None:
-    (tmp_path / "folder.minijax").mkdir()
-    os.utime(tmp_path / "folder.minijax", (0, 0))
-    with cache_in(tmp_path, compilation_cache_max_size=40_000):
-        for _ in range(8):
-            run_once(numbers())
-        files = [path for path in programs_in(tmp_path) if path.is_file()]
-        assert 0 < sum(path.stat().st_size for path in files) <= 40_000

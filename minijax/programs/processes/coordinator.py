@@ -114,7 +114,9 @@ class Coordinator:
             try:
                 connection, _ = self._listener.accept()
             except OSError:
-                return
+                # The listener is closed, or a client was gone before it was accepted.
+                time.sleep(0.05)
+                continue
             in_background(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
@@ -138,7 +140,10 @@ class Coordinator:
         splice(lines.connection, service, True)
 
     def _join(self, lines: Lines, first: dict[str, Any]) -> bool:
-        number, count = first["join"], first["of"]
+        """Whether the process got its number; ValueError for what is no message."""
+        number, count, about = (first.get(name) for name in ("join", "of", "about"))
+        if type(number) is not int or type(count) is not int or type(about) is not str:
+            raise ValueError(f"not a message: {first}")
         with self._lock:
             why = None
             if count != self.num_processes:
@@ -146,6 +151,11 @@ class Coordinator:
                     f"process {number} was told that there are {count} processes, and "
                     f"the coordinator that there are {self.num_processes}. Give all "
                     "the same num_processes."
+                )
+            elif not 0 <= number < count:
+                why = (
+                    f"there is no process {number} of {count}: the numbers are 0 to "
+                    f"{count - 1}. Give each process its own process_id."
                 )
             elif number in self._members:
                 why = (
@@ -156,7 +166,7 @@ class Coordinator:
             if why is not None:
                 lines.send(refused=why)
                 return False
-            self._members[number] = Member(lines, first["about"], time.monotonic())
+            self._members[number] = Member(lines, about, time.monotonic())
             lines.send(welcome=number, timeout=self.timeout)
             self._tell(here=sorted(self._members))
             if len(self._members) == self.num_processes:
@@ -167,6 +177,16 @@ class Coordinator:
 
     def _listen_to(self, number: int, lines: Lines) -> None:
         member = self._members[number]
+        why = "its connection closed without a goodbye: it was killed, or crashed"
+        try:
+            self._read(number, member, lines)
+        except (ValueError, TypeError):
+            why = "it sent what is no message of a process"
+        if not member.finished:
+            self._lose(number, why)
+
+    def _read(self, number: int, member: Member, lines: Lines) -> None:
+        """Does what the messages of a process ask for, until its connection ends."""
         while (message := lines.receive()) is not None:
             member.heard = time.monotonic()
             if "beat" in message:
@@ -182,10 +202,8 @@ class Coordinator:
             elif "gave_up" in message:
                 with self._lock:
                     missing = set(range(self.num_processes)) - set(self._members)
-                    self._tell(never=sorted(missing), seconds=message["gave_up"])
-        if not member.finished:
-            why = "its connection closed without a goodbye: it was killed, or crashed"
-            self._lose(number, why)
+                    seconds = float(message["gave_up"])
+                    self._tell(never=sorted(missing), seconds=seconds)
 
     # Who is gone.
 

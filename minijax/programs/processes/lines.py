@@ -59,7 +59,10 @@ class Lines:
             if len(self._held) > _LONGEST:
                 raise ValueError("a line longer than any message")
         line, _, self._held = self._held.partition(b"\n")
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except RecursionError:
+            raise ValueError("brackets deeper than in any message") from None
         if not isinstance(message, dict):
             raise ValueError(f"not a message: {line[:80]!r}")
         return message
