@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -171,13 +172,17 @@ def page() -> str:
 
 
 @contextmanager
-def chromium(path: str) -> Iterator[Any]:
-    """A browser that draws letters as alike as it can on every machine."""
+def chromium(path: str, **environment: str) -> Iterator[Any]:
+    """A browser that draws letters as alike as it can on every machine.
+
+    `environment` are variables besides those of this process.
+    """
     from playwright import sync_api
 
     with sync_api.sync_playwright() as playwright:
         shown = playwright.chromium.launch(
             executable_path=path,
+            env={**os.environ, **environment},
             args=[
                 "--no-sandbox",
                 "--disable-gpu",

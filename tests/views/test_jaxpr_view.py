@@ -385,9 +385,11 @@ def test_names_in_a_source_are_clicked(show):
     assert page.inner_text(".mj-where").endswith("TraceTag")
     assert "see.source(minijax.language.core.TraceTag)" in page.inner_text(".mj-detail")
     row = page.locator(".mj-listing tr.mj-on")
-    assert row.count() == 1 and row.inner_text().strip().startswith("▸")
+    fold = row.locator(".mj-fold")
+    assert row.count() == 1 and fold.get_attribute("aria-expanded") == "false"
+    assert fold.locator("svg").count() == 1
     rows = page.locator(".mj-listing tr").count()
-    row.locator(".mj-fold").click()
+    fold.click()
     assert page.locator(".mj-listing tr").count() > rows
     assert "class TraceTag" in page.inner_text(".mj-listing")
 

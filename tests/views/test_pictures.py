@@ -1,6 +1,7 @@
 """Pictures of the gallery against the accepted ones: what stands where, and how."""
 
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,57 @@ def test_as_accepted(taken, accepted, tolerance, name):
             "they differ). If it is meant: python widgets/gallery.py --accept",
             pytrace=False,
         )
+
+
+# Fonts that come with matplotlib, which the test environment has. One set has a tick, a
+# circle and Hebrew letters, the other has none of them.
+FONTS = {"DejaVu": "DejaVuSans*.ttf", "Computer Modern": "cm*10.ttf"}
+FONTCONFIG = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir>{folder}</dir><cachedir>{folder}/cache</cachedir></fontconfig>"""
+# How wide a text is that has no font of the page.
+WIDTH = """() => {const pen = document.createElement("canvas").getContext("2d");
+pen.font = "20px sans-serif"; return pen.measureText("\\u25cb ten words").width}"""
+# The pictures with signs, trees and foreign letters.
+WITH_SIGNS = {
+    "cache-1000-light",
+    "card-small-1000-light",
+    "jaxpr-hostile-names-400-light",
+    "keys-well-used-400-light",
+    "primitives-few-1000-light",
+    "tree-hostile-names-400-light",
+    "tree-two-1000-light",
+}
+
+
+def with_fonts(chromium_path, page, folder, pattern):
+    """Takes the pictures with signs where no other fonts are installed."""
+    matplotlib = pytest.importorskip("matplotlib", reason="its fonts are not here")
+    for font in (Path(matplotlib.get_data_path()) / "fonts" / "ttf").glob(pattern):
+        (folder / font.name).write_bytes(font.read_bytes())
+    file = folder / "fonts.conf"
+    file.write_text(FONTCONFIG.format(folder=folder), encoding="utf-8")
+    with pictures.chromium(chromium_path, FONTCONFIG_FILE=str(file)) as browser:
+        blank = browser.new_page()
+        wide = blank.evaluate(WIDTH)
+        blank.close()
+        return wide, pictures.take(browser, page, only=WITH_SIGNS.__contains__)
+
+
+def test_the_fonts_of_a_machine_do_not_count(chromium_path, page, tmp_path):
+    """What is not a letter is drawn, and the page brings the letters."""
+    made = []
+    for name, pattern in FONTS.items():
+        folder = tmp_path / name.replace(" ", "-")
+        folder.mkdir()
+        made.append(with_fonts(chromium_path, page, folder, pattern))
+    assert made[0][0] != made[1][0], "the browser has not seen other fonts"
+    assert set(made[0][1]) == set(made[1][1]) == WITH_SIGNS
+    exactly = pictures.Tolerance(box=0, squares=0.0, mean=0.0)
+    apart = {
+        name: pictures.differences(one, made[1][1][name], exactly)
+        for name, one in made[0][1].items()
+    }
+    assert not any(apart.values()), apart
 
 
 # What a mistake in the style or the player would do: (style, what is said of it).

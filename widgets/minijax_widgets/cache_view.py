@@ -139,8 +139,9 @@ class CacheView(View):
         rows, steps = [], []
         for number, call in enumerate(record.calls):
             look = "miss" if kind(call) == "miss" else ""
+            letter, sign = SIGNS[kind(call)]
             cells: list[Any] = [
-                [Piece(f"{SIGNS[kind(call)][1]} {self.numbers(call)}")],
+                [Piece(letter, f"sign {sign}"), Piece(f" {self.numbers(call)}")],
                 # A miss that could not be avoided is no fault.
                 [Piece(said(call), "miss" if call.advice else "")],
                 [Piece(call.advice, "strong" if call.advice else "")],
@@ -314,7 +315,7 @@ def told(record: CacheRecording, run: Run) -> str:
 
 
 # Kinds of calls, as the twin and the picture sign them.
-SIGNS = {"hit": "+✓", "first": "o○", "miss": "x✗"}
+SIGNS = {"hit": ("+", "tick"), "first": ("o", "ring"), "miss": ("x", "cross")}
 
 
 def kind(call: Call) -> str:

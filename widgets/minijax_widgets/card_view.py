@@ -16,7 +16,7 @@ from minijax_widgets.card_scene import numbers_scene
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, views
 
-SIGNS = {"holds": "✓ ", "fails": "✗ "}
+SIGNS = {"holds": ("+", "tick"), "fails": ("x", "cross")}
 
 
 def card(primitive: Any) -> CardView:
@@ -77,12 +77,16 @@ class CardView(View):
             rows.append(Row([[Piece("checks, as run")], ""], look="head"))
         for check in record.checks:
             look = "miss" if check.result == "fails" else ""
-            told = SIGNS.get(check.result, "") + check.result
+            told = f" {check.result}" if check.result in SIGNS else check.result
             if check.difference is not None:
                 near = check.difference
                 by = "within" if check.result == "holds" else "off by"
                 told += f", {by} {near:.2g}" if near else ", exactly"
-            rows.append(Row([check.name, told], depth=1, look=look))
+            pieces = [Piece(told)]
+            if check.result in SIGNS:
+                letter, sign = SIGNS[check.result]
+                pieces.insert(0, Piece(letter, f"sign {sign}"))
+            rows.append(Row([check.name, pieces], depth=1, look=look))
         rows.append(Row([[Piece("compiled")], ""], look="head"))
         compiled = ", ".join(record.compiled) or "no example was compiled"
         rows.append(Row(["CPU", compiled], depth=1))
@@ -149,9 +153,10 @@ class PrimitivesView(View):
                     detail = f"{name}: {meaning}" if meaning else name
                     detail += f'  |  {told}  |  see.card("{name}")'
                     steps.append(FrameStep(name, detail, [f"p{name}"]))
-            sign = SIGNS_OF_FAMILIES.get(family, "")
-            label = [Piece(family, "strong")]
-            label.append(Piece(f" {sign} {FAMILIES.get(family, '')}", "constant"))
+            label = [Piece(family, "strong"), Piece(" ")]
+            if family in SIGNS_OF_FAMILIES:
+                label.append(Piece("", f"sign {SIGNS_OF_FAMILIES[family]}"))
+            label.append(Piece(f" {FAMILIES.get(family, '')}", "constant"))
             rows.append(Row([label, tiles]))
         telling = next((i for i, step in enumerate(steps) if step.label == "sin"), 0)
         return Frame(
@@ -180,18 +185,18 @@ LEGEND = {
     "forward": "in forward mode only",
     "none": "no derivative, or zero",
 }
-# What each family does to an array, as a sign.
+# What each family does to an array, as a drawn sign.
 SIGNS_OF_FAMILIES = {
-    "elementwise": "▦→▦",
-    "shape": "▬→▮",
-    "index": "▦[▪]",
-    "reduce": "▦→▪",
-    "linear algebra": "▮×▬→▦",
-    "random": "⚄→▦",
-    "programs": "▣→▦",
-    "devices": "▦⇄▦",
-    "refs": "▦↺",
-    "order": "▦⇢▦",
+    "elementwise": "grid arrow grid",
+    "shape": "wide arrow tall",
+    "index": "grid open one close",
+    "reduce": "grid arrow one",
+    "linear algebra": "tall times wide arrow grid",
+    "random": "die arrow grid",
+    "programs": "program arrow grid",
+    "devices": "grid exchange grid",
+    "refs": "grid turn",
+    "order": "grid later grid",
 }
 
 

@@ -16,6 +16,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from minijax_widgets import signs
 from minijax_widgets.glyph import glyph, numeral, rounded, text_width, words
 from minijax_widgets.scene import Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
@@ -26,6 +27,8 @@ MARGIN = 16
 LIVE_SCALE = 0.45
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 60
+# With what the role of a sign begins.
+SIGN = "sign "
 # Letters that turn the text after them around, or hide it, are shown as a sign: one for
 # one, so that columns stay.
 UNSEEN = dict.fromkeys(
@@ -41,7 +44,8 @@ class Piece:
     `role` is a role of the palette ("value", "constant", ...), or "chip" and "dash",
     "jump" for a name whose click goes to its step, "type" for what types on demand are,
     "changed" for what a comparison found different, "params" for what stands behind
-    `...` until it is asked for, "bytes" for a bar of as many pixels as the text says.
+    `...` until it is asked for, "bytes" for a bar of as many pixels as the text says,
+    "sign tick" for a drawn sign (`signs.py`).
     `link` is a page beside the one that shows the view, as "cards/sin.html".
     """
 
@@ -242,9 +246,9 @@ class Frame:
         }
         if self.live is not None:
             page["live"] = self.live
-            glyphs = self.live_glyphs()
-            if glyphs:
-                page["glyphs"] = glyphs
+        glyphs = self.live_glyphs() | self.signs()
+        if glyphs:
+            page["glyphs"] = glyphs
         if self.only:
             page["only"] = True
         if self.axes is not None:
@@ -272,6 +276,18 @@ class Frame:
                 "d": [part.to_json() for part in made.drawn],
             }
         return found
+
+    def signs(self) -> dict[str, Any]:
+        """Returns the drawn signs that pieces ask for, by their role."""
+        pieces = (
+            piece
+            for pane in self.panes
+            for row in pane.rows
+            for cell in row.pieces()
+            for piece in cell
+        )
+        roles = {p.role: None for p in pieces if p.role.startswith(SIGN)}
+        return {role: signs.inline(role.removeprefix(SIGN)) for role in roles}
 
     def static_html(self) -> str:
         """Returns the telling step as tables with inline colours, in the light theme.
@@ -430,6 +446,8 @@ def _static_piece(piece: Piece, on: set[str]) -> str:
             f'<span style="display:inline-block;height:10px;width:{int(piece.text)}px;'
             f'background:{wash};border:1px solid {ink}"></span>'
         )
+    if piece.role.startswith(SIGN):
+        return signs.image(piece.role.removeprefix(SIGN), escape(piece.text))
     text = escape(piece.text)
     role = piece.role.partition(" ")[0]
     style = ""

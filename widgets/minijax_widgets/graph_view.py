@@ -19,6 +19,7 @@ from minijax_widgets.glyph import Glyph, glyph, text_width
 from minijax_widgets.graph_layout import Item, lay_out
 from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.scene import Placed, Scene
+from minijax_widgets.signs import sign
 from minijax_widgets.view import View, cut
 
 # A program of more equations is grouped by line.
@@ -459,9 +460,15 @@ class GraphView(View):
             label=f"{block.title}, open",
             opens=goes.get(block.unit),
         )
-        head = f"\u25be {block.title}"
+        draw_sign(scene, "opened", left + 10, top + 14)
         scene.text(
-            left + 10, top + 18, head, size=TEXT_SIZE, weight=600, mono=True, label=""
+            left + 24,
+            top + 18,
+            block.title,
+            size=TEXT_SIZE,
+            weight=600,
+            mono=True,
+            label="",
         )
         at = left + (block.w - sum(d.w + 2 * PAD for d in block.inner)) / 2
         for drawing in block.inner:
@@ -523,10 +530,12 @@ class GraphView(View):
             opens=opens,
             go=go,
         )
-        sign = "\u25b8 " if opens is not None else ""
         middle = top + block.h / 2
-        text = f"{sign}{block.title}"
-        scene.text(left + 8, middle + 4, text, size=TEXT_SIZE, mono=True, label="")
+        at = left + 8
+        if opens is not None:
+            draw_sign(scene, "shut", at, middle)
+            at += 14
+        scene.text(at, middle + 4, block.title, size=TEXT_SIZE, mono=True, label="")
         if block.picture is not None:
             # The glyph's middle, from its right bound.
             scene.glyph(
@@ -544,6 +553,12 @@ class GraphView(View):
         """Returns the type of an equation's first result."""
         assert block.equation is not None
         return self.recording.variables[block.equation.results[0]].type
+
+
+def draw_sign(scene: Scene, name: str, x: float, y: float) -> None:
+    """Places a sign whose left side has its middle at (x, y)."""
+    wide, drawn = sign(name)
+    scene.drawn(x, y, wide, 0, drawn)
 
 
 def repeats(equations: list[Equation]) -> int:

@@ -24,7 +24,8 @@ NAMES, ORIGINS = 30, 11
 # Rounds of a loop that are shown before those that are the same.
 ROUNDS = 2
 # Text twins are plain ASCII.
-ASCII_RAILS = str.maketrans("│├└", "|++")
+# The lines of the tree, as the text twin writes them; the picture draws them.
+RAILS = {"": "  ", "through": "| ", "branch": "+ ", "last": "+ "}
 
 
 def keys(function: Callable[..., Any], *args: Any, **kwargs: Any) -> KeysView:
@@ -110,19 +111,19 @@ class KeysView(View):
             return False
         return self.recording.keys[node.parent].depth == node.depth
 
-    def rails(self, rows: list[Shown]) -> list[str]:
-        """Returns the lines of the tree before each row's name."""
+    def rails(self, rows: list[Shown]) -> list[list[str]]:
+        """Returns the lines of the tree before each row's name, by level."""
         depths = [row.nodes[0].depth for row in rows]
         found = []
         for number, depth in enumerate(depths):
-            text = ""
+            lines = []
             for level in range(1, depth + 1):
                 more = self.continues(rows, number, level)
                 if level < depth:
-                    text += "│ " if more else "  "
+                    lines.append("through" if more else "")
                 else:
-                    text += "├ " if more else "└ "
-            found.append(text)
+                    lines.append("branch" if more else "last")
+            found.append(lines)
         return found
 
     def continues(self, rows: list[Shown], number: int, level: int) -> bool:
@@ -162,7 +163,7 @@ class KeysView(View):
         rows = self.shown()
         telling = self.telling(rows)
         said = [
-            self.row(row, rail.translate(ASCII_RAILS), number == telling)
+            self.row(row, "".join(RAILS[line] for line in rail), number == telling)
             for number, (row, rail) in enumerate(zip(rows, self.rails(rows)))
         ]
         said += [f"  cannot tell: {why}" for why in self.recording.unsure]
@@ -211,13 +212,16 @@ class KeysView(View):
         sources = code_panes(record.sources, spans)
         shown = self.shown()
         rails = self.rails(shown)
-        names = [f"{rail}{self.name(row)}" for row, rail in zip(shown, rails)]
-        width = max([len(name) for name in names if len(name) <= NAMES], default=0)
+        names = [2 * len(rail) + len(self.name(row)) for row, rail in zip(shown, rails)]
+        width = max([name for name in names if name <= NAMES], default=0)
         rows, steps = [], []
         for number, (row, rail) in enumerate(zip(shown, rails)):
             node = row.nodes[0]
-            gap = " " * max(2, width + 2 - len(names[number]))
-            pieces = [Piece(rail, "constant"), Piece(self.name(row), "strong")]
+            gap = " " * max(2, width + 2 - names[number])
+            pieces = [
+                Piece(RAILS[line], f"sign {line}" if line else "") for line in rail
+            ]
+            pieces.append(Piece(self.name(row), "strong"))
             role = "miss" if node.reused else "value"
             if not row.alike:
                 origin = f"{gap}{self.origin(row):{ORIGINS}} "

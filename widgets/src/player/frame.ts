@@ -115,6 +115,7 @@ export interface Frame {
   axes?: { names: string[]; sizes: number[]; places: number[][] };
   /** The title of the strip of live names below the panes, if there is one. */
   live?: string;
-  /** What values in that strip look like, by their text; (x, y) is the top left. */
+  /** What values in that strip look like, by their text, and signs, by their role; (x, y)
+   *  is the top left. */
   glyphs?: Record<string, { x: number; y: number; w: number; h: number; d: Drawing[] }>;
 }

@@ -405,7 +405,6 @@ export class Player {
       const button = row.querySelector<HTMLButtonElement>(".mj-fold");
       if (button) {
         const isFolded = folded.has(number);
-        button.textContent = isFolded ? "\u25b8" : "\u25be";
         button.setAttribute("aria-expanded", String(!isFolded));
       }
       made.push(row);
@@ -441,6 +440,7 @@ export class Player {
         fold.type = "button";
         fold.tabIndex = -1;
         fold.setAttribute("aria-label", "fold");
+        fold.append(icon("play")!);
         cell.append(fold);
       }
       if (first && kind !== "code" && (depth || drawn.folds)) {
@@ -524,6 +524,8 @@ export class Player {
       parts.append(...breakable(text));
       return parts;
     }
+    const glyph = this.frame.glyphs?.[role ?? ""];
+    if (glyph) return inlineGlyph(glyph);
     if (role === "bytes") {
       const bar = element("span", "mj-bytes");
       bar.style.width = `calc(${Number(text)}*var(--mj-pixel,1px))`;

@@ -153,8 +153,9 @@ border:1px solid &residual}
 ?^del>td{|&miss-wash}
 ?^head-row>td{font-weight:600;color:&text}
 ?^group>td{color:&constant}
-?.fold{font:inherit;line-height:20px;border:0;|transparent;color:&constant;padding:0;margin:0 4px 0 0;
-width:16px;height:20px;cursor:pointer;text-align:center}
+?.fold{border:0;|transparent;color:&constant;padding:0;margin:0 4px 0 0;width:16px;height:20px;cursor:pointer;
+vertical-align:top}
+?[aria-expanded=true]>svg{rotate:90deg}
 ?.n{font-weight:600;border-radius:3px;cursor:default}
 ?.n.def{|&value-wash;color:&text;box-shadow:0 0 0 1px &value}
 ?.n.use{|&value-wash;color:&text;
@@ -196,7 +197,7 @@ color:&text}
 .help kbd{font:12px/16px ${CODE};border:1px solid &line;border-radius:3px;padding:0 4px;
 |&base;color:&text}
 .help div{display:inline-block;margin:2px 14px 2px 0}
-?svg.icon{display:block;width:16px;height:16px;margin:0 auto;fill:none;stroke:currentColor;stroke-width:1.8;
+?svg.icon{width:16px;height:16px;margin:0 auto;fill:none;stroke:currentColor;stroke-width:1.8;
 stroke-linecap:round;stroke-linejoin:round}
 .legend{display:block!important}
 .meaning{display:inline-block;margin-right:14px}
@@ -204,8 +205,10 @@ stroke-linecap:round;stroke-linejoin:round}
 ?svg{display:block;max-width:100%;height:auto}
 ?svg text{font:12px ${CODE};fill:&text}
 ?.pane.scene-pane{max-height:620px}
-?svg.scene{max-width:none;font-variant-numeric:tabular-nums;overflow:visible}
-?svg.glyph{display:inline-block;vertical-align:middle;height:auto;overflow:visible}
+?.fold svg{width:9px}
+?svg:not(.icon){max-width:none;overflow:visible}
+?svg.scene{font-variant-numeric:tabular-nums}
+?svg.glyph{display:inline-block;vertical-align:middle}
 ?svg.scene text{white-space:pre}
 ?g.idle{pointer-events:none}
 ?g.mark{outline:none}
@@ -250,7 +253,6 @@ stroke-linecap:round;stroke-linejoin:round}
 .where{flex:1 1 6em;min-width:0}
 .gap{display:none}
 .bar select[title="show only"]{max-width:5.5em}
-.still{flex-wrap:wrap}
 .still .head{flex:1 1 230px}}
 `;
 
