@@ -416,17 +416,21 @@ def dce_jaxpr(
 
 
 def dce_closed_jaxpr(
-    closed: ClosedJaxpr, used_outputs: Sequence[bool]
+    closed: ClosedJaxpr, used_outputs: Flags, instantiate: Flags = ()
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """`dce_jaxpr` with constants; cached, so that equal uses share one program."""
-    return _dce_closed_jaxpr(closed, tuple(used_outputs))
+    """`dce_jaxpr` with constants; cached, so that equal uses share one program.
+
+    Rules of primitives call this one: a rule that asks several times about a program
+    in a program would else double the work at each level of nesting.
+    """
+    return _dce_closed_jaxpr(closed, tuple(used_outputs), tuple(instantiate))
 
 
 @weakref_lru_cache
 def _dce_closed_jaxpr(
-    closed: ClosedJaxpr, used_outputs: tuple[bool, ...]
+    closed: ClosedJaxpr, used_outputs: tuple[bool, ...], instantiate: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs)
+    jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, instantiate or False)
     kept = set(jaxpr.constvars)
     consts = [
         value

@@ -593,8 +593,8 @@ def _select(which: Any, *cases: Any) -> Any:
 
 def _cond_dce(used, eqn) -> JaxprEqn:
     def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
-        jaxpr, needed = partial_eval.dce_jaxpr(closed.jaxpr, used, wanted or False)
-        return needed, ClosedJaxpr(jaxpr, closed.consts)
+        smaller, needed = partial_eval.dce_closed_jaxpr(closed, used, wanted)
+        return needed, smaller
 
     needed, branches = agree(eqn.params["branches"], step)
     invars = where([True, *needed], eqn.invars)

@@ -288,8 +288,8 @@ def _scan_dce(used, eqn) -> JaxprEqn:
 
     def step(carry: list[bool]) -> tuple:
         kept = nothing._replace(carry=carry).flat
-        smaller, needed = partial_eval.dce_jaxpr(
-            loop.jaxpr.jaxpr, [*carry, *used_ys], kept
+        smaller, needed = partial_eval.dce_closed_jaxpr(
+            loop.jaxpr, [*carry, *used_ys], kept
         )
         groups = loop.operands(needed)
         return groups.carry, (smaller, groups)
@@ -297,14 +297,8 @@ def _scan_dce(used, eqn) -> JaxprEqn:
     used_carry, (smaller, needed) = fixpoint(used_carry, step)
     operands = loop.operands(eqn.invars).where(needed)
     outvars = where([*used_carry, *used_ys], eqn.outvars)
-    params = loop.params(_close(smaller, loop.jaxpr), operands)
+    params = loop.params(smaller, operands)
     return rewritten(eqn, operands.flat, outvars, **params)
-
-
-def _close(jaxpr: Any, like: ClosedJaxpr) -> ClosedJaxpr:
-    """A part of a program, closed with the constants that it still has."""
-    values = dict(zip(like.jaxpr.constvars, like.consts))
-    return ClosedJaxpr(jaxpr, [values[var] for var in jaxpr.constvars])
 
 
 scan_p.dce = _scan_dce

@@ -148,22 +148,22 @@ def _dce(used, eqn) -> JaxprEqn:
             return partial_eval.prune_outputs(thunk(), used[num_res:])
 
         keep = [position >= num_consts for position in range(len(eqn.invars))]
-        jaxpr, used_in = partial_eval.dce_jaxpr(params["fwd_jaxpr"].jaxpr, used, keep)
+        closed, used_in = partial_eval.dce_closed_jaxpr(params["fwd_jaxpr"], used, keep)
         params = {
             **params,
             "num_consts": sum(used_in[:num_consts]),
             "num_res": sum(used[:num_res]),
-            "fwd_jaxpr": ClosedJaxpr(jaxpr),
+            "fwd_jaxpr": closed,
             "fun_jaxpr_thunk": smaller,
         }
         primitive, invars = remat_opt_p, eqn.invars
     else:
         closed, used_in = partial_eval.dce_closed_jaxpr(thunk(), used[num_res:])
-        params, jaxpr = {"call_jaxpr": closed}, closed.jaxpr
+        params = {"call_jaxpr": closed}
         primitive = closed_call_p
         invars = eqn.invars[num_consts:]
     invars = [v for v, flag in zip(invars, used_in) if flag]
-    effects = of_equation(jaxpr, invars)
+    effects = of_equation(closed.jaxpr, invars)
     changed = {"primitive": primitive, "params": params, "effects": effects}
     return eqn.replace(invars=invars, outvars=outvars, **changed)
 
