@@ -123,15 +123,16 @@ class GradView(View):
             return record.headline
         other = record.beside
         mine, theirs = bytes_in_words(record.bytes), bytes_in_words(other.bytes)
-        more = other.program.backward - record.program.backward
+        own, others = (each.program.backward_opened for each in (record, other))
+        more = others - own
         again = other.program.again - record.program.again
         text = (
             f"grad of {record.name} keeps {mine}, of the function beside it {theirs}; "
-            f"{record.program.backward:,} and {other.program.backward:,} backward"
+            f"{own:,} and {others:,} backward"
         )
         if again > 0:
             text += f"; {count_in_words(again, 'equation')} more run again"
-        elif more:
+        elif more and not again:
             text += f", {abs(more):,} {'more' if more > 0 else 'fewer'}"
         return text
 

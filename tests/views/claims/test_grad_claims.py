@@ -13,7 +13,7 @@ import minijax
 import minijax_widgets as see
 from minijax_lab.explain.backward import bytes_in_words
 from tests.views.claims.forty import CASES, DIFFERENTIABLE, Case, ones, title
-from tests.views.claims.jax_programs import kept_by_jax
+from tests.views.claims.jax_programs import kept_by_jax, programs_in
 
 CLAIMS = [
     "So many equations run forward, more for the derivative, and backward.",
@@ -138,3 +138,80 @@ def check_arguments(case):
 def test_what_has_no_gradient_is_refused(case):
     with pytest.raises((TypeError, ValueError)):
         see.grad(case.make(minijax), *case.args)
+
+
+# ---- checkpoints ---------------------------------------------------------------------
+
+
+def jitted_in_a_checkpoint(m):
+    inner = m.jit(m.numpy.sin)
+    return lambda x: m.numpy.sum(inner(x))
+
+
+def called_twice_in_a_checkpoint(m):
+    inner = m.jit(lambda x: m.numpy.tanh(x) * x)
+    return lambda x: m.numpy.sum(inner(inner(x)))
+
+
+def scan_in_a_checkpoint(m):
+    def turn(c, y):
+        return m.numpy.sin(c * y), c
+
+    return lambda x: m.lax.scan(turn, m.numpy.sum(x), x)[0]
+
+
+def cond_in_a_checkpoint(m):
+    sines = [lambda y: m.numpy.sin(m.numpy.sin(y)), m.numpy.cos]
+    return lambda x: m.numpy.sum(m.lax.cond(x[0] > 0, *sines, x))
+
+
+def block_in_a_checkpoint(m):
+    def block(x):
+        scores = m.nn.softmax(x @ x.T)
+        return m.numpy.sum(m.nn.gelu(scores @ x) + m.nn.relu(x))
+
+    return lambda x: block(m.numpy.outer(x, x))
+
+
+def leaves_of(eqns) -> int:
+    """Equations, calls opened; of branches the longest."""
+    count = 0
+    for eqn in eqns:
+        inside = [
+            leaves_of(p.eqns) for v in eqn.params.values() for p in programs_in(v)
+        ]
+        count += (max if eqn.primitive.name == "cond" else sum)(inside or [1])
+    return count
+
+
+def computed_again(eqn) -> int:
+    """The equations of jax's checkpoint that it marks as computed once more."""
+    mark = "rematted_computation"
+    again = [e for e in eqn.params["jaxpr"].eqns if mark in str(e.source_info.name_stack)]
+    return leaves_of(again)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        jitted_in_a_checkpoint,
+        called_twice_in_a_checkpoint,
+        scan_in_a_checkpoint,
+        cond_in_a_checkpoint,
+        block_in_a_checkpoint,
+    ],
+)
+def test_what_runs_again_with_calls_inside(make):
+    x = ones(4)
+    theirs = jax.make_jaxpr(jax.grad(jax.checkpoint(make(jax))))(x)
+    (eqn,) = [e for e in theirs.eqns if e.primitive.name in ("remat2", "checkpoint")]
+    plain = make(minijax)
+    program = see.grad(minijax.checkpoint(plain), x).recording.program
+    assert program.again == computed_again(eqn) > 0
+    told = see.grad(plain, x, beside=minijax.checkpoint(plain)).headline()
+    assert re.search(r" (\d+) equations? more run again", told)[1] == str(
+        computed_again(eqn)
+    )
+    # A checkpoint is not told as one equation.
+    one, two = re.search(r"; ([\d,]+) and ([\d,]+) backward", told).groups()
+    assert int(two) >= int(one) > 0

@@ -16,9 +16,11 @@ from typing import Any
 from minijax.language.core import (
     Atom,
     ClosedJaxpr,
+    Jaxpr,
     JaxprEqn,
     Literal,
     Var,
+    jaxprs_in_params,
     set_current_trace,
 )
 from minijax.language.rules import (
@@ -28,10 +30,11 @@ from minijax.language.rules import (
     is_linear,
     scalar_like,
 )
+from minijax.programs.calls import close_jaxpr
 from minijax.programs.control_flow.conditionals import cond_p
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.support import source_info
-from minijax.transforms import ad
+from minijax.transforms import ad, splitting
 from minijax.transforms.partial_eval import DynamicJaxprTrace
 from minijax_lab.explain.recording import (
     Span,
@@ -152,6 +155,19 @@ class GradProgram:
     unused: int  # equations that a rule runs and nothing reads; a compiler drops them
     backward: int  # equations of the way back
     again: int  # equations that a checkpoint runs again on the way back
+
+    @property
+    def backward_opened(self) -> int:
+        """The equations of the way back, calls, loops and branches opened.
+
+        Of a loop one turn counts, of branches the longest.
+        """
+        count = self.backward
+        for row in self.rows:
+            if row.programs:
+                inside = max(inner.backward_opened for inner in row.programs)
+                count += inside - sum(back.equation for back in row.backward)
+        return count
 
 
 # ---- the backward pass, equation by equation -----------------------------------------
@@ -653,26 +669,20 @@ class Program:
         return []
 
     def runs_again(self, eqn: JaxprEqn) -> int:
-        """How many equations of a checkpoint's linear program no tangent comes to.
+        """How many equations the way back of a checkpoint computes once more.
 
-        These are what the way back computes before it transposes the others.
+        They are what its linear program knows before a cotangent comes: the part that
+        partial evaluation splits off, calls opened.
         """
-        program = eqn.params.get("jaxpr")
-        if program is None:
+        if "jaxpr" not in eqn.params:
             return 0
-        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        linear = {
-            var
-            for var, atom in zip(jaxpr.invars, eqn.invars)
-            if isinstance(atom, Var) and atom not in self.known.of_constvar
-        }
-        count = 0
-        for inner in jaxpr.eqns:
-            if linear.isdisjoint(v for v in inner.invars if isinstance(v, Var)):
-                count += 1
-            else:
-                linear.update(inner.outvars)
-        return count
+        linear = tuple(
+            isinstance(atom, Var) and atom not in self.known.of_constvar
+            for atom in eqn.invars
+        )
+        program = close_jaxpr(eqn.params["jaxpr"])
+        known, *_ = splitting.partial_eval_jaxpr(program, linear)
+        return opened_equations(known.jaxpr)
 
     def is_zero(self, tangent: Var | None, steps: Sequence[Pulled]) -> bool:
         """Whether no cotangent comes to the linear variable of a result."""
@@ -755,6 +765,19 @@ class Program:
                 if inputs == "copy":
                     residual.made_by = "the branch's input"
         return program
+
+
+def opened_equations(jaxpr: Jaxpr) -> int:
+    """The equations of a program and of the calls in it; loops count one turn.
+
+    Of branches the longest counts.
+    """
+    count = 0
+    for eqn in jaxpr.eqns:
+        inside = [opened_equations(inner) for inner in jaxprs_in_params(eqn.params)]
+        combine = max if eqn.primitive is cond_p else sum
+        count += combine(inside) if inside else 1
+    return count
 
 
 def rule_in_words(eqn: JaxprEqn) -> str:
