@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from jax._src.interpreters import ad
 
+import minijax
 import minijax_widgets as see
 from minijax.language.core import all_primitives
 from minijax_lab.explain import cards
@@ -114,3 +115,23 @@ def test_checks(name):
     ran = [check for check in record.checks if check.difference is not None]
     assert all(check.result in ("holds", "fails") for check in ran)
     assert f"; {len(ran)} of {len(ran)} checks hold" in record.headline
+
+
+@pytest.mark.parametrize("name", sorted(all_primitives))
+def test_lowering_names_operations_alone(name):
+    """All that stand in the program, and nothing of its punctuation."""
+    record = see.card(name).recording
+    told = dict(record.rules)["lowering"]
+    used = cards.example_of(name)
+    if not told.startswith("to "):
+        return
+    function, args = used
+    module = minijax.jit(lambda *xs: function(*xs)).lower(*args).compiler_ir()
+    text = module.operation.get_asm(print_generic_op_form=True)
+    named = re.findall(r'"(\w+)\.(\w+)"[(<]', text)
+    names = {
+        operation
+        for dialect, operation in named
+        if dialect not in ("builtin", "func") and operation != "return"
+    }
+    assert set(told.removeprefix("to ").split(", ")) == names

@@ -187,7 +187,9 @@ def leaves_of(eqns) -> int:
 def computed_again(eqn) -> int:
     """The equations of jax's checkpoint that it marks as computed once more."""
     mark = "rematted_computation"
-    again = [e for e in eqn.params["jaxpr"].eqns if mark in str(e.source_info.name_stack)]
+    again = [
+        e for e in eqn.params["jaxpr"].eqns if mark in str(e.source_info.name_stack)
+    ]
     return leaves_of(again)
 
 

@@ -6,6 +6,7 @@ before: what differs from the nearest is what made the new program necessary.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import weakref
@@ -17,6 +18,7 @@ import numpy as np
 
 from minijax.compile.pjit import JitFunction
 from minijax.support import event_watching
+from minijax.support.element_types import promote_types
 from minijax.support.trees import tree_unflatten
 from minijax.transforms.api_util import Bound
 from minijax_lab.explain.recording import (
@@ -104,7 +106,7 @@ class Key:
     settings: Any
     place: tuple
     tree: Any = None
-    examples: dict[str, str] = field(default_factory=dict)  # scalars, as written
+    examples: dict[str, Any] = field(default_factory=dict)  # scalars
     row: int | None = None
     program: int = 0
 
@@ -303,8 +305,8 @@ class CacheWatch:
         names = signature.leaf_names(bound)
         return Key(names, avals, named, settings, place, tree)
 
-    def scalars_of_call(self, key: Key) -> dict[str, str]:
-        """The plain numbers among the arguments of the call, as they were written."""
+    def scalars_of_call(self, key: Key) -> dict[str, Any]:
+        """The plain numbers among the arguments of the call."""
         frame = sys._getframe(1)
         while frame is not None and frame.f_code not in CALL_CODES:
             frame = frame.f_back  # type: ignore[assignment]
@@ -314,10 +316,8 @@ class CacheWatch:
         bound = self.function._signature.bind(args, kwargs)
         found = {}
         for name, leaf in zip(key.names, bound.leaves):
-            if isinstance(leaf, (bool, int, float, complex)):
-                found[name] = repr(leaf)
-            elif isinstance(leaf, np.generic):
-                found[name] = f"np.{type(leaf).__name__}({leaf})"
+            if isinstance(leaf, (bool, int, float, complex, np.generic)):
+                found[name] = leaf
         return found
 
     def nearest(self, key: Key) -> tuple[Key | None, list[Change]]:
@@ -331,40 +331,66 @@ class CacheWatch:
         return best, best_changes
 
     def advice(self, key: Key, nearest: Key | None, changes: list[Change]) -> str:
-        """What to write so that a kept program serves; "" where nothing fits."""
+        """What to write so that a kept program serves; "" where nothing fits.
+
+        Who obeys gets the same answers: no value is changed, only how it is passed.
+        """
         if nearest is None or not changes:
             return ""
+        if all(change.kind == "shape" for change in changes):
+            ragged = self.ragged(key, nearest, [change.name for change in changes])
+            if ragged or len(changes) > 1:
+                return ragged
+            return self.padding(key, nearest, changes[0].name)
         if len(changes) > 1:
             if any(change.kind != "type" for change in changes):
                 return ""
             names = ", ".join(change.name for change in changes)
             return f"pass {names} with the same dtypes each time"
         (change,) = changes
-        was = nearest.examples.get(change.name)
-        now = key.examples.get(change.name)
         if change.kind == "type":
-            if was and now:
-                return f"pass {was}, not {now}"
-            kept = change.was.removeprefix("weak ")
-            if now:
-                return f"pass an array of {kept}, not {now}"
-            return f"pass {change.name} as {kept} each time"
-        if change.kind == "shape":
-            return self.padding(key, nearest, change.name)
+            return type_advice(key, nearest, change)
         if change.kind == "static":
-            value = key.statics.get(change.name)
-            if isinstance(value, float):
-                return f"make {change.name} an argument, not static"
-            code = getattr(value, "__code__", None)
-            before = getattr(nearest.statics.get(change.name), "__code__", None)
-            if code is not None and code is before:
-                return f"pass the same function as {change.name}, made once"
-            return ""
+            return self.static_advice(key, nearest, change.name)
         if change.kind == "device":
             return "put the arguments in the same place each time"
         if change.kind == "tree" and sorted(nearest.names) == sorted(key.names):
             return "pass the same structure each time"
         return ""
+
+    def static_advice(self, key: Key, nearest: Key, name: str) -> str:
+        """What to do about a static argument that has another value."""
+        value = key.statics.get(name)
+        if isinstance(value, float):
+            return f"make {name} an argument, not static"
+        code = getattr(value, "__code__", None)
+        before = getattr(nearest.statics.get(name), "__code__", None)
+        if code is not None and code is before:
+            return f"pass the same function as {name}, made once"
+        values = {known.statics.get(name) for known in self.keys.values()} | {value}
+        if isinstance(value, int) and len(values) >= SIZES_TO_PAD:
+            return f"make {name} an argument, unless a shape or a branch needs it"
+        return ""
+
+    def ragged(self, key: Key, nearest: Key, names: list[str]) -> str:
+        """What to do with a last batch that is smaller; "" for another change.
+
+        The program before must have answered more than one call with full batches, and
+        all leaves that changed must be shorter along their first axis alone.
+        """
+        calls = sum(run.count for run in self.runs if run.program == nearest.program)
+        sizes: set[int] = set()
+        for name in names:
+            shape = key.avals[key.names.index(name)].shape
+            kept = nearest.avals[nearest.names.index(name)].shape
+            if not shape or shape[1:] != kept[1:] or not 0 < shape[0] < kept[0]:
+                return ""
+            sizes.add(kept[0])
+        if calls < 2 or len(sizes) != 1:
+            return ""
+        (full,) = sizes
+        listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        return f"pad {listed} to {full}, or drop the last batch"
 
     def padding(self, key: Key, nearest: Key, name: str) -> str:
         """What to pad, where one axis comes in many sizes; "" for another change.
@@ -437,6 +463,44 @@ class CacheWatch:
 CALL_CODES: set[CodeType] = {JitFunction.__call__.__code__}
 
 
+def type_advice(key: Key, nearest: Key, change: Change) -> str:
+    """How to pass an argument as the kept program wants it, with the same value."""
+    was, now = nearest.examples.get(change.name), key.examples.get(change.name)
+    kept, new = (text.removeprefix("weak ") for text in (change.was, change.now))
+    if was is not None and now is not None:
+        as_kept = same_value(now, type(was))
+        if as_kept is not None:
+            return f"pass {written(as_kept)}, not {written(now)}"
+        if same_value(was, type(now)) is not None:
+            return f"pass {change.name} as {type(now).__name__} each time"
+        return ""
+    try:
+        wider = promote_types(kept, new).name
+    except TypeError:  # a key
+        wider = kept
+    if wider != kept:
+        return f"pass {change.name} as {wider} each time"
+    if now is not None:
+        return f"pass an array of {kept}, not {written(now)}"
+    return f"pass {change.name} as {kept} each time"
+
+
+def same_value(number: Any, kind: type) -> Any:
+    """A number as another type, None where that changes its value."""
+    try:
+        made = kind(number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return made if made == number or (made != made and number != number) else None
+
+
+def written(number: Any) -> str:
+    """A number as it is written in a program."""
+    if isinstance(number, np.generic):
+        return f"np.{type(number).__name__}({number})"
+    return repr(number)
+
+
 def identity(raw: tuple) -> Any:
     """A key under which equal kinds of calls meet, whichever path they came."""
     if len(raw) == 3 and isinstance(raw[0], tuple):
@@ -461,7 +525,7 @@ def differences(known: Key, key: Key) -> list[Change]:
             was, now = ", ".join(known.names), ", ".join(key.names)
         changes.append(Change("tree", "leaves", was, now))
     elif known.tree != key.tree:
-        texts = (structure(known.tree), structure(key.tree))
+        texts = apart(structure(known.tree), structure(key.tree))
         changes.append(Change("tree", "structure", *texts))
     types = dict(zip(known.names, known.avals))
     for name, aval in zip(key.names, key.avals):
@@ -492,6 +556,15 @@ def structure(tree: Any) -> str:
     if kwargs.num_leaves:
         text += " " + str(kwargs).removeprefix("PyTreeDef(")[:-1]
     return text
+
+
+def apart(one: str, two: str) -> tuple[str, str]:
+    """Two texts from shortly before the place where they begin to differ."""
+    same = len(os.path.commonprefix([one, two]))
+    start = max(0, same - 16)
+    if start < 8:
+        return one, two
+    return f"...{one[start:]}", f"...{two[start:]}"
 
 
 def type_texts(before: Any, after: Any) -> tuple[str, str]:

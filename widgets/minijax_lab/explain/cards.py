@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.backend import hlo
 from minijax.compile.jit_api import jit, make_jaxpr
 from minijax.language.core import (
     Jaxpr,
@@ -225,6 +226,7 @@ def record_card(name: str | Primitive) -> CardRecording:
     used = example_of(name)
     checks: list[Check] = []
     stablehlo: list[str] = []
+    operations: list[str] = []
     compiled: list[str] = []
     inputs: list[SmallArray] = []
     outputs: list[SmallArray] = []
@@ -233,13 +235,12 @@ def record_card(name: str | Primitive) -> CardRecording:
         function, args = used
         example = str(make_jaxpr(function)(*args))
         checks = run_checks(primitive, function, args)
-        stablehlo, compiled = lowered(function, args)
+        stablehlo, operations, compiled = lowered(function, args)
         inputs, outputs = small_arrays(args), small_arrays(results_of(function, args))
     rules = rules_of(primitive, *(used or (None, ())))
-    operations = re.findall(r"= (?:stablehlo\.)?([\w.]+)", "\n".join(stablehlo))
     for rule in rules:
         if rule[0] == "lowering" and rule[1] == "there" and operations:
-            rule[1] = f"to {', '.join(dict.fromkeys(operations))}"
+            rule[1] = f"to {', '.join(operations)}"
     held = sum(check.result == "holds" for check in checks)
     ran = sum(check.difference is not None for check in checks)
     # On a card there is no equation whose parameters could fill the phrase.
@@ -563,11 +564,25 @@ def largest(found: Any, expected: Any) -> float:
     return float(np.max(np.where(both_nan, 0.0, distance), initial=0.0))
 
 
-def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str]]:
-    """The operations of StableHLO that the example becomes, and XLA's on the CPU."""
+def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str], list[str]]:
+    """The StableHLO that the example becomes, what is in it, and XLA's on the CPU.
+
+    The lines are the first dozen; the names are those of all operations, also inside of
+    others: a sum's addition.
+    """
     program = jit(lambda *xs: function(*xs)).lower(*args)
     lines = [line.strip() for line in program.as_text().splitlines()]
-    operations = [line for line in lines if line.startswith("%") and " = " in line]
+    lines = [line for line in lines if line.startswith("%") and " = " in line]
+    names: list[str] = []
+    ir = hlo.ir
+
+    def note(operation: Any) -> Any:
+        dialect, _, name = operation.name.partition(".")
+        if dialect not in ("builtin", "func") and name not in ("return", *names):
+            names.append(name)
+        return ir.WalkResult.ADVANCE
+
+    program.compiler_ir().operation.walk(note, ir.WalkOrder.PRE_ORDER)
     text = program.compile().as_text() or ""
     opcodes: list[str] = []
     for line in text.splitlines():
@@ -575,7 +590,7 @@ def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str]]:
         found = re.search(r"\s([a-z][a-z0-9-]*)\(", rest) if equals else None
         if found and found.group(1) not in ("parameter", "tuple", *opcodes):
             opcodes.append(found.group(1))
-    return operations[:12], opcodes
+    return lines[:12], names, opcodes
 
 
 def families() -> dict[str, list[str]]:

@@ -206,15 +206,15 @@ class JaxCacheWatch(CacheWatch):
         known = self.keys.get(raw)
         return known if known is not None else self.raw_key
 
-    def scalars_of_call(self, key: Key) -> dict[str, str]:
-        """The plain numbers among the arguments of the call, as they were written."""
+    def scalars_of_call(self, key: Key) -> dict[str, Any]:
+        """The plain numbers among the arguments of the call."""
         args, kwargs = self.arguments
         found = {}
         leaves, _ = self.jax.tree_util.tree_flatten((args, kwargs))
         numbers = [leaf for leaf in leaves if isinstance(leaf, (int, float, complex))]
         weak = [n for n, aval in zip(key.names, key.avals) if aval.weak_type]
         if len(numbers) == len(weak):
-            found = {name: repr(number) for name, number in zip(weak, numbers)}
+            found = dict(zip(weak, numbers))
         return found
 
     def kept(self) -> list[Any]:
