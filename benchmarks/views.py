@@ -27,7 +27,7 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import nn
-from minijax.support import events
+from minijax.core import events
 from minijax_lab.explain import causes
 from minijax_lab.explain.backward import record_grad
 from minijax_lab.explain.batching import record_vmap

@@ -6,7 +6,7 @@
     print(minijax.make_jaxpr(minijax.grad(lambda x: jnp.sin(x) * x))(2.0))
 
 The names are JAX's. The reading order of the core stands at the top of
-`minijax/language/core.py`.
+`minijax/core/language.py`.
 """
 
 # isort: skip_file
@@ -31,15 +31,15 @@ from minijax.programs import launching as _launching
 from minijax.programs.sharding import ahead_of_time as _ahead_of_time
 from minijax.programs.sharding import jit_shardings as _jit_shardings
 from minijax.programs.sharding import partitioned as _partitioned
-from minijax.programs.sharding import resharding as _resharding
-from minijax.programs.explicit.resharding import reshard
+from minijax.programs.sharding import array_copies as _resharding
+from minijax.programs.sharding.reshard import reshard
 from minijax.programs.sharding.contexts import set_mesh
 from minijax.programs.sharding.making import (
     make_array_from_callback, make_array_from_process_local_data,
     make_array_from_single_device_arrays,
 )
 from minijax.support.devices.shardings import NamedSharding, P, make_mesh
-from minijax.programs.shard_map import lowering as _shard_map_lowering
+from minijax.programs.shard_map import manual_lowering as _shard_map_lowering
 from minijax.programs.shard_map.mapping import shard_map, smap
 from minijax.programs.shard_map.parallel_map import pmap
 from minijax.programs.custom import calls_in_traces as _calls_in_traces
@@ -56,13 +56,13 @@ from minijax.programs.checkpointing import checkpoint, checkpoint_policies, rema
 from minijax.compile.jit_api import (
     clear_caches, eval_shape, fwd_and_bwd, jit, make_jaxpr, named_call,
 )
-from minijax.language.array import Array
-from minijax.language.array_places import Shard
+from minijax.core.array import Array
+from minijax.values.array_places import Shard
 from minijax.compile.transfer_guards import (
     transfer_guard, transfer_guard_device_to_device, transfer_guard_device_to_host,
     transfer_guard_host_to_device,
 )
-from minijax.compile.transfers import (
+from minijax.compile.array_transfers import (
     block_until_ready, copy_to_host_async, device_get, device_put,
 )
 from minijax.transforms.differentiation import (
@@ -70,23 +70,23 @@ from minijax.transforms.differentiation import (
 )
 from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.vectorization import vmap
-from minijax.backend.door import xc as _xc
-from minijax.backend.platforms import default_backend, devices
+from minijax.core.runtime import xc as _xc
+from minijax.core.runtime import default_backend, devices
 from minijax.backend.processes import (
     device_count, local_device_count, local_devices, process_count, process_index,
     process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
-from minijax.language import jax_spellings as _jax_spellings
-from minijax.language import print_options as _print_options
-from minijax.language import tracer_interchange as _tracer_interchange
-from minijax.language.core import typeof
-from minijax.language.concrete import ensure_compile_time_eval
-from minijax.language.ref_avals import ShapeDtypeStruct
+from minijax.values import jax_spellings as _jax_spellings
+from minijax.values import print_options as _print_options
+from minijax.values import tracer_interchange as _tracer_interchange
+from minijax.core.language import typeof
+from minijax.values.concrete import ensure_compile_time_eval
+from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient
-from minijax.support.dtypes import float0
+from minijax.core.dtypes import float0
 from minijax.programs.debugging.environment import live_arrays, print_environment_info
 from minijax.compile.tokens import effects_barrier
 from minijax.primitives.refs.mutable_arrays import (

@@ -1,6 +1,6 @@
 """Flattening of calls, for writers of transformations. In JAX: `jax.api_util`."""
 
-from minijax.language.core import shaped_abstractify as shaped_abstractify
+from minijax.core.language import shaped_abstractify as shaped_abstractify
 from minijax.support.lists import safe_map as safe_map
 from minijax.transforms.call_flattening import argnums_partial as argnums_partial
 from minijax.transforms.call_flattening import debug_info as debug_info

@@ -1,7 +1,7 @@
 """What the house attaches to its core, all on this page, in this order.
 
 The core and the rooms declare places for parts that rooms above bring: hooks
-(`support/events.py`), methods of their classes, extensions of types. Each place takes
+(`core/events.py`), methods of their classes, extensions of types. Each place takes
 one part, and a second one raises. Nothing else attaches anything, so that what runs
 does not depend on which modules were imported, or when.
 """

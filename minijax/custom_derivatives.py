@@ -7,7 +7,6 @@ rule. `custom_gradients.py` has what is built from them.
 In JAX: `jax.custom_derivatives`.
 """
 
-from minijax.language.symbolic_zeros import SymbolicZero as SymbolicZero
 from minijax.programs.custom.custom_backward import CustomVJPPrimal as CustomVJPPrimal
 from minijax.programs.custom.custom_backward import custom_vjp as custom_vjp
 from minijax.programs.custom.custom_backward import (
@@ -23,3 +22,4 @@ from minijax.programs.custom.custom_gradients import linear_call as linear_call
 from minijax.programs.custom.custom_gradients import (
     zero_from_primal as zero_from_primal,
 )
+from minijax.values.symbolic_zeros import SymbolicZero as SymbolicZero

@@ -13,7 +13,6 @@ from minijax.programs.callbacks.debug_callbacks import (
 from minijax.programs.callbacks.debug_callbacks import debug_callback as callback
 from minijax.programs.callbacks.debug_callbacks import debug_log as log
 from minijax.programs.callbacks.debug_callbacks import debug_print as print
-from minijax.programs.debugging.breakpoints import breakpoint as breakpoint
 from minijax.programs.debugging.drawn_shardings import (
     inspect_array_sharding as inspect_array_sharding,
 )
@@ -23,6 +22,7 @@ from minijax.programs.debugging.drawn_shardings import (
 from minijax.programs.debugging.drawn_shardings import (
     visualize_sharding as visualize_sharding,
 )
+from minijax.programs.rare.breakpoints import breakpoint as breakpoint
 
 __all__ = [
     "DebugEffect",

@@ -1,16 +1,16 @@
 """The errors that users meet. In JAX: `jax.errors`."""
 
-from minijax.support.errors import ConcretizationTypeError as ConcretizationTypeError
-from minijax.support.errors import JaxprTypeError as JaxprTypeError
-from minijax.support.errors import JaxRuntimeError as JaxRuntimeError
-from minijax.support.errors import JAXTypeError as JAXTypeError
-from minijax.support.errors import (
+from minijax.core.errors import ConcretizationTypeError as ConcretizationTypeError
+from minijax.core.errors import JaxprTypeError as JaxprTypeError
+from minijax.core.errors import JaxRuntimeError as JaxRuntimeError
+from minijax.core.errors import JAXTypeError as JAXTypeError
+from minijax.core.errors import (
     TracerArrayConversionError as TracerArrayConversionError,
 )
-from minijax.support.errors import (
+from minijax.core.errors import (
     TracerBoolConversionError as TracerBoolConversionError,
 )
-from minijax.support.errors import UnexpectedTracerError as UnexpectedTracerError
+from minijax.core.errors import UnexpectedTracerError as UnexpectedTracerError
 from minijax.support.special_errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
 )

@@ -1,14 +1,14 @@
 """Lowered programs to keep and to call without their source. In JAX: `jax.export`."""
 
-from minijax.language.symbolic_scopes import SymbolicScope as SymbolicScope
-from minijax.language.symbolic_scopes import symbolic_args_specs as symbolic_args_specs
-from minijax.language.symbolic_scopes import symbolic_shape as symbolic_shape
-from minijax.language.symbolic_sizes import is_symbolic_dim as is_symbolic_dim
-from minijax.programs.exporting import exported as _exported
-from minijax.programs.exporting import serialization as _serialization
-from minijax.programs.exporting.exported import Exported as Exported
-from minijax.programs.exporting.exported import export as export
-from minijax.programs.exporting.serialization import deserialize as deserialize
+from minijax.exporting import exported as _exported
+from minijax.exporting import serialization as _serialization
+from minijax.exporting.exported import Exported as Exported
+from minijax.exporting.exported import export as export
+from minijax.exporting.serialization import deserialize as deserialize
+from minijax.values.symbolic_scopes import SymbolicScope as SymbolicScope
+from minijax.values.symbolic_scopes import symbolic_args_specs as symbolic_args_specs
+from minijax.values.symbolic_scopes import symbolic_shape as symbolic_shape
+from minijax.values.symbolic_sizes import is_symbolic_dim as is_symbolic_dim
 
 DisabledSafetyCheck = _exported.DisabledSafetyCheck
 default_export_platform = _exported.default_export_platform

@@ -4,7 +4,6 @@ See `primitives/mutable_arrays.py` for what a ref is, `primitives/references.py`
 reads and writes.
 """
 
-from minijax.language.ref_avals import AbstractRef as AbstractRef
 from minijax.primitives.refs.mutable_arrays import Ref as Ref
 from minijax.primitives.refs.mutable_arrays import empty_ref as empty_ref
 from minijax.primitives.refs.mutable_arrays import free_ref as free_ref
@@ -14,6 +13,7 @@ from minijax.primitives.refs.references import ref_addupdate as addupdate
 from minijax.primitives.refs.references import ref_get as get
 from minijax.primitives.refs.references import ref_set as set
 from minijax.primitives.refs.references import ref_swap as swap
+from minijax.values.ref_avals import AbstractRef as AbstractRef
 
 __all__ = [
     "AbstractRef",

@@ -1,5 +1,19 @@
 """Trees of containers: flatten, map, register. In JAX: `jax.tree_util`."""
 
+from minijax.core.trees import DictKey as DictKey
+from minijax.core.trees import FlattenedIndexKey as FlattenedIndexKey
+from minijax.core.trees import GetAttrKey as GetAttrKey
+from minijax.core.trees import KeyEntry as KeyEntry
+from minijax.core.trees import KeyPath as KeyPath
+from minijax.core.trees import PyTreeDef as PyTreeDef
+from minijax.core.trees import SequenceKey as SequenceKey
+from minijax.core.trees import default_registry as default_registry
+from minijax.core.trees import keystr as keystr
+from minijax.core.trees import tree_flatten as tree_flatten
+from minijax.core.trees import tree_flatten_with_path as tree_flatten_with_path
+from minijax.core.trees import tree_leaves as tree_leaves
+from minijax.core.trees import tree_structure as tree_structure
+from minijax.core.trees import tree_unflatten as tree_unflatten
 from minijax.support.tree_util import Partial as Partial
 from minijax.support.tree_util import all_leaves as all_leaves
 from minijax.support.tree_util import build_tree as build_tree
@@ -31,17 +45,3 @@ from minijax.support.tree_util import tree_transpose as tree_transpose
 from minijax.support.tree_util import treedef_children as treedef_children
 from minijax.support.tree_util import treedef_is_leaf as treedef_is_leaf
 from minijax.support.tree_util import treedef_tuple as treedef_tuple
-from minijax.support.trees import DictKey as DictKey
-from minijax.support.trees import FlattenedIndexKey as FlattenedIndexKey
-from minijax.support.trees import GetAttrKey as GetAttrKey
-from minijax.support.trees import KeyEntry as KeyEntry
-from minijax.support.trees import KeyPath as KeyPath
-from minijax.support.trees import PyTreeDef as PyTreeDef
-from minijax.support.trees import SequenceKey as SequenceKey
-from minijax.support.trees import default_registry as default_registry
-from minijax.support.trees import keystr as keystr
-from minijax.support.trees import tree_flatten as tree_flatten
-from minijax.support.trees import tree_flatten_with_path as tree_flatten_with_path
-from minijax.support.trees import tree_leaves as tree_leaves
-from minijax.support.trees import tree_structure as tree_structure
-from minijax.support.trees import tree_unflatten as tree_unflatten

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from minijax.language.array import Array
+from minijax.core.array import Array
 
 if TYPE_CHECKING:
     # Functions turn their arguments into arrays under the same name; a type checker

@@ -237,7 +237,7 @@ def small_card() -> View:
             meaning="sine of each entry",
             family="elementwise",
             block=['sin_p = unary("sin", np.sin)', "", "sin_p.def_jvp(sin_jvp)"],
-            path="minijax/primitives/elementwise/arithmetic.py",
+            path="minijax/core/arithmetic.py",
             rules=rules,
             example="{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }",
             checks=checks,

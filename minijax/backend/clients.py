@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from minijax.backend.platforms import Clients
+from minijax.core.runtime import Clients
 
 
 @dataclasses.dataclass

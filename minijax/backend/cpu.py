@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from minijax.backend import clients
-from minijax.backend.door import set_process_wide_state, xc
+from minijax.core.runtime import set_process_wide_state, xc
 
 
 def share_with_jax() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from minijax.backend import clients
 from minijax.backend.cpu import share_with_jax
-from minijax.backend.door import jaxlib_version_text, xc
+from minijax.core.runtime import jaxlib_version_text, xc
 
 # Later ones need earlier ones. Each is a folder below `nvidia/` and a file name.
 _LIBRARIES = (

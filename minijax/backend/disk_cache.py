@@ -23,15 +23,15 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from minijax.backend.compiler import (
+from minijax.backend.hlo_parts import strip_locations
+from minijax.core.compiler import (
     CompileSettings,
     Executable,
     compile_module,
     device_list_of,
     program_of,
 )
-from minijax.backend.door import jaxlib_version_text
-from minijax.backend.hlo_parts import strip_locations
+from minijax.core.runtime import jaxlib_version_text
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from minijax.backend import clients
-from minijax.backend.door import _jax
+from minijax.core.runtime import _jax
 
 _NEVER = 10**7  # seconds
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from minijax.backend.compiler import CompileSettings, Executable
 from minijax.backend.targets import Target
+from minijax.core.compiler import CompileSettings, Executable
 
 
 @dataclasses.dataclass(frozen=True)

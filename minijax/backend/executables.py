@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend.compiler import Executable, result_handlers
-from minijax.backend.door import HloSharding, release_references, xc
+from minijax.core.compiler import Executable, result_handlers
+from minijax.core.runtime import HloSharding, release_references, xc
 
 
 def token_launcher(

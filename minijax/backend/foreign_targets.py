@@ -14,7 +14,7 @@ from typing import Any
 
 import jaxlib
 
-from minijax.backend.door import xc
+from minijax.core.runtime import xc
 
 
 def include_dir() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from minijax.backend.door import _jax
+from minijax.core.runtime import _jax
 
 _guard = _jax.guard_lib
 _levels = {

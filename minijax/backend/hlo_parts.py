@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
+from minijax.core import hlo
 
 
 @contextlib.contextmanager

@@ -16,8 +16,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minijax.backend import hlo, hlo_parts
+from minijax.backend import hlo_parts
 from minijax.backend.dialects import dialect
+from minijax.core import hlo
 
 # MLIR's own dialects that kernels are written in.
 DIALECTS = ("arith", "math", "memref", "scf", "vector")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.backend.platforms import devices, get_backend
+from minijax.core.runtime import devices, get_backend
 
 
 def local_devices(

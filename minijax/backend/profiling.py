@@ -22,8 +22,8 @@ from typing import Any
 
 from jaxlib import _profile_data, _profiler  # type: ignore[attr-defined]
 
-from minijax.backend import platforms
-from minijax.backend.door import jaxlib_version_text
+from minijax.core import runtime
+from minijax.core.runtime import jaxlib_version_text
 
 ProfileData: Any = _profile_data.ProfileData
 ProfileEvent: Any = _profile_data.ProfileEvent
@@ -93,7 +93,7 @@ def start_trace(
 
 def _session(options: Any) -> Any:
     """A session of jaxlib, with the devices started and the versions noted."""
-    client = platforms.get_backend()
+    client = runtime.get_backend()
     _profiler.clear_metadata()
     _profiler.set_metadata("jaxlib_version", jaxlib_version_text)
     _profiler.set_metadata(f"{client.platform}_version", client.platform_version)
@@ -203,7 +203,7 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
       ValueError: when one runs already.
     """
     if requires_backend:
-        platforms.get_backend()
+        runtime.get_backend()
     if _recording.server is not None:
         raise ValueError("Only one profiler server can be active at a time.")
     _recording.server = _profiler.start_server(port)
@@ -226,7 +226,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     Returns:
       A compressed protocol buffer that the tool `pprof` reads.
     """
-    return gzip.compress(platforms.get_backend(backend).heap_profile())
+    return gzip.compress(runtime.get_backend(backend).heap_profile())
 
 
 def save_device_memory_profile(

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import executables
-from minijax.backend.compiler import CompileSettings, Executable
-from minijax.backend.door import xc
+from minijax.core.compiler import CompileSettings, Executable
+from minijax.core.runtime import xc
 
 # How many launches on several CPU devices may be under way. XLA's CPU client has as
 # many threads as devices, or as cores if those are more. Each device of a launch that

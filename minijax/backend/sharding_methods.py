@@ -1,7 +1,7 @@
 """What users ask of a sharding: its devices, its parts, whether it equals another.
 
 These are methods and properties of `Sharding` and `SingleDeviceSharding`, whose classes
-are in `backend/platforms.py`.
+are in `core/runtime.py`.
 
 In JAX: `jax/_src/sharding.py` and `sharding_impls.py`.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from minijax.backend.platforms import Sharding, SingleDeviceSharding
+from minijax.core.runtime import Sharding, SingleDeviceSharding
 
 F = TypeVar("F", bound=Callable)
 Shape = tuple[int, ...]

@@ -26,8 +26,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from minijax.backend import compiler, cuda, hlo, platforms
-from minijax.backend.door import (
+from minijax.backend import cuda
+from minijax.core import compiler, hlo, runtime
+from minijax.core.runtime import (
     DeviceList,
     JaxRuntimeError,
     jaxlib_version_text,
@@ -135,7 +136,7 @@ def find(name: str) -> Target:
     """
     with _lock:
         if name == "cpu":
-            device = platforms.get_backend("cpu").local_devices()[0]
+            device = runtime.get_backend("cpu").local_devices()[0]
             one = DeviceList((device,))
             return Target(name, "cpu", one, "cpu", (device,), runs=True)
         if isinstance(name, str) and re.fullmatch("h100(:[1-9][0-9]{0,3})?", name):
@@ -204,7 +205,7 @@ def _tpu(name: str) -> Any:
 def _start(platform: str, path: str) -> None:
     """Loads a plugin, unless this process has it already."""
     # First what can run: a GPU that is there gets its libraries before the plugin.
-    platforms.backends()
+    runtime.backends()
     if not xc.pjrt_plugin_loaded(platform):
         xc.load_pjrt_plugin_dynamically(platform, path)
     if not xc.pjrt_plugin_initialized(platform):

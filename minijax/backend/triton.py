@@ -14,8 +14,9 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from minijax.backend import hlo, hlo_parts
+from minijax.backend import hlo_parts
 from minijax.backend.dialects import dialect
+from minijax.core import hlo
 
 # What XLA's compiler for GPUs calls a kernel of Triton's.
 _CALL = "__gpu$xla.gpu.triton"

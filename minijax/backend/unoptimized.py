@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.backend import hlo
-from minijax.backend.door import _hlo, _jax, xc
+from minijax.core import hlo
+from minijax.core.runtime import _hlo, _jax, xc
 
 
 def computation(module: Any) -> Any:

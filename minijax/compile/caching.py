@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend import compiler, disk_cache, dynamic_shapes
-from minijax.compile import dispatch
-from minijax.language.symbolic_sizes import SymbolicSize
-from minijax.support import errors
-from minijax.support.thread_state import state
+from minijax.backend import disk_cache, dynamic_shapes
+from minijax.core import compiler, dispatch, errors
+from minijax.core.state import state
+from minijax.values.symbolic_sizes import SymbolicSize
 
 
 @dispatch.load_or_compile.attach

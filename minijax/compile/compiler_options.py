@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from minijax.support import errors
+from minijax.core import errors
 
 
 def check_options(options: Any) -> dict[str, Any]:

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.language import core
-from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal
-from minijax.support import events, source_info
-from minijax.support.effects import positional, with_inputs
-from minijax.transforms.partial_eval import DynamicJaxprTracer
+from minijax.core import events, language, source_info
+from minijax.core.effects import positional, with_inputs
+from minijax.core.language import ClosedJaxpr, JaxprEqn, Literal
+from minijax.core.partial_eval import DynamicJaxprTracer
 
 
 def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
@@ -33,7 +32,7 @@ def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any
     In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
     """
     jaxpr = closed.jaxpr
-    env: dict[core.Var, core.Atom] = {}
+    env: dict[language.Var, language.Atom] = {}
     for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
         env[var] = trace.to_atom(value)
     source = source_info.current()
@@ -47,7 +46,7 @@ def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any
             if staged is not NotImplemented:
                 env[eqn.outvars[0]] = staged.atom
                 continue
-        outvars = [core.Var(v.aval) for v in eqn.outvars]
+        outvars = [language.Var(v.aval) for v in eqn.outvars]
         env.update(zip(eqn.outvars, outvars))
         effects = eqn.effects
         if effects:

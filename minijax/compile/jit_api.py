@@ -9,19 +9,20 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.compile import pjit
 from minijax.compile.compiler_options import check_options
-from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of, titles
-from minijax.language.core import AbstractValue
-from minijax.language.named_axes import extend_axis_env
-from minijax.language.ref_avals import ShapeDtypeStruct
-from minijax.support import errors, user_source
-from minijax.support.errors import api_boundary
-from minijax.support.events import Hook
-from minijax.support.trees import tree_unflatten
-from minijax.transforms import api, api_util, differentiation
-from minijax.transforms.api_util import JitOptions, argnums_tuple, check_callable
+from minijax.core import api, errors, signatures
+from minijax.core import jit as pjit
+from minijax.core.errors import api_boundary
+from minijax.core.events import Hook
+from minijax.core.jit import JitFunction
+from minijax.core.language import AbstractValue
+from minijax.core.signatures import JitOptions, argnums_tuple, check_callable
+from minijax.core.trees import tree_unflatten
+from minijax.support import user_source
+from minijax.transforms import differentiation
+from minijax.values.named_axes import extend_axis_env
+from minijax.values.ref_avals import ShapeDtypeStruct
 
 # ----------------------------------------------------------------------------------
 # jit
@@ -81,7 +82,7 @@ def jit(
         static_argnums=static_argnums,
         static_argnames=static_argnames,
         donate_argnums=argnums_tuple(donate_argnums, "donate_argnums"),
-        donate_argnames=api_util.argnames_tuple(donate_argnames, "donate_argnames"),
+        donate_argnames=signatures.argnames_tuple(donate_argnames, "donate_argnames"),
         keep_unused=bool(keep_unused),
         inline=bool(inline),
         compiler_options=tuple(sorted(check_options(compiler_options).items())),
@@ -237,5 +238,5 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """`fun`, with a name for its operations in compiled programs and profiles."""
-    label = api_util.fun_name(fun) if name is None else name
+    label = signatures.fun_name(fun) if name is None else name
     return user_source.named_scope(label)(fun)  # type: ignore[operator]

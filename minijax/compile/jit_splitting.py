@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.compile.pjit import bind_forwarding, jit_p, with_program
-from minijax.language.core import set_current_trace
-from minijax.transforms import partial_eval, rematerialize, splitting
+from minijax.core import partial_eval
+from minijax.core.jit import bind_forwarding, jit_p, with_program
+from minijax.core.language import set_current_trace
+from minijax.transforms import rematerialize, splitting
 
 
 def _jit_partial_eval(trace, args, params) -> list[Any]:

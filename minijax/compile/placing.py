@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms, transfers
-from minijax.compile import dispatch
-from minijax.language.array import Array, default_device, first_device, put, wrap_as
-from minijax.language.core import Tracer, get_aval
-from minijax.primitives.parallel.placement import device_put_p, placed_aval
+from minijax.backend import buffer_copies
+from minijax.core import dispatch, runtime
+from minijax.core.array import Array, default_device, first_device, put, wrap_as
+from minijax.core.events import Hook
+from minijax.core.language import Tracer, get_aval
+from minijax.primitives.parallel.device_moves import device_put_p, placed_aval
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.support.devices.partition_spec import PartitionSpec
-from minijax.support.events import Hook
 from minijax.support.memory_spaces import MemorySpace, sharding_in, space_at
 
 
@@ -34,7 +34,7 @@ def device_put(value: Any, device: Any = None) -> Any:
     """An array on a device or in one of its memories, now; a tracer stays as it is."""
     if isinstance(value, Tracer):
         return value
-    if isinstance(device, (transfers.ShardingOfSeveral, PartitionSpec)):
+    if isinstance(device, (buffer_copies.ShardingOfSeveral, PartitionSpec)):
         return put_on_several.run(value, device)
     if isinstance(device, MemorySpace):
         return _put_in_memory(value, device)
@@ -54,7 +54,7 @@ def device_put(value: Any, device: Any = None) -> Any:
             value = _put_in_memory(value, MemorySpace.Device)
         if value.devices() == {target} and value.committed:
             return value
-        sharding = platforms.single_device_sharding(target)
+        sharding = runtime.single_device_sharding(target)
         return wrap_as(_copied_to(value, target), value.aval, sharding)
     aval = get_aval(value)
     return put(np.asarray(value, aval.dtype), aval, target)
@@ -73,14 +73,16 @@ def _put_in_memory(value: Any, space: MemorySpace) -> Array:
 def _copied(array: Array, aval: Any, device: Any) -> Array:
     """A copy in that memory of the device which the type `aval` says."""
     sharding = sharding_in(aval.memory_space, device)
-    return wrap_as(transfers.copy_to_sharding(array._buffer, sharding), aval, sharding)
+    return wrap_as(
+        buffer_copies.copy_to_sharding(array._buffer, sharding), aval, sharding
+    )
 
 
 def _copied_to(array: Array, device: Any) -> Any:
     """The buffer of a copy on one device; parts on several are put together."""
     if array._buffer._sharding.num_devices > 1:
-        return platforms.put(array._read(), array._buffer.aval, device, True)
-    return transfers.copy_to_device(array._buffer, device)
+        return runtime.put(array._read(), array._buffer.aval, device, True)
+    return buffer_copies.copy_to_device(array._buffer, device)
 
 
 def in_other_memory(aval: Any) -> bool:
@@ -106,7 +108,7 @@ device_put_p.impl = _put_all
 def check_place(device: Any) -> None:
     """ValueError unless `device` is a place for an array in a program."""
     if not isinstance(
-        device, (MemorySpace, transfers.ShardingOfSeveral, PartitionSpec)
+        device, (MemorySpace, buffer_copies.ShardingOfSeveral, PartitionSpec)
     ):
         _device_of(device)
 

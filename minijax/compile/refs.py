@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.compile import dispatch
 from minijax.compile.inlining import jit_staging
-from minijax.compile.pjit import jit_p, with_program
-from minijax.language.core import Atom, ClosedJaxpr, Jaxpr, get_aval
-from minijax.language.ref_avals import AbstractRef
+from minijax.core import dispatch, errors, signatures, source_info
+from minijax.core.jit import jit_p, with_program
+from minijax.core.language import Atom, ClosedJaxpr, Jaxpr, get_aval
+from minijax.core.signatures import Bound, CallSignature
 from minijax.primitives.refs.mutable_arrays import Ref
-from minijax.support import errors, source_info
-from minijax.transforms import api_util, discharge
-from minijax.transforms.api_util import Bound, CallSignature
+from minijax.transforms import discharge
+from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
 # Running compiled programs
@@ -173,5 +172,5 @@ def _origin_of_ref(jaxpr: Jaxpr, var: Atom) -> str:
     return ""
 
 
-api_util.argument_checks[AbstractRef] = _check_argument
-api_util.program_checks[AbstractRef] = _check_program
+signatures.argument_checks[AbstractRef] = _check_argument
+signatures.program_checks[AbstractRef] = _check_program

@@ -9,23 +9,24 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.backend import dynamic_shapes, hlo, hlo_parts
-from minijax.compile import mlir, tokens
-from minijax.language.core import (
+from minijax.backend import dynamic_shapes, hlo_parts
+from minijax.compile import tokens
+from minijax.core import hlo, lowering
+from minijax.core.effects import Effect
+from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
     Jaxpr,
     jaxprs_in_params,
     weakref_lru_cache,
 )
-from minijax.language.ref_avals import AbstractToken
-from minijax.language.symbolic_sizes import SymbolicSize, shape_variables
-from minijax.support.effects import Effect
 from minijax.support.user_source import user_stacklevel
+from minijax.values.ref_avals import AbstractToken
+from minijax.values.symbolic_sizes import SymbolicSize, shape_variables
 
 
-@mlir.new_module_context.attach
-class EffectfulModuleContext(mlir.ModuleContext):
+@lowering.new_module_context.attach
+class EffectfulModuleContext(lowering.ModuleContext):
     """The context of a module whose functions pass tokens along (see `tokens.py`)."""
 
     def __init__(self, module: Any, platform: str):
@@ -99,7 +100,7 @@ def _token_type(aval: AbstractValue) -> Any:
     return hlo.ir.Type.parse("!stablehlo.token")
 
 
-mlir.type_makers[AbstractToken] = _token_type
+lowering.type_makers[AbstractToken] = _token_type
 
 
 def _set_aliases(

@@ -16,22 +16,21 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
-from minijax.backend import compiler, executables, unoptimized
+from minijax.backend import executables, unoptimized
 from minijax.backend.targets import Target
-from minijax.compile import dispatch, mlir, targets, tokens
+from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
-from minijax.compile.pjit import JitFunction
 from minijax.compile.placing import buffer_on
 from minijax.compile.refs import StatefulProgram
-from minijax.language import core
-from minijax.language.array import default_device
-from minijax.language.ref_avals import ShapeDtypeStruct
-from minijax.support import errors
+from minijax.core import compiler, dispatch, errors, language, lowering
+from minijax.core.array import default_device
+from minijax.core.events import Hook
+from minijax.core.jit import JitFunction
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
-from minijax.support.events import Hook
 from minijax.support.memory_spaces import sharding_in
-from minijax.support.trees import tree_flatten, tree_unflatten
 from minijax.transforms import discharge
+from minijax.values.ref_avals import ShapeDtypeStruct
 
 
 def _structs(avals: Any, tree: Any) -> Any:
@@ -117,7 +116,7 @@ class Traced(_Stage):
         self._options = options
 
     @property
-    def jaxpr(self) -> core.ClosedJaxpr:
+    def jaxpr(self) -> language.ClosedJaxpr:
         """The program."""
         return self._traced.closed
 
@@ -149,7 +148,7 @@ class Traced(_Stage):
                 f"{lowering_platforms}"
             )
         if self._traced.outer:
-            raise core.escaped_tracer_error(self._traced.outer[0])
+            raise language.escaped_tracer_error(self._traced.outer[0])
         place = place_of.run(self)
         if lowering_platforms:
             platform = _known_platform(lowering_platforms[0])
@@ -159,10 +158,10 @@ class Traced(_Stage):
         closed = self.jaxpr
         if discharge.has_refs(closed):
             closed, donated, _ = discharge.pure_and_donated(closed, donated)
-        lowered = mlir.lower_to_module(
+        lowered = lowering.lower_to_module(
             closed, self.fun_name, platform, donated, self._options.keep_unused
         )
-        settings = targets.ONE_DEVICE
+        settings = cross_compiling.ONE_DEVICE
         if place is not None:
             settings = mark_shardings.run(lowered, place)
         asked = platform if lowering_platforms else None
@@ -179,12 +178,12 @@ def place_of(traced: Traced) -> Any:
 
 
 @Hook
-def mark_shardings(lowered: mlir.Lowered, place: Any) -> compiler.CompileSettings:
+def mark_shardings(lowered: lowering.Lowered, place: Any) -> compiler.CompileSettings:
     """Write the shardings of arguments and results into a lowered program.
 
     Returns how it is compiled for so many devices.
     """
-    return targets.ONE_DEVICE
+    return cross_compiling.ONE_DEVICE
 
 
 class Lowered(_Stage):
@@ -193,10 +192,10 @@ class Lowered(_Stage):
     def __init__(
         self,
         traced: Traced,
-        lowered: mlir.Lowered,
+        lowered: lowering.Lowered,
         asked: str | None = None,
         place: Any = None,
-        settings: compiler.CompileSettings = targets.ONE_DEVICE,
+        settings: compiler.CompileSettings = cross_compiling.ONE_DEVICE,
     ):
         self._traced = traced
         self._lowered = lowered
@@ -211,7 +210,7 @@ class Lowered(_Stage):
         that `pallas_call` made. With `debug_info`, the user's lines are in it. Raises
         ValueError for another dialect.
         """
-        kernels = targets.kernels(self._lowered, dialect)
+        kernels = cross_compiling.kernels(self._lowered, dialect)
         if kernels is not None:
             return kernels
         if _known_dialect(dialect) == "hlo":
@@ -253,7 +252,7 @@ class Lowered(_Stage):
         compiler_options = check_options(compiler_options)
         if target is not None and device_assignment is not None:
             raise ValueError("give target= or device_assignment=, not both.")
-        if target is not None and not (found := targets.find(target)).runs:
+        if target is not None and not (found := cross_compiling.find(target)).runs:
             return self._compile_for(found, compiler_options)
         device = default_device() if target is None else found.devices[0]
         if self._place is not None:
@@ -290,7 +289,7 @@ class Lowered(_Stage):
             lowered, settings = whole._lowered, whole._settings
         given = {**dict(self._traced._options.compiler_options), **(options or {})}
         settings = replace(settings, options=given, fast_compile=False)
-        executable = targets.compile_for(target, lowered, settings)
+        executable = cross_compiling.compile_for(target, lowered, settings)
         return CompiledForTarget(
             self._traced, target, lowered, settings, executable, self._place
         )
@@ -429,7 +428,7 @@ class Compiled(_Stage):
     def _run(self, args: tuple, kwargs: dict) -> Any:
         leaves, tree = tree_flatten((args, kwargs))
         for leaf in leaves:
-            if isinstance(leaf, core.Tracer):
+            if isinstance(leaf, language.Tracer):
                 raise errors.type_error(
                     "Cannot apply transformations to a function lowered and compiled "
                     f"for a particular signature: {self._traced.fun_name} was called "
@@ -462,7 +461,7 @@ class CompiledForTarget(_Stage):
         self,
         traced: Traced,
         target: Target,
-        lowered: mlir.Lowered,
+        lowered: lowering.Lowered,
         settings: compiler.CompileSettings,
         executable: compiler.Executable,
         place: Any = None,
@@ -486,8 +485,8 @@ class CompiledForTarget(_Stage):
         if dialect in (None, "hlo"):
             return self._executable.hlo_text()
         if dialect == "ptx" and self._target.platform == "cuda":
-            return targets.ptx(self._target, self._lowered, self._settings)
-        kernels = targets.kernels(self._lowered, dialect)
+            return cross_compiling.ptx(self._target, self._lowered, self._settings)
+        kernels = cross_compiling.kernels(self._lowered, dialect)
         if kernels is not None:
             return kernels
         own = {"cuda": "'hlo', 'triton' and 'ptx'", "tpu": "'hlo' and 'mosaic'"}

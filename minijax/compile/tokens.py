@@ -54,10 +54,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import executables, hlo, platforms, several_devices, transfers
-from minijax.language.avals import ShapedArray
-from minijax.support import errors
-from minijax.support.effects import Effect, ordered_effects
+from minijax.backend import buffer_copies, executables, several_devices
+from minijax.core import errors, hlo, runtime
+from minijax.core.avals import ShapedArray
+from minijax.core.effects import Effect, ordered_effects
 from minijax.support.special_errors import add_callback_cause
 
 # ----------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ class RuntimeTokens(threading.local):
         """The token that the next program with the effect takes, on its device."""
         token = self.current.get(effect)
         if token is None:
-            return platforms.put(np.zeros(0, bool), _TOKEN, device, False)
+            return runtime.put(np.zeros(0, bool), _TOKEN, device, False)
         if token._sharding.device_set != {device}:
-            return transfers.copy_to_device(token, device)
+            return buffer_copies.copy_to_device(token, device)
         return token
 
     def wait_for(self, effect: Effect) -> None:
@@ -211,7 +211,7 @@ def launcher(
             "ordered=True."
         )
     avals = [*[_TOKEN] * len(kinds), *out_avals]
-    token_shardings = [platforms.single_device_sharding(device)] * len(kinds)
+    token_shardings = [runtime.single_device_sharding(device)] * len(kinds)
     run = executables.token_launcher(
         executable, avals, [*token_shardings, *shardings], committed
     )

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from minijax.backend import guards
-from minijax.compile import dispatch
+from minijax.core import dispatch
+from minijax.core.state import override
 from minijax.support import config
-from minijax.support.thread_state import override
 
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _LEVELS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")

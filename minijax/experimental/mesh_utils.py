@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms
+from minijax.core import runtime
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
@@ -35,7 +35,7 @@ def create_device_mesh(
       ValueError: if the number of devices is not the product of the sizes.
       NotImplementedError: for the devices of a TPU.
     """
-    given = platforms.devices() if devices is None else list(devices)
+    given = runtime.devices() if devices is None else list(devices)
     try:
         shape = tuple(size.__index__() for size in mesh_shape)
     except (AttributeError, TypeError):
@@ -84,7 +84,7 @@ def create_hybrid_device_mesh(
     Raises:
       ValueError: if the numbers of granules or of their devices do not fit.
     """
-    given = platforms.devices() if devices is None else list(devices)
+    given = runtime.devices() if devices is None else list(devices)
     key = "process_index" if process_is_granule else "slice_index"
     if not hasattr(given[0], key):
         raise ValueError(

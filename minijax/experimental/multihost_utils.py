@@ -1,6 +1,6 @@
 """Values that all processes share. In JAX: `jax.experimental.multihost_utils`."""
 
-from minijax.programs.processes import multihost as _multihost
+from minijax.programs.sharding import multihost as _multihost
 
 assert_equal = _multihost.assert_equal
 broadcast_one_to_all = _multihost.broadcast_one_to_all

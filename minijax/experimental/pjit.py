@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.compile.jit_api import jit
+from minijax.core.errors import api_boundary
+from minijax.core.state import override
 from minijax.support.devices.shardings import PartitionSpec, entered_mesh
-from minijax.support.errors import api_boundary
-from minijax.support.thread_state import override
 from minijax.support.tree_util import tree_map
 
 __all__ = ["pjit"]

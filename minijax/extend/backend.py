@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.backend import clients, platforms
-from minijax.backend.platforms import backends as backends
-from minijax.backend.platforms import get_backend as get_backend
-from minijax.language.array import default_device
+from minijax.backend import clients
+from minijax.core import runtime
+from minijax.core.array import default_device
+from minijax.core.runtime import backends as backends
+from minijax.core.runtime import get_backend as get_backend
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:
@@ -37,7 +38,7 @@ def register_backend_factory(
     Raises:
       RuntimeError: when the clients have been made already.
     """
-    if platforms.is_initialized():
+    if runtime.is_initialized():
         raise RuntimeError(
             f"the platform {name!r} was registered after the first use of a device; "
             "register it before."

@@ -3,4 +3,4 @@
 In JAX: `jax.extend.lowering`.
 """
 
-from minijax.compile.mlir import LoweringRuleContext as LoweringRuleContext
+from minijax.core.lowering import LoweringRuleContext as LoweringRuleContext

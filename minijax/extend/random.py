@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax import numpy as jnp
-from minijax.language.core import get_aval
+from minijax.core.language import get_aval
 from minijax.lax import expand_dims, reshape
 from minijax.primitives.random.random_bits import PRNGImpl
 from minijax.primitives.random.random_bits import random_seed as random_seed

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from minijax.core import rules
+from minijax.core.language import Primitive, get_aval
 from minijax.interpreters.rule_tables import RuleTable, attribute_table
-from minijax.language import rules
-from minijax.language.core import Primitive, get_aval
 
 __all__ = [
     "axis_primitive_batchers",

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.core import rules
+from minijax.core.language import Primitive
+from minijax.core.rules import Accumulator, Zero, is_linear
 from minijax.interpreters.rule_tables import RuleTable
-from minijax.language import rules
-from minijax.language.core import Primitive
-from minijax.language.rules import Accumulator, Zero, is_linear
 
 __all__ = [
     "UndefinedPrimal",

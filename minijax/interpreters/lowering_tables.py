@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import clients, hlo, hlo_parts
-from minijax.language import core
-from minijax.language.core import Primitive, get_aval
+from minijax.backend import clients, hlo_parts
+from minijax.core import hlo, language
+from minijax.core.language import Primitive, get_aval
 
 __all__ = [
     "aval_to_ir_type",
@@ -99,13 +99,13 @@ class _Mlir:
 ir = _Mlir()
 
 
-def aval_to_ir_type(ctx: Any, aval: core.AbstractValue) -> Any:
+def aval_to_ir_type(ctx: Any, aval: language.AbstractValue) -> Any:
     """The MLIR type of values of a type. `ctx`, a ModuleContext, may be None."""
-    physical: Any = core.physical_aval(aval)
+    physical: Any = language.physical_aval(aval)
     return hlo.tensor_type(physical.shape, physical.dtype)
 
 
-def aval_to_ir_types(ctx: Any, aval: core.AbstractValue) -> tuple:
+def aval_to_ir_types(ctx: Any, aval: language.AbstractValue) -> tuple:
     """`aval_to_ir_type` in a tuple."""
     return (aval_to_ir_type(ctx, aval),)
 

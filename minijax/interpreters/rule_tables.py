@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 
-from minijax.language.core import Primitive, all_primitives
+from minijax.core.language import Primitive, all_primitives
 
 __all__ = ["dce_rules", "partial_eval_jaxpr_custom_rules"]
 

@@ -11,8 +11,8 @@ In JAX: `jax.lax`.
 from minijax.lax.at_index import dynamic_index_in_dim, dynamic_update_index_in_dim
 from minijax.programs.control_flow.conditionals import cond, cond_p, switch
 from minijax.programs.control_flow.fori_loops import fori_loop
-from minijax.programs.control_flow.general_reduction import reduce, reduce_p
-from minijax.programs.control_flow.general_windows import reduce_window, reduce_window_p
+from minijax.programs.rare.general_reduction import reduce, reduce_p
+from minijax.programs.rare.general_windows import reduce_window, reduce_window_p
 from minijax.programs.control_flow.platform_branches import platform_dependent
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.programs.control_flow.scans import map, scan
@@ -29,13 +29,13 @@ from minijax.primitives.shape.broadcasting import (
     broadcast, broadcast_like, broadcast_shapes, broadcast_to_rank, broadcasted_iota,
     empty, full, full_like, iota, iota_p,
 )
-from minijax.primitives.shape.shaping import (
+from minijax.core.shaping import (
     broadcast_in_dim, broadcast_in_dim_p, expand_dims,
 )
 from minijax.primitives.shape.casting import (
     bitcast_convert_type, bitcast_convert_type_p, reduce_precision, reduce_precision_p,
 )
-from minijax.primitives.shape.shaping import (
+from minijax.core.shaping import (
     convert_element_type, convert_element_type_p, stage, stage_p,
 )
 from minijax.primitives.parallel.collectives import (
@@ -43,7 +43,7 @@ from minijax.primitives.parallel.collectives import (
     axis_size, pbroadcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
     pshuffle, psum, psum_p, psum_scatter, pswapaxes,
 )
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core.arithmetic import (
     eq, eq_p, ge, ge_p, gt, gt_p, le, le_p, lt, lt_p, ne, ne_p,
 )
 from minijax.primitives.elementwise.comparing import (
@@ -68,13 +68,13 @@ from minijax.primitives.reduce.cumulative import (
     cumlogsumexp, cumlogsumexp_p, cummax, cummax_p, cummin, cummin_p, cumprod,
     cumprod_p, cumsum, cumsum_p,
 )
-from minijax.primitives.linear.dot import DotDimensionNumbers, dot_general_p
+from minijax.core.dot import DotDimensionNumbers, dot_general_p
 from minijax.primitives.linear.products import batch_matmul, dot, dot_general
 from minijax.primitives.index.dynamic_slicing import (
     dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p, dynamic_update_slice,
     dynamic_update_slice_in_dim, dynamic_update_slice_p,
 )
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core.arithmetic import (
     add, add_p, cos, cos_p, div, div_p, exp, exp_p, integer_pow, integer_pow_p, log,
     log_p, logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, sin,
     sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p, tanh, tanh_p,
@@ -108,12 +108,12 @@ from minijax.primitives.shape.ordering import (
     optimization_barrier, optimization_barrier_p, stop_gradient, stop_gradient_p,
 )
 from minijax.primitives.shape.padding import pad, pad_p
-from minijax.primitives.parallel.placement import device_put_p
+from minijax.primitives.parallel.device_moves import device_put_p
 from minijax.primitives.reduce.prefix_scans import associative_scan
-from minijax.primitives.linear.ragged_products import (
+from minijax.primitives.rare.ragged_products import (
     RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general,
 )
-from minijax.primitives.random.rbg import (
+from minijax.primitives.rare.rbg import (
     RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p,
 )
 from minijax.primitives.reduce.reductions import (
@@ -121,7 +121,7 @@ from minijax.primitives.reduce.reductions import (
     reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_xor,
     reduce_xor_p,
 )
-from minijax.primitives.reduce.sums import (
+from minijax.core.sums import (
     reduce_max, reduce_max_p, reduce_sum, reduce_sum_p,
 )
 from minijax.primitives.elementwise.rounding import (
@@ -133,11 +133,11 @@ from minijax.primitives.index.scattering import (
     scatter_min, scatter_min_p, scatter_mul, scatter_mul_p, scatter_p, scatter_sub,
     scatter_sub_p,
 )
-from minijax.primitives.elementwise.arithmetic import select, select_n, select_n_p
+from minijax.core.arithmetic import select, select_n, select_n_p
 from minijax.primitives.elementwise import choosing  # the rest of select_n
 from minijax.primitives.elementwise.clamping import clamp, clamp_p
 from minijax.primitives.shape.rearranging import collapse, rev, rev_p, tile, tile_p
-from minijax.primitives.shape.shaping import (
+from minijax.core.shaping import (
     reshape, reshape_p, transpose, transpose_p,
 )
 from minijax.primitives.shape.squeezing import squeeze, squeeze_p

@@ -12,10 +12,10 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.language.array import Array
+from minijax.core import dtypes
+from minijax.core.array import Array
 from minijax.nn.functions import softmax
 from minijax.scipy.special import logsumexp
-from minijax.support import dtypes
 from minijax.typing import ArrayLike
 
 # Masked scores are this share of the largest float32, and not minus infinity: a row

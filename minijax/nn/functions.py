@@ -17,16 +17,16 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
+from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
-from minijax.language.array import Array
-from minijax.numpy.indicators import one_hot as one_hot
+from minijax.numpy.index.indicators import one_hot as one_hot
 from minijax.numpy.promotion import (
     check_arraylike,
     ensure_arraylike,
     promote_args_inexact,
 )
-from minijax.numpy.softmax_family import Axis
-from minijax.numpy.softmax_family import softmax as softmax
+from minijax.numpy.reduce.softmax_family import Axis
+from minijax.numpy.reduce.softmax_family import softmax as softmax
 from minijax.scipy.special import logsumexp
 from minijax.typing import ArrayLike
 

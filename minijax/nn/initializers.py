@@ -23,10 +23,10 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax import random
-from minijax.language import core
-from minijax.language.array import Array
+from minijax.core import dtypes, language
+from minijax.core.array import Array
 from minijax.numpy.boundaries import introduce
-from minijax.support import dtypes, element_types
+from minijax.support import element_types
 from minijax.typing import ArrayLike, DTypeLike
 
 Axes = int | Sequence[int]
@@ -240,7 +240,7 @@ def variance_scaling(
     """
 
     def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
-        shape = core.canonicalize_shape(shape)
+        shape = language.canonicalize_shape(shape)
         real = dtypes.issubdtype(dtype, np.floating)
         fan_in, fan_out = _compute_fans(shape, in_axis, out_axis, batch_axis)
         denominator = _denominator(mode, fan_in, fan_out)

@@ -14,64 +14,64 @@ from numpy import (
 )
 from numpy.exceptions import ComplexWarning
 
-from minijax.language.array import Array as ndarray
-from minijax.support.dtypes import finfo, iinfo
+from minijax.core.array import Array as ndarray
+from minijax.core.dtypes import finfo, iinfo
 from minijax.support.element_types import can_cast, isdtype, promote_types
-from minijax.numpy.bit_packing import packbits, unpackbits
-from minijax.numpy.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
-from minijax.numpy.comparing import allclose, array_equal, array_equiv
-from minijax.numpy.contractions import (
+from minijax.numpy.rare.bit_packing import packbits, unpackbits
+from minijax.numpy.shapes.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
+from minijax.numpy.math.comparing import allclose, array_equal, array_equiv
+from minijax.numpy.products.contractions import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot,
     vecmat,
 )
-from minijax.numpy.counting import (
+from minijax.numpy.reduce.counting import (
     argwhere, bincount, diag_indices, diag_indices_from, flatnonzero, histogram,
     histogram2d, histogram_bin_edges, histogramdd, mask_indices, nonzero,
     ravel_multi_index, tril_indices, tril_indices_from, triu_indices,
     triu_indices_from, unravel_index,
 )
-from minijax.numpy.creation import (
+from minijax.numpy.shapes.creation import (
     arange, array, asarray, astype, copy, empty, empty_like, frombuffer, full,
     full_like, ones, ones_like, zeros, zeros_like,
 )
-from minijax.numpy.diagonals import (
+from minijax.numpy.shapes.diagonals import (
     diag, diagflat, diagonal, eye, fill_diagonal, identity, indices, meshgrid, tri,
     tril, triu, vander,
 )
-from minijax.numpy.differences import diff, ediff1d, gradient, trapezoid, unwrap
-from minijax.numpy.distinct import (
+from minijax.numpy.math.differences import diff, ediff1d, gradient, trapezoid, unwrap
+from minijax.numpy.rare.distinct import (
     unique, unique_all, unique_counts, unique_inverse, unique_values,
 )
-from minijax.numpy.clipping import clip
-from minijax.numpy.einstein import einsum, einsum_path
-from minijax.numpy.index_tricks import c_, index_exp, mgrid, ogrid, r_, s_
+from minijax.numpy.math.clipping import clip
+from minijax.numpy.products.einstein import einsum, einsum_path
+from minijax.numpy.index.index_tricks import c_, index_exp, mgrid, ogrid, r_, s_
 from minijax.numpy.inspection import (
     get_printoptions, iscomplexobj, isrealobj, isscalar, issubdtype, ndim,
     printoptions, result_type, set_printoptions, shape, size,
 )
 from minijax.numpy.interchange import from_dlpack, fromfile, fromiter, fromstring, load
-from minijax.numpy.joining import (
+from minijax.numpy.shapes.joining import (
     append, array_split, block, column_stack, concat, concatenate, dsplit, dstack,
     hsplit, hstack, split, stack, tile, unstack, vsplit, vstack,
 )
-from minijax.numpy.repeating import delete, insert, repeat
-from minijax.numpy.log_sums import logaddexp, logaddexp2
-from minijax.numpy.moments import average, mean, std, var
-from minijax.numpy.nan_reductions import (
+from minijax.numpy.shapes.repeating import delete, insert, repeat
+from minijax.numpy.reduce.log_sums import logaddexp, logaddexp2
+from minijax.numpy.reduce.moments import average, mean, std, var
+from minijax.numpy.reduce.nan_reductions import (
     nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
     nanstd, nansum, nanvar,
 )
-from minijax.numpy.padding import apply_along_axis, apply_over_axes, pad
-from minijax.numpy.polynomials import (
+from minijax.numpy.shapes.padding import apply_along_axis, apply_over_axes, pad
+from minijax.numpy.rare.polynomials import (
     poly, polyadd, polyder, polydiv, polyint, polymul, polysub, trim_zeros,
 )
-from minijax.numpy.quantiles import (
+from minijax.numpy.reduce.quantiles import (
     median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
 )
-from minijax.numpy.reductions import (
+from minijax.numpy.reduce.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
 )
-from minijax.numpy.running import cumprod, cumsum, cumulative_prod, cumulative_sum
+from minijax.numpy.reduce.running import cumprod, cumsum, cumulative_prod, cumulative_sum
 from minijax.numpy.scalar_types import (
     bfloat16, bool_, bool_ as bool, cdouble, complex128, complex64, complex_, csingle,
     double, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
@@ -79,25 +79,25 @@ from minijax.numpy.scalar_types import (
     float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu, float_, int16, int2, int32, int4,
     int64, int8, int_, single, uint, uint16, uint2, uint32, uint4, uint64, uint8,
 )
-from minijax.numpy.selection import (
+from minijax.numpy.index.selection import (
     choose, compress, extract, piecewise, select, where,
 )
-from minijax.numpy.sequences import fromfunction, geomspace, linspace, logspace
-from minijax.numpy.series import convolve, corrcoef, correlate, cov, interp, polyval
-from minijax.numpy.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
-from minijax.numpy.shaping import (
+from minijax.numpy.shapes.sequences import fromfunction, geomspace, linspace, logspace
+from minijax.numpy.rare.series import convolve, corrcoef, correlate, cov, interp, polyval
+from minijax.numpy.rare.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
+from minijax.numpy.shapes.shaping import (
     atleast_1d, atleast_2d, atleast_3d, expand_dims, flip, fliplr, flipud, ix_,
     matrix_transpose, moveaxis, permute_dims, ravel, reshape, resize, roll,
     rollaxis, rot90, squeeze, swapaxes, transpose,
 )
-from minijax.numpy.sorting import (
+from minijax.numpy.shapes.sorting import (
     argpartition, argsort, digitize, lexsort, partition, searchsorted, sort,
     sort_complex,
 )
-from minijax.numpy.taking import place, put, put_along_axis, take, take_along_axis
-from minijax.numpy.ufunc_api import ufunc
-from minijax.numpy.vectorizing import frompyfunc
-from minijax.numpy.ufuncs import (
+from minijax.numpy.index.taking import place, put, put_along_axis, take, take_along_axis
+from minijax.numpy.math.ufunc_api import ufunc
+from minijax.numpy.shapes.vectorizing import frompyfunc
+from minijax.numpy.math.ufuncs import (
     abs, absolute, add, bitwise_and, bitwise_count, bitwise_invert, bitwise_left_shift,
     bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, divide, divmod, equal,
     fabs, float_power, floor_divide, fmax, fmin, fmod, greater, greater_equal, invert,
@@ -105,19 +105,19 @@ from minijax.numpy.ufuncs import (
     maximum, minimum, mod, multiply, negative, not_equal, positive, pow, power,
     remainder, right_shift, sign, subtract, true_divide,
 )
-from minijax.numpy.ufuncs_floats import (
+from minijax.numpy.math.float_functions import (
     around, ceil, copysign, floor, frexp, gcd, heaviside, isclose, isfinite, isinf,
     isnan, isneginf, isposinf, lcm, ldexp, modf, nan_to_num, nextafter, rint, round,
     signbit, spacing, trunc,
 )
-from minijax.numpy.ufuncs_more import (
+from minijax.numpy.math.elementary_functions import (
     acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh,
     asin, asinh, atan, atan2, atanh, cbrt, conj, conjugate, cos, cosh, deg2rad, degrees,
     exp, exp2, expm1, hypot, i0, imag, iscomplex, isreal, log, log10, log1p, log2,
     rad2deg, radians, real, reciprocal, sin, sinc, sinh, sqrt, square, tan, tanh,
 )
-from minijax.numpy.vectorizing import vectorize
-from minijax.numpy.windows import bartlett, blackman, hamming, hanning, kaiser
+from minijax.numpy.shapes.vectorizing import vectorize
+from minijax.numpy.rare.windows import bartlett, blackman, hamming, hanning, kaiser
 
 from minijax.numpy import (
     array_methods as _array_methods, linalg, scalar_types as _scalar_types,

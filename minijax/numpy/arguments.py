@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language import core
-from minijax.language.symbolic_sizes import is_symbolic
-from minijax.support import dtypes, errors
+from minijax.core import dtypes, errors, language
+from minijax.values.symbolic_sizes import is_symbolic
 
 INT32_MAX = np.iinfo(np.int32).max
 
@@ -36,7 +35,7 @@ def concrete_or_error(
 
     Raises ConcretizationTypeError with `context` for a tracer whose value is unknown.
     """
-    if isinstance(value, core.Tracer):
+    if isinstance(value, language.Tracer):
         concrete = value.to_concrete_value()
         if concrete is None:
             raise errors.ConcretizationTypeError(value, context)
@@ -51,7 +50,9 @@ def static_index(value: Any, context: str = "") -> int:
 
 def is_concrete(value: Any) -> bool:
     """Whether the numbers in `value` are known now, while tracing."""
-    return not isinstance(value, core.Tracer) or value.to_concrete_value() is not None
+    return (
+        not isinstance(value, language.Tracer) or value.to_concrete_value() is not None
+    )
 
 
 def canonicalize_axis(axis: int, rank: int) -> int:
@@ -83,7 +84,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
         sizes = tuple(shape)
     except TypeError:
         sizes = (shape,)
-    return tuple(core.canonicalize_dim(size) for size in sizes)
+    return tuple(language.canonicalize_dim(size) for size in sizes)
 
 
 def canonicalize_axes(axes: Any, rank: int) -> tuple[int, ...]:

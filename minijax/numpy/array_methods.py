@@ -17,31 +17,20 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.compile import transfers
-from minijax.language.array import Array
-from minijax.language.core import Tracer
-from minijax.numpy import (
-    clipping,
-    contractions,
-    counting,
-    creation,
-    diagonals,
-    moments,
-    reductions,
-    repeating,
-    running,
-    selection,
-    shaping,
-    sorting,
-    taking,
-    ufuncs_floats,
-    ufuncs_more,
-)
+from minijax.compile import array_transfers
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.core.language import Tracer
 from minijax.numpy.arguments import index_tuple
-from minijax.numpy.index_update import IndexUpdateHelper
-from minijax.numpy.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
-from minijax.numpy.reduction_options import OF_VARIANCE, Options, takes
-from minijax.support import dtypes, element_types
+from minijax.numpy.index import selection, taking
+from minijax.numpy.index.index_update import IndexUpdateHelper
+from minijax.numpy.math import clipping, elementary_functions, float_functions
+from minijax.numpy.math.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
+from minijax.numpy.products import contractions
+from minijax.numpy.reduce import counting, moments, reductions, running
+from minijax.numpy.reduce.reduction_options import OF_VARIANCE, Options, takes
+from minijax.numpy.shapes import creation, diagonals, repeating, shaping, sorting
+from minijax.support import element_types
 
 # --------------------------------------------------------------------------
 # Methods whose signature differs from the function's
@@ -104,7 +93,7 @@ def _trace(self: Any, offset=0, axis1=0, axis2=1, dtype=None, out=None) -> Any:
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return transfers.device_put(self, device)
+    return array_transfers.device_put(self, device)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
@@ -192,8 +181,8 @@ _FUNCTIONS: dict[types.ModuleType, str] = {
     shaping: "squeeze swapaxes",
     sorting: "argpartition argsort searchsorted sort",
     taking: "take",
-    ufuncs_floats: "round",
-    ufuncs_more: "conj conjugate",
+    float_functions: "round",
+    elementary_functions: "conj conjugate",
 }
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -221,8 +210,8 @@ METHODS: dict[str, Callable[..., Any]] = {
 PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "T": shaping.transpose,
     "mT": shaping.matrix_transpose,
-    "real": ufuncs_more.real,
-    "imag": ufuncs_more.imag,
+    "real": elementary_functions.real,
+    "imag": elementary_functions.imag,
     "flat": _flat,
     "nbytes": lambda self: self.size * self.dtype.itemsize,
     "itemsize": lambda self: self.dtype.itemsize,

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import Array
-from minijax.language.core import Tracer
-from minijax.primitives.shape.shaping import convert_element_type_to
-from minijax.support import dtypes, element_types
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.core.language import Tracer
+from minijax.core.shaping import convert_element_type_to
+from minijax.support import element_types
 
 _traced_or_array = (Tracer, Array)
 _array_types = (Tracer, Array, np.ndarray)

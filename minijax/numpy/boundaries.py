@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.language.core import Tracer, eval_trace
-from minijax.support.errors import boundaries, filter_traceback
-from minijax.support.thread_state import state
-from minijax.transforms.partial_eval import DynamicJaxprTrace
+from minijax.core.array import Array
+from minijax.core.errors import boundaries, filter_traceback
+from minijax.core.language import Tracer, eval_trace
+from minijax.core.partial_eval import DynamicJaxprTrace
+from minijax.core.state import state
 
 
 def _enter_in_order(trace: DynamicJaxprTrace, args: Sequence[Any]) -> None:

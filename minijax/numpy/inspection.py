@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import Array
+from minijax.core import dtypes
+from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axes
-from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_arraylike, unwrap_jax_array
-from minijax.support import dtypes, element_types
+from minijax.numpy.shapes.creation import asarray
+from minijax.support import element_types
 
 
 def ndim(a: Any) -> int:

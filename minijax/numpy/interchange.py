@@ -8,9 +8,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from minijax.language.array import Array
-from minijax.numpy.creation import asarray, placed
-from minijax.support import dtypes
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.numpy.shapes.creation import asarray, placed
 
 # Device types of the DLPack standard whose memory NumPy can read.
 _HOST = (1, 3)

@@ -14,25 +14,20 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.numpy import (
-    contractions,
-    diagonals,
-    einstein,
-    reductions,
-    shaping,
-    ufuncs,
-    ufuncs_more,
-)
+from minijax.core import dtypes
+from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.arraylike import (
     check_arraylike,
     ensure_arraylike,
     ensure_arraylike_tuple,
 )
-from minijax.numpy.broadcasting import broadcast_to
+from minijax.numpy.math import elementary_functions, ufuncs
+from minijax.numpy.products import contractions, einstein
 from minijax.numpy.promotion import promote_dtypes_inexact
-from minijax.support import dtypes
+from minijax.numpy.reduce import reductions
+from minijax.numpy.shapes import diagonals, shaping
+from minijax.numpy.shapes.broadcasting import broadcast_to
 
 P = ParamSpec("P")
 
@@ -41,8 +36,10 @@ P = ParamSpec("P")
 
 
 def _root_of_squares(x: Array, axis: Any, keepdims: bool) -> Array:
-    squares = ufuncs_more.real(x * ufuncs_more.conj(x))
-    return ufuncs_more.sqrt(reductions.sum(squares, axis=axis, keepdims=keepdims))
+    squares = elementary_functions.real(x * elementary_functions.conj(x))
+    return elementary_functions.sqrt(
+        reductions.sum(squares, axis=axis, keepdims=keepdims)
+    )
 
 
 @jit(static_argnames=("ord", "axis", "keepdims"))

@@ -19,8 +19,17 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.language.core import ShapedArray, numpy_scalar
-from minijax.language.symbolic_sizes import is_symbolic
+from minijax.core import dtypes
+from minijax.core.language import ShapedArray, numpy_scalar
+from minijax.core.operators import (
+    INEXACT_TYPES,
+    NUMBER_TYPES,
+    keeps_dtype,
+    number_beside,
+    weak_scalar_type,
+)
+from minijax.core.shaping import convert_element_type_to
+from minijax.core.state import state
 
 # Also for the files of this room, which take all about their arguments from here.
 from minijax.numpy.arraylike import (  # noqa: F401
@@ -31,16 +40,8 @@ from minijax.numpy.arraylike import (  # noqa: F401
     ensure_arraylike_tuple,
     unwrap_jax_array,
 )
-from minijax.primitives.operators import (
-    INEXACT_TYPES,
-    NUMBER_TYPES,
-    keeps_dtype,
-    number_beside,
-    weak_scalar_type,
-)
-from minijax.primitives.shape.shaping import convert_element_type_to
-from minijax.support import dtypes, element_types
-from minijax.support.thread_state import state
+from minijax.support import element_types
+from minijax.values.symbolic_sizes import is_symbolic
 
 _python_scalars = frozenset({bool, int, float, complex})
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import Array
-from minijax.numpy.creation import asarray
-from minijax.support import dtypes, element_types
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.numpy.shapes.creation import asarray
+from minijax.support import element_types
 
 
 class _ScalarType(type):

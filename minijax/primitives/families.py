@@ -1,6 +1,6 @@
 """Constructors of primitives that the closed core does without.
 
-`language/rules.py` has those for the common families.
+`core/rules.py` has those for the common families.
 
 In JAX: `lax/lax.py`, and `interpreters/batching.py`, `expand_dims_batcher`.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.language.core import Primitive, register
-from minijax.language.rules import batch_at_front
+from minijax.core.language import Primitive, register
+from minijax.core.rules import batch_at_front
 
 
 def several_results(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import AbstractValue, DebugInfo, Jaxpr
-from minijax.support.events import Hook
+from minijax.core.events import Hook
+from minijax.core.language import AbstractValue, DebugInfo, Jaxpr
 
 
 @Hook

@@ -19,7 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import (
+from minijax.core import partial_eval, shaping
+from minijax.core.effects import no_effects, positional, with_inputs
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
@@ -28,10 +30,8 @@ from minijax.language.core import (
     register,
     weakref_lru_cache,
 )
-from minijax.primitives.shape import shaping
-from minijax.support.effects import no_effects, positional, with_inputs
-from minijax.support.thread_state import state
-from minijax.transforms import discharge, partial_eval, rematerialize
+from minijax.core.state import state
+from minijax.transforms import discharge, rematerialize
 from minijax.transforms.rematerialize import where
 
 

@@ -31,9 +31,20 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
 from minijax.compile.jit_api import make_jaxpr
-from minijax.language.core import (
+from minijax.core import (
+    autodiff,
+    batching,
+    dtypes,
+    errors,
+    hlo,
+    partial_eval,
+    signatures,
+    source_info,
+)
+from minijax.core.effects import remat_allowed_effects
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
@@ -48,27 +59,16 @@ from minijax.language.core import (
     shaped_abstractify,
     weakref_lru_cache,
 )
-from minijax.language.rules import Accumulator, Zero
+from minijax.core.rules import Accumulator, Zero
+from minijax.core.signatures import check_callable, fun_name
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.shape import casting
 from minijax.programs.calls import call_discharge, close_jaxpr, def_call, rewritten
 from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
 from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.programs.saving_policies import name_p, nothing_saveable
-from minijax.support import dtypes, errors, source_info
-from minijax.support.effects import remat_allowed_effects
-from minijax.support.errors import api_boundary
 from minijax.support.tree_util import broadcast_prefix
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import (
-    ad,
-    api_util,
-    batching,
-    differentiation,
-    partial_eval,
-    rematerialize,
-    splitting,
-)
-from minijax.transforms.api_util import check_callable, fun_name
+from minijax.transforms import differentiation, rematerialize, splitting
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
 from minijax.transforms.rematerialize import Saveable as Saveable
@@ -160,7 +160,7 @@ def remat(
 
 
 def _static_positions(static_argnums: Any, count: int) -> frozenset[int]:
-    numbers = api_util.argnums_tuple(static_argnums, "static_argnums")
+    numbers = signatures.argnums_tuple(static_argnums, "static_argnums")
     if not all(-count <= n < count for n in numbers):
         raise errors.value_error(
             "the `static_argnums` argument to `checkpoint` / `remat` can only take "
@@ -221,15 +221,15 @@ def _trace_function(
         count = len(dynamic) + len(by_place)
         args = [by_place[n] if n in by_place else next(rest) for n in range(count)]
         outputs, out_tree = tree_flatten(fun(*args, **kwargs))
-        api_util.check_outputs(outputs, out_tree, fun_name(fun), "checkpoint / remat")
+        signatures.check_outputs(outputs, out_tree, fun_name(fun), "checkpoint / remat")
         out_trees.append(out_tree)
         return outputs
 
     args_tree = in_tree.children()[0]
-    info = api_util.lazy_debug_info(fun, args_tree, "checkpoint / remat")
+    info = signatures.lazy_debug_info(fun, args_tree, "checkpoint / remat")
     jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
-    jaxpr.debug_info = api_util.with_result_paths(info, out_trees[0])
-    api_util.check_program(jaxpr, [], [])
+    jaxpr.debug_info = signatures.with_result_paths(info, out_trees[0])
+    signatures.check_program(jaxpr, [], [])
     return partial_eval.convert_constvars_jaxpr(jaxpr), consts, out_trees[0]
 
 
@@ -278,10 +278,10 @@ def _bind_changed(
 @remat_p.def_jvp_rule
 def _remat_jvp(primals, tangents, **params) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents]
-    forward, nonzeros_out = ad.jvp_jaxpr(close_jaxpr(params["jaxpr"]), nonzeros)
+    forward, nonzeros_out = autodiff.jvp_jaxpr(close_jaxpr(params["jaxpr"]), nonzeros)
     everything, given = [True] * len(primals), where(nonzeros, tangents)
     outputs = _bind_changed(forward, everything, primals, given, **params)
-    return ad.split_tangents(outputs, nonzeros_out)
+    return autodiff.split_tangents(outputs, nonzeros_out)
 
 
 def _remat_partial_eval(trace, args, params) -> list[Any]:
@@ -394,7 +394,7 @@ def _remat_transpose(cts, *args, **params) -> None:
     program, answered = _transpose(close_jaxpr(params["jaxpr"]), linear, zero_cts)
     values, given = [not flag for flag in linear], where_not(zero_cts, cts)
     answers = _bind_changed(program, values, args, given, **params)
-    ad.accumulate(args, answered, answers)
+    autodiff.accumulate(args, answered, answers)
 
 
 @weakref_lru_cache
@@ -426,7 +426,7 @@ def _transpose(
         inputs = [
             Accumulator(aval.to_ct_aval()) for aval in where(linear, closed.in_avals)
         ]
-        ad.backward_pass(
+        autodiff.backward_pass(
             rest.jaxpr, rest.consts, [*residuals, *inputs], where(unknown_out, all_cts)
         )
         sums = [accumulator.freeze() for accumulator in inputs]
@@ -501,7 +501,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
         return tree_flatten(pullback)[0]
 
     jaxpr = make_jaxpr(residuals_of)(*leaves).jaxpr
-    info = api_util.CallSignature(f)
+    info = signatures.CallSignature(f)
     names = info.leaf_names(info.bind(args, kwargs))
     literals = _literals_of(linear[0])
     return [(v.aval, "from a literal") for v in literals] + _sources(jaxpr, names)

@@ -14,14 +14,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.backend import several_devices
-from minijax.compile import dispatch, placing, tokens
-from minijax.language.array import Array, wrap_as
-from minijax.language.array_places import deleted_error
-from minijax.language.check import check_jaxpr
-from minijax.language.core import ShapedArray
+from minijax.compile import placing, tokens
+from minijax.core import dispatch
+from minijax.core.array import Array, wrap_as
+from minijax.core.check import check_jaxpr
+from minijax.core.language import ShapedArray
+from minijax.core.state import state
 from minijax.programs.debugging import finiteness, key_reuse
-from minijax.support.thread_state import state
 from minijax.support.user_source import user_stacklevel
+from minijax.values.array_places import deleted_error
 
 
 @dispatch.new_program.attach

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import Primitive, register
-from minijax.primitives.linear import convolution, dot
-from minijax.support import errors
+from minijax.core import dot, errors
+from minijax.core.language import Primitive, register
+from minijax.primitives.linear import convolution
 from minijax.support.tree_util import tree_map
 from minijax.transforms.rematerialize import Offloadable, Recompute, Saveable
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.language import core
-from minijax.language.array import Array
-from minijax.support import dtypes, element_types
+from minijax.core import dtypes, language
+from minijax.core.array import Array
+from minijax.support import element_types
 from minijax.typing import ArrayLike, DTypeLike
 
 # What a user may write, and what it is made into: a part of cache keys.
@@ -66,7 +66,7 @@ def canonical_shape(shape: Shape | int) -> tuple[int, ...]:
     Raises:
         TypeError: it has another form, or is traced.
     """
-    return core.canonicalize_shape((shape,) if isinstance(shape, int) else shape)
+    return language.canonicalize_shape((shape,) if isinstance(shape, int) else shape)
 
 
 def optional_shape(

@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.language.array import Array
+from minijax.core.array import Array
 from minijax.random.arguments import (
     inexact_dtype,
     sampler_dtype,

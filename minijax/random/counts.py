@@ -18,7 +18,8 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
+from minijax.core import dtypes
+from minijax.core.array import Array
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import (
@@ -32,7 +33,6 @@ from minijax.random.arguments import (
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split, split_typed
 from minijax.random.samplers import uniform
-from minijax.support import dtypes
 from minijax.typing import ArrayLike, DTypeLike
 
 

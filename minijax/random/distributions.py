@@ -17,9 +17,11 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.numpy.creation import placed
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.core.state import state
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import (
     Shape,
@@ -33,8 +35,6 @@ from minijax.random.arguments import (
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key
 from minijax.random.samplers import _uniform, uniform
-from minijax.support import dtypes
-from minijax.support.thread_state import state
 from minijax.typing import ArrayLike, DTypeLike
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.numpy.creation import placed
+from minijax.core.array import Array
+from minijax.numpy.shapes.creation import placed
 from minijax.random.arguments import (
     Shape,
     broadcast_shape,

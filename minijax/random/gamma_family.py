@@ -14,9 +14,8 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.language.concrete import concrete_or_error
-from minijax.numpy.softmax_family import softmax
+from minijax.core.array import Array
+from minijax.numpy.reduce.softmax_family import softmax
 from minijax.random.arguments import (
     StaticShape,
     any_dtype,
@@ -32,6 +31,7 @@ from minijax.random.frames import sampler
 from minijax.random.gamma_sampling import random_gamma_p
 from minijax.random.keys import split, split_typed
 from minijax.random.samplers import normal
+from minijax.values.concrete import concrete_or_error
 
 
 @sampler(shape_of=optional_shape, check_casts=False, compiled=False)

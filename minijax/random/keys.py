@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 
 from minijax import numpy as jnp
-from minijax.language.array import Array
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.core.state import state
 from minijax.primitives.random import random_bits as generators
 from minijax.primitives.random.random_bits import PRNGImpl
-from minijax.support import dtypes, element_types
-from minijax.support.thread_state import state
+from minijax.support import element_types
 from minijax.typing import ArrayLike
 
 LEGACY_KEY_MESSAGE = (

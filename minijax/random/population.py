@@ -15,18 +15,18 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.language.concrete import concrete_or_error
+from minijax.core import dtypes
+from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
-from minijax.numpy.creation import placed
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import Shape, StaticShape, canonical_shape, check_shape
 from minijax.random.distributions import gumbel
 from minijax.random.keys import check_key, split_typed
 from minijax.random.samplers import randint, uniform
-from minijax.support import dtypes
 from minijax.typing import ArrayLike
+from minijax.values.concrete import concrete_or_error
 
 UINT32_MAX = 2**32 - 1
 

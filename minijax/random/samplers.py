@@ -13,9 +13,10 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
-from minijax.language.array import Array
-from minijax.numpy.creation import placed
+from minijax.core import dtypes
+from minijax.core.array import Array
 from minijax.numpy.promotion import check_arraylike
+from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import UINT_DTYPES
 from minijax.primitives.random.random_bits import random_bits as _random_bits
 from minijax.random.arguments import (
@@ -32,7 +33,7 @@ from minijax.random.arguments import (
 )
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
-from minijax.support import dtypes, element_types
+from minijax.support import element_types
 from minijax.typing import ArrayLike, DTypeLike
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
-from minijax.language.array import Array
 from minijax.numpy.promotion import constant_like, promote_args_inexact
-from minijax.numpy.reducing import reduced_axes
+from minijax.numpy.reduce.reducing import reduced_axes
 from minijax.typing import ArrayLike
 
 

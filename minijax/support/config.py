@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from minijax.backend import clients as backend_clients
-from minijax.backend import platforms as backend_platforms
-from minijax.support.thread_state import (
+from minijax.core import runtime as backend_platforms
+from minijax.core.state import (
     State,
     TraceKey,
     declare,

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax.support.dtypes import (
+from minijax.core.dtypes import (
     DTypeLike,
     ExtendedDType,
     add_element_type,
@@ -38,7 +38,7 @@ from minijax.support.dtypes import (
     scalar_defaults,
     without_infinity,
 )
-from minijax.support.thread_state import state
+from minijax.core.state import state
 from minijax.support.user_source import user_stacklevel
 
 can_cast = np.can_cast

@@ -1,4 +1,4 @@
-"""How a view hears the events of `support/events.py`.
+"""How a view hears the events of `core/events.py`.
 
 In JAX: `jax.monitoring`, `register_event_listener`.
 """
@@ -9,7 +9,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from minijax.support.events import Subscriber, _warned, subscribers
+from minijax.core.events import Subscriber, _warned, subscribers
 
 _lock = threading.Lock()
 

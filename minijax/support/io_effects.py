@@ -5,7 +5,7 @@ In JAX: `jax/_src/callback.py`, `IOEffect` and `OrderedIOEffect`.
 
 from __future__ import annotations
 
-from minijax.support.effects import (
+from minijax.core.effects import (
     Effect,
     control_flow_allowed_effects,
     lowerable_effects,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from minijax.backend import platforms
+from minijax.core import runtime
 
 
 class MemorySpace(enum.Enum):
@@ -53,5 +53,5 @@ def space_at(place: Any) -> MemorySpace | None:
 def sharding_in(space: MemorySpace | None, device: Any) -> Any:
     """One device with its memory of this space."""
     if space is not MemorySpace.Host:
-        return platforms.single_device_sharding(device)
-    return platforms.SingleDeviceSharding(device, memory_kind="pinned_host")
+        return runtime.single_device_sharding(device)
+    return runtime.SingleDeviceSharding(device, memory_kind="pinned_host")

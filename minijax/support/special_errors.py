@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from minijax.support.errors import (
+from minijax.core.errors import (
     _NO_VALUES,
     JAXTypeError,
     _TeachingError,
     traced_message,
 )
-from minijax.support.source_info import is_user_filename
+from minijax.core.source_info import is_user_filename
 
 
 class JAXIndexError(_TeachingError, IndexError):

@@ -23,8 +23,8 @@ import traceback
 import types
 from typing import Any
 
-from minijax.support.errors import boundaries, filter_traceback
-from minijax.support.thread_state import state
+from minijax.core.errors import boundaries, filter_traceback
+from minijax.core.state import state
 
 _internal = [os.path.dirname(os.path.dirname(__file__)) + os.sep]
 

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minijax.support.trees import (
+from minijax.core.trees import (
     IsLeaf,
     KeyPath,
     PyTreeDef,

@@ -16,9 +16,8 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from minijax.backend.door import pytree
-from minijax.support.tree_prefix import prefix_errors
-from minijax.support.trees import (
+from minijax.core.runtime import pytree
+from minijax.core.trees import (
     DictKey,
     IsLeaf,
     KeyLeafPair,
@@ -31,6 +30,7 @@ from minijax.support.trees import (
     tree_leaves,
     tree_structure,
 )
+from minijax.support.tree_prefix import prefix_errors
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=Any)

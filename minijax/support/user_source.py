@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from minijax.support.source_info import (
+from minijax.core.source_info import (
     Frame,
     NameStack,
     NameStackContext,

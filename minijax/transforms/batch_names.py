@@ -10,10 +10,10 @@ from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from minijax.language.core import jaxprs_in_params
-from minijax.language.named_axes import NamedAxisEffect, extend_axis_env
-from minijax.language.rules import AxisData, no_axis_name
-from minijax.transforms import batching
+from minijax.core import batching
+from minijax.core.language import jaxprs_in_params
+from minijax.core.rules import AxisData, no_axis_name
+from minijax.values.named_axes import NamedAxisEffect, extend_axis_env
 
 _nothing = contextlib.nullcontext()
 

@@ -1,6 +1,6 @@
 """Calls as flat lists, for transformations that were written for JAX.
 
-minijax's own transformations use `transforms/api_util.py`; the functions here have the
+minijax's own transformations use `core/signatures.py`; the functions here have the
 names and signatures of `jax.api_util`.
 
 In JAX: `jax/_src/api_util.py`.
@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import DebugInfo
-from minijax.support import errors
-from minijax.support.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
-from minijax.transforms.api_util import (
+from minijax.core import errors
+from minijax.core.language import DebugInfo
+from minijax.core.signatures import (
     CallSignature,
     JitOptions,
     argnums_tuple,
     fun_place,
+)
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
 )
 from minijax.transforms.wrapped_functions import (
     Store,

@@ -1,6 +1,6 @@
 """Derivatives with all their options: jvp, linearize, vjp, grad, linear_transpose.
 
-The work is done by the functions of the same names in `transforms/api.py`. Here are the
+The work is done by the functions of the same names in `core/api.py`. Here are the
 arguments that few need, and the messages about values that do not fit together.
 
 In JAX: `jax/_src/api.py`.
@@ -14,23 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import Accumulator, instantiate
-from minijax.support import dtypes, errors
-from minijax.support.errors import api_boundary
-from minijax.support.tree_util import Partial
-from minijax.support.trees import (
+from minijax.core import api, autodiff, dtypes, errors, partial_eval, signatures
+from minijax.core.api import differentiated
+from minijax.core.errors import api_boundary
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import Accumulator, instantiate
+from minijax.core.signatures import (
+    CallSignature,
+    check_callable,
+)
+from minijax.core.trees import (
     tree_flatten,
     tree_leaves,
     tree_structure,
     tree_unflatten,
 )
-from minijax.transforms import ad, api, api_util, partial_eval
-from minijax.transforms.api import differentiated
-from minijax.transforms.api_util import (
-    CallSignature,
-    check_callable,
-)
+from minijax.support.tree_util import Partial
 from minijax.transforms.pullbacks import pullback_of
 
 
@@ -157,9 +156,9 @@ def vjp(
         )
     leaves = tree_leaves(primals)
     for leaf in leaves:
-        api_util.check_arg(leaf, "vjp")
+        signatures.check_arg(leaf, "vjp")
     flat, outs, derivative, residuals = differentiated(fun, primals, has_aux, "vjp")
-    name = api_util.fun_name(fun)
+    name = signatures.fun_name(fun)
     return flat.result(outs, pullback_of(derivative, name, leaves, residuals))
 
 
@@ -230,7 +229,7 @@ def _refuse_reduce_axes(reduce_axes: Sequence[Any]) -> None:
 
 
 def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
-    api_util.check_arg(x, name)
+    signatures.check_arg(x, name)
     dtype = get_aval(x).dtype
     if not isinstance(get_aval(x), ShapedArray):
         raise errors.type_error(
@@ -285,7 +284,7 @@ def linear_transpose(
             raise errors.type_error(
                 f"linear_transpose cannot transpose in {aval.str_short()}"
             )
-    flat, trees = api_util.flatten_function(signature, bound)
+    flat, trees = signatures.flatten_function(signature, bound)
     jaxpr, consts = partial_eval.trace_to_jaxpr(
         flat, in_avals, signature.debug_info(bound, "linear_transpose")
     )
@@ -315,7 +314,7 @@ def linear_transpose(
                     f"expected {aval.str_short()}, got {actual.str_short()}"
                 )
         accumulators = [Accumulator(aval.to_ct_aval()) for aval in in_avals]
-        ad.vjp(jaxpr, consts, [True] * len(out_avals), accumulators, cotangents)
+        autodiff.vjp(jaxpr, consts, [True] * len(out_avals), accumulators, cotangents)
         return tree_unflatten(in_tree, [instantiate(x.freeze()) for x in accumulators])
 
     return transposed

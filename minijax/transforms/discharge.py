@@ -30,7 +30,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import source_info
+from minijax.core.language import (
     Atom,
     ClosedJaxpr,
     Jaxpr,
@@ -39,14 +40,13 @@ from minijax.language.core import (
     Var,
     weakref_lru_cache,
 )
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Flags
+from minijax.core.partial_eval import trace_to_jaxpr
+from minijax.core.rules import Flags
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect, RefEffect
 from minijax.primitives.shape import broadcasting
-from minijax.support import source_info
-from minijax.transforms.partial_eval import trace_to_jaxpr
+from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
 # Programs to programs

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import get_aval
-from minijax.primitives.elementwise import complex_numbers
-from minijax.primitives.shape import broadcasting, joining, shaping
-from minijax.support import dtypes, element_types, errors
-from minijax.support.devices.partition_spec import PartitionSpec
-from minijax.support.errors import api_boundary
-from minijax.support.tree_util import tree_map, tree_transpose
-from minijax.support.trees import (
+from minijax.core import dtypes, errors, shaping, signatures
+from minijax.core.api import split_arguments
+from minijax.core.errors import api_boundary
+from minijax.core.language import get_aval
+from minijax.core.signatures import argnums_tuple, check_callable
+from minijax.core.trees import (
     tree_flatten,
     tree_leaves,
     tree_structure,
     tree_unflatten,
 )
-from minijax.transforms import api_util
-from minijax.transforms.api import split_arguments
-from minijax.transforms.api_util import argnums_tuple, check_callable
+from minijax.primitives.elementwise import complex_numbers
+from minijax.primitives.shape import broadcasting, joining
+from minijax.support import element_types
+from minijax.support.devices.partition_spec import PartitionSpec
+from minijax.support.tree_util import tree_map, tree_transpose
 from minijax.transforms.differentiation import (
     check_grad_input,
     check_grad_output,
@@ -139,7 +139,7 @@ def hessian(
 
 
 def _check_jacfwd_input(holomorphic: bool, x: Any) -> None:
-    api_util.check_arg(x, "jacfwd")
+    signatures.check_arg(x, "jacfwd")
     dtype = get_aval(x).dtype
     wanted = np.complexfloating if holomorphic else np.floating
     if element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, wanted):

@@ -17,19 +17,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import get_aval
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Accumulator, NullAccumulator, instantiate
-from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
-from minijax.support import errors
-from minijax.support.tree_util import register_pytree_node
-from minijax.support.trees import (
+from minijax.core import autodiff, errors
+from minijax.core.api import Derivative
+from minijax.core.language import get_aval
+from minijax.core.rules import Accumulator, NullAccumulator, instantiate
+from minijax.core.trees import (
     tree_flatten,
     tree_leaves,
     tree_unflatten,
 )
-from minijax.transforms import ad
-from minijax.transforms.api import Derivative
+from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
+from minijax.support.tree_util import register_pytree_node
+from minijax.values.ref_avals import AbstractRef
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,7 @@ class VJP:
         def pull(out_ct: Any) -> Any:
             pairs = zip(wishes, derivative.in_avals)
             accumulators = [_accumulator(wish, aval) for wish, aval in pairs]
-            ad.vjp(
+            autodiff.vjp(
                 derivative.jaxpr,
                 self.residuals,
                 derivative.nonzeros,

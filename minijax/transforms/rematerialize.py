@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.backend.transfers import ArrayCopySemantics
-from minijax.language.core import (
+from minijax.backend.buffer_copies import ArrayCopySemantics
+from minijax.core.effects import of_equation, of_program
+from minijax.core.language import (
     Atom,
     ClosedJaxpr,
     Jaxpr,
@@ -33,15 +34,14 @@ from minijax.language.core import (
     no_effects,
     weakref_lru_cache,
 )
-from minijax.language.named_axes import NamedAxisEffect
-from minijax.language.ref_avals import AbstractRef
-from minijax.primitives.parallel.placement import device_put_p, placed_aval
+from minijax.primitives.parallel.device_moves import device_put_p, placed_aval
 from minijax.primitives.refs import mutable_arrays, references
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect
 from minijax.support import user_source
-from minijax.support.effects import of_equation, of_program
 from minijax.support.memory_spaces import space_of_kind
 from minijax.transforms import unknown_refs
+from minijax.values.named_axes import NamedAxisEffect
+from minijax.values.ref_avals import AbstractRef
 
 
 class RecomputeType:

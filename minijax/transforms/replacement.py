@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from minijax.support.thread_state import override, state
+from minijax.core.state import override, state
 
 # What the engine calls on a trace of each kind, and how it makes one. A subclass of
 # minijax's class has all of it; a class written from nothing needs exactly this.

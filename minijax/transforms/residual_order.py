@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minijax.backend import door
-from minijax.language.core import Jaxpr, Literal, Var
-from minijax.support.effects import partial_eval_kept_effects
+from minijax.core import runtime
+from minijax.core.effects import partial_eval_kept_effects
+from minijax.core.language import Jaxpr, Literal, Var
 
 
 class _Node:
@@ -46,6 +46,6 @@ def residual_order(jaxpr: Jaxpr) -> list[int]:
         if eqn.effects and partial_eval_kept_effects.filter_in(eqn.effects):
             effects.append(_Node(parents))
     ends = [*(nodes[v] for v in jaxpr.invars), *map(use, jaxpr.outvars), *effects]
-    found = [node.residual for node in door.topological_sort("parents", ends)]
+    found = [node.residual for node in runtime.topological_sort("parents", ends)]
     first = dict.fromkeys(index for index in found if index is not None)
     return [*first, *(i for i in range(len(constants)) if i not in first)]

@@ -18,15 +18,15 @@ In JAX: `interpreters/partial_eval.py`, `partial_eval_jaxpr_nounits_fwd`.
 
 from __future__ import annotations
 
-from minijax.language.core import (
+from minijax.core import source_info
+from minijax.core.language import (
     ClosedJaxpr,
     DropVar,
     Jaxpr,
     set_current_trace,
     weakref_lru_cache,
 )
-from minijax.support import source_info
-from minijax.transforms.partial_eval import (
+from minijax.core.partial_eval import (
     DynamicJaxprTrace,
     JaxprTrace,
     allowed_sources,

@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import source_info
+from minijax.core.language import (
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -26,13 +27,12 @@ from minijax.language.core import (
     eval_jaxpr,
     set_current_trace,
 )
-from minijax.language.inner_programs import inner_programs
 from minijax.primitives.refs.ref_effects import (
     AccumEffect,
     InternalMutableArrayEffect,
     WriteEffect,
 )
-from minijax.support import source_info
+from minijax.values.inner_programs import inner_programs
 
 
 def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:

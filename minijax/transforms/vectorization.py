@@ -10,12 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.reduce import sums
-from minijax.support import errors
+from minijax.core import api, errors, sums
+from minijax.core.signatures import check_callable
+from minijax.core.trees import tree_leaves, tree_unflatten
 from minijax.support.tree_prefix import prefix_errors
-from minijax.support.trees import tree_leaves, tree_unflatten
-from minijax.transforms import api
-from minijax.transforms.api_util import check_callable
 
 
 def vmap(

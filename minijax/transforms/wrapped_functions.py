@@ -19,8 +19,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import DebugInfo, no_debug_info, weakref_lru_cache
-from minijax.transforms.api_util import fun_name
+from minijax.core.language import DebugInfo, no_debug_info, weakref_lru_cache
+from minijax.core.signatures import fun_name
 
 
 class StoreException(Exception):

@@ -80,12 +80,12 @@ HINTS = {
     "00.1": (
         "the printed x had a type and no value: what may change without a new type?",
         "count the different shapes.",
-        "minijax/compile/pjit.py, where the key of a traced program is made.",
+        "minijax/core/jit.py, where the key of a traced program is made.",
     ),
     "00.2": (
         "copy scores, and change the one line with tanh.",
         "look at see.jaxpr(my_scores, params, data.test_images[0]): which line is new?",
-        "minijax/primitives/elementwise/arithmetic.py, the block of `max`.",
+        "minijax/core/arithmetic.py, the block of `max`.",
     ),
     "00.3": (
         "more steps, a larger rate, or a wider hidden layer; change one at a time.",
@@ -97,7 +97,7 @@ HINTS = {
         "a function of one float that returns one float, such as lambda x: "
         "jnp.sin(x) * x + x ** 2.",
         "use jnp's functions; float(x) or math.sin(x) ask a tracer for a number.",
-        "minijax/transforms/api.py, `grad`.",
+        "minijax/core/api.py, `grad`.",
     ),
 }
 

@@ -79,7 +79,7 @@ HINTS = {
         "a Python number is weak; True is a bool, the smallest type of all.",
         "an integer that meets a float takes the float's dtype; a sum of small "
         "integers is done in 32 bits.",
-        "minijax/support/dtypes.py, the promotion lattice.",
+        "minijax/core/dtypes.py, the promotion lattice.",
     ),
     "01.2": (
         "a call only queues the work; what waits for it?",
@@ -96,7 +96,7 @@ HINTS = {
         "an assignment into an array becomes one .at[...] with all its indices at "
         "once.",
         "start from jnp.zeros and return jnp.zeros(n).at[index].add(1) or .set(...).",
-        "minijax/numpy/index_update.py, the methods of `.at[...]`.",
+        "minijax/numpy/index/index_update.py, the methods of `.at[...]`.",
     ),
 }
 

@@ -49,7 +49,7 @@ HINTS = {
     "02.1": (
         "play Python: write down each operation on x, in the order in which it runs.",
         "the loop runs twice while tracing; print and if leave nothing.",
-        "minijax/transforms/partial_eval.py, `DynamicJaxprTrace`.",
+        "minijax/core/partial_eval.py, `DynamicJaxprTrace`.",
     ),
     "02.2": (
         "the two printed traces: which literal differs, and where did it come from?",

@@ -137,7 +137,7 @@ HINTS = {
         "which object is new in each round, and which number is written into the "
         "program?",
         "one jitted step outside of the loop, with the rate as an argument.",
-        "minijax/compile/pjit.py, what a program is kept under.",
+        "minijax/core/jit.py, what a program is kept under.",
     ),
     "03.3": (
         "what does the jitted lambda read that is not an argument?",

@@ -76,7 +76,7 @@ HINTS = {
     "12.3": (
         "keep a dict from variables to values; literals have `.val`.",
         "after each equation ask jnp.isnan of its result.",
-        "minijax/language/core.py, `eval_jaxpr`: it is the same walk.",
+        "minijax/core/language.py, `eval_jaxpr`: it is the same walk.",
     ),
     "12.4": (
         "read the symptom, and write the smallest function that has it.",

@@ -5,7 +5,7 @@ HINTS = {
         "are there tracers among the operands? Without one, MEANING computes.",
         "the equation belongs to the innermost of the tracers' programs: the one that "
         "stands last in OPEN. SHAPES gives the types of its results.",
-        "`DynamicJaxprTrace.process_primitive` in minijax/transforms/partial_eval.py.",
+        "`DynamicJaxprTrace.process_primitive` in minijax/core/partial_eval.py.",
     ),
     "cache.Jitted.key": (
         "what can tracing see of an argument? That, and nothing else, is in the key.",
@@ -27,7 +27,7 @@ HINTS = {
         "write the inner function first: it takes Duals, and params.",
         "the answer is `bind` on the values; a part for each operand that has a rule "
         "and a tangent; None if there is no part.",
-        "`apply_jvp` in minijax/transforms/ad.py.",
+        "`apply_jvp` in minijax/core/autodiff.py.",
     ),
     "tangents.jvp": (
         "trace the function, flatten the arguments and the tangents.",
@@ -39,13 +39,13 @@ HINTS = {
         "two programs: one is traced from the function, one begins empty.",
         "the empty one must be in OPEN while the table TANGENTS runs, with Duals of "
         "numbers and of its own input tracers.",
-        "`LinearizeTrace` in minijax/transforms/ad.py.",
+        "`LinearizeTrace` in minijax/core/autodiff.py.",
     ),
     "transposes.backward": (
         "keep a dict from a tracer to the cotangent that has come to it so far.",
         "the last equation first: its results' cotangents go to TRANSPOSES, with "
         "Unknown in place of each linear operand; what comes back is added.",
-        "`backward_pass` in minijax/transforms/ad.py.",
+        "`backward_pass` in minijax/core/autodiff.py.",
     ),
     "batching.entries_of_many": (
         "if all operands with axes have one shape and one axis, nothing must be moved.",
@@ -114,7 +114,7 @@ HINTS = {
         "the output is made before the first program: np.full(shape, np.nan).",
         "`for place[:] in itertools.product(*map(range, grid))`; a block of each array "
         "by `block(array, spec, spec.index_map(*place))`.",
-        "minijax/programs/pallas/interpreter.py.",
+        "minijax/kernels/interpreter.py.",
     ),
     "attention.online_softmax": (
         "what must be done with the sum when a larger number comes?",

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
+from minijax.backend import hlo_parts
+from minijax.core import hlo
 from minijax.support import element_types
 
 

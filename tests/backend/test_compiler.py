@@ -7,8 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from minijax.backend import disk_cache, door, executables, hlo, hlo_parts, platforms
-from minijax.backend.compiler import CompileSettings, compile_module
+from minijax.backend import disk_cache, executables, hlo_parts
+from minijax.core import hlo, runtime
+from minijax.core.compiler import CompileSettings, compile_module
 from tests.backend.processes import FORBID_JAX, run
 
 
@@ -33,18 +34,18 @@ X = np.array([0.5, 1, 2], np.float32)
 
 
 def cpu():
-    return platforms.devices("cpu")[0]
+    return runtime.devices("cpu")[0]
 
 
 def put(array, aval=None):
     aval = aval or Aval(array.shape, array.dtype)
-    return platforms.put(array, aval, cpu(), True)
+    return runtime.put(array, aval, cpu(), True)
 
 
 def launch_sine(executable) -> np.ndarray:
-    sharding = platforms.single_device_sharding(cpu())
+    sharding = runtime.single_device_sharding(cpu())
     launch = executable.launcher([Aval((3,))], [sharding])
-    return platforms.to_numpy(launch([put(X)])[0])
+    return runtime.to_numpy(launch([put(X)])[0])
 
 
 @pytest.mark.parametrize("form", ["text", "bytes", "module"])
@@ -63,7 +64,7 @@ def test_all_forms_of_a_program(form) -> None:
 
 
 def test_outputs_have_the_avals_shardings_and_commitments_asked_for() -> None:
-    sharding = platforms.single_device_sharding(cpu())
+    sharding = runtime.single_device_sharding(cpu())
     avals = [Aval((), np.int32, True), Aval((3,))]
     launch = compile_module(TWO, [cpu()]).launcher(
         avals, [sharding, sharding], committed=(False, True)
@@ -73,8 +74,8 @@ def test_outputs_have_the_avals_shardings_and_commitments_asked_for() -> None:
     assert doubled.aval is avals[1]
     assert number._sharding is sharding
     assert (number._committed, doubled._committed) == (False, True)
-    assert platforms.to_numpy(number) == 7
-    np.testing.assert_array_equal(platforms.to_numpy(doubled), X + X)
+    assert runtime.to_numpy(number) == 7
+    np.testing.assert_array_equal(runtime.to_numpy(doubled), X + X)
 
 
 def test_launcher_wants_as_many_avals_as_shardings() -> None:
@@ -99,18 +100,18 @@ def test_donated_argument_is_gone() -> None:
         -> tensor<3xf32> {
       %y = stablehlo.sine %x : tensor<3xf32>
       return %y : tensor<3xf32> } }"""
-    sharding = platforms.single_device_sharding(cpu())
+    sharding = runtime.single_device_sharding(cpu())
     launch = compile_module(text, [cpu()]).launcher([Aval((3,))], [sharding])
     given = put(X)
     (result,) = launch([given])
     assert given.is_deleted()
-    np.testing.assert_allclose(platforms.to_numpy(result), np.sin(X), rtol=1e-6)
+    np.testing.assert_allclose(runtime.to_numpy(result), np.sin(X), rtol=1e-6)
 
 
 def test_errors_come_as_they_are() -> None:
-    with pytest.raises(door.JaxRuntimeError, match="INVALID_ARGUMENT.*no_such_flag"):
+    with pytest.raises(runtime.JaxRuntimeError, match="INVALID_ARGUMENT.*no_such_flag"):
         compile_module(SINE, [cpu()], CompileSettings(options={"no_such_flag": 1}))
-    with pytest.raises(door.JaxRuntimeError):
+    with pytest.raises(runtime.JaxRuntimeError):
         compile_module("not a program", [cpu()])
 
 

@@ -8,7 +8,7 @@ USE_BOTH = """
 import numpy as np
 
 def use_minijax():
-    from minijax.backend import compiler, platforms
+    from minijax.core import compiler, runtime as platforms
     class Aval:
         shape, dtype, weak_type = (2,), np.dtype("float32"), False
     device = platforms.devices()[0]
@@ -52,7 +52,7 @@ def test_import_is_light() -> None:
     printed = run(
         """
         import json, sys
-        from minijax.backend import compiler, door, hlo, platforms
+        from minijax.core import compiler, runtime as door, hlo, runtime as platforms
         assert not platforms.is_initialized()
         print(json.dumps(sorted(sys.modules)))
         """
@@ -66,9 +66,9 @@ def test_pretty_printer_comes_through_the_door() -> None:
     printed = run(
         """
         import sys
-        from minijax.backend import door
+        from minijax.core import runtime as door
         assert door.pretty_printer is sys.modules["jaxlib._pretty_printer"]
-        from minijax.backend.door import pretty_printer
+        from minijax.core.runtime import pretty_printer
         print(str(pretty_printer.text("so")))
         """
     )
@@ -78,7 +78,7 @@ def test_pretty_printer_comes_through_the_door() -> None:
 def test_environment_is_prepared_and_left_alone_where_set() -> None:
     program = """
     import os
-    from minijax.backend import platforms
+    from minijax.core import runtime as platforms
     before = os.environ.get("PJRT_NPROC")
     platforms.devices()
     print(before, os.environ.get("PJRT_NPROC"), os.environ["TF_CPP_MIN_LOG_LEVEL"])
@@ -91,10 +91,10 @@ def test_environment_is_prepared_and_left_alone_where_set() -> None:
 
 
 def test_version_is_a_tuple_of_numbers() -> None:
-    from minijax.backend import door
+    from minijax.core import runtime
 
-    assert door.jaxlib_version >= (0, 10)
-    assert all(isinstance(part, int) for part in door.jaxlib_version)
-    assert door.jaxlib_version_text.startswith(
-        ".".join(map(str, door.jaxlib_version[:3]))
+    assert runtime.jaxlib_version >= (0, 10)
+    assert all(isinstance(part, int) for part in runtime.jaxlib_version)
+    assert runtime.jaxlib_version_text.startswith(
+        ".".join(map(str, runtime.jaxlib_version[:3]))
     )

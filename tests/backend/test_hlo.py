@@ -7,7 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minijax.backend import compiler, door, hlo, hlo_parts, platforms
+from minijax.backend import hlo_parts
+from minijax.core import compiler, hlo, runtime
 from tests.backend.reference import reference_eval, supported_dtypes
 
 
@@ -66,15 +67,15 @@ def test_constants_compiled() -> None:
     arrays = [values(shape, dtype) for dtype in RUNNABLE for shape in SHAPES]
     with hlo_parts.context():
         module = program_of_constants(arrays)
-        device = platforms.devices("cpu")[0]
+        device = runtime.devices("cpu")[0]
         program = compiler.compile_module(module, [device])
-    sharding = platforms.single_device_sharding(device)
+    sharding = runtime.single_device_sharding(device)
     avals = [Aval(a.shape, a.dtype) for a in arrays]
     results = program.launcher(avals, [sharding] * len(avals))([])
     wrong = [
         (str(array.dtype), array.shape)
         for result, array in zip(results, arrays)
-        if not equal(platforms.to_numpy(result), array)
+        if not equal(runtime.to_numpy(result), array)
     ]
     assert not wrong
 
@@ -141,7 +142,7 @@ def test_attributes() -> None:
 
 def test_locations() -> None:
     def here():
-        return door.get_traceback()
+        return runtime.get_traceback()
 
     with hlo_parts.context():
         assert str(hlo.location()) == "loc(unknown)"
@@ -153,7 +154,7 @@ def test_locations() -> None:
 
 def test_locations_keep_the_innermost_frames() -> None:
     def deep(number: int):
-        return door.get_traceback() if number == 0 else deep(number - 1)
+        return runtime.get_traceback() if number == 0 else deep(number - 1)
 
     with hlo_parts.context():
         found = str(hlo.location(deep(30)))
@@ -175,7 +176,7 @@ def test_locations_reach_the_compiled_program_and_can_be_stripped() -> None:
         program = hlo.module_to_bytes(module)
         assert "model.py" in hlo.module_to_text(module, locations=True)
         assert "model.py" not in hlo.module_to_text(module)
-    compiled = compiler.compile_module(program, [platforms.devices("cpu")[0]])
+    compiled = compiler.compile_module(program, [runtime.devices("cpu")[0]])
     assert 'op_name="jit(f)/sin"' in compiled.hlo_text()
     stripped = hlo_parts.strip_locations(program)
     assert b"model.py" not in stripped

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minijax.backend import platforms, processes
+from minijax.backend import processes
+from minijax.core import runtime
 from tests.backend.processes import FORBID_JAX, run
 from tests.backend.reference import supported_dtypes
 
@@ -19,12 +20,12 @@ class Aval:
 
 
 def there_and_back(array: np.ndarray) -> np.ndarray:
-    device = platforms.devices()[0]
+    device = runtime.devices()[0]
     native = array.dtype.newbyteorder("=")
     aval = Aval(array.shape, native)
-    buffer = platforms.put(array, aval, device, committed=True)
+    buffer = runtime.put(array, aval, device, committed=True)
     assert buffer.aval is aval
-    return platforms.to_numpy(buffer)
+    return runtime.to_numpy(buffer)
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
@@ -86,18 +87,18 @@ def test_later_writes_to_the_source_change_nothing(size, dtype) -> None:
     array = raw[start : start + size * np.dtype(scalar).itemsize].view(scalar)
     array[...] = 1
     aval = Aval(array.shape, array.dtype)
-    buffer = platforms.put(array, aval, platforms.devices()[0], True)
+    buffer = runtime.put(array, aval, runtime.devices()[0], True)
     array[...] = 0
-    assert (platforms.to_numpy(buffer) == 1).all()
+    assert (runtime.to_numpy(buffer) == 1).all()
 
 
 def test_put_keeps_committed_and_sharding() -> None:
-    device = platforms.devices()[0]
+    device = runtime.devices()[0]
     aval = Aval((), np.float32, weak_type=True)
     for committed in (True, False):
-        buffer = platforms.put(np.float32(1).reshape(()), aval, device, committed)
+        buffer = runtime.put(np.float32(1).reshape(()), aval, device, committed)
         assert buffer._committed is committed
-        assert buffer._sharding is platforms.single_device_sharding(device)
+        assert buffer._sharding is runtime.single_device_sharding(device)
 
 
 def test_64_bits_are_not_cut() -> None:
@@ -107,33 +108,33 @@ def test_64_bits_are_not_cut() -> None:
 
 def test_deleted_array_says_so() -> None:
     aval = Aval((2,), np.float32)
-    buffer = platforms.put(np.ones(2, np.float32), aval, platforms.devices()[0], True)
+    buffer = runtime.put(np.ones(2, np.float32), aval, runtime.devices()[0], True)
     buffer.delete()
     with pytest.raises(RuntimeError, match="deleted"):
-        platforms.to_numpy(buffer)
+        runtime.to_numpy(buffer)
 
 
 def test_unknown_platforms() -> None:
     with pytest.raises(RuntimeError, match="Unknown backend nowhere. Available"):
-        platforms.devices("nowhere")
+        runtime.devices("nowhere")
     with pytest.raises(ValueError, match="Unknown process_index 3"):
         processes.local_devices(process_index=3)
 
 
 def test_counts() -> None:
-    assert processes.device_count() == len(platforms.devices())
+    assert processes.device_count() == len(runtime.devices())
     assert processes.local_device_count() == len(processes.local_devices())
     assert processes.process_index() == 0
     assert processes.process_count() == 1
     assert processes.process_indices() == [0]
-    client = platforms.get_backend("cpu")
-    assert platforms.get_backend(client) is client
-    assert platforms.backends()["cpu"] is client
+    client = runtime.get_backend("cpu")
+    assert runtime.get_backend(client) is client
+    assert runtime.backends()["cpu"] is client
 
 
 def test_requested_platform_that_is_not_there() -> None:
     program = """
-    from minijax.backend import platforms
+    from minijax.core import runtime as platforms
     for _ in range(2):
         try:
             platforms.devices()
@@ -169,7 +170,7 @@ def test_threads_get_one_client() -> None:
     printed = run(
         """
         import threading
-        from minijax.backend import platforms
+        from minijax.core import runtime as platforms
         found, gate = [], threading.Barrier(8)
         def ask():
             gate.wait()

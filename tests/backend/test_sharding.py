@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from minijax.backend import platforms
+from minijax.core import runtime
 from minijax.support.devices import shardings as sharding
 from minijax.support.devices.shardings import (
     AbstractMesh,
@@ -101,7 +101,7 @@ def test_wrong_specs_raise_as_in_jax(make, error) -> None:
 
 
 def one_device_mesh(names=("x",), types=None) -> Mesh:
-    devices = np.array(platforms.devices("cpu")[:1]).reshape((1,) * len(names))
+    devices = np.array(runtime.devices("cpu")[:1]).reshape((1,) * len(names))
     return Mesh(devices, names, types)
 
 
@@ -210,7 +210,7 @@ def test_wrong_meshes_and_shardings_raise_as_in_jax(make, error) -> None:
         with pytest.raises(error):
             make(jax.sharding, jax.devices()[0])
     with pytest.raises(error):
-        make(sharding, platforms.devices("cpu")[0])
+        make(sharding, runtime.devices("cpu")[0])
 
 
 def test_errors_say_what_is_wrong() -> None:
@@ -241,9 +241,9 @@ def test_make_mesh() -> None:
 
 
 def test_single_device_sharding() -> None:
-    device = platforms.devices("cpu")[0]
+    device = runtime.devices("cpu")[0]
     ours = SingleDeviceSharding(device)
-    assert ours == platforms.single_device_sharding(device)
+    assert ours == runtime.single_device_sharding(device)
     assert hash(ours) == hash(SingleDeviceSharding(device))
     assert ours.device_set == {device}
     assert ours.shard_shape((2, 3)) == (2, 3)
@@ -301,7 +301,7 @@ import itertools
 import jax
 import numpy as np
 from minijax.support.devices import shardings as ours
-from minijax.backend import platforms
+from minijax.core import runtime as platforms
 theirs = jax.sharding
 our_devices, their_devices = platforms.devices(), jax.devices()
 cases = 0
@@ -385,7 +385,7 @@ def test_manual_and_unreduced_tilings_are_jaxs() -> None:
         """
         import jax, numpy as np
         from minijax.support.devices import shardings as ours
-        from minijax.backend import platforms
+        from minijax.core import runtime as platforms
         cases = [
             (("Manual", "Explicit", "Explicit"), ("y",), ()),
             (("Manual", "Manual", "Explicit"), ("z",), ()),

@@ -48,13 +48,13 @@ def watch(folder, executed):
 
 def namespace():
     """A namespace like `jax`, over the files of the core."""
-    import minijax.compile.pjit as pjit
-    import minijax.primitives.elementwise.arithmetic as arithmetic
-    import minijax.primitives.linear.dot as dot
-    import minijax.primitives.operators as operators  # noqa: F401  installs them
-    import minijax.primitives.reduce.sums as sums
-    import minijax.primitives.shape.shaping as shaping
-    import minijax.transforms.api as api
+    import minijax.core.api as api
+    import minijax.core.arithmetic as arithmetic
+    import minijax.core.dot as dot
+    import minijax.core.jit as pjit
+    import minijax.core.operators as operators  # noqa: F401  installs them
+    import minijax.core.shaping as shaping
+    import minijax.core.sums as sums
 
     library = types.SimpleNamespace(lax=types.SimpleNamespace())
     for module in (arithmetic, shaping, sums, dot):
@@ -72,8 +72,8 @@ def described(result):
     """A result's leaves: dtype, shape, weak type and numbers."""
     import numpy as np
 
-    from minijax.language.avals import get_aval
-    from minijax.support.trees import tree_leaves
+    from minijax.core.avals import get_aval
+    from minijax.core.trees import tree_leaves
 
     leaves = []
     for leaf in tree_leaves(result):
@@ -86,7 +86,7 @@ def described(result):
 
 
 def run(library, programs):
-    from minijax.language.check import check_jaxpr
+    from minijax.core.check import check_jaxpr
 
     told = {}
     for name, make in programs.items():
@@ -135,7 +135,7 @@ def main(folder):
     told["others"] = sorted(
         {m.split(".")[0] for m in sys.modules} - set(sys.stdlib_module_names)
     )
-    from minijax.support.events import hooks
+    from minijax.core.events import hooks
 
     told["hooks"] = {name: hook.run is hook.default for name, hook in hooks.items()}
     print(json.dumps(told))

@@ -13,7 +13,7 @@ from jax.experimental import mesh_utils as theirs
 
 import minijax
 from minijax.experimental import mesh_utils, multihost_utils
-from minijax.programs.processes import connecting, lines
+from minijax.processes import connecting, lines
 from minijax.sharding import Mesh, PartitionSpec
 
 from .starting import environment

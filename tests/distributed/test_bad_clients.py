@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from minijax.programs.processes.coordinator import Coordinator
-from minijax.programs.processes.lines import Lines
+from minijax.processes.coordinator import Coordinator
+from minijax.processes.lines import Lines
 
 from .starting import launch
 from .test_faults import check

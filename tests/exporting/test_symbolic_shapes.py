@@ -12,7 +12,7 @@ import pytest
 
 import minijax
 from minijax import export
-from minijax.language.symbolic_sizes import evaluate
+from minijax.values.symbolic_sizes import evaluate
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARIES = (minijax, jax)

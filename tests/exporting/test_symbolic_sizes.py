@@ -128,7 +128,7 @@ def test_constraints():
 
 
 def test_nested_operations_are_evaluated():
-    from minijax.language.symbolic_sizes import evaluate
+    from minijax.values.symbolic_sizes import evaluate
 
     sizes = export.symbolic_shape("floordiv(a, 3)*b + mod(a - b, 4), max(a, min(b, 2))")
     for a in range(1, 9):

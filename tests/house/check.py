@@ -26,7 +26,7 @@ SECONDS = 100
 ROOMS = {
     "minijax/backend/": "tests/backend",
     "minijax/support/": "tests/vocabulary",
-    "minijax/language/": "tests/vocabulary tests/rules/test_replacement.py",
+    "minijax/values/": "tests/vocabulary tests/rules/test_replacement.py",
     "minijax/primitives/": "tests/rules tests/primitives",
     "minijax/primitives/random/": "tests/random",
     "minijax/primitives/parallel/": "tests/oracle/test_collectives.py",

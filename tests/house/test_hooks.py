@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 import minijax  # noqa: F401  attaches all of them
-from minijax.support.events import hooks
+from minijax.core.events import hooks
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["minijax"]

@@ -46,8 +46,8 @@ def test_the_floors_are_held(tmp_path):
     for name in (*rooms, "minijax_lab", "minijax_widgets"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("")
-    (tmp_path / "minijax/language/core.py").write_text("import jaxlib\n")
-    upward = "from minijax.language import core\n"
+    (tmp_path / "minijax/core/language.py").write_text("import jaxlib\n")
+    upward = "from minijax.core import language as core\n"
     (tmp_path / "minijax/support/config.py").write_text(upward)
     (tmp_path / "minijax/cellar.py").write_text("import minijax_widgets\n")
     settings = (ROOT / "pyproject.toml").read_text()

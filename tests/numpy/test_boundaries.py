@@ -8,7 +8,7 @@ import jax
 import pytest
 
 import minijax
-from minijax.compile.pjit import JitFunction
+from minijax.core.jit import JitFunction
 
 ROOMS = {"numpy": jax.numpy, "numpy.linalg": jax.numpy.linalg}
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.numpy.contraction_paths import find_path
+from minijax.numpy.products.contraction_paths import find_path
 from tests.numpy.programs import B, C, H, I, M, S, T, V, case, check
 
 # Pairs of shapes for matmul: vectors, matrices, batches, axes of length one.

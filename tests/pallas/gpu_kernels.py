@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.support import dtypes
+from minijax.core import dtypes
 from tests.pallas.kernels import Library
 
 Built = tuple[Callable[..., Any], list[np.ndarray], Callable[..., Any]]

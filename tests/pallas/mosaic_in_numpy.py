@@ -11,7 +11,8 @@ import re
 
 import numpy as np
 
-from minijax.backend import hlo, mosaic
+from minijax.backend import mosaic
+from minijax.core import hlo
 from tests.pallas.triton_in_numpy import _DTYPES, Program
 
 _FUNCTIONS = {

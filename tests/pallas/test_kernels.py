@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.language import check
+from minijax.core import check
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.pallas.kernels import TABLE, Library
 

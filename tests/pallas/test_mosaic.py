@@ -13,13 +13,13 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.backend import hlo_parts, mosaic
+from minijax.core.language import all_primitives
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
 from minijax.experimental.pallas import triton as pltriton
-from minijax.language.core import all_primitives
-from minijax.programs.pallas import kernel_rules
-from minijax.programs.pallas.mosaic import kernel_module
-from minijax.programs.pallas.mosaic.kernel_context import stored_dtype, tpu
+from minijax.kernels import kernel_rules
+from minijax.kernels.mosaic import kernel_module
+from minijax.kernels.mosaic.kernel_context import stored_dtype, tpu
 from tests.pallas import mosaic_in_numpy, tpu_kernels
 from tests.pallas.kernels import Library
 from tests.pallas.test_random_kernels import random_kernel

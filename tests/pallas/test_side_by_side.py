@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.programs.pallas import grid_programs
+from minijax.kernels import grid_programs
 
 F32 = np.float32
 

@@ -7,12 +7,13 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.backend import cuda, hlo, triton
+from minijax.backend import cuda, triton
+from minijax.core import hlo
+from minijax.core.language import all_primitives
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
-from minijax.language.core import all_primitives
-from minijax.programs.pallas.triton import kernel_call
-from minijax.programs.pallas.triton.kernel_context import gpu
+from minijax.kernels.triton import kernel_call
+from minijax.kernels.triton.kernel_context import gpu
 from tests.pallas import gpu_kernels, kernels, triton_in_numpy
 from tests.pallas.kernels import Library
 

@@ -10,8 +10,8 @@ import itertools
 
 import numpy as np
 
-from minijax.backend import hlo, triton
-from minijax.support import dtypes
+from minijax.backend import triton
+from minijax.core import dtypes, hlo
 
 _LIBRARY = {
     "exp": np.exp,

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import minijax
-from minijax.language.core import Literal
+from minijax.core.language import Literal
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.oracle.oracle import value_difference
 

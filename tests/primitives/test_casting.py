@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.primitives.shape import casting, shaping
+from minijax.core import shaping
+from minijax.primitives.shape import casting
 from tests.oracle.oracle import assert_same, value_difference
 from tests.primitives.checks import (
     assert_batches_as_a_loop,

@@ -72,11 +72,11 @@ def test_values(name):
 
 @pytest.mark.parametrize("dtypes", [(np.float32, np.float32), (np.int8, np.float32)])
 def test_tpus_get_an_instruction_of_their_own(dtypes):
-    from minijax.compile import mlir
+    from minijax.core import lowering
 
     x, y = LHS.astype(dtypes[0]), RHS.astype(dtypes[1])
     jaxpr = minijax.make_jaxpr(minijax.lax.ragged_dot)(x, y, SIZES)
-    ours = mlir.lower_to_module(jaxpr, "ragged_dot", "tpu").text()
+    ours = lowering.lower_to_module(jaxpr, "ragged_dot", "tpu").text()
     traced = jax.jit(jax.lax.ragged_dot).trace(x, y, SIZES)
     theirs = traced.lower(lowering_platforms=("tpu",)).as_text()
 
@@ -91,7 +91,7 @@ def test_tpus_get_an_instruction_of_their_own(dtypes):
 @pytest.mark.parametrize("name", MODES)
 def test_the_meaning_in_numpy(name):
     args = operands(name)
-    primitive = minijax.language.core.primitive_named("ragged_dot_general")
+    primitive = minijax.core.language.primitive_named("ragged_dot_general")
     with minijax.enable_x64(True):
         jaxpr = minijax.make_jaxpr(build(name)(minijax))(*args)
         (eqn,) = jaxpr.eqns

@@ -10,14 +10,13 @@ import pytest
 from jax._src.indexing import dslice as jax_dslice
 
 import minijax
-from minijax.language import check, core
-from minijax.language.core import ClosedJaxpr, ShapedArray
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Accumulator
+from minijax.core import autodiff, check, language, partial_eval
+from minijax.core.language import ClosedJaxpr, ShapedArray
+from minijax.core.rules import Accumulator
 from minijax.primitives.index.indexers import NDIndexer, Slice, dslice
 from minijax.primitives.refs import references
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
-from minijax.transforms import ad, partial_eval
+from minijax.values.ref_avals import AbstractRef
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.primitives.checks import evaluate_by_meaning
 
@@ -181,7 +180,7 @@ def batch_types(name, axes):
     for aval, axis in zip(types_of(name), axes):
         if axis is not None:
             axis = aval.ndim if axis == -1 else axis
-            aval = core.unmapped_aval(2, axis, aval)
+            aval = language.unmapped_aval(2, axis, aval)
         types.append(aval)
     return types
 
@@ -290,7 +289,7 @@ def test_transpose_is_the_adjoint(name):
     def transposed(r_ct, *cts):
         x_ct = Accumulator(x)
         args = [references.RefAccumulator(r, r_ct), x_ct]
-        ad.backward_pass(closed.jaxpr, closed.consts, args, cts)
+        autodiff.backward_pass(closed.jaxpr, closed.consts, args, cts)
         return x_ct.freeze()
 
     args, cts = inputs((r, x)), inputs((r, *outs), seed=1)
@@ -309,7 +308,7 @@ def test_transpose_of_a_program_whose_results_do_not_matter():
     def transposed(r_ct, x_out_ct):
         x_ct = Accumulator(x)
         args = [references.RefAccumulator(r, r_ct), x_ct]
-        ad.backward_pass(closed.jaxpr, [], args, [x_out_ct])
+        autodiff.backward_pass(closed.jaxpr, [], args, [x_out_ct])
         return x_ct.freeze()
 
     r_ct, x_out_ct = inputs((r, x))

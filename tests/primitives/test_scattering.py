@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.compile import mlir
+from minijax.core import lowering
 from tests.backend.reference import reference_eval
 from tests.oracle.oracle import assert_same
 from tests.primitives.checks import (
@@ -336,7 +336,7 @@ def test_complex128_is_summed_by_parts_on_cuda(name):
         y = 1j * numbers(2, 3, dtype=np.complex128)
         function = rows(name)(minijax.lax)
         closed = minijax.make_jaxpr(function)(x, TWICE, y)
-        lowered = mlir.lower_to_module(closed, name, "cuda")
+        lowered = lowering.lower_to_module(closed, name, "cuda")
         expected = np.asarray(function(x, TWICE, y))
         with lowered.context:
             (out,) = reference_eval(lowered.module, [x, TWICE, y])

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.primitives.shape import broadcasting, shaping
+from minijax.core import shaping
+from minijax.primitives.shape import broadcasting
 from tests.oracle.oracle import assert_same
 from tests.primitives.checks import (
     assert_batches_as_a_loop,

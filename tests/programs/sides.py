@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.language import check
+from minijax.core import check
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 LIBRARIES = (minijax, jax)

@@ -12,8 +12,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.compile.tokens import runtime_tokens
-from minijax.language.core import all_primitives
-from minijax.support.thread_state import override, state
+from minijax.core.language import all_primitives
+from minijax.core.state import override, state
 from tests.backend.processes import FORBID_JAX, run
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
@@ -743,7 +743,9 @@ def test_the_cause_when_the_program_runs_in_the_background(wait):
 
 
 # jax puts `__array__` on jaxlib's arrays: without jax, NumPy does not see the failure.
-_READ_AFTER_A_FAILURE = FORBID_JAX + """
+_READ_AFTER_A_FAILURE = (
+    FORBID_JAX
+    + """
 import copy, operator, pickle, time
 import numpy as np
 import minijax, minijax.numpy as jnp
@@ -828,6 +830,7 @@ for name, (read, content) in ways.items():
         print(name, "raised by the launch")
 print("end", len(ways))
 """
+)
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -437,6 +437,6 @@ def test_traceback_of_the_cause_is_the_users():
 def test_every_rule_is_a_primitives():
     names = {primitive.name for primitive in minijax.experimental.checkify.error_checks}
     assert {"div", "gather", "scatter", "check", "jit", "remat2"} <= names
-    known = minijax.language.core.all_primitives
+    known = minijax.core.language.all_primitives
     unknown = [name for name in names if name not in known]
     assert unknown == []

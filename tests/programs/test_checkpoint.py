@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.language import core
+from minijax.core import language
 from minijax.programs import checkpointing as ad_checkpoint
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
@@ -413,7 +413,7 @@ def test_saved_residuals(name, capsys):
 
 def test_saved_residuals_name_the_line():
     (aval, source), *_ = ad_checkpoint.saved_residuals(minijax.numpy.sin, X)
-    assert isinstance(aval, core.ShapedArray)
+    assert isinstance(aval, language.ShapedArray)
 
     def f(x):
         return minijax.numpy.exp(minijax.numpy.sin(x))

@@ -5,8 +5,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.language.core import typecompat
-from minijax.language.inner_programs import descriptions, in_python, inner_programs
+from minijax.core.language import typecompat
 from minijax.programs.control_flow.operands import (
     Operands,
     agree,
@@ -14,6 +13,7 @@ from minijax.programs.control_flow.operands import (
     settle,
     split_groups_of_tangents,
 )
+from minijax.values.inner_programs import descriptions, in_python, inner_programs
 
 
 def scan(x, y):

@@ -195,5 +195,5 @@ def _equations(seed):
     while pending:
         for eqn in pending.pop().eqns:
             found.append(eqn)
-            pending.extend(minijax.language.core.jaxprs_in_params(eqn.params))
+            pending.extend(minijax.core.language.jaxprs_in_params(eqn.params))
     return found

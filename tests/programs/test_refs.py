@@ -5,7 +5,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.language import check
+from minijax.core import check
 from minijax.transforms.discharge import discharge_state
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
@@ -485,7 +485,7 @@ def test_effects_of_a_pure_function_with_refs_inside():
 
 
 def test_reads_are_dead_code_and_writes_are_not():
-    from minijax.transforms import partial_eval
+    from minijax.core import partial_eval
 
     def f(ref):
         ref[0] = 1.0

@@ -9,7 +9,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.support import events
+from minijax.core import events
 from tests.programs.sides import LIBRARIES
 
 VECTOR = np.arange(3, dtype=np.float32)

@@ -8,7 +8,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.support import errors
+from minijax.core import errors
 from minijax.support.config import traceback_filtering as mode
 from tests.programs.sides import LIBRARIES
 

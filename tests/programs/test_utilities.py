@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.numpy.raveling import ravel_pytree
+from minijax.numpy.shapes.raveling import ravel_pytree
 from minijax.programs.debugging import gradient_checks as test_util
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 

@@ -12,7 +12,7 @@ from tests.oracle.oracle import value_difference
 from tests.rules.cases import CASES
 
 minijax = pytest.importorskip("minijax")
-from minijax.language import core  # noqa: E402
+from minijax.core import language  # noqa: E402
 
 # Rules every primitive has, and where else the same knowledge may stand.
 RULES = {
@@ -24,7 +24,7 @@ RULES = {
 
 
 def primitives() -> list:
-    return [core.all_primitives[name] for name in sorted(core.all_primitives)]
+    return [language.all_primitives[name] for name in sorted(language.all_primitives)]
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -162,7 +162,7 @@ def programs():
 
 def test_cases_reach_every_primitive(programs):
     reached = {eqn.primitive.name for _, c, _ in programs for eqn in equations(c.jaxpr)}
-    missed = set(core.all_primitives) - reached - set(REACHED_ELSEWHERE)
+    missed = set(language.all_primitives) - reached - set(REACHED_ELSEWHERE)
     assert sorted(missed) == [], sorted(missed)
     assert set(REACHED_ELSEWHERE) & reached == set()
 
@@ -204,7 +204,7 @@ def _meanings(closed, args):
     values.update(zip(closed.jaxpr.constvars, closed.consts))
 
     def read(atom):
-        return atom.val if isinstance(atom, core.Literal) else values[atom]
+        return atom.val if isinstance(atom, language.Literal) else values[atom]
 
     for eqn in closed.jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
@@ -217,7 +217,7 @@ def _meanings(closed, args):
 
 
 def _difference_of_meaning(eqn, operands, results):
-    avals = [core.get_aval(operand) for operand in operands]
+    avals = [language.get_aval(operand) for operand in operands]
     plain = [np.asarray(x, aval.dtype) for x, aval in zip(operands, avals)]
     with np.errstate(all="ignore"):
         meant = eqn.primitive.meaning(*plain, **eqn.params)

@@ -8,7 +8,9 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import grad, jit, jvp, make_jaxpr, vmap
-from minijax.language.core import (
+from minijax.core.autodiff import JVPTrace, LinearizeTrace
+from minijax.core.batching import BatchTrace
+from minijax.core.language import (
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -17,11 +19,9 @@ from minijax.language.core import (
     get_aval,
     type_of_application,
 )
-from minijax.support.source_info import current
-from minijax.support.thread_state import state
-from minijax.transforms.ad import JVPTrace, LinearizeTrace
-from minijax.transforms.batching import BatchTrace
-from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
+from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
+from minijax.core.source_info import current
+from minijax.core.state import state
 from minijax_lab import check
 
 X = np.ones(3, np.float32)

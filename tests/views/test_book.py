@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 
 import minijax_widgets as see
-from minijax.language.core import all_primitives
+from minijax.core.language import all_primitives
 from minijax_lab.explain.recording import Recording
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -114,7 +114,7 @@ def test_calls_are_watched_from_the_first_view_on():
 
 
 def test_a_view_that_nobody_holds_watches_no_more():
-    from minijax.support import events
+    from minijax.core import events
 
     f = jit(lambda x: x + 1)
     before = list(events.subscribers)
@@ -165,7 +165,7 @@ def test_watching_ends_with_the_block():
     with pytest.raises(ZeroDivisionError):
         with see.cache(f):
             f(1.0 / 0)
-    from minijax.support import events
+    from minijax.core import events
 
     assert events.subscribers == []
 

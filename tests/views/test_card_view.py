@@ -8,7 +8,7 @@ import pytest
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import dtypes, jvp, linear_transpose, make_jaxpr, tree, vjp
-from minijax.language.core import Literal, ShapedArray, all_primitives
+from minijax.core.language import Literal, ShapedArray, all_primitives
 from minijax_lab.explain import cards
 from minijax_lab.explain.words import PHRASES
 from minijax_widgets.card_view import SIGNS_OF_FAMILIES, PrimitivesView
@@ -21,7 +21,7 @@ def test_checks_are_run():
 
 
 def test_a_wrong_rule_fails_its_check(monkeypatch):
-    from minijax.primitives.elementwise.arithmetic import cos, mul, sin_p
+    from minijax.core.arithmetic import cos, mul, sin_p
 
     wrong = (lambda t, x, accuracy: mul(t, mul(cos(x), cos(x))),)
     monkeypatch.setattr(sin_p, "jvp_terms", wrong)

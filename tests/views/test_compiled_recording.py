@@ -9,7 +9,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.backend import cuda
-from minijax.compile.targets import find
+from minijax.compile.cross_compiling import find
 from minijax_lab.explain import hlo_text
 from minijax_lab.explain.compiled import compile_now, record_compiled
 from minijax_lab.explain.kernels import kernels_of

@@ -11,7 +11,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax.language.core import Literal, jaxprs_in_params
+from minijax.core.language import Literal, jaxprs_in_params
 from minijax_lab.explain.backward import bytes_in_words, record_grad
 from minijax_lab.explain.backward_rows import Transposed
 from minijax_lab.explain.recording import Recording

@@ -297,7 +297,7 @@ def test_a_notebook_gets_both_forms():
 
 
 def test_every_primitive_has_words():
-    from minijax.language.core import primitive_named
+    from minijax.core.language import primitive_named
     from minijax_lab.explain.words import PHRASES, meaning
 
     assert meaning("reduce_sum", {"axes": (0, 1)}) == "sum along axes 0, 1"
@@ -316,29 +316,26 @@ def test_source():
 
 
 def test_source_of_a_primitive():
-    from minijax.primitives.elementwise.arithmetic import mul_p, sin_p
+    from minijax.core.arithmetic import mul_p, sin_p
 
     view = see.source(sin_p)
-    assert (
-        view.text()
-        == "source of primitive sin, minijax/primitives/elementwise/arithmetic.py"
-    )
+    assert view.text() == "source of primitive sin, minijax/core/arithmetic.py"
     assert "sin_p.def_jvp(lambda t, x, accuracy: mul(t, cos(x" in view.text(full=True)
     assert "def _mul_lowering" in see.source(mul_p).text(full=True)
-    assert "`JVPTrace`" in see.source(minijax.transforms.ad.JVPTrace).to_html()
+    assert "`JVPTrace`" in see.source(minijax.core.autodiff.JVPTrace).to_html()
 
 
 def test_the_names_in_a_source_lead_further():
-    JVPTrace = minijax.transforms.ad.JVPTrace
+    JVPTrace = minijax.core.autodiff.JVPTrace
     record = see.source(JVPTrace).recording
     names = {name.name: name for name in record.names}
     trace = names["Trace"]
-    assert (trace.kind, trace.shown) == ("class", "minijax.language.core.Trace")
+    assert (trace.kind, trace.shown) == ("class", "minijax.core.language.Trace")
     assert (
-        trace.path == "minijax/language/core.py"
+        trace.path == "minijax/core/language.py"
         and trace.counterpart == "`core.py`, `Trace`"
     )
-    assert inspect.getsourcelines(minijax.language.core.Trace)[1] == trace.line
+    assert inspect.getsourcelines(minijax.core.language.Trace)[1] == trace.line
     assert names["self.to_pair"].shown.endswith("ad.JVPTrace.to_pair")
     assert names["self.to_pair"].kind == "function"
     for name in record.names:
@@ -351,39 +348,37 @@ def test_the_names_in_a_source_lead_further():
     assert "value" not in names and "primal" not in names
     assert Recording.from_dict(record.to_dict()) == record
     full = see.source(JVPTrace).text(full=True)
-    assert "Trace: class, language/core.py:" in full
-    assert "see.source(minijax.language.core.Trace)" in full
+    assert "Trace: class, core/language.py:" in full
+    assert "see.source(minijax.core.language.Trace)" in full
 
 
 def test_a_primitives_source_leads_to_its_rules():
     names = see.source(minijax.lax.sin_p).recording.names
-    assert "minijax.primitives.elementwise.arithmetic.cos" in [
-        name.shown for name in names
-    ]
+    assert "minijax.core.arithmetic.cos" in [name.shown for name in names]
     names = see.source(minijax.lax.sin).recording.names
     (primitive,) = [name for name in names if name.kind == "primitive"]
-    assert primitive.shown == "minijax.primitives.elementwise.arithmetic.sin_p"
-    lines = inspect.getsource(minijax.primitives.elementwise.arithmetic).splitlines()
+    assert primitive.shown == "minijax.core.arithmetic.sin_p"
+    lines = inspect.getsource(minijax.core.arithmetic).splitlines()
     assert lines[primitive.line - 1].startswith("sin_p")
 
 
 def test_a_source_without_a_counterpart_of_its_own_names_its_modules():
-    record = see.source(minijax.transforms.ad.JVPTrace.to_pair).recording
+    record = see.source(minijax.core.autodiff.JVPTrace.to_pair).recording
     assert record.counterpart == "`interpreters/ad.py` (the module)"
     assert see.source(test_source).recording.names == []
     assert see.source(test_source).recording.counterpart == ""
 
 
 def test_names_in_a_source_are_clicked(show):
-    page = show(see.source(minijax.transforms.ad.JVPTrace))
+    page = show(see.source(minijax.core.autodiff.JVPTrace))
     assert page.inner_text(".mj-where") == "step 1 of 13: JVPTrace"
     assert "in JAX: `interpreters/ad.py`, `JVPTrace`" in page.inner_text(".mj-detail")
     name = page.locator(".mj-code .mj-jump", has_text="TraceTag").first
     name.hover()
-    assert "class, language/core.py:" in page.inner_text(".mj-detail")
+    assert "class, core/language.py:" in page.inner_text(".mj-detail")
     name.click()
     assert page.inner_text(".mj-where").endswith("TraceTag")
-    assert "see.source(minijax.language.core.TraceTag)" in page.inner_text(".mj-detail")
+    assert "see.source(minijax.core.language.TraceTag)" in page.inner_text(".mj-detail")
     row = page.locator(".mj-listing tr.mj-on")
     fold = row.locator(".mj-fold")
     assert row.count() == 1 and fold.get_attribute("aria-expanded") == "false"

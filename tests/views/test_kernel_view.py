@@ -12,9 +12,9 @@ import minijax_widgets as see
 from minijax import lax
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
-from minijax.programs.pallas.interpret_params import InterpretParams
-from minijax.programs.pallas.interpreter import interpret_grid
-from minijax.programs.pallas.watched_memory import Watch
+from minijax.kernels.interpret_params import InterpretParams
+from minijax.kernels.interpreter import interpret_grid
+from minijax.kernels.watched_memory import Watch
 from minijax_lab.explain import pallas_kernels
 from minijax_lab.explain.kernel_facts import better_order, pipeline
 from minijax_lab.explain.kernel_work import operations_of

@@ -276,7 +276,7 @@ def f(x):
     assert told.of_line[9] == told.of_line[10] == 8
 
 
-class Doubling(minijax.transforms.partial_eval.DynamicJaxprTrace):
+class Doubling(minijax.core.partial_eval.DynamicJaxprTrace):
     def process_primitive(self, primitive, args, params):
         mine = primitive
         return super().process_primitive(mine, args, params)

@@ -8,8 +8,8 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.compile import mlir
-from minijax.language.core import ClosedJaxpr, DropVar, Jaxpr, Literal, jaxprs_in_params
+from minijax.core import lowering
+from minijax.core.language import ClosedJaxpr, DropVar, Jaxpr, Literal, jaxprs_in_params
 from minijax_lab.explain.equation_marks import equation_in, unmarked
 from minijax_lab.explain.levels import levels_of
 from minijax_lab.explain.lowering import lowering_of, operation_of, record_lowering
@@ -63,7 +63,7 @@ def test_an_equation_alone_becomes_the_same_operations(name):
             dict.fromkeys(v for v in eqn.invars if not isinstance(v, Literal))
         )
         alone = ClosedJaxpr(Jaxpr([], inputs, eqn.outvars, [eqn]), [])
-        text = mlir.lower_to_module(alone, "alone", "cpu").text().split("\n")
+        text = lowering.lower_to_module(alone, "alone", "cpu").text().split("\n")
         operations = [line.strip() for line in text]
         names = [operation_of(line) for line in operations]
         # A literal that several equations use is written once, for the first.

@@ -8,7 +8,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax.support import tree_util, trees
+from minijax.core import trees
+from minijax.support import tree_util
 from minijax_lab.explain.recording import Recording
 
 Pair = namedtuple("Pair", "x y")

@@ -13,7 +13,7 @@ import pytest
 import minijax
 import minijax.numpy
 import minijax_widgets as see
-from minijax.transforms.batching import BatchTrace
+from minijax.core.batching import BatchTrace
 from minijax_lab.explain.batching import record_vmap
 from minijax_lab.explain.recording import Recording
 

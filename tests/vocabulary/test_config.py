@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
+from minijax.core.state import State, override, state, trace_names
 from minijax.support.config import config
-from minijax.support.thread_state import State, override, state, trace_names
 
 # The module; `minijax.config` itself is the object that holds the flags.
 flags = sys.modules["minijax.support.config"]
@@ -272,7 +272,7 @@ def test_listeners_may_refuse():
 @pytest.mark.parametrize("prefix", ["JAX_", "MINIJAX_"])
 def test_environment_variables(prefix):
     code = (
-        "from minijax.support.thread_state import state\n"
+        "from minijax.core.state import state\n"
         "print(state.enable_x64, state.numpy_rank_promotion, state.random_seed_offset)"
     )
     environment = os.environ | {

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from jax._src import dtypes as theirs
 
-from minijax.support import dtypes, element_types
+from minijax.core import dtypes
+from minijax.support import element_types
 
 # The module; `minijax.config` itself is the object that holds the flags.
 config = sys.modules["minijax.support.config"]

@@ -1,8 +1,8 @@
 """Effects and the sets of their types."""
 
+from minijax.core import effects
+from minijax.core.effects import Effect, EffectTypeSet
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
-from minijax.support import effects
-from minijax.support.effects import Effect, EffectTypeSet
 
 
 def test_input_effects_compare_by_class_and_input():

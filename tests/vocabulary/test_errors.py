@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import minijax.errors
-from minijax.support import errors, source_info, special_errors, user_source
-from minijax.support.errors import with_facts
+from minijax.core import errors, source_info
+from minijax.core.errors import with_facts
+from minijax.support import special_errors, user_source
 
 
 class FakeTracer:

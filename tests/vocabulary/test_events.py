@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from minijax.support import events
+from minijax.core import events
 from minijax.support.event_watching import subscribe
 
 

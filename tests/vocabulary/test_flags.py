@@ -12,8 +12,8 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
+from minijax.core.state import override, state
 from minijax.support.config import config
-from minijax.support.thread_state import override, state
 
 flags = sys.modules["minijax.support.config"]._flags
 

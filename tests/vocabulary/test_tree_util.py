@@ -15,7 +15,8 @@ from jax._src import tree_util as theirs_private
 
 import minijax.tree as tree
 import minijax.tree_util
-from minijax.support import tree_prefix, tree_util, trees
+from minijax.core import trees
+from minijax.support import tree_prefix, tree_util
 
 Point = collections.namedtuple("Point", ["x", "y"])
 

@@ -144,7 +144,7 @@ def grade_translation(numpy_one: Callable, my_one: Callable) -> str | None:
 
 def primitives_of(jaxpr: Any) -> list[str]:
     """The names of all primitives of a jaxpr, with those of inner programs."""
-    from minijax.language.core import jaxprs_in_params
+    from minijax.core.language import jaxprs_in_params
 
     names: list[str] = []
     for eqn in jaxpr.eqns:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import Jaxpr, jaxprs_in_params
+from minijax.core.language import Jaxpr, jaxprs_in_params
 from minijax_lab.grading import Exercise, Prediction, TookTooLong, same
 
 PREDICTIONS = {

@@ -207,7 +207,7 @@ def cache(arguments: argparse.Namespace) -> int:
 
 def launch(arguments: argparse.Namespace) -> int:
     """`minijax launch -n 4 script.py`: one script in several processes."""
-    from minijax.programs.processes import launcher
+    from minijax.processes import launcher
 
     if arguments.processes < 1:
         raise CommandError(f"-n must be at least 1, and it is {arguments.processes}.")

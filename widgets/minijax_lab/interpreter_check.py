@@ -16,7 +16,7 @@ import numpy as np
 
 import minijax
 import minijax.numpy as jnp
-from minijax.language import core
+from minijax.core import language
 from minijax.transforms.replacement import INTERFACES, replace
 from minijax_lab.grading import TookTooLong, time_limit
 
@@ -78,7 +78,7 @@ def used(kind: str, function: Callable[..., Any]) -> Any:
     if kind == "LinearizeTrace":
         return minijax.grad(lambda x: jnp.sum(function(x)))(X)
     closed = minijax.make_jaxpr(function)(X)
-    return core.eval_jaxpr(closed.jaxpr, closed.consts, X)[0]
+    return language.eval_jaxpr(closed.jaxpr, closed.consts, X)[0]
 
 
 def kind_of(made: type) -> str:

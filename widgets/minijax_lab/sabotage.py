@@ -21,11 +21,11 @@ import numpy as np
 import minijax
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.language.core import ShapedArray, get_aval, primitive_named
-from minijax.language.rules import Accumulator, Zero, is_linear, not_mapped
-from minijax.support.thread_state import override, state
-from minijax.transforms.ad import apply_jvp
-from minijax.transforms.api_util import CallSignature
+from minijax.core.autodiff import apply_jvp
+from minijax.core.language import ShapedArray, get_aval, primitive_named
+from minijax.core.rules import Accumulator, Zero, is_linear, not_mapped
+from minijax.core.signatures import CallSignature
+from minijax.core.state import override, state
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def _first_choice(right: Callable) -> Callable:
 
 
 def _log_of_sum(_: Any) -> dict:
-    from minijax.backend import hlo
+    from minijax.core import hlo
 
     def lower(ctx: Any, x: Any, **params: Any) -> Any:
         one = ctx.broadcast_in_dim(
@@ -262,7 +262,7 @@ def _log_of_sum(_: Any) -> dict:
 
 
 def _from_zero(_: Any) -> dict:
-    from minijax.primitives.reduce import sums
+    from minijax.core import sums
 
     lower = sums._lowering("maximum", lambda dtype: np.zeros((), dtype))
     return {None: lower}

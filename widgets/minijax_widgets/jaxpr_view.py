@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from minijax.language.core import ClosedJaxpr, Jaxpr
+from minijax.core.language import ClosedJaxpr, Jaxpr
 from minijax_lab.explain import foreign
 from minijax_lab.explain.jaxpr import (
     Equation,

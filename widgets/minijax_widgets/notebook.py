@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from minijax.language.core import ClosedJaxpr, Jaxpr
+from minijax.core.language import ClosedJaxpr, Jaxpr
 from minijax_widgets.jaxpr_view import jaxpr
 
 

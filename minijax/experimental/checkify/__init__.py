@@ -19,7 +19,7 @@ In JAX: `jax/_src/checkify.py`, `jax.experimental.checkify`.
 # isort: skip_file
 # fmt: off
 from minijax.experimental.checkify import first_order as _first_order
-from minijax.experimental.checkify import programs as _programs
+from minijax.experimental.checkify import checked_programs as _programs
 from minijax.experimental.checkify.checking import (
     check, check_error, check_p, debug_check,
 )
@@ -28,4 +28,4 @@ from minijax.experimental.checkify.error_values import (
     NaNError, OOBError, all_checks, automatic_checks, div_checks, float_checks,
     index_checks, init_error, nan_checks, user_checks,
 )
-from minijax.experimental.checkify.interpreter import checkify, error_checks
+from minijax.experimental.checkify.checking_interpreter import checkify, error_checks

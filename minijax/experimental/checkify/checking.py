@@ -14,6 +14,11 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
+from minijax.core import errors, source_info
+from minijax.core.array import Array
+from minijax.core.language import Primitive, get_aval, register
+from minijax.core.rules import batch_at_front
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.experimental.checkify.error_values import (
     Error,
     FailedCheckError,
@@ -22,11 +27,7 @@ from minijax.experimental.checkify.error_values import (
     init_error,
     reduce_any,
 )
-from minijax.language.array import Array
-from minijax.language.core import Primitive, get_aval, register
-from minijax.language.rules import batch_at_front
-from minijax.support import errors, source_info, traceback_filtering
-from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.support import traceback_filtering
 
 # ----------------------------------------------------------------------------------
 # The primitive: it takes an error, and has no results

@@ -21,11 +21,11 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.language.core import get_aval
-from minijax.language.ref_avals import ShapeDtypeStruct
-from minijax.support import effects
+from minijax.core import effects
+from minijax.core.language import get_aval
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.support.tree_util import register_pytree_node_class, tree_map
-from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.values.ref_avals import ShapeDtypeStruct
 
 # ----------------------------------------------------------------------------------
 # Exceptions

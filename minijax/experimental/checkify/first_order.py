@@ -13,7 +13,15 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.core import dtypes, source_info
+from minijax.core.language import Primitive, all_primitives
+from minijax.core.trees import tree_unflatten
 from minijax.experimental.checkify.checking import check_p
+from minijax.experimental.checkify.checking_interpreter import (
+    Checked,
+    Enabled,
+    rule_for,
+)
 from minijax.experimental.checkify.error_values import (
     DivisionByZeroError,
     Error,
@@ -22,10 +30,7 @@ from minijax.experimental.checkify.error_values import (
     assert_func,
     update_error,
 )
-from minijax.experimental.checkify.interpreter import Checked, Enabled, rule_for
-from minijax.language.core import Primitive, all_primitives
-from minijax.support import dtypes, element_types, source_info
-from minijax.support.trees import tree_unflatten
+from minijax.support import element_types
 
 
 def _here() -> Any:

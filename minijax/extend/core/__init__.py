@@ -2,7 +2,7 @@
 
 A primitive is made with `Primitive(name)`, told what it computes (`def_impl`) and what
 types it gives (`def_abstract_eval`), and gets its other rules through the tables in
-`minijax.transforms.ad`, `batching` and `mlir`. A transformation of programs reads
+`minijax.core.autodiff`, `batching` and `mlir`. A transformation of programs reads
 `make_jaxpr(f)(*args).jaxpr.eqns` and binds `eqn.primitive` again.
 
 In JAX: `jax.extend.core`.
@@ -10,8 +10,8 @@ In JAX: `jax.extend.core`.
 
 # isort: skip_file
 # fmt: off
-from minijax.language.check import check_jaxpr
-from minijax.language.core import (
+from minijax.core.check import check_jaxpr
+from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
     DropVar,
@@ -29,10 +29,10 @@ from minijax.language.core import (
     unmapped_aval,
     valid_jaxtype,
 )
-from minijax.language.concrete import concrete_or_error
-from minijax.language.ref_avals import AbstractToken
-from minijax.support.effects import Effect
-from minijax.support.errors import JaxprTypeError
+from minijax.values.concrete import concrete_or_error
+from minijax.values.ref_avals import AbstractToken
+from minijax.core.effects import Effect
+from minijax.core.errors import JaxprTypeError
 from minijax.support.special_errors import (
     InconclusiveDimensionOperation as _Inconclusive,
 )

@@ -5,7 +5,7 @@ In JAX: `jax.extend.core.primitives`.
 
 from __future__ import annotations
 
-from minijax.language.core import Primitive, all_primitives
+from minijax.core.language import Primitive, all_primitives
 
 # Those whose name in Python is not the name in a program with `_p` behind it.
 add_jaxvals_p = all_primitives["add_any"]

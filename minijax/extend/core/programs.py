@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import (
+from minijax.core import dtypes
+from minijax.core.language import (
     AbstractValue,
     Atom,
     Jaxpr,
@@ -19,7 +20,7 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
-from minijax.support import dtypes, user_source
+from minijax.support import user_source
 
 Effects = frozenset
 

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from minijax.language.core import Trace, eval_trace, set_current_trace
-from minijax.support.thread_state import state
-from minijax.transforms.batching import BatchTrace
-from minijax.transforms.partial_eval import DynamicJaxprTrace
+from minijax.core.batching import BatchTrace
+from minijax.core.language import Trace, eval_trace, set_current_trace
+from minijax.core.partial_eval import DynamicJaxprTrace
+from minijax.core.state import state
 
 
 @contextmanager

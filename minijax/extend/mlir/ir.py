@@ -5,7 +5,7 @@ In JAX: `jax.extend.mlir.ir`.
 
 from typing import Any
 
-from minijax.backend import hlo
+from minijax.core import hlo
 
 
 def __getattr__(name: str) -> Any:

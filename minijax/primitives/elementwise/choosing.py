@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.core import get_aval, physical_aval
-from minijax.language.rules import is_linear, scalar_like
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core import hlo
+from minijax.core.arithmetic import (
     eq,
     select,
     select_lowering,
     select_n_p,
     select_transpose,
 )
-from minijax.primitives.shape.shaping import compare, filled_like
+from minijax.core.language import get_aval, physical_aval
+from minijax.core.rules import is_linear, scalar_like
+from minijax.core.shaping import compare, filled_like
 
 
 @select_n_p.def_transpose

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import hlo, rules, shaping
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import (
     Shape,
     batch_at_front,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing
-from minijax.primitives.shape import broadcasting, shaping
+from minijax.primitives.shape import broadcasting
 
 
 def _clamp_shape(min: ShapedArray, operand: ShapedArray, max: ShapedArray) -> Shape:

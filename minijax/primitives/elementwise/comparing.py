@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.rules import (
+from minijax.core.arithmetic import comparison
+from minijax.core.rules import (
     anything,
     bool_or_int,
     def_zero_jvp,
@@ -18,7 +19,6 @@ from minijax.language.rules import (
     ordered,
     unary,
 )
-from minijax.primitives.elementwise.arithmetic import comparison
 
 # ----------------------------------------------------------------------------------
 # Comparison of floats in total order

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.core import get_aval
-from minijax.language.rules import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo
+from minijax.core.arithmetic import combine_complex
+from minijax.core.language import get_aval
+from minijax.core.rules import (
     complexes,
     def_linear,
     is_linear,
@@ -24,11 +26,8 @@ from minijax.language.rules import (
     scalar_like,
     unary,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise.arithmetic import combine_complex
+from minijax.core.shaping import compare
 from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.shaping import compare
-from minijax.support import dtypes
 
 
 def _zero(like: Any) -> Any:

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.rules import constant_like as _scalar
-from minijax.language.rules import def_jvp_with_output, floats
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core import hlo
+from minijax.core.arithmetic import (
     accurate,
     accurate_lowering,
     add,
@@ -26,6 +24,8 @@ from minijax.primitives.elementwise.arithmetic import (
     one_like,
     square,
 )
+from minijax.core.rules import constant_like as _scalar
+from minijax.core.rules import def_jvp_with_output, floats
 
 
 def _exp2_lowering(ctx, x, *, accuracy) -> Any:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.rules import constant_like as _scalar
-from minijax.language.rules import nary, unary
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core.arithmetic import (
     add,
     div,
     inexact,
@@ -21,6 +19,8 @@ from minijax.primitives.elementwise.arithmetic import (
     square,
     sub,
 )
+from minijax.core.rules import constant_like as _scalar
+from minijax.core.rules import nary, unary
 from minijax.primitives.elementwise.elementary import reciprocal, rsqrt
 
 asin_p = unary("asin", inexact, np.arcsin, "chlo.asin")

@@ -17,13 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import constant_like as _scalar
-from minijax.language.rules import floats, nary
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing, rounding, special
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo
+from minijax.core.arithmetic import (
     add,
     div,
     exp,
@@ -33,10 +29,13 @@ from minijax.primitives.elementwise.arithmetic import (
     neg,
     sub,
 )
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import constant_like as _scalar
+from minijax.core.rules import floats, nary
+from minijax.primitives.elementwise import comparing, rounding, special
 from minijax.primitives.elementwise.elementary import log1p
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting
-from minijax.support import dtypes
 
 _MAX_STEPS = 2000
 

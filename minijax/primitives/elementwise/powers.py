@@ -11,11 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import constant_like as _scalar
-from minijax.language.rules import def_jvp_with_output, ints, nary
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core import dtypes, hlo
+from minijax.core.arithmetic import (
     broadcast_like,
     eq,
     inexact,
@@ -24,8 +21,10 @@ from minijax.primitives.elementwise.arithmetic import (
     select,
     sub,
 )
-from minijax.primitives.shape.shaping import convert_element_type, filled_like
-from minijax.support import dtypes
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import constant_like as _scalar
+from minijax.core.rules import def_jvp_with_output, ints, nary
+from minijax.core.shaping import convert_element_type, filled_like
 
 
 def _pow_dtype(x: ShapedArray, y: ShapedArray) -> Any:

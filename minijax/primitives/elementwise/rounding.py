@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import get_aval
-from minijax.language.rules import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, shaping
+from minijax.core.language import get_aval
+from minijax.core.rules import (
     complexes,
     def_jvp_with_output,
     def_zero_jvp,
@@ -24,11 +24,8 @@ from minijax.language.rules import (
     signed_ints,
     unary,
 )
-from minijax.language.rules import constant_like as _scalar
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.rules import constant_like as _scalar
 from minijax.primitives.elementwise import complex_numbers, powers
-from minijax.primitives.shape import shaping
-from minijax.support import dtypes
 
 
 def _sign_lowering(ctx, x) -> Any:

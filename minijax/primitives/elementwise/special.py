@@ -12,12 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import get_aval
-from minijax.language.rules import constant_like as _scalar
-from minijax.language.rules import def_jvp_with_output, floats, nary, unary
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import rounding
-from minijax.primitives.elementwise.arithmetic import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, shaping
+from minijax.core.arithmetic import (
     add,
     div,
     exp,
@@ -27,9 +24,12 @@ from minijax.primitives.elementwise.arithmetic import (
     square,
     sub,
 )
+from minijax.core.language import get_aval
+from minijax.core.rules import constant_like as _scalar
+from minijax.core.rules import def_jvp_with_output, floats, nary, unary
+from minijax.primitives.elementwise import rounding
 from minijax.primitives.elementwise.elementary import reciprocal
-from minijax.primitives.shape import broadcasting, shaping
-from minijax.support import dtypes
+from minijax.primitives.shape import broadcasting
 
 
 def _by_entry(function: Any) -> Any:

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, shaping
+from minijax.core.language import (
     ShapedArray,
     canonicalize_dim,
     canonicalize_shape,
@@ -29,15 +29,13 @@ from minijax.language.core import (
     numpy_scalar,
     physical_aval,
 )
-from minijax.language.rules import (
+from minijax.core.rules import (
     NullAccumulator,
     Shape,
     instantiate,
     is_linear,
     scalar_like,
 )
-from minijax.language.symbolic_sizes import is_symbolic
-from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.index import gathering, scattering
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
@@ -46,9 +44,9 @@ from minijax.primitives.index.index_vectors import (
 )
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
-from minijax.primitives.shape import broadcasting, joining, shaping, slicing
+from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.support import dtypes
+from minijax.values.symbolic_sizes import is_symbolic
 
 # ----------------------------------------------------------------------------------
 # Starts that are computed

@@ -22,17 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, shaping
+from minijax.core.language import (
     ShapedArray,
     canonicalize_shape,
     get_aval,
     physical_aval,
 )
-from minijax.language.rules import Shape, is_linear, moveaxis, not_mapped
-from minijax.language.symbolic_sizes import is_symbolic, size_or_array
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.rules import Shape, is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
@@ -45,8 +43,8 @@ from minijax.primitives.index.index_vectors import (
 )
 from minijax.primitives.index.scatter_family import scatter_add
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import broadcasting, joining, shaping
-from minijax.support import dtypes
+from minijax.primitives.shape import broadcasting, joining
+from minijax.values.symbolic_sizes import is_symbolic, size_or_array
 
 # ----------------------------------------------------------------------------------
 # Type and meaning

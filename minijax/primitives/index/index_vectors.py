@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.language.core import ShapedArray
+from minijax.core.language import ShapedArray
 
 
 class GatherDimensionNumbers(NamedTuple):

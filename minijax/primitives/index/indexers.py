@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language import rules
-from minijax.language.core import Literal, Tracer, get_aval, to_concrete_value
-from minijax.language.rules import moveaxis
-from minijax.primitives.shape import broadcasting, casting, shaping
-from minijax.support import dtypes, tree_util, trees
+from minijax.core import dtypes, rules, shaping, trees
+from minijax.core.language import Literal, Tracer, get_aval, to_concrete_value
+from minijax.core.rules import moveaxis
+from minijax.primitives.shape import broadcasting, casting
+from minijax.support import tree_util
 
 
 def _is_static(value: Any) -> bool:

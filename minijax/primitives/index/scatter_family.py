@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import core, rules
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, language, rules, shaping
+from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
     Jaxpr,
@@ -31,8 +31,8 @@ from minijax.language.core import (
     numpy_scalar,
     physical_aval,
 )
-from minijax.language.rules import Shape, batch_at_front, not_mapped
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.rules import Shape, batch_at_front, not_mapped
+from minijax.core.state import state
 from minijax.primitives.elementwise import clamping
 from minijax.primitives.functions_in_rules import trace_function
 from minijax.primitives.index.index_vectors import (
@@ -45,9 +45,6 @@ from minijax.primitives.index.index_vectors import (
     shifted,
 )
 from minijax.primitives.parallel.scalar_programs import lower_scalars
-from minijax.primitives.shape import shaping
-from minijax.support import dtypes
-from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # Type and meaning
@@ -294,7 +291,7 @@ def update_program(
 def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tuple]:
     def flat(old: Any, new: Any) -> list[Any]:
         result = combine(old, new)
-        if not core.valid_jaxtype(result):
+        if not language.valid_jaxtype(result):
             raise ValueError(
                 f"Invalid return type from reduction function: {type(result)}. "
                 "Reduction functions should only return an array, got "

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import Primitive, get_aval
-from minijax.language.rules import instantiate, is_linear, scalar_like
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core import arithmetic as elementwise
+from minijax.core import shaping
+from minijax.core.language import Primitive, get_aval
+from minijax.core.rules import instantiate, is_linear, scalar_like
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.index import gathering
 from minijax.primitives.index.index_vectors import (
@@ -39,7 +40,7 @@ from minijax.primitives.index.scatter_family import (
     scatter_primitive,
     update_program,
 )
-from minijax.primitives.shape import broadcasting, shaping
+from minijax.primitives.shape import broadcasting
 
 # ----------------------------------------------------------------------------------
 # scatter_add and scatter_sub: linear in operand and updates together

@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import (
+from minijax.backend import hlo_parts
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, shaping
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import (
     Shape,
     def_bilinear,
     not_mapped,
     standard_primitive,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.linear.convolution_shapes import (
     ConvDimensionNumbers,
@@ -36,10 +37,9 @@ from minijax.primitives.linear.convolution_shapes import (
     windows_of,
 )
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
-from minijax.primitives.linear.mixed_products import precision_attribute
-from minijax.primitives.shape import broadcasting, rearranging, shaping
+from minijax.primitives.rare.mixed_products import precision_attribute
+from minijax.primitives.shape import broadcasting, rearranging
 from minijax.primitives.shape.rearranging import split_axis
-from minijax.support import dtypes
 
 
 def _conv_shape(lhs: ShapedArray, rhs: ShapedArray, **params) -> Shape:

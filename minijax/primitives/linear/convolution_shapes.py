@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.support import errors
+from minijax.core import errors
 
 
 class ConvDimensionNumbers(NamedTuple):

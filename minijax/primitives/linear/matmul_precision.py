@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.primitives.linear.mixed_products import convert, is_algorithm
+from minijax.core import hlo
+from minijax.core.state import state
+from minijax.primitives.rare.mixed_products import convert, is_algorithm
 from minijax.support import element_types
-from minijax.support.thread_state import state
 
 _precision_strings: dict[Any, Precision] = {}
 

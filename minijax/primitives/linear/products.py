@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.language.core import get_aval
-from minijax.primitives.linear import dot as products
+from minijax.core import dot as products
+from minijax.core import dtypes
+from minijax.core.language import get_aval
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
-from minijax.support import dtypes
 
 
 def dot_general(

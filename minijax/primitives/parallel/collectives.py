@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import Primitive, ShapedArray, Tracer, get_aval, register
-from minijax.language.named_axes import NamedAxisEffect
-from minijax.language.rules import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, shaping, sums
+from minijax.core.language import Primitive, ShapedArray, Tracer, get_aval, register
+from minijax.core.rules import (
     AxisData,
     broadcast_axis,
     def_linear,
@@ -27,14 +28,14 @@ from minijax.language.rules import (
     not_mapped,
     scalar_like,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.state import state
 from minijax.primitives.index import gathering
-from minijax.primitives.reduce import reductions, sums
-from minijax.primitives.shape import broadcasting, rearranging, shaping, slicing
+from minijax.primitives.reduce import reductions
+from minijax.primitives.shape import broadcasting, rearranging, slicing
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.support import dtypes, element_types
-from minijax.support.thread_state import state
+from minijax.support import element_types
 from minijax.support.tree_util import tree_map
+from minijax.values.named_axes import NamedAxisEffect
 
 Axes = Hashable | tuple[Hashable, ...]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.language.core import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from minijax.core.language import ClosedJaxpr, Jaxpr, jaxprs_in_params
 
 
 def lower_scalars(ctx: Any, closed: ClosedJaxpr, *scalars: Any) -> list[Any]:

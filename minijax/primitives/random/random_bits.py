@@ -15,23 +15,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.language.array import Array, put, wrap_as
-from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.rules import (
+from minijax.core import dtypes
+from minijax.core.arithmetic import eq_p, ne_p
+from minijax.core.array import Array, put, wrap_as
+from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.rules import (
     batch_at_front,
     broadcast_shapes_of_operands,
     broadcasting_batch,
     def_zero_jvp,
     elementwise_batch,
 )
-from minijax.primitives.elementwise.arithmetic import eq_p, ne_p
-from minijax.primitives.random import rbg, threefry
+from minijax.core.shaping import compare
+from minijax.core.state import state
+from minijax.primitives.random import threefry
 from minijax.primitives.random.threefry import UINT32, UINT_DTYPES, Shape
+from minijax.primitives.rare import rbg
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.shaping import compare
-from minijax.support import dtypes, element_types
-from minijax.support.thread_state import state
+from minijax.support import element_types
 
 
 class PRNGImpl(NamedTuple):

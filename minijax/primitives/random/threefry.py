@@ -16,15 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import dynamic_shapes, hlo, hlo_parts
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import (
+from minijax.backend import dynamic_shapes, hlo_parts
+from minijax.core import hlo
+from minijax.core.arithmetic import add
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import (
     broadcast_shapes_of_operands,
     broadcasting_batch,
     def_zero_jvp,
 )
-from minijax.language.symbolic_sizes import is_symbolic, shape_variables
-from minijax.primitives.elementwise.arithmetic import add
+from minijax.core.shaping import (
+    broadcast_in_dim,
+    convert_element_type,
+    expand_dims,
+    reshape,
+)
+from minijax.core.state import state
 from minijax.primitives.elementwise.comparing import (
     bitwise_or,
     bitwise_xor,
@@ -34,15 +41,9 @@ from minijax.primitives.elementwise.comparing import (
 from minijax.primitives.families import several_results, without_operands
 from minijax.primitives.shape.broadcasting import iota
 from minijax.primitives.shape.joining import concatenate
-from minijax.primitives.shape.shaping import (
-    broadcast_in_dim,
-    convert_element_type,
-    expand_dims,
-    reshape,
-)
 from minijax.primitives.shape.slicing import slice_in_dim
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.support.thread_state import state
+from minijax.values.symbolic_sizes import is_symbolic, shape_variables
 
 UINT32 = np.dtype(np.uint32)
 UINT_DTYPES = {width: np.dtype(f"uint{width}") for width in (8, 16, 32, 64)}

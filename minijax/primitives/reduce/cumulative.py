@@ -13,21 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language import rules
-from minijax.language.core import Primitive, ShapedArray, get_aval, primitive_named
-from minijax.language.rules import Shape, scalar_like, standard_primitive
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.backend import hlo_parts
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, sums
+from minijax.core.language import Primitive, ShapedArray, get_aval, primitive_named
+from minijax.core.rules import Shape, scalar_like, standard_primitive
+from minijax.core.state import state
 from minijax.primitives.elementwise import (
     complex_numbers,
     elementary,
     rounding,
 )
 from minijax.primitives.functions_in_rules import forward_mode
-from minijax.primitives.reduce import prefix_scans, reductions, sums
+from minijax.primitives.reduce import prefix_scans, reductions
 from minijax.primitives.shape import broadcasting
-from minijax.support import dtypes
-from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # The family

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import get_aval
-from minijax.language.rules import scalar_like
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core import arithmetic as elementwise
+from minijax.core import shaping
+from minijax.core.language import get_aval
+from minijax.core.rules import scalar_like
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import comparing
-from minijax.primitives.shape import joining, padding, rearranging, shaping, slicing
-from minijax.support.trees import tree_flatten, tree_unflatten
+from minijax.primitives.shape import joining, padding, rearranging, slicing
 
 
 def associative_scan(

@@ -13,20 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language import rules
-from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.rules import (
+from minijax.backend import hlo_parts
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, shaping
+from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.rules import (
     Shape,
     Zero,
     reduction_batch,
     scalar_like,
     standard_primitive,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.elementwise import comparing
-from minijax.primitives.functions_in_rules import forward_mode
-from minijax.primitives.reduce.sums import (
+from minijax.core.sums import (
     extreme,
     extremum_reduction,
     in_numpy,
@@ -34,9 +32,10 @@ from minijax.primitives.reduce.sums import (
     reduction,
     zero,
 )
-from minijax.primitives.shape import broadcasting, padding, shaping, slicing
+from minijax.primitives.elementwise import comparing
+from minijax.primitives.functions_in_rules import forward_mode
+from minijax.primitives.shape import broadcasting, padding, slicing
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.support import dtypes
 
 # ----------------------------------------------------------------------------------
 # Neutral elements

@@ -10,16 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language import rules
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import Zero, scalar_like, zero_tangent_of
+from minijax.backend import hlo_parts
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, shaping
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import Zero, scalar_like, zero_tangent_of
 from minijax.primitives import families
-from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.elementwise import comparing, complex_numbers
 from minijax.primitives.index import gathering
-from minijax.primitives.shape import broadcasting, shaping
-from minijax.support import dtypes
+from minijax.primitives.shape import broadcasting
 
 # ----------------------------------------------------------------------------------
 # sort

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language.core import Primitive, ShapedArray, get_aval
-from minijax.language.rules import (
+from minijax.backend import hlo_parts
+from minijax.core import arithmetic as elementwise
+from minijax.core import hlo, shaping, sums
+from minijax.core.language import Primitive, ShapedArray, get_aval
+from minijax.core.rules import (
     Zero,
     batch_at_front,
     def_linear,
@@ -27,15 +29,14 @@ from minijax.language.rules import (
     standard_primitive,
     zero_tangent_of,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
 from minijax.primitives.linear.convolution import transposed_pads
 from minijax.primitives.linear.convolution_shapes import (
     dilated_shape,
     strided,
     windows_of,
 )
-from minijax.primitives.reduce import reductions, sums
-from minijax.primitives.shape import padding, shaping, slicing
+from minijax.primitives.reduce import reductions
+from minijax.primitives.shape import padding, slicing
 
 
 def reduce_window_shape_tuple(

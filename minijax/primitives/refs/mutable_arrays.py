@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import (
+from minijax.core.language import (
     AbstractValue,
     Primitive,
     ShapedArray,
@@ -44,8 +44,7 @@ from minijax.language.core import (
     register,
     shaped_abstractify,
 )
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import (
+from minijax.core.rules import (
     Accumulator,
     Zero,
     accumulator_of_class,
@@ -55,6 +54,7 @@ from minijax.language.rules import (
 )
 from minijax.primitives.refs.ref_effects import internal_mutable_array_effect
 from minijax.primitives.shape import ordering
+from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
 # What a ref is

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import Primitive, get_aval
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core import arithmetic as elementwise
+from minijax.core import shaping
+from minijax.core.language import Primitive, get_aval
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
-from minijax.primitives.shape import broadcasting, shaping, slicing
+from minijax.primitives.shape import broadcasting, slicing
 from minijax.primitives.shape.squeezing import squeeze
 
 

@@ -5,7 +5,7 @@ In JAX: `jax/_src/state/types.py`, and `core.py`, `InternalMutableArrayEffect`.
 
 from __future__ import annotations
 
-from minijax.support.effects import (
+from minijax.core.effects import (
     Effect,
     JaxprInputEffect,
     control_flow_allowed_effects,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.language.core import get_aval
+from minijax.core.language import get_aval
 from minijax.primitives.index.indexers import NDIndexer
 from minijax.support import tree_util
 

@@ -19,19 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language import rules
-from minijax.language.core import JaxprEqn, ShapedArray, get_aval
-from minijax.language.print_options import prints_equation
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Zero, instantiate, is_linear
+from minijax.core import dtypes, rules, shaping, trees
+from minijax.core.language import JaxprEqn, ShapedArray, get_aval
+from minijax.core.rules import Zero, instantiate, is_linear
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
 from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.primitives.refs.ref_views import RefView, base_and_indexers
-from minijax.primitives.shape import shaping
-from minijax.support import dtypes, trees
+from minijax.values.print_options import prints_equation
+from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
 # The index in an equation

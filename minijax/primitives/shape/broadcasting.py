@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts, transfers
-from minijax.language import rules
-from minijax.language.array import Array, put, wrap_as
-from minijax.language.concrete import concrete_or_error
-from minijax.language.core import (
+from minijax.backend import buffer_copies, hlo_parts
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules
+from minijax.core.array import Array, put, wrap_as
+from minijax.core.language import (
     Primitive,
     ShapedArray,
     Tracer,
@@ -28,20 +28,20 @@ from minijax.language.core import (
     physical_aval,
     register,
 )
-from minijax.language.rules import scalar_like
-from minijax.primitives import families
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.shape.casting import asarray
-from minijax.primitives.shape.shaping import (
+from minijax.core.rules import scalar_like
+from minijax.core.shaping import (
     broadcast_in_dim,
     broadcast_in_dim_p,
     check_sizes,
     convert_element_type_to,
     shape_of,
 )
-from minijax.support import dtypes, element_types
+from minijax.core.state import state
+from minijax.primitives import families
+from minijax.primitives.shape.casting import asarray
+from minijax.support import element_types
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec
-from minijax.support.thread_state import state
+from minijax.values.concrete import concrete_or_error
 
 # ----------------------------------------------------------------------------------
 # Repeating
@@ -190,7 +190,7 @@ def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
         return put(np.broadcast_to(entry, shape), aval, devices[0])
     owned = len(sharding._internal_device_list.addressable_device_list)
     part = np.full(sharding.shard_shape(shape), entry)
-    buffer = transfers.put_shards([part] * owned, physical_aval(aval), sharding)
+    buffer = buffer_copies.put_shards([part] * owned, physical_aval(aval), sharding)
     return wrap_as(buffer, aval, sharding)
 
 

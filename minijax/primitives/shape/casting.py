@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language import rules
-from minijax.language.array import Array
-from minijax.language.concrete import concrete_or_error
-from minijax.language.core import ShapedArray, get_aval
-from minijax.language.rules import Shape
-from minijax.primitives.shape.shaping import convert_element_type_to
-from minijax.support import dtypes, element_types
+from minijax.backend import hlo_parts
+from minijax.core import dtypes, hlo, rules
+from minijax.core.array import Array
+from minijax.core.language import ShapedArray, get_aval
+from minijax.core.rules import Shape
+from minijax.core.shaping import convert_element_type_to
+from minijax.support import element_types
+from minijax.values.concrete import concrete_or_error
 
 
 def asarray(x: Any) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import dynamic_shapes
-from minijax.language.core import Primitive, ShapedArray, register
-from minijax.language.symbolic_sizes import SymbolicSize
-from minijax.support.thread_state import state
+from minijax.core.language import Primitive, ShapedArray, register
+from minijax.core.state import state
+from minijax.values.symbolic_sizes import SymbolicSize
 
 dim_as_value_p = register(Primitive("dim_as_value"))
 for _rule in ("jvp", "transpose", "batch"):

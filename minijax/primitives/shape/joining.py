@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo, hlo_parts
-from minijax.language import rules
-from minijax.language.array import Array
-from minijax.language.core import (
+from minijax.backend import hlo_parts
+from minijax.core import hlo, rules
+from minijax.core.array import Array
+from minijax.core.language import (
     ShapedArray,
     canonicalize_dim,
     get_aval,
     physical_aval,
 )
-from minijax.language.rules import (
+from minijax.core.rules import (
     Shape,
     Zero,
     def_linear,
@@ -30,10 +30,10 @@ from minijax.language.rules import (
     moveaxis,
     not_mapped,
 )
+from minijax.core.shaping import canonicalize_axis
 from minijax.primitives import families
 from minijax.primitives.shape.broadcasting import broadcast
 from minijax.primitives.shape.casting import asarray
-from minijax.primitives.shape.shaping import canonicalize_axis
 
 # XLA's CPU compiler is slow with very many operands: they are joined in a tree.
 _MOST_OPERANDS = 16

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.backend import hlo_parts
-from minijax.language.core import Primitive, get_aval, register
-from minijax.language.rules import def_linear, not_mapped
-from minijax.support import errors, tree_util
+from minijax.core import errors
+from minijax.core.language import Primitive, get_aval, register
+from minijax.core.rules import def_linear, not_mapped
+from minijax.support import tree_util
 from minijax.support.devices.layouts import Layout
 
 layout_constraint_p = register(Primitive("layout_constraint"))

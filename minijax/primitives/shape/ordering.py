@@ -13,19 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import (
+from minijax.core import dtypes, effects, hlo, rules, trees
+from minijax.core.language import (
     AbstractValue,
     Primitive,
     ShapedArray,
     get_aval,
     register,
 )
-from minijax.language.ref_avals import AbstractToken, abstract_token
-from minijax.language.rules import Zero, def_linear, instantiate, zero_tangent_of
+from minijax.core.rules import Zero, def_linear, instantiate, zero_tangent_of
 from minijax.primitives import families
-from minijax.support import dtypes, effects, tree_util, trees
+from minijax.support import tree_util
+from minijax.values.ref_avals import AbstractToken, abstract_token
 
 # ----------------------------------------------------------------------------------
 # copy

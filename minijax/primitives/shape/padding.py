@@ -11,15 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.rules import Shape, def_linear, is_linear, not_mapped, scalar_like
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.reduce import sums
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, hlo, rules, sums
+from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.rules import Shape, def_linear, is_linear, not_mapped, scalar_like
+from minijax.core.shaping import broadcast_in_dim
 from minijax.primitives.shape.broadcasting import broadcast, full_like
-from minijax.primitives.shape.shaping import broadcast_in_dim
-from minijax.support import dtypes
 
 # Its block is in `slicing.py`; padding and slicing are each other's transposes.
 slice_p = register(Primitive("slice"))

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language import rules
-from minijax.language.core import ShapedArray
-from minijax.language.rules import Shape, def_linear
-from minijax.primitives.reduce import sums
-from minijax.primitives.shape.shaping import reshape, shape_of
+from minijax.core import hlo, rules, sums
+from minijax.core.language import ShapedArray
+from minijax.core.rules import Shape, def_linear
+from minijax.core.shaping import reshape, shape_of
 
 
 def collapse(

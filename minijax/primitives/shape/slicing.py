@@ -12,9 +12,8 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.backend import hlo
-from minijax.language import core, rules
-from minijax.language.core import (
+from minijax.core import hlo, language, rules
+from minijax.core.language import (
     Primitive,
     ShapedArray,
     canonicalize_dim,
@@ -22,11 +21,11 @@ from minijax.language.core import (
     physical_aval,
     register,
 )
-from minijax.language.rules import NullAccumulator, Shape, scalar_like
+from minijax.core.rules import NullAccumulator, Shape, scalar_like
+from minijax.core.state import state
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import padding
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.support.thread_state import state
 
 # ----------------------------------------------------------------------------------
 # slice
@@ -165,9 +164,9 @@ def _slice_now(x, start_indices, limit_indices, strides) -> Any:
     aval, _ = slice_p.abstract_eval(get_aval(x), **params)
     # The checker of keys wants to know which of them are taken.
     if strides is not None or state.debug_key_reuse:
-        return core.run_eagerly.run(slice_p, (x,), params)
+        return language.run_eagerly.run(slice_p, (x,), params)
     sizes = {"slice_sizes": aval.shape}
-    return core.run_eagerly.run(dynamic_slice_p, (x, *start_indices), sizes)
+    return language.run_eagerly.run(dynamic_slice_p, (x, *start_indices), sizes)
 
 
 def slice(

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
-from minijax.language.array import Array
-from minijax.language.core import get_aval
-from minijax.language.rules import def_linear, moveaxis, standard_primitive
-from minijax.primitives.shape.shaping import canonicalize_axis, expand_dims
+from minijax.core import hlo
+from minijax.core.array import Array
+from minijax.core.language import get_aval
+from minijax.core.rules import def_linear, moveaxis, standard_primitive
+from minijax.core.shaping import canonicalize_axis, expand_dims
 
 
 def _squeeze_shape(x, *, dimensions):

@@ -66,13 +66,22 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo_parts, platforms, several_devices
-from minijax.compile import mlir, tokens
-from minijax.compile.dispatch import buffer_aval
+from minijax.backend import hlo_parts, several_devices
+from minijax.compile import tokens
 from minijax.compile.placing import buffer_on, choose_device
-from minijax.language import rules
-from minijax.language.array import Array, first_device, put
-from minijax.language.core import (
+from minijax.core import (
+    dtypes,
+    errors,
+    lowering,
+    rules,
+    runtime,
+    signatures,
+    source_info,
+)
+from minijax.core.array import Array, first_device, put
+from minijax.core.dispatch import buffer_aval
+from minijax.core.effects import Effect
+from minijax.core.language import (
     Primitive,
     ShapedArray,
     eval_trace,
@@ -82,18 +91,16 @@ from minijax.language.core import (
     set_current_trace,
     unmapped_aval,
 )
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Dims
+from minijax.core.rules import Dims
+from minijax.core.state import override, state
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
-from minijax.support import dtypes, errors, source_info, special_errors
-from minijax.support.effects import Effect
+from minijax.support import special_errors
 from minijax.support.io_effects import io_effect, ordered_io_effect
-from minijax.support.thread_state import override, state
 from minijax.support.tree_util import tree_map
-from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
-from minijax.transforms import api_util
+from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
 # The Python side: what XLA calls
@@ -201,8 +208,8 @@ class HostFunction:
     def name(self) -> str:
         """The user's function and where it is defined."""
         function = getattr(self.function, "callback_func", self.function)
-        place = api_util.fun_place(function)
-        name = api_util.fun_name(function)
+        place = signatures.fun_place(function)
+        name = signatures.fun_name(function)
         return f"{name} ({place})" if place else name
 
 
@@ -221,7 +228,7 @@ def local_cpu(purpose: str) -> Any:
     if first.platform == "cpu":
         return first
     try:
-        return platforms.get_backend("cpu").local_devices()[0]
+        return runtime.get_backend("cpu").local_devices()[0]
     except RuntimeError as error:
         raise RuntimeError(
             f"{purpose} failed to find a local CPU device to place the inputs on. "
@@ -268,7 +275,7 @@ _TARGETS = {
 
 
 def emit_python_callback(
-    ctx: mlir.LoweringRuleContext,
+    ctx: lowering.LoweringRuleContext,
     function: Callable[..., Sequence[Any]],
     effect: Effect | None,
     operands: Sequence[Any],
@@ -301,7 +308,7 @@ def emit_python_callback(
         )
     )
     index = len(module_context.host_callbacks) - 1
-    results = [mlir.tensor_type(aval) for aval in ctx.avals_out]
+    results = [lowering.tensor_type(aval) for aval in ctx.avals_out]
     given = tokens.current(module_context, kinds)
     call = hlo_parts.custom_call(
         target,
@@ -336,7 +343,7 @@ def call_now(
             "`ref[...]`."
         )
     device, committed = choose_device(args)
-    operands = [platforms.to_numpy(buffer_on(arg, device)) for arg in args]
+    operands = [runtime.to_numpy(buffer_on(arg, device)) for arg in args]
     for kind in tokens.ordered(() if effect is None else (effect,)):
         tokens.runtime_tokens.wait_for(kind)
     source = source_info.current()

@@ -37,12 +37,8 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.placing import device_put
-from minijax.language import rules
-from minijax.language.core import Primitive, register, shaped_abstractify
-from minijax.primitives.shape import slicing
-from minijax.programs.callbacks.callback import emit_python_callback
-from minijax.support import source_info
-from minijax.support.effects import (
+from minijax.core import rules, source_info
+from minijax.core.effects import (
     Effect,
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
@@ -51,7 +47,10 @@ from minijax.support.effects import (
     partial_eval_kept_effects,
     remat_allowed_effects,
 )
-from minijax.support.trees import tree_flatten, tree_unflatten
+from minijax.core.language import Primitive, register, shaped_abstractify
+from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.primitives.shape import slicing
+from minijax.programs.callbacks.callback import emit_python_callback
 
 logger = logging.getLogger(__name__)
 

@@ -33,10 +33,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import foreign_targets, hlo, hlo_parts
-from minijax.compile import mlir
-from minijax.compile.dispatch import buffer_aval
-from minijax.language.core import (
+from minijax.backend import foreign_targets, hlo_parts
+from minijax.core import dtypes, errors, hlo, lowering
+from minijax.core.dispatch import buffer_aval
+from minijax.core.effects import (
+    Effect,
+    control_flow_allowed_effects,
+    lowerable_effects,
+)
+from minijax.core.language import (
     Primitive,
     ShapedArray,
     get_aval,
@@ -44,15 +49,9 @@ from minijax.language.core import (
     register,
     unmapped_aval,
 )
-from minijax.language.ref_avals import abstract_token
 from minijax.programs.callbacks import callback
-from minijax.support import dtypes, errors
 from minijax.support.devices.layouts import Layout
-from minijax.support.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    lowerable_effects,
-)
+from minijax.values.ref_avals import abstract_token
 
 # A layout as `ffi_call` takes it: the axes from the slowest to the fastest.
 FfiLayoutOptions = Sequence[int] | Layout | None
@@ -290,7 +289,9 @@ def build_ffi_lowering_function(
             "with api_version below 4."
         )
 
-    def lower(ctx: mlir.LoweringRuleContext, *operands: Any, **attributes: Any) -> Any:
+    def lower(
+        ctx: lowering.LoweringRuleContext, *operands: Any, **attributes: Any
+    ) -> Any:
         if attributes and not typed:
             raise errors.value_error(
                 "The use of ffi_call attributes requires a custom call API version of "
@@ -307,7 +308,7 @@ def build_ffi_lowering_function(
             layouts["result_layouts"] = lowered_layouts(ctx.avals_out, result_layouts)
         return hlo_parts.custom_call(
             call_target_name,
-            [mlir.tensor_type(aval) for aval in ctx.avals_out],
+            [lowering.tensor_type(aval) for aval in ctx.avals_out],
             operands,
             config,
             lowering_args.get("has_side_effect", False),
@@ -344,7 +345,9 @@ def ffi_lowering(
         **lowering_args,
     )
 
-    def rule(ctx: mlir.LoweringRuleContext, *operands: Any, **attributes: Any) -> list:
+    def rule(
+        ctx: lowering.LoweringRuleContext, *operands: Any, **attributes: Any
+    ) -> list:
         return list(lower(ctx, *operands, **attributes).results)
 
     return rule

@@ -11,11 +11,11 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import AbstractValue, typecompat
-from minijax.support import errors
+from minijax.core import errors
+from minijax.core.language import AbstractValue, typecompat
+from minijax.core.signatures import fun_place
+from minijax.core.trees import keystr, tree_flatten_with_path, tree_unflatten
 from minijax.support.tree_prefix import equality_errors, equality_errors_pytreedef
-from minijax.support.trees import keystr, tree_flatten_with_path, tree_unflatten
-from minijax.transforms.api_util import fun_place
 
 
 def check_carry(

@@ -19,8 +19,21 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.compile import dispatch
-from minijax.language.core import (
+from minijax.core import (
+    autodiff,
+    batching,
+    dispatch,
+    errors,
+    partial_eval,
+    signatures,
+    source_info,
+)
+from minijax.core.effects import (
+    control_flow_allowed_effects,
+    of_program,
+    with_inputs,
+)
+from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
     DebugInfo,
@@ -38,8 +51,13 @@ from minijax.language.core import (
     typecompat,
     weakref_lru_cache,
 )
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import AxisData, Flags
+from minijax.core.rules import AxisData, Flags
+from minijax.core.signatures import check_outputs, fun_name, fun_place
+from minijax.core.state import state
+from minijax.core.trees import (
+    tree_flatten,
+    tree_unflatten,
+)
 from minijax.programs.control_flow.operands import (
     Operands,
     either,
@@ -47,19 +65,7 @@ from minijax.programs.control_flow.operands import (
     partition,
     settle,
 )
-from minijax.support import errors, source_info
-from minijax.support.effects import (
-    control_flow_allowed_effects,
-    of_program,
-    with_inputs,
-)
-from minijax.support.thread_state import state
-from minijax.support.trees import (
-    tree_flatten,
-    tree_unflatten,
-)
-from minijax.transforms import ad, api_util, batching, partial_eval
-from minijax.transforms.api_util import check_outputs, fun_name, fun_place
+from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
 # From a function to a program
@@ -103,7 +109,7 @@ def trace_at_types(
         out_trees.append(out_tree)
         return outputs
 
-    info = debug_info or api_util.lazy_debug_info(fun, in_tree, traced_for)
+    info = debug_info or signatures.lazy_debug_info(fun, in_tree, traced_for)
     jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
     closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
     return Body(closed, consts, out_trees[0])
@@ -169,7 +175,7 @@ def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
         alive = held()
         if alive is None:
             return ()
-        return api_util.lazy_debug_info(alive, in_tree, traced_for).arg_names
+        return signatures.lazy_debug_info(alive, in_tree, traced_for).arg_names
 
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
 
@@ -342,7 +348,7 @@ def forward_body(
     num_carry = len(nonzeros.carry)
 
     def step(flags: tuple, wanted: tuple) -> tuple:
-        forward, after = ad.jvp_jaxpr(body, flags, wanted)
+        forward, after = autodiff.jvp_jaxpr(body, flags, wanted)
         return after, (forward, after)
 
     num_ys = len(body.out_avals) - num_carry

@@ -30,10 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
 from minijax.compile import tokens
-from minijax.language.concrete import is_concrete
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import autodiff, dtypes, errors, hlo, partial_eval, shaping
+from minijax.core.effects import positional, with_inputs
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
@@ -44,18 +46,18 @@ from minijax.language.core import (
     set_current_trace,
     weakref_lru_cache,
 )
-from minijax.language.inner_programs import InnerProgram, descriptions, in_python
-from minijax.language.rules import (
+from minijax.core.rules import (
     Accumulator,
     Zero,
     batch_at_front,
     moveaxis,
     scalar_like,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.state import state
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import clamping
 from minijax.primitives.refs.ref_effects import RefEffect
-from minijax.primitives.shape import broadcasting, casting, ordering, shaping
+from minijax.primitives.shape import broadcasting, casting, ordering
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.agreement import check_branches
 from minijax.programs.control_flow.bodies import (
@@ -81,14 +83,11 @@ from minijax.programs.control_flow.operands import (
     merge,
     partition,
 )
-from minijax.support import dtypes, errors
-from minijax.support.effects import positional, with_inputs
-from minijax.support.errors import api_boundary
 from minijax.support.io_effects import io_effect, ordered_io_effect
-from minijax.support.thread_state import state
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import ad, discharge, partial_eval, rematerialize, splitting
+from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
+from minijax.values.concrete import is_concrete
+from minijax.values.inner_programs import InnerProgram, descriptions, in_python
 
 _not_given = object()
 
@@ -363,13 +362,13 @@ def _cond_jvp(primals, tangents, *, branches: tuple, **params) -> tuple[list, li
     nonzeros = [type(t) is not Zero for t in tangents[1:]]
 
     def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
-        forward, nonzeros_out = ad.jvp_jaxpr(closed, nonzeros, wanted)
+        forward, nonzeros_out = autodiff.jvp_jaxpr(closed, nonzeros, wanted)
         return nonzeros_out, forward
 
     nonzeros_out, forward = agree(branches, step)
     given = where(nonzeros, tangents[1:])
     outputs = cond_p.bind(*primals, *given, branches=forward, **params)
-    return ad.split_tangents(outputs, nonzeros_out)
+    return autodiff.split_tangents(outputs, nonzeros_out)
 
 
 class _Residuals:
@@ -450,7 +449,7 @@ def _cond_linearize(nonzeros, *primals, branches: tuple, **params) -> tuple:
     nothing = (False,) * len(own)
 
     def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
-        answer = ad.linearize_jaxpr(closed, own, wanted, nothing)
+        answer = autodiff.linearize_jaxpr(closed, own, wanted, nothing)
         primal, _, nonzeros_out, places, linear = answer
         return nonzeros_out, (primal, linear, places)
 
@@ -463,7 +462,7 @@ def _cond_linearize(nonzeros, *primals, branches: tuple, **params) -> tuple:
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
         given = where(nonzeros, tangents)
         answers = cond_p.bind(*saved, *given, branches=linear, **params)
-        return ad.with_zeros(answers, nonzeros_out, avals)
+        return autodiff.with_zeros(answers, nonzeros_out, avals)
 
     saved = [primals[0], *outputs[count:]]
     return outputs[:count], nonzeros_out, saved, apply_linear
@@ -506,15 +505,15 @@ cond_p.partial_eval = _cond_partial_eval
 
 @cond_p.def_transpose
 def _cond_transpose(cts, index, *args, branches: tuple, **params) -> None:
-    pairs = [ad.transpose_jaxpr(closed, args, cts) for closed in branches]
+    pairs = [autodiff.transpose_jaxpr(closed, args, cts) for closed in branches]
     answered = any_of(own for _, own in pairs)
     avals = tuple(arg.aval for arg in args if isinstance(arg, Accumulator))
     transposed = tuple(_answering(*pair, avals, answered) for pair in pairs)
-    values = ad.transposed_inputs(args)
+    values = autodiff.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
     branches = _alike(transposed)
     answers = cond_p.bind(index, *values, *given, branches=branches, **params)
-    ad.accumulate(args, answered, answers)
+    autodiff.accumulate(args, answered, answers)
 
 
 @weakref_lru_cache
@@ -531,7 +530,7 @@ def _answering(
     def fun(*args: Any) -> list[Any]:
         given = iter(jaxpr_as_fun(transposed)(*args))
         sums = [next(given) if flag else Zero(a) for a, flag in zip(avals, own)]
-        sums = ad.instantiate_wanted(sums, answers)
+        sums = autodiff.instantiate_wanted(sums, answers)
         return [ct for ct in sums if type(ct) is not Zero]
 
     return traced(fun, transposed.in_avals, transposed)

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.concrete import is_concrete
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import dtypes, errors, shaping
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
     get_aval,
     numpy_scalar,
     to_concrete_value,
     weakref_lru_cache,
 )
-from minijax.language.symbolic_sizes import is_symbolic
-from minijax.primitives.elementwise import arithmetic as elementwise
-from minijax.primitives.shape import shaping
+from minijax.core.signatures import fun_name
+from minijax.core.state import state
 from minijax.programs.control_flow.bodies import (
     can_be_remembered,
     check_callable,
@@ -31,10 +32,8 @@ from minijax.programs.control_flow.bodies import (
 )
 from minijax.programs.control_flow.scans import scan
 from minijax.programs.control_flow.while_loops import while_loop
-from minijax.support import dtypes, errors
-from minijax.support.errors import api_boundary
-from minijax.support.thread_state import state
-from minijax.transforms.api_util import fun_name
+from minijax.values.concrete import is_concrete
+from minijax.values.symbolic_sizes import is_symbolic
 
 
 @api_boundary

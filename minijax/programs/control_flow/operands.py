@@ -23,7 +23,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minijax.transforms import ad
+from minijax.core import autodiff
 from minijax.transforms.rematerialize import where, where_not
 
 # ----------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def split_groups_of_tangents(
     flat = [None] * len(outputs)
     for place, output in zip(order_beside_tangents(nonzeros), outputs, strict=True):
         flat[place] = output
-    return ad.split_tangents(flat, [flag for group in nonzeros for flag in group])
+    return autodiff.split_tangents(flat, [flag for group in nonzeros for flag in group])
 
 
 # ----------------------------------------------------------------------------------

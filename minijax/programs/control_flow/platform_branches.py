@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.concrete import is_concrete
-from minijax.language.core import Primitive, ShapedArray, register
+from minijax.core import errors
+from minijax.core.language import Primitive, ShapedArray, register
 from minijax.programs.control_flow.bodies import check_callable
 from minijax.programs.control_flow.conditionals import switch_on
-from minijax.support import errors
+from minijax.values.concrete import is_concrete
 
 platform_index_p = register(Primitive("platform_index"))
 platform_index_p.def_abstract_eval(lambda *_, **__: ShapedArray((), np.int32))

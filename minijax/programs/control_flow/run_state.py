@@ -19,7 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import autodiff, partial_eval, signatures
+from minijax.core.effects import positional
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     Primitive,
@@ -27,15 +29,14 @@ from minijax.language.core import (
     get_aval,
     register,
 )
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Zero, instantiate
+from minijax.core.rules import Zero, instantiate
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.refs.references import ref_get
 from minijax.programs.calls import run_eagerly
 from minijax.programs.control_flow.operands import fixpoint
-from minijax.support.effects import positional
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import ad, api_util, discharge, partial_eval
+from minijax.transforms import discharge
+from minijax.values.ref_avals import AbstractRef
 
 run_state_p = register(Primitive("run_state", multiple_results=True))
 run_state_p.cache_types = False
@@ -72,7 +73,7 @@ def _run_state_lowering(ctx, *operands, **params) -> list[Any]:
 def _run_state_jvp(primals, tangents, *, jaxpr, which_linear, **_) -> tuple[list, list]:
     nonzeros = _nonzero_contents(jaxpr, [type(t) is not Zero for t in tangents])
     given = [instantiate(t) for t, nonzero in zip(tangents, nonzeros) if nonzero]
-    forward = ad.jvp_jaxpr(ClosedJaxpr(jaxpr), nonzeros)[0]
+    forward = autodiff.jvp_jaxpr(ClosedJaxpr(jaxpr), nonzeros)[0]
     hoisted, consts = _consts_to_refs(forward.jaxpr), forward.consts
     results = run_state_p.bind(
         *consts,
@@ -82,13 +83,15 @@ def _run_state_jvp(primals, tangents, *, jaxpr, which_linear, **_) -> tuple[list
         which_linear=(False,) * len(consts) + which_linear + (True,) * len(given),
         is_initialized=(True,) * len(hoisted.invars),
     )
-    return ad.split_tangents(results[len(consts) :], nonzeros)
+    return autodiff.split_tangents(results[len(consts) :], nonzeros)
 
 
 def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:
     """Which refs have tangents in the end: those that are given one or written one."""
     pure = discharge.discharge_state(ClosedJaxpr(jaxpr))
-    return fixpoint(nonzeros, lambda flags: (ad.jvp_jaxpr(pure, flags)[1], None))[0]
+    return fixpoint(nonzeros, lambda flags: (autodiff.jvp_jaxpr(pure, flags)[1], None))[
+        0
+    ]
 
 
 def _run_state_discharge(discharged, *args, **params) -> tuple:
@@ -130,7 +133,7 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         leaves, tree = tree_flatten(args)
         leaf_avals: list[Any] = [get_aval(leaf) for leaf in leaves]
         avals = [AbstractRef(aval) for aval in leaf_avals]
-        info = api_util.lazy_debug_info(f, tree_flatten((args,))[1], "run_state")
+        info = signatures.lazy_debug_info(f, tree_flatten((args,))[1], "run_state")
 
         def flat(*refs: Any) -> list[Any]:
             return tree_flatten(f(tree_unflatten(tree, refs)))[0]

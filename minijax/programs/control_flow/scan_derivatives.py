@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import (
+from minijax.core import autodiff, partial_eval
+from minijax.core.language import (
     ClosedJaxpr,
     Var,
     get_aval,
@@ -29,8 +30,7 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import Accumulator, Zero, instantiate, zeros_of
+from minijax.core.rules import Accumulator, Zero, instantiate, zeros_of
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.programs.calls import closed_call_p, rewritten
 from minijax.programs.control_flow.bodies import (
@@ -49,8 +49,9 @@ from minijax.programs.control_flow.operands import (
     split_list,
 )
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
-from minijax.transforms import ad, partial_eval, rematerialize, splitting
+from minijax.transforms import rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
+from minijax.values.ref_avals import AbstractRef
 
 
 @scan_p.def_jvp_rule
@@ -79,7 +80,7 @@ def _scan_linearize(nonzeros, *primals, **params) -> tuple:
     args = loop.operands(primals)
 
     def step(flags: tuple, wanted: tuple) -> tuple:
-        answer = ad.linearize_jaxpr(loop.jaxpr, flags, wanted, _forwardable(args))
+        answer = autodiff.linearize_jaxpr(loop.jaxpr, flags, wanted, _forwardable(args))
         return answer[2], answer
 
     settled, answer = settle(loop.operands(nonzeros), loop.num_ys, step)
@@ -93,7 +94,7 @@ def _scan_linearize(nonzeros, *primals, **params) -> tuple:
     def apply_linear(saved: Sequence[Any], *tangents: Any) -> list[Any]:
         given = _given(loop, tangents, settled)
         answers = _run_second(loop, linear, given, saved, len(once))
-        return ad.with_zeros(answers, nonzeros_out, out_avals)
+        return autodiff.with_zeros(answers, nonzeros_out, out_avals)
 
     return outs, nonzeros_out, [*once, *rows], apply_linear
 
@@ -307,7 +308,7 @@ def _transposed(
             Zero(aval.to_ct_aval()) if zero else next(answers)
             for aval, zero in zip(body.out_avals[len(kinds.carry) :], zero_ys)
         ]
-        ad.backward_pass(body.jaxpr, body.consts, targets, [*cts, *ct_ys])
+        autodiff.backward_pass(body.jaxpr, body.consts, targets, [*cts, *ct_ys])
         return [instantiate(x.freeze()) for x in targets if type(x) is Accumulator]
 
     return traced(transposed, avals.flat, body)

@@ -42,8 +42,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile.pjit import jit_p, jit_params
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import partial_eval, shaping
+from minijax.core.effects import positional
+from minijax.core.jit import jit_p, jit_params
+from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
     JaxprEqn,
@@ -53,12 +56,9 @@ from minijax.language.core import (
     numpy_scalar,
     unmapped_aval,
 )
-from minijax.language.inner_programs import InnerProgram, descriptions, in_python
-from minijax.language.rules import match_axis
-from minijax.language.symbolic_sizes import size_or_array
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.rules import match_axis
 from minijax.primitives.index import dynamic_slicing
-from minijax.primitives.shape import broadcasting, joining, shaping, slicing
+from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.calls import rewritten
@@ -77,9 +77,10 @@ from minijax.programs.control_flow.operands import (
     split_list,
 )
 from minijax.programs.control_flow.while_loops import while_loop
-from minijax.support.effects import positional
-from minijax.transforms import discharge, partial_eval
+from minijax.transforms import discharge
 from minijax.transforms.rematerialize import where
+from minijax.values.inner_programs import InnerProgram, descriptions, in_python
+from minijax.values.symbolic_sizes import size_or_array
 
 
 def stack_rows(rows: Sequence[Any]) -> Any:

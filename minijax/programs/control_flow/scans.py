@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array_interchange import from_numpy
-from minijax.language.concrete import concrete_or_error
-from minijax.language.core import get_aval, mapped_aval
-from minijax.primitives.shape import joining, shaping, slicing
+from minijax.core import errors, partial_eval, shaping
+from minijax.core.errors import api_boundary
+from minijax.core.language import get_aval, mapped_aval
+from minijax.core.state import state
+from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
+from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
 from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
 from minijax.programs.control_flow.agreement import check_carry
@@ -32,12 +34,9 @@ from minijax.programs.control_flow.bodies import (
 from minijax.programs.control_flow.operands import Operands, merge
 from minijax.programs.control_flow.scan_primitive import Scan, stack_rows
 from minijax.programs.control_flow.while_loops import promote_weak
-from minijax.support import errors
-from minijax.support.errors import api_boundary
-from minijax.support.thread_state import state
 from minijax.support.tree_util import tree_map
-from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
-from minijax.transforms import partial_eval
+from minijax.values.array_interchange import from_numpy
+from minijax.values.concrete import concrete_or_error
 
 
 @api_boundary

@@ -17,14 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import autodiff, signatures
+from minijax.core.effects import positional
+from minijax.core.language import (
     ClosedJaxpr,
     Primitive,
     get_aval,
     jaxpr_as_fun,
     register,
 )
-from minijax.language.rules import (
+from minijax.core.rules import (
     Zero,
     add_tangents,
     instantiate,
@@ -32,15 +35,12 @@ from minijax.language.rules import (
     match_axis,
     zero_tangent_of,
 )
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.signatures import check_callable
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.programs.calls import run_eagerly
 from minijax.programs.control_flow.bodies import batched_leading, trace_with_consts
 from minijax.programs.control_flow.operands import either, fixpoint, split_list
 from minijax.programs.custom.custom_forward import custom_jvp
-from minijax.support.effects import positional
-from minijax.support.trees import tree_flatten, tree_leaves, tree_unflatten
-from minijax.transforms import ad, api_util
-from minijax.transforms.api_util import check_callable
 from minijax.transforms.differentiation import linear_transpose, linearize
 
 
@@ -147,7 +147,7 @@ def _root_jvp(const_lengths, jaxprs, primals, tangents) -> tuple:
     solution, aux = results[:count], results[count:]
     f_dot, *_ = split_list(tangents, *const_lengths)
     f = jaxpr_as_fun(jaxprs.f)
-    _, rhs = ad.jvp(lambda *m: f(*m, *solution), params.f, f_dot)
+    _, rhs = autodiff.jvp(lambda *m: f(*m, *solution), params.f, f_dot)
     solve = jaxpr_as_fun(jaxprs.l_and_s)
     answer = solve(*params.l_and_s, *solution, *map(instantiate, rhs))
     solution_dot = [elementwise.neg(x) for x in answer]
@@ -214,7 +214,7 @@ def custom_linear_solve(
                 )
             return out
 
-        call.__name__ = api_util.fun_name(fun)
+        call.__name__ = signatures.fun_name(fun)
         return call
 
     def program(
@@ -296,7 +296,7 @@ def _linear_solve_jvp(primals, tangents, **params) -> tuple[list, list]:
     solution = x[: len(rhs)]
     if any(type(t) is not Zero for t in dots.matvec):
         zeros = [zero_tangent_of(value) for value in solution]
-        _, products = ad.jvp(
+        _, products = autodiff.jvp(
             jaxpr_as_fun(params["jaxprs"].matvec),
             [*consts.matvec, *solution],
             [*dots.matvec, *zeros],

@@ -37,9 +37,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo
 from minijax.compile import tokens
-from minijax.language.core import (
+from minijax.core import arithmetic as elementwise
+from minijax.core import batching, errors, hlo, partial_eval, shaping
+from minijax.core.effects import of_equation, positional
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
     ShapedArray,
@@ -53,12 +56,12 @@ from minijax.language.core import (
     unmapped_aval,
     weakref_lru_cache,
 )
-from minijax.language.inner_programs import InnerProgram, descriptions, in_python
-from minijax.language.rules import Zero, instantiate, match_axis
-from minijax.primitives.elementwise import arithmetic as elementwise
+from minijax.core.rules import Zero, instantiate, match_axis
+from minijax.core.state import state
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.reduce import reductions
 from minijax.primitives.refs.ref_effects import WriteEffect
-from minijax.primitives.shape import casting, shaping
+from minijax.primitives.shape import casting
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
@@ -84,21 +87,12 @@ from minijax.programs.control_flow.operands import (
     split_groups_of_tangents,
     split_list,
 )
-from minijax.support import element_types, errors
-from minijax.support.effects import of_equation, positional
-from minijax.support.errors import api_boundary
+from minijax.support import element_types
 from minijax.support.io_effects import io_effect, ordered_io_effect
-from minijax.support.thread_state import state
 from minijax.support.tree_util import tree_map, treedef_is_leaf
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms import (
-    batching,
-    discharge,
-    partial_eval,
-    rematerialize,
-    splitting,
-)
+from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
+from minijax.values.inner_programs import InnerProgram, descriptions, in_python
 
 
 @api_boundary

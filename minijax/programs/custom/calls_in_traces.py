@@ -22,10 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.language.core import EvalTrace, Trace, set_current_trace
-from minijax.transforms.ad import JVPTrace, only_zeros, unzip, zero_if_float0
-from minijax.transforms.batching import BatchTrace
-from minijax.transforms.partial_eval import DynamicJaxprTrace, JaxprTrace
+from minijax.core.autodiff import JVPTrace, only_zeros, unzip, zero_if_float0
+from minijax.core.batching import BatchTrace
+from minijax.core.language import EvalTrace, Trace, set_current_trace
+from minijax.core.partial_eval import DynamicJaxprTrace, JaxprTrace
 
 
 def define(trace_class: type[Trace], jvp_call: Callable, vjp_call: Callable) -> None:

@@ -13,7 +13,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import batching, dtypes, errors
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
     Primitive,
     Tracer,
     all_primitives,
@@ -22,9 +24,8 @@ from minijax.language.core import (
     no_effects,
     register,
 )
-from minijax.language.pretty import printed_first
-from minijax.language.ref_avals import AbstractRef
-from minijax.language.rules import (
+from minijax.core.pretty import printed_first
+from minijax.core.rules import (
     Accumulator,
     AxisData,
     Zero,
@@ -32,7 +33,8 @@ from minijax.language.rules import (
     match_axis,
     not_mapped,
 )
-from minijax.language.symbolic_zeros import SymbolicZero
+from minijax.core.signatures import fun_name
+from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.calls import as_array
 from minijax.programs.custom.custom_calls import (
@@ -48,14 +50,11 @@ from minijax.programs.custom.custom_forward import (
     positional_arguments,
     split_static,
 )
-from minijax.programs.custom.custom_remat import optimized_forward
-from minijax.support import dtypes, errors
-from minijax.support.errors import api_boundary
+from minijax.programs.rare.custom_remat import optimized_forward
 from minijax.support.tree_util import broadcast_prefix
-from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
-from minijax.transforms import batching
-from minijax.transforms.api_util import fun_name
 from minijax.transforms.rematerialize import where
+from minijax.values.ref_avals import AbstractRef
+from minijax.values.symbolic_zeros import SymbolicZero
 
 
 class CustomVJPPrimal:

@@ -14,7 +14,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import (
+    autodiff,
+    batching,
+    events,
+    partial_eval,
+    signatures,
+    source_info,
+)
+from minijax.core.effects import of_equation
+from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
     JaxprEqn,
@@ -27,14 +36,12 @@ from minijax.language.core import (
     no_effects,
     register,
 )
-from minijax.language.rules import AxisData
+from minijax.core.partial_eval import DynamicJaxprTracer
+from minijax.core.rules import AxisData
+from minijax.core.signatures import fun_name
+from minijax.core.state import state
 from minijax.programs.calls import def_call
-from minijax.support import events, source_info
-from minijax.support.effects import of_equation
-from minijax.support.thread_state import state
-from minijax.transforms import ad, api_util, batching, discharge, partial_eval
-from minijax.transforms.api_util import fun_name
-from minijax.transforms.partial_eval import DynamicJaxprTracer
+from minijax.transforms import discharge
 
 Dims = Sequence[int | None]
 
@@ -137,7 +144,7 @@ def _trace_call(fun: Any, args: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
     if isinstance(fun, RunJaxpr):
         return fun.closed, []
     avals = [get_aval(arg) for arg in args]
-    place = api_util.fun_place(getattr(fun, "fun", fun))
+    place = signatures.fun_place(getattr(fun, "fun", fun))
     name = getattr(fun, "name", fun_name(fun))
     debug_info = DebugInfo("custom_jvp/vjp", name, place)
     with source_info.fresh_context():
@@ -159,7 +166,7 @@ def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
 
 def _transpose(cts, *args, call_jaxpr: ClosedJaxpr, **_) -> None:
     """A custom call in a linear program is transposed like what it computes."""
-    ad.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
+    autodiff.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
 
 
 def _dce(used, eqn) -> JaxprEqn:

@@ -13,14 +13,16 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import batching, signatures
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
     Tracer,
     get_aval,
     mapped_aval,
     unmapped_aval,
 )
-from minijax.language.pretty import printed_first
-from minijax.language.rules import (
+from minijax.core.pretty import printed_first
+from minijax.core.rules import (
     AxisData,
     Zero,
     add_tangents,
@@ -29,7 +31,8 @@ from minijax.language.rules import (
     not_mapped,
     zeros_of,
 )
-from minijax.language.symbolic_zeros import SymbolicZero, from_symbolic, to_symbolic
+from minijax.core.signatures import argnums_tuple, check_callable, fun_name
+from minijax.core.trees import keystr, tree_flatten, tree_unflatten
 from minijax.primitives.shape import ordering
 from minijax.programs.calls import as_array
 from minijax.programs.custom.custom_calls import (
@@ -38,11 +41,8 @@ from minijax.programs.custom.custom_calls import (
     def_custom_call,
     named_like,
 )
-from minijax.support.errors import api_boundary
 from minijax.support.tree_util import tree_leaves_with_path, tree_map
-from minijax.support.trees import keystr, tree_flatten, tree_unflatten
-from minijax.transforms import api_util, batching
-from minijax.transforms.api_util import argnums_tuple, check_callable, fun_name
+from minijax.values.symbolic_zeros import SymbolicZero, from_symbolic, to_symbolic
 
 # ----------------------------------------------------------------------------------
 # custom_jvp
@@ -165,7 +165,7 @@ class custom_jvp(CustomFunction):
 def nondiff_positions(fun: Callable, nums: Any, names: Any) -> tuple[int, ...]:
     """The positions of arguments that are not differentiated."""
     numbers = set(argnums_tuple(nums, "nondiff_argnums"))
-    for name in api_util.argnames_tuple(names, "nondiff_argnames"):
+    for name in signatures.argnames_tuple(names, "nondiff_argnames"):
         parameters = list(inspect.signature(fun).parameters)
         if name not in parameters:
             raise ValueError(
@@ -206,7 +206,7 @@ def flatten_arrays(tree: Any, name: str) -> tuple[list[Any], Any]:
     """Leaves and tree; plain numbers become arrays, since rules may ask for a shape."""
     leaves, treedef = tree_flatten(tree)
     for leaf in leaves:
-        api_util.check_arg(leaf, name)
+        signatures.check_arg(leaf, name)
     return [as_array(leaf) for leaf in leaves], treedef
 
 
@@ -252,7 +252,7 @@ class FlatCall:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         outputs, self.out_tree = tree_flatten(self.fun(*self.arguments(leaves)))
-        api_util.check_outputs(outputs, self.out_tree, self.name, "a custom rule")
+        signatures.check_outputs(outputs, self.out_tree, self.name, "a custom rule")
         return outputs
 
     def tree_of_result(self, rule: Any) -> Any:

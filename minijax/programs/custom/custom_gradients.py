@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import autodiff, dtypes, partial_eval, signatures
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     Primitive,
@@ -25,16 +26,14 @@ from minijax.language.core import (
     jaxpr_as_fun,
     register,
 )
-from minijax.language.rules import Zero, instantiate, is_linear, zeros_of
-from minijax.language.symbolic_zeros import SymbolicZero
+from minijax.core.rules import Zero, instantiate, is_linear, zeros_of
+from minijax.core.signatures import check_callable
+from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow.bodies import trace_at_types, trace_with_consts
 from minijax.programs.custom.custom_backward import custom_vjp
-from minijax.support import dtypes
 from minijax.support.tree_util import register_dataclass, tree_map
-from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
-from minijax.transforms import ad, api_util, partial_eval
-from minijax.transforms.api_util import check_callable
+from minijax.values.symbolic_zeros import SymbolicZero
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
@@ -101,7 +100,7 @@ def custom_gradient(fun: Callable) -> Callable:
             in_trees.append(tree)
             return flat_answer
 
-        info = api_util.lazy_debug_info(pullback, out_tree, "custom_gradient fwd")
+        info = signatures.lazy_debug_info(pullback, out_tree, "custom_gradient fwd")
         jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, info)
         return value, _Residuals(jaxpr, in_trees[0], out_tree, consts)
 
@@ -170,7 +169,7 @@ def _may_have_tangent(value: Any) -> bool:
     """Whether a value may carry a tangent, now or when a program is differentiated."""
     if not isinstance(value, Tracer):
         return False
-    if isinstance(value, ad.JVPTracer):
+    if isinstance(value, autodiff.JVPTracer):
         return type(value.tangent) is not Zero or _may_have_tangent(value.primal)
     if isinstance(value, partial_eval.DynamicJaxprTracer):
         aval = value.aval.to_tangent_aval()

@@ -17,8 +17,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.language.core import ClosedJaxpr, Primitive, TraceTag, register
-from minijax.language.rules import AxisData, instantiate, moveaxis, no_axis_name
+from minijax.core import autodiff, batching
+from minijax.core.language import ClosedJaxpr, Primitive, TraceTag, register
+from minijax.core.rules import AxisData, instantiate, moveaxis, no_axis_name
+from minijax.core.signatures import fun_name
+from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
 from minijax.programs.control_flow.bodies import trace_with_consts
@@ -27,9 +30,6 @@ from minijax.programs.custom.custom_forward import (
     positional_arguments,
 )
 from minijax.support.tree_util import tree_map
-from minijax.support.trees import tree_flatten, tree_structure, tree_unflatten
-from minijax.transforms import ad, batching
-from minijax.transforms.api_util import fun_name
 from minijax.transforms.differentiation import jvp
 
 
@@ -153,7 +153,9 @@ def _at_front(x: Any, dim: int | None) -> Any:
 def _custom_vmap_jvp(
     primals, tangents, *, call: ClosedJaxpr, rule, in_tree, out_tree
 ) -> tuple[list, list]:
-    forward, _ = ad.jvp_jaxpr(call, [True] * len(primals), [True] * len(call.out_avals))
+    forward, _ = autodiff.jvp_jaxpr(
+        call, [True] * len(primals), [True] * len(call.out_avals)
+    )
     params = {"call": forward, "rule": _RuleOfJvp(rule, out_tree)}
     params |= {"in_tree": _pair_of(in_tree), "out_tree": _pair_of(out_tree)}
     outputs = custom_vmap_p.bind(*primals, *map(instantiate, tangents), **params)

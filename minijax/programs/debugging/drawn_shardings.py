@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.language.array import Array
-from minijax.language.core import Tracer
-from minijax.support import errors
+from minijax.core import errors
+from minijax.core.array import Array
+from minijax.core.language import Tracer
 
 Span = tuple[int, int]
 

@@ -12,11 +12,12 @@ import sys
 
 import numpy as np
 
-from minijax.backend import platforms, processes
-from minijax.backend.door import jaxlib_version_text
-from minijax.language.array import Array
-from minijax.language.array_places import wrap
+from minijax.backend import processes
+from minijax.core import runtime
+from minijax.core.array import Array
+from minijax.core.runtime import jaxlib_version_text
 from minijax.support.version import __version__
+from minijax.values.array_places import wrap
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
@@ -25,7 +26,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     Also those that the library keeps for itself. Each comes in a new `Array`, and typed
     keys come as their uint32 words.
     """
-    return [wrap(buffer) for buffer in platforms.get_backend(platform).live_arrays()]
+    return [wrap(buffer) for buffer in runtime.get_backend(platform).live_arrays()]
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
@@ -33,7 +34,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     With `return_string` the text is returned and not printed.
     """
-    (first, *_) = devices = platforms.devices()
+    (first, *_) = devices = runtime.devices()
     count, local = len(devices), processes.local_device_count()
     python = sys.version.replace("\n", " ")
     lines = [

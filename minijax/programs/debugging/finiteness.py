@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import Array, wrap_as
-from minijax.language.core import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
-from minijax.language.inner_programs import in_python
-from minijax.support import dtypes, errors, source_info
-from minijax.support.thread_state import override, state
+from minijax.core import dtypes, errors, source_info
+from minijax.core.array import Array, wrap_as
+from minijax.core.language import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
+from minijax.core.state import override, state
+from minijax.values.inner_programs import in_python
 
 
 def run_checked(program: Any, buffers: list[Any]) -> list[Array]:

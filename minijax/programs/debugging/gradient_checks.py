@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.support import dtypes
+from minijax.core import dtypes
+from minijax.core.trees import tree_flatten
 from minijax.support.tree_util import tree_map
-from minijax.support.trees import tree_flatten
 from minijax.transforms import differentiation
 
 _EPSILON = 1e-4

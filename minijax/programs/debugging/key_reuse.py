@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import (
+from minijax.core import dtypes, errors, source_info
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
@@ -29,8 +30,8 @@ from minijax.language.core import (
     Var,
     weakref_lru_cache,
 )
-from minijax.language.inner_programs import InnerProgram, inner_programs
-from minijax.support import dtypes, element_types, errors, source_info, special_errors
+from minijax.support import element_types, special_errors
+from minijax.values.inner_programs import InnerProgram, inner_programs
 
 Mask = Any  # True for all keys of an array, or a Boolean array
 

@@ -18,10 +18,10 @@ import sys
 import types
 from typing import Any
 
-from minijax.language.core import Trace, Tracer
-from minijax.support import errors
-from minijax.support.thread_state import state
-from minijax.transforms.partial_eval import trace_ended
+from minijax.core import errors
+from minijax.core.language import Trace, Tracer
+from minijax.core.partial_eval import trace_ended
+from minijax.core.state import state
 
 # References to a trace without tracers: the caller's, `check_no_leaks`'s own, and the
 # argument of `getrefcount`.

@@ -17,12 +17,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from minijax.support import event_watching, events, source_info
+from minijax.core import events, source_info
+from minijax.core.signatures import Bound, fun_place
+from minijax.core.state import override, state
+from minijax.core.trees import keystr, tree_unflatten
+from minijax.support import event_watching
 from minijax.support.config import config
-from minijax.support.thread_state import override, state
 from minijax.support.tree_prefix import equality_errors_pytreedef
-from minijax.support.trees import keystr, tree_unflatten
-from minijax.transforms.api_util import Bound, fun_place
 
 logger = logging.getLogger("minijax")
 

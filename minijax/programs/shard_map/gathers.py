@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import get_aval
-from minijax.language.rules import def_linear
-from minijax.primitives.elementwise import arithmetic
+from minijax.core import arithmetic
+from minijax.core.language import get_aval
+from minijax.core.rules import def_linear
 from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
 from minijax.primitives.parallel import collectives
 from minijax.primitives.shape.squeezing import squeeze

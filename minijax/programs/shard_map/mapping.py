@@ -16,8 +16,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
-from minijax.language import core
-from minijax.programs.explicit.cuts import axes_in, cut_of
+from minijax.core import errors, language, partial_eval, signatures
+from minijax.core.errors import api_boundary
+from minijax.core.signatures import check_callable, fun_name
+from minijax.core.state import state
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_leaves,
+    tree_unflatten,
+)
 from minijax.programs.shard_map.primitive import (
     axes_of,
     part_type,
@@ -26,26 +36,14 @@ from minijax.programs.shard_map.primitive import (
 )
 from minijax.programs.shard_map.varying import in_mesh_order, pvary_p, varying
 from minijax.programs.sharding.contexts import get_abstract_mesh
-from minijax.support import errors
+from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.support.devices.shardings import (
     AbstractMesh,
     AxisType,
     Mesh,
     PartitionSpec,
 )
-from minijax.support.errors import api_boundary
-from minijax.support.thread_state import state
 from minijax.support.tree_util import broadcast_prefix
-from minijax.support.trees import (
-    broadcast_prefix_to_treedef,
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_unflatten,
-)
-from minijax.transforms import api_util, partial_eval
-from minijax.transforms.api_util import check_callable, fun_name
 
 
 class _Infer:
@@ -126,7 +124,7 @@ def shard_map(
         _check_axes(mesh, manual, "axis_names")
         found = _arguments_of(f, args, in_specs, mesh, manual)
         leaves, specs = found.leaves, found.specs
-        avals = list(map(core.get_aval, leaves))
+        avals = list(map(language.get_aval, leaves))
         _check_arguments(f, found.paths, avals, specs, mesh)
         _check_types(f, found.paths, avals, specs, manual, mesh)
         params: dict[str, Any] = {
@@ -141,20 +139,20 @@ def shard_map(
         def flat(*parts: Any) -> list[Any]:
             answer = f(*found.with_parts(parts))
             results, out_tree = tree_flatten(answer)
-            api_util.check_outputs(results, out_tree, fun_name(f), "shard_map")
+            signatures.check_outputs(results, out_tree, fun_name(f), "shard_map")
             outs = _result_specs(f, out_specs, answer, out_tree, mesh, manual)
             seen.append((out_tree, outs))
             if not check_vma:
                 return results
             return [_varying_as(one, spec) for one, spec in zip(results, outs)]
 
-        info = core.DebugInfo("shard_map", fun_name(f))
+        info = language.DebugInfo("shard_map", fun_name(f))
         with scope_of(params):
             jaxpr, consts = partial_eval.trace_to_jaxpr(flat, parts, info)
         if consts:
             jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
             params["in_specs"] = (PartitionSpec(),) * len(consts) + tuple(specs)
-        closed = core.ClosedJaxpr(jaxpr)
+        closed = language.ClosedJaxpr(jaxpr)
         ((out_tree, outs),) = seen
         _check_results(f, closed.out_avals, outs, mesh, manual, check_vma)
         results = shard_map_p.bind(
@@ -262,8 +260,10 @@ def _arguments_of(
     everything, tree = tree_flatten(args)
     if in_specs is Infer:
         for leaf in everything:
-            api_util.check_arg(leaf, "shard_map")
-        found: list[Any] = _inferred(list(map(core.get_aval, everything)), manual, mesh)
+            signatures.check_arg(leaf, "shard_map")
+        found: list[Any] = _inferred(
+            list(map(language.get_aval, everything)), manual, mesh
+        )
     else:
         try:
             found = broadcast_prefix_to_treedef(in_specs, tree)
@@ -283,7 +283,7 @@ def _arguments_of(
 
     leaves, specs = chosen(everything), chosen(found)
     for leaf in leaves:
-        api_util.check_arg(leaf, "shard_map")
+        signatures.check_arg(leaf, "shard_map")
     for spec in specs:
         _check_manual(spec, manual, mesh, "in_specs")
     return _Arguments(everything, tree, dynamic, leaves, specs, chosen(paths))

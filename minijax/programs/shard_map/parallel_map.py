@@ -11,29 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms, processes
+from minijax.backend import processes
 from minijax.compile.jit_api import jit
-from minijax.compile.pjit import is_tracer
-from minijax.language.core import get_aval
-from minijax.primitives.shape import shaping
+from minijax.core import errors, runtime, shaping
+from minijax.core.errors import api_boundary
+from minijax.core.jit import is_tracer
+from minijax.core.language import get_aval
+from minijax.core.signatures import argnums_tuple, check_callable, fun_name
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
+)
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.programs.processes import multihost
 from minijax.programs.shard_map.mapping import shard_map
-from minijax.support import errors
+from minijax.programs.sharding import multihost
 from minijax.support.devices.shardings import (
     AxisType,
     IndivisibleError,
     Mesh,
     PartitionSpec,
 )
-from minijax.support.errors import api_boundary
-from minijax.support.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
-from minijax.transforms.api_util import argnums_tuple, check_callable, fun_name
 
 
 def pmap(
@@ -221,7 +220,7 @@ def _devices(size: int, given: Any, backend: str | None) -> Sequence[Any]:
         return given
     count = processes.process_count(backend)
     if count == 1:
-        return platforms.devices(backend)
+        return runtime.devices(backend)
     each = [processes.local_devices(number, backend) for number in range(count)]
     fewest = min(map(len, each))
     if size % count or size > count * fewest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,

@@ -15,31 +15,23 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.compile import mlir
-from minijax.language import core
-from minijax.language.core import ClosedJaxpr, JaxprEqn, register, set_current_trace
-from minijax.language.named_axes import NamedAxisEffect
-from minijax.language.rules import Zero
-from minijax.primitives.elementwise import arithmetic
+from minijax.core import arithmetic, autodiff, batching, language, partial_eval, shaping
+from minijax.core import lowering as mlir
+from minijax.core.effects import of_equation
+from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_trace
+from minijax.core.rules import Zero
 from minijax.primitives.parallel import collectives
-from minijax.primitives.shape import shaping
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.programs.explicit import types as explicit
-from minijax.programs.explicit.cuts import axes_in, cut_of
-from minijax.programs.shard_map import lowering
+from minijax.programs.shard_map import manual_lowering
 from minijax.programs.shard_map.plain_types import without_variation
 from minijax.programs.shard_map.varying import manual_scope
+from minijax.programs.sharding import explicit_types as explicit
+from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
-from minijax.support.effects import of_equation
-from minijax.transforms import (
-    ad,
-    batching,
-    partial_eval,
-    rematerialize,
-    splitting,
-)
+from minijax.transforms import rematerialize, splitting
+from minijax.values.named_axes import NamedAxisEffect
 
-shard_map_p = register(core.Primitive("shard_map", multiple_results=True))
+shard_map_p = register(language.Primitive("shard_map", multiple_results=True))
 shard_map_p.cache_types = False
 Params = dict[str, Any]
 
@@ -146,19 +138,19 @@ def _lower(
     values = [ctx.constants[id(const)] for const in large]
     everywhere = PartitionSpec()
     axes = [name for name in mesh.axis_names if name in newly_manual_axes]
-    manual = (*lowering.current_axes(), *axes)
+    manual = (*manual_lowering.current_axes(), *axes)
 
     def write(arguments: Sequence[Any]) -> list[Any]:
         constants = {id(c): v for c, v in zip(large, arguments)}
         consts = [mlir.constant_value(constants, const) for const in jaxpr.consts]
         rest = arguments[len(large) :]
-        with lowering.mesh_being_lowered(mesh, manual):
+        with manual_lowering.mesh_being_lowered(mesh, manual):
             return mlir.lower_eqns(module, jaxpr.jaxpr, consts, rest, constants)
 
     ins = [_with_cut(spec, aval) for spec, aval in zip(in_specs, ctx.avals_in)]
     specs = [*[everywhere] * len(large), *ins]
     outs = [_with_cut(spec, aval) for spec, aval in zip(out_specs, ctx.avals_out)]
-    return lowering.manual_computation(
+    return manual_lowering.manual_computation(
         [*values, *operands],
         [NamedSharding(mesh, spec) for spec in specs],
         [mlir.tensor_type(aval) for aval in ctx.avals_out],
@@ -183,7 +175,7 @@ def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 def _jvp(primals, tangents, **params) -> tuple:
     nonzeros = [type(t) is not Zero for t in tangents]
     with scope_of(params):
-        closed, nonzeros_out = ad.jvp_jaxpr(params["jaxpr"], nonzeros)
+        closed, nonzeros_out = autodiff.jvp_jaxpr(params["jaxpr"], nonzeros)
     ins, outs = params["in_specs"], params["out_specs"]
     new = with_specs(
         params,
@@ -192,7 +184,9 @@ def _jvp(primals, tangents, **params) -> tuple:
         [*outs, *_chosen(outs, nonzeros_out)],
     )
     given = [t for t in tangents if type(t) is not Zero]
-    return ad.split_tangents(shard_map_p.bind(*primals, *given, **new), nonzeros_out)
+    return autodiff.split_tangents(
+        shard_map_p.bind(*primals, *given, **new), nonzeros_out
+    )
 
 
 def _residual_spec(aval: Any, params: Params) -> PartitionSpec:
@@ -210,7 +204,7 @@ def _linearize(nonzeros, *primals, **params) -> tuple:
     """
     closed = params["jaxpr"]
     with scope_of(params):
-        primal, num_new, nonzeros_out, forwarded, linear = ad.linearize_jaxpr(
+        primal, num_new, nonzeros_out, forwarded, linear = autodiff.linearize_jaxpr(
             closed, tuple(nonzeros)
         )
         count = len(primal.out_avals) - num_new
@@ -237,12 +231,12 @@ def _linearize(nonzeros, *primals, **params) -> tuple:
         [*specs, *_chosen(ins, nonzeros)],
         _chosen(outs, nonzeros_out),
     )
-    out_avals = [core.get_aval(result) for result in results]
+    out_avals = [language.get_aval(result) for result in results]
 
     def apply_linear(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
         given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
         answers = shard_map_p.bind(*residuals, *given, **linear_params)
-        return ad.with_zeros(answers, nonzeros_out, out_avals)
+        return autodiff.with_zeros(answers, nonzeros_out, out_avals)
 
     return results, nonzeros_out, residuals, apply_linear
 
@@ -323,7 +317,7 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     known_out = _chosen(eqn.outvars, known_out_flags)
     known_out_specs = _chosen(outs, known_out_flags)
     new_vars = [
-        core.Var(
+        language.Var(
             whole_type(aval.update(shape=(1,)) if lift else aval, spec, mesh, manual)
         )
         for aval, spec, lift in zip(new_avals, new_specs, lifted)
@@ -353,8 +347,8 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         ),
     )
     absent = [not flag for flag in inst]
-    needed = [v for v in _chosen(eqn.invars, absent) if isinstance(v, core.Var)]
-    residuals = [v for v in (*needed, *saved) if isinstance(v, core.Var)]
+    needed = [v for v in _chosen(eqn.invars, absent) if isinstance(v, language.Var)]
+    residuals = [v for v in (*needed, *saved) if isinstance(v, language.Var)]
     return eqn_known, eqn_staged, unknown_out, inst_out, residuals
 
 
@@ -367,7 +361,7 @@ def _residuals_first(
     """The program with its residuals first, scalars with an axis of size 1."""
 
     def program(*args: Any) -> list[Any]:
-        results = core.eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        results = language.eval_jaxpr(closed.jaxpr, closed.consts, *args)
         residuals = [
             shaping.broadcast_in_dim(one, (1,), ()) if lift else one
             for one, lift in zip(results[count:], lifted)
@@ -390,7 +384,7 @@ def _with_scalars(closed: ClosedJaxpr, opened: Sequence[bool]) -> ClosedJaxpr:
 
     def program(*args: Any) -> list[Any]:
         given = [squeeze(arg, (0,)) if flag else arg for arg, flag in zip(args, flags)]
-        return core.eval_jaxpr(closed.jaxpr, closed.consts, *given)
+        return language.eval_jaxpr(closed.jaxpr, closed.consts, *given)
 
     jaxpr, consts = partial_eval.trace_to_jaxpr(program, avals)
     return ClosedJaxpr(jaxpr, consts)
@@ -418,10 +412,10 @@ def _transpose(cts, *args, **params) -> None:
     closed, checked = params["jaxpr"], params["check_vma"]
     ins, outs, mesh = params["in_specs"], params["out_specs"], params["mesh"]
     sizes = dict(mesh.shape)
-    linear = [ad.is_linear(arg) for arg in args]
+    linear = [autodiff.is_linear(arg) for arg in args]
     with scope_of(params):
-        transposed, answered = ad.transpose_jaxpr(closed, args, cts)
-        values = ad.transposed_inputs(args)
+        transposed, answered = autodiff.transpose_jaxpr(closed, args, cts)
+        values = autodiff.transposed_inputs(args)
         answer_specs = _chosen(_chosen(ins, linear), answered)
         transposed = _cotangents_first(
             transposed,
@@ -439,11 +433,11 @@ def _transpose(cts, *args, **params) -> None:
         given.append(ct)
         given_specs.append(spec)
     new = with_specs(params, transposed, [*given_specs, *value_specs], answer_specs)
-    ad.accumulate(args, answered, shard_map_p.bind(*given, *values, **new))
+    autodiff.accumulate(args, answered, shard_map_p.bind(*given, *values, **new))
 
 
 def _number(like: Any, value: int) -> Any:
-    return shaping.convert_element_type(float(value), core.get_aval(like).dtype)
+    return shaping.convert_element_type(float(value), language.get_aval(like).dtype)
 
 
 def _cotangents_first(
@@ -455,7 +449,7 @@ def _cotangents_first(
 
     def program(*args: Any) -> list[Any]:
         given = [*args[num_cts:], *args[:num_cts]]
-        results = core.eval_jaxpr(closed.jaxpr, closed.consts, *given)
+        results = language.eval_jaxpr(closed.jaxpr, closed.consts, *given)
         return [
             collectives.psum(one, axes) if axes else one
             for one, axes in zip(results, copies, strict=True)
@@ -505,7 +499,7 @@ def _retyped(closed: ClosedJaxpr, dims: Sequence, axes: frozenset) -> ClosedJaxp
         aval if dim is None else aval.update(vma=aval.vma | axes)
         for aval, dim in zip(closed.in_avals, dims)
     ]
-    program = functools.partial(core.eval_jaxpr, closed.jaxpr, closed.consts)
+    program = functools.partial(language.eval_jaxpr, closed.jaxpr, closed.consts)
     jaxpr, consts = partial_eval.trace_to_jaxpr(program, avals)
     return ClosedJaxpr(jaxpr, consts)
 

@@ -19,14 +19,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from minijax.language import core, rules
-from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.named_axes import NamedAxisEffect, extend_axis_env
-from minijax.language.rules import def_linear
+from minijax.core import errors, language, rules
+from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.rules import def_linear
+from minijax.core.state import declare, override, state
 from minijax.primitives.parallel import collectives
-from minijax.support import errors
-from minijax.support.thread_state import declare, override, state
 from minijax.support.tree_util import tree_map
+from minijax.values.named_axes import NamedAxisEffect, extend_axis_env
 
 # The mesh axes of the `shard_map` being traced whose variation is checked.
 declare("varying_axes", ())
@@ -322,9 +321,9 @@ def _install() -> None:
     named["all_gather_invariant"] = "axis_name"
     rules.zeros_of = _zeros_of  # what `Zero`s become
     for name in ("jit", "scan"):
-        primitive = core.all_primitives[name]
+        primitive = language.all_primitives[name]
         primitive.staging = _calling(primitive, primitive.staging)
-    for name, primitive in list(core.all_primitives.items()):
+    for name, primitive in list(language.all_primitives.items()):
         if name in _OWN_TYPES or primitive.type_rule is None:
             continue
         primitive.type_rule = _with_axes(primitive.type_rule, name in _REDUCING)

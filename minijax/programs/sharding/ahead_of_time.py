@@ -5,10 +5,10 @@ In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
-from minijax.backend import compiler, hlo
-from minijax.compile import mlir, stages
-from minijax.compile.pjit import UNSPECIFIED
-from minijax.language.array import Array
+from minijax.compile import stages
+from minijax.core import compiler, hlo, lowering
+from minijax.core.array import Array
+from minijax.core.jit import UNSPECIFIED
 from minijax.programs.sharding.partitioned import (
     annotate,
     in_shardings_of,
@@ -50,7 +50,9 @@ def place_of(traced: stages.Traced) -> Placement | None:
 
 
 @stages.mark_shardings.attach
-def mark_shardings(lowered: mlir.Lowered, place: Placement) -> compiler.CompileSettings:
+def mark_shardings(
+    lowered: lowering.Lowered, place: Placement
+) -> compiler.CompileSettings:
     """Write the shardings into the lowered program; how it is compiled."""
     with lowered.context, hlo.ir.Location.unknown():
         ins = in_shardings_of(lowered, place)

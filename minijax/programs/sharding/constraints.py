@@ -8,27 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.backend import hlo
-from minijax.language import core
-from minijax.language.core import Primitive, ShapedArray, get_aval, register
-from minijax.language.rules import Zero, instantiate
+from minijax.core import errors, hlo, language
+from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.rules import Zero, instantiate
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_unflatten,
+)
 from minijax.programs.sharding.contexts import (
     get_abstract_mesh,
     mesh_of_constraints,
     sharding_of,
 )
-from minijax.support import errors
 from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
     Sharding,
     entered_mesh,
     sdy_sharding,
-)
-from minijax.support.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_unflatten,
 )
 
 sharding_constraint_p = register(Primitive("sharding_constraint"))
@@ -142,7 +140,7 @@ def _constraint_batch(
     sharding = params["sharding"]
     if isinstance(sharding, NamedSharding):
         parts = list(sharding.spec.partitions)
-        parts += [None] * (core.get_aval(x).ndim - 1 - len(parts))
+        parts += [None] * (language.get_aval(x).ndim - 1 - len(parts))
         if name is None:
             # Nothing is known of the new axis.
             parts.insert(dim, PartitionSpec.UNCONSTRAINED)

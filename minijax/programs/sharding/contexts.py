@@ -9,8 +9,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from minijax.language.core import eval_trace
-from minijax.support import errors
+from minijax.core import errors
+from minijax.core.language import eval_trace
+from minijax.core.state import override, state
 from minijax.support.devices.shardings import (
     AbstractMesh,
     Mesh,
@@ -20,7 +21,6 @@ from minijax.support.devices.shardings import (
     empty_concrete_mesh,
     entered_mesh,
 )
-from minijax.support.thread_state import override, state
 
 # What is done when a mesh with Explicit axes is first used: `explicit/types.py`.
 when_explicit: list[Callable[[], None]] = []

@@ -15,17 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile import dispatch, jit_api, pjit, placing
-from minijax.compile.pjit import UNSPECIFIED, JitFunction, Traced, jit_p
-from minijax.language import pretty
-from minijax.language.array import Array
-from minijax.language.core import (
+from minijax.compile import jit_api, placing
+from minijax.core import dispatch, errors, pretty
+from minijax.core import jit as pjit
+from minijax.core.array import Array
+from minijax.core.jit import UNSPECIFIED, JitFunction, Traced, jit_p
+from minijax.core.language import (
     ClosedJaxpr,
     JaxprEqn,
     Tracer,
     eval_trace,
     get_aval,
     weakref_lru_cache,
+)
+from minijax.core.partial_eval import trace_to_jaxpr
+from minijax.core.signatures import Bound, JitOptions
+from minijax.core.state import state
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_unflatten,
 )
 from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
@@ -37,17 +46,8 @@ from minijax.programs.sharding.placement import (
     placement_of,
     put_on_several,
 )
-from minijax.support import errors
 from minijax.support.devices.layouts import Format
 from minijax.support.devices.shardings import PartitionSpec, Sharding
-from minijax.support.thread_state import state
-from minijax.support.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_unflatten,
-)
-from minijax.transforms.api_util import Bound, JitOptions
-from minijax.transforms.partial_eval import trace_to_jaxpr
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import transfers
-from minijax.language.array import Array, wrap_as
-from minijax.language.core import ShapedArray, physical_aval
-from minijax.programs.explicit.types import typed
-from minijax.support import dtypes, errors
+from minijax.backend import buffer_copies
+from minijax.core import dtypes, errors
+from minijax.core.array import Array, wrap_as
+from minijax.core.language import ShapedArray, physical_aval
+from minijax.programs.sharding.explicit_types import typed
 
 Shape = tuple[int, ...]
 
@@ -63,7 +63,7 @@ def make_array_from_callback(
 
 
 def _of_parts(parts: Sequence[Any], aval: Any, sharding: Any) -> Array:
-    buffer = transfers.put_shards(parts, physical_aval(aval), sharding)
+    buffer = buffer_copies.put_shards(parts, physical_aval(aval), sharding)
     return wrap_as(buffer, typed(aval, sharding), sharding)
 
 

@@ -12,15 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from minijax.backend import executables, hlo, hlo_parts
+from minijax.backend import executables, hlo_parts
 from minijax.backend.several_devices import PartitionedSettings
-from minijax.compile import dispatch
 from minijax.compile import refs as ref_programs
-from minijax.language import core
-from minijax.language.array import Array, wrap_as
-from minijax.programs.explicit.types import full_spec, typed
+from minijax.core import dispatch, errors, events, hlo, language
+from minijax.core.array import Array, wrap_as
+from minijax.processes import fingerprints
 from minijax.programs.launching import LibraryProgram
-from minijax.programs.processes import fingerprints
+from minijax.programs.sharding.explicit_types import full_spec, typed
 from minijax.programs.sharding.placement import (
     Placement,
     context_mesh,
@@ -29,7 +28,6 @@ from minijax.programs.sharding.placement import (
     spread_buffer,
     spread_out,
 )
-from minijax.support import errors, events
 from minijax.support.devices.shardings import (
     GSPMDSharding,
     Mesh,
@@ -46,26 +44,26 @@ __all__ = ["PartitionedProgram", "meshes_in", "annotate"]
 # ----------------------------------------------------------------------------------
 
 
-@core.weakref_lru_cache
-def meshes_in(closed: core.ClosedJaxpr) -> list[Mesh]:
+@language.weakref_lru_cache
+def meshes_in(closed: language.ClosedJaxpr) -> list[Mesh]:
     """The meshes with devices that the equations of a program name."""
     found: list[Mesh] = []
     _collect(closed.jaxpr, found)
     return found
 
 
-def _collect(jaxpr: core.Jaxpr, found: list[Mesh]) -> None:
+def _collect(jaxpr: language.Jaxpr, found: list[Mesh]) -> None:
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
             for item in value if isinstance(value, tuple) else (value,):
                 mesh = getattr(item, "mesh", item)
                 if isinstance(mesh, Mesh) and not mesh.empty and mesh not in found:
                     found.append(mesh)
-        for inner in core.jaxprs_in_params(eqn.params):
+        for inner in language.jaxprs_in_params(eqn.params):
             _collect(inner, found)
 
 
-def _placement_for(closed: core.ClosedJaxpr, device: Any, committed: bool) -> Any:
+def _placement_for(closed: language.ClosedJaxpr, device: Any, committed: bool) -> Any:
     """The device; or a `Placement`, if the program names several devices.
 
     Raises ValueError if an argument insists on another device.
@@ -97,7 +95,7 @@ def _two_places(arguments: Any, program: Any) -> Exception:
 
 @dispatch.compiled.attach
 def compiled(
-    closed: core.ClosedJaxpr,
+    closed: language.ClosedJaxpr,
     device: Any,
     committed: bool,
     name: str,
@@ -319,7 +317,7 @@ class PartitionedProgram(LibraryProgram):
         avals = [dispatch.buffer_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, self.out_shardings, True)
         self.out_avals = tuple(map(typed, self.out_avals, self.out_shardings))
-        const_avals = [core.get_aval(const) for const in lowered.constants]
+        const_avals = [language.get_aval(const) for const in lowered.constants]
         _, _, self.constants = dispatch.place.run(
             lowered.constants, const_avals, placement
         )
@@ -333,7 +331,7 @@ class PartitionedProgram(LibraryProgram):
         buffers = []
         for position, leaf in enumerate(leaves):
             sharding = kept.get(position, self.placement.replicated)
-            aval = core.get_aval(leaf)
+            aval = language.get_aval(leaf)
             if type(leaf) is Array and leaf.committed and position in kept:
                 if not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
                     raise errors.value_error(

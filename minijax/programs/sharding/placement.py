@@ -13,21 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import platforms, transfers
-from minijax.backend.transfers import ShardingOfSeveral
-from minijax.compile import dispatch, placing
-from minijax.language.array import Array, first_device, wrap_as
-from minijax.language.core import get_aval
+from minijax.backend import buffer_copies
+from minijax.backend.buffer_copies import ShardingOfSeveral
+from minijax.compile import placing
+from minijax.core import dispatch, errors, runtime
+from minijax.core.array import Array, first_device, wrap_as
+from minijax.core.language import get_aval
+from minijax.core.state import state
 from minijax.primitives.refs.mutable_arrays import Ref
-from minijax.programs.explicit.types import typed
 from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
-from minijax.support import errors
+from minijax.programs.sharding.explicit_types import typed
 from minijax.support.devices.shardings import (
     Mesh,
     NamedSharding,
     PartitionSpec,
 )
-from minijax.support.thread_state import state
 
 # For each argument its sharding, or None where the compiler chooses.
 Shardings = tuple[Any, ...]
@@ -221,14 +221,14 @@ def spread_buffer(buffer: Any, sharding: Any) -> Any:
     """A jaxlib array, wherever it lies, copied to where the sharding says."""
     if buffer._sharding == sharding:
         return buffer
-    return _spread_host(platforms.to_numpy(buffer), buffer.aval, sharding)
+    return _spread_host(runtime.to_numpy(buffer), buffer.aval, sharding)
 
 
 def _spread_host(host: np.ndarray, physical: Any, sharding: Any) -> Any:
     indices = sharding.addressable_devices_indices_map(host.shape)
     owned = list(sharding._internal_device_list.addressable_device_list)
     parts = [host[indices[device]] for device in owned]
-    return transfers.put_shards(parts, physical, sharding)
+    return buffer_copies.put_shards(parts, physical, sharding)
 
 
 def put_on_several(value: Any, sharding: Any) -> Array:

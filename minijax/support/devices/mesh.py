@@ -22,10 +22,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax.backend import platforms
-from minijax.backend.door import DeviceList
+from minijax.core import runtime
+from minijax.core.runtime import DeviceList
+from minijax.core.state import declare, override, state
 from minijax.support.devices.partition_spec import AxisName
-from minijax.support.thread_state import declare, override, state
 
 _interning = threading.RLock()
 
@@ -488,7 +488,7 @@ def make_mesh(
       ValueError: if sizes are no integers or there are too few devices.
     """
     if devices is None:
-        devices = platforms.devices()
+        devices = runtime.devices()
     try:
         sizes = tuple(size.__index__() for size in axis_shapes)
     except (AttributeError, TypeError) as error:

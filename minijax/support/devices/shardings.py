@@ -21,10 +21,16 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo_parts
-from minijax.backend.door import DeviceList, HloSharding, _hlo
-from minijax.backend.platforms import Sharding, SingleDeviceSharding, replicated
+from minijax.backend.buffer_copies import ShardingOfSeveral, check_memory_kind
 from minijax.backend.sharding_methods import Index, Shape
-from minijax.backend.transfers import ShardingOfSeveral, check_memory_kind
+from minijax.core.runtime import (
+    DeviceList,
+    HloSharding,
+    Sharding,
+    SingleDeviceSharding,
+    _hlo,
+    replicated,
+)
 from minijax.support.devices.mesh import (
     AbstractDevice,
     AbstractMesh,

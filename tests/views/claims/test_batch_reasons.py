@@ -17,7 +17,7 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import lax
-from minijax.language.core import Literal, all_primitives
+from minijax.core.language import Literal, all_primitives
 from minijax.primitives.random.threefry import threefry2x32_p
 from minijax_lab.explain.batch_reasons import NO_RESULT, SAME, rule_of
 from minijax_lab.explain.cards import example_of

@@ -9,7 +9,7 @@ from jax._src.interpreters import ad
 
 import minijax
 import minijax_widgets as see
-from minijax.language.core import all_primitives
+from minijax.core.language import all_primitives
 from minijax_lab.explain import cards
 
 CLAIMS = [

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.array import Array
-from minijax.language.core import (
+from minijax.core import dtypes
+from minijax.core.array import Array
+from minijax.core.language import (
     Atom,
     JaxprEqn,
     Literal,
@@ -26,7 +27,6 @@ from minijax.language.core import (
     eval_trace,
     set_current_trace,
 )
-from minijax.support import dtypes
 from minijax_lab.explain.backward_rows import (
     GradProgram,
     GradSum,

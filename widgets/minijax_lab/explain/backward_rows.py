@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax.language.core import (
+from minijax.core import autodiff, source_info
+from minijax.core.language import (
     Atom,
     ClosedJaxpr,
     Jaxpr,
@@ -23,7 +24,8 @@ from minijax.language.core import (
     jaxprs_in_params,
     set_current_trace,
 )
-from minijax.language.rules import (
+from minijax.core.partial_eval import DynamicJaxprTrace
+from minijax.core.rules import (
     Zero,
     accumulator_for,
     add_any_p,
@@ -33,9 +35,7 @@ from minijax.language.rules import (
 from minijax.programs.calls import close_jaxpr
 from minijax.programs.control_flow.conditionals import cond_p
 from minijax.programs.control_flow.scan_primitive import scan_p
-from minijax.support import source_info
-from minijax.transforms import ad, splitting
-from minijax.transforms.partial_eval import DynamicJaxprTrace
+from minijax.transforms import splitting
 from minijax_lab.explain.recording import (
     Span,
     count_in_words,
@@ -282,7 +282,7 @@ class Transposed:
             }
             start = len(self.trace.eqns)
             with source_info.user_context(eqn.source_info, outer=outer):
-                ad.transpose_eqn(eqn.primitive, cotangents, inputs, eqn.params)
+                autodiff.transpose_eqn(eqn.primitive, cotangents, inputs, eqn.params)
             step = Pulled(place, eqn, cotangents, self.trace.eqns[start:], [], [])
             for var, (value, count) in before.items():
                 self.note_parts(step, var, value, env[var].value, count)

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax.compile.pjit import jit_p
-from minijax.language.avals import get_aval
-from minijax.language.core import (
+from minijax.core import errors, source_info
+from minijax.core.avals import get_aval
+from minijax.core.batching import BatchTrace, BatchTracer
+from minijax.core.jit import jit_p
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
@@ -25,13 +27,11 @@ from minijax.language.core import (
     chosen,
     eval_jaxpr,
 )
-from minijax.support import errors, source_info
-from minijax.support.thread_state import state
+from minijax.core.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
+from minijax.core.signatures import CallSignature, fun_name, lazy_debug_info
+from minijax.core.state import state
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.support.tree_util import broadcast_prefix
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms.api_util import CallSignature, fun_name, lazy_debug_info
-from minijax.transforms.batching import BatchTrace, BatchTracer
-from minijax.transforms.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
 from minijax_lab.explain.foreign_programs import told_of_jax
 from minijax_lab.explain.residuals import is_array, type_of
 

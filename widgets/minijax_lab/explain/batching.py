@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax.language.core import (
+from minijax.core.language import (
     Atom,
     DropVar,
     Jaxpr,

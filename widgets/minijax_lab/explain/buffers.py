@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from minijax.backend import compiler, dumps, executables
-from minijax.compile import targets
+from minijax.backend import dumps, executables
+from minijax.compile import cross_compiling
+from minijax.core import compiler
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.levels import Levels, levels_of, target_named
 
@@ -133,17 +134,17 @@ def compiled_memory(
     return memory_of(levels_of(function, args, kwargs), target_named(target))
 
 
-def memory_of(levels: Levels, machine: targets.Target) -> CompiledMemory:
+def memory_of(levels: Levels, machine: cross_compiling.Target) -> CompiledMemory:
     """The memory of a program's levels."""
     return compiled_with_memory(levels, machine)[0]
 
 
 def compiled_with_memory(
-    levels: Levels, machine: targets.Target
+    levels: Levels, machine: cross_compiling.Target
 ) -> tuple[CompiledMemory, compiler.Executable]:
     """The memory of a program's levels, and the program that has it."""
     lowered = levels.lower(machine.platform)
-    targets.refuse_calls(machine, lowered)
+    cross_compiling.refuse_calls(machine, lowered)
     settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
     with (
         lowered.context,

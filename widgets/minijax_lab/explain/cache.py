@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile.pjit import JitFunction
+from minijax.core.jit import JitFunction
+from minijax.core.signatures import Bound
+from minijax.core.trees import tree_unflatten
 from minijax.support import event_watching
 from minijax.support.element_types import promote_types
-from minijax.support.trees import tree_unflatten
-from minijax.transforms.api_util import Bound
 from minijax_lab.explain.recording import (
     Recording,
     Sources,

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile.jit_api import make_jaxpr
-from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of, titles
-from minijax.language.core import ClosedJaxpr
-from minijax.support.trees import tree_leaves
+from minijax.core.jit import JitFunction
+from minijax.core.language import ClosedJaxpr
+from minijax.core.trees import tree_leaves
 
 # `params['layer3']['w']`: the argument, and the first step of the way from it.
 ROOT = re.compile(r"[^\[.]+")

@@ -18,9 +18,9 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.backend import hlo
 from minijax.compile.jit_api import jit, make_jaxpr
-from minijax.language.core import (
+from minijax.core import hlo
+from minijax.core.language import (
     Jaxpr,
     Literal,
     Primitive,

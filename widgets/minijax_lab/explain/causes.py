@@ -19,16 +19,16 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from minijax.support import event_watching, source_info
-from minijax.transforms import ad, batching
+from minijax.core import autodiff, batching, source_info
+from minijax.support import event_watching
 from minijax_lab.explain.recording import PARTS
 from minijax_lab.explain.source import short_path
 
 # A function that calls a rule: the kind of rule, and the transformation it serves.
 CALLERS: dict[CodeType, tuple[str, str]] = {
-    ad.apply_jvp.__code__: ("jvp", "jvp"),
-    ad.transpose_eqn.__code__: ("transpose", "transpose"),
-    ad.LinearizeTrace.process_primitive.__code__: ("linearize", "jvp"),
+    autodiff.apply_jvp.__code__: ("jvp", "jvp"),
+    autodiff.transpose_eqn.__code__: ("transpose", "transpose"),
+    autodiff.LinearizeTrace.process_primitive.__code__: ("linearize", "jvp"),
     batching.BatchTrace.process_primitive.__code__: ("batch", "vmap"),
 }
 

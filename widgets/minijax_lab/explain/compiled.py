@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax.backend import compiler, door, executables
-from minijax.compile import mlir, targets
+from minijax.backend import executables
+from minijax.compile import cross_compiling
+from minijax.core import compiler, lowering, runtime
 from minijax_lab.explain import foreign_compiled
 from minijax_lab.explain.fusion_groups import grouped
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
@@ -171,18 +172,20 @@ def record_compiled(
 
 
 def compiled_of(
-    levels: Levels, machine: targets.Target, lowered: mlir.Lowered | None = None
+    levels: Levels,
+    machine: cross_compiling.Target,
+    lowered: lowering.Lowered | None = None,
 ) -> CompiledRecording:
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(machine.platform) if lowered is None else lowered
-    targets.refuse_calls(machine, lowered)
+    cross_compiling.refuse_calls(machine, lowered)
     program = program_of(compile_now(machine, lowered, levels.options), levels.jaxpr)
     switched_off = FUSING[machine.platform]
     options = {**levels.options, "xla_disable_hlo_passes": switched_off}
     unfused, because = None, ""
     try:
         unfused = program_of(compile_now(machine, lowered, options), levels.jaxpr)
-    except door.JaxRuntimeError as error:
+    except runtime.JaxRuntimeError as error:
         because = str(error).splitlines()[0]
     recording = CompiledRecording(
         call=levels.jaxpr.call,
@@ -260,7 +263,7 @@ def memory_of(stats: Any) -> dict[str, int]:
 
 
 def compile_now(
-    machine: targets.Target, lowered: mlir.Lowered, options: dict[str, Any]
+    machine: cross_compiling.Target, lowered: lowering.Lowered, options: dict[str, Any]
 ) -> compiler.Executable:
     """Compiled afresh: what is kept on disk has other marks, or none."""
     settings = compiler.CompileSettings(options=options, fast_compile=False)

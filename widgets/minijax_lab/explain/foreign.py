@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Any
 
-from minijax.compile.pjit import UNSPECIFIED
-from minijax.language.core import (
+from minijax.core.jit import UNSPECIFIED
+from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
     DebugInfo,
@@ -25,9 +25,9 @@ from minijax.language.core import (
     Var,
     all_primitives,
 )
-from minijax.language.ref_avals import AbstractRef
+from minijax.core.source_info import NameStack, SourceInfo
 from minijax.support import user_source
-from minijax.support.source_info import NameStack, SourceInfo
+from minijax.values.ref_avals import AbstractRef
 
 
 def is_of_jax(value: Any) -> bool:

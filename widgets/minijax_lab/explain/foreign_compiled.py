@@ -15,7 +15,7 @@ import linecache
 import re
 from typing import Any
 
-from minijax.support import source_info
+from minijax.core import source_info
 from minijax_lab.explain import foreign
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.jaxpr import Equation, JaxprRecording

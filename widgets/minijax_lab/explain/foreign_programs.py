@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 import minijax
-from minijax.compile.pjit import UNSPECIFIED
-from minijax.language.avals import get_aval
-from minijax.language.core import (
+from minijax.core.avals import get_aval
+from minijax.core.jit import UNSPECIFIED
+from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
     DropVar,
@@ -32,7 +32,8 @@ from minijax.language.core import (
     all_primitives,
     eval_jaxpr,
 )
-from minijax.language.rules import instantiate, zeros_of
+from minijax.core.rules import instantiate, zeros_of
+from minijax.core.source_info import NameStack, SourceInfo
 from minijax.primitives.elementwise.accuracy import AccuracyMode
 from minijax.primitives.elementwise.rounding import RoundingMethod
 from minijax.primitives.index.index_vectors import (
@@ -43,8 +44,7 @@ from minijax.primitives.index.index_vectors import (
 from minijax.primitives.linear.convolution_shapes import ConvDimensionNumbers
 from minijax.primitives.linear.matmul_precision import DotAlgorithmPreset, Precision
 from minijax.primitives.random.random_bits import keys_aval, prngs
-from minijax.primitives.random.rbg import RandomAlgorithm
-from minijax.support.source_info import NameStack, SourceInfo
+from minijax.primitives.rare.rbg import RandomAlgorithm
 from minijax.transforms.rematerialize import Offloadable
 from minijax_lab.explain import foreign
 

@@ -15,7 +15,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax.compile import mlir, targets
+from minijax.compile import cross_compiling
+from minijax.core import lowering
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
 from minijax_lab.explain.kernels import kernels_of, members_of
@@ -148,7 +149,9 @@ def record_fusion_steps(
 
 
 def fusion_steps_of(
-    levels: Levels, machine: targets.Target, lowered: mlir.Lowered | None = None
+    levels: Levels,
+    machine: cross_compiling.Target,
+    lowered: lowering.Lowered | None = None,
 ) -> FusionStepsRecording:
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(machine.platform) if lowered is None else lowered

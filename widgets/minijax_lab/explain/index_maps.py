@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minijax.language.core import Jaxpr, Literal
+from minijax.core.language import Jaxpr, Literal
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "//", "rem": "%"}
 LONGEST = 44

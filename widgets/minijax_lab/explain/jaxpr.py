@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax.compile.titles import title_of, titles
-from minijax.language import print_options
-from minijax.language.core import (
+from minijax.core.language import (
     ClosedJaxpr,
     DropVar,
     Jaxpr,
@@ -23,6 +22,7 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
+from minijax.values import print_options
 from minijax_lab.explain import causes, foreign
 from minijax_lab.explain.calls import (
     has_path,

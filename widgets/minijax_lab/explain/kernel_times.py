@@ -6,8 +6,8 @@ from collections import defaultdict
 from typing import Any
 
 from minijax.backend import profiling
+from minijax.compile.array_transfers import block_until_ready
 from minijax.compile.jit_api import jit
-from minijax.compile.transfers import block_until_ready
 from minijax_lab.explain.compiled import CompiledRecording
 
 RUNS = 5

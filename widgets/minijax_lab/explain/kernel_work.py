@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from minijax.language.core import Jaxpr, JaxprEqn, jaxprs_in_params
+from minijax.core.language import Jaxpr, JaxprEqn, jaxprs_in_params
 
 # They move values and compute none.
 MOVES = {

@@ -16,7 +16,7 @@ import numpy as np
 
 import minijax.random
 from minijax.compile.titles import title_of
-from minijax.language.core import (
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,

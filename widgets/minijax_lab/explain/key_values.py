@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.language.core import (
+from minijax.core import batching
+from minijax.core.language import (
     JaxprEqn,
 )
-from minijax.support.thread_state import state
-from minijax.transforms import batching
+from minijax.core.state import state
 from minijax_lab.explain.recording import (
     Recording,
     Span,

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
+from minijax.core.source_info import is_user_filename
+from minijax.core.state import override, state
 from minijax.support.event_watching import subscribe
-from minijax.support.source_info import is_user_filename
-from minijax.support.thread_state import override, state
 from minijax_lab.explain.calls import (
     program_of,
     statics_in_words,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from minijax.language.core import Tracer
-from minijax.transforms.partial_eval import DynamicJaxprTracer
+from minijax.core.language import Tracer
+from minijax.core.partial_eval import DynamicJaxprTracer
 from minijax_lab.explain.recording import Source, Span, file_label
 
 # Methods that put their argument into what they are called on.

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import minijax
-from minijax.compile import mlir, stages, targets
-from minijax.compile.pjit import JitFunction
+from minijax.compile import cross_compiling, stages
 from minijax.compile.titles import title_of
-from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn
-from minijax.support.source_info import NameStack, SourceInfo
+from minijax.core import lowering
+from minijax.core.jit import JitFunction
+from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn
+from minijax.core.source_info import NameStack, SourceInfo
 from minijax.transforms import discharge
 from minijax_lab.explain import foreign
 from minijax_lab.explain.calls import statics_in_words, without_statics
@@ -40,12 +41,12 @@ class Levels:
     jaxpr: JaxprRecording
     equations: list[JaxprEqn]  # by number, without marks
 
-    def lower(self, platform: str) -> mlir.Lowered:
+    def lower(self, platform: str) -> lowering.Lowered:
         """The marked program as StableHLO."""
         closed, donated = self.closed, self.donated
         if discharge.has_refs(closed):
             closed, donated, _ = discharge.pure_and_donated(closed, donated)
-        return mlir.lower_to_module(closed, self.name, platform, donated)
+        return lowering.lower_to_module(closed, self.name, platform, donated)
 
 
 def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
@@ -178,6 +179,6 @@ class Marker:
         return value
 
 
-def target_named(target: str | None) -> targets.Target:
+def target_named(target: str | None) -> cross_compiling.Target:
     """The machine that a view was asked for; by default this machine's CPU."""
-    return targets.find("cpu" if target is None else target)
+    return cross_compiling.find("cpu" if target is None else target)

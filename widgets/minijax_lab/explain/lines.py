@@ -21,13 +21,13 @@ from types import CodeType, FrameType
 from typing import Any, Protocol
 
 import minijax
-from minijax.compile.pjit import JitFunction
-from minijax.language.core import Primitive, all_primitives
-from minijax.numpy.ufunc_api import ufunc
-from minijax.support.source_info import extend_name_stack
-from minijax.support.thread_state import state
+from minijax.core.jit import JitFunction
+from minijax.core.language import Primitive, all_primitives
+from minijax.core.partial_eval import DynamicJaxprTrace
+from minijax.core.source_info import extend_name_stack
+from minijax.core.state import state
+from minijax.numpy.math.ufunc_api import ufunc
 from minijax.support.user_source import named_scope
-from minijax.transforms.partial_eval import DynamicJaxprTrace
 from minijax_lab.explain.recording import once_a_code
 
 PACKAGE = os.path.dirname(minijax.__file__) + os.sep

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import minijax
-from minijax.compile import mlir
-from minijax.language.core import JaxprEqn, Primitive
+from minijax.core import lowering
+from minijax.core.language import JaxprEqn, Primitive
 from minijax_lab.explain.equation_marks import equation_in
 from minijax_lab.explain.jaxpr import JaxprRecording
 from minijax_lab.explain.levels import Levels, levels_of, target_named
@@ -91,7 +91,7 @@ def record_lowering(
 
 
 def lowering_of(
-    levels: Levels, platform: str, lowered: mlir.Lowered | None = None
+    levels: Levels, platform: str, lowered: lowering.Lowered | None = None
 ) -> LoweringRecording:
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(platform) if lowered is None else lowered
@@ -131,7 +131,7 @@ OPERATION = re.compile(r'^(?:%\S+(?::\d+)? = )?"?((?:[a-z_]+\.)?[a-z_]+)"?')
 FRAME = ("}", "^", "cond {", "reducer(", "module", "#")
 
 
-def stable_lines(lowered: mlir.Lowered) -> list[StableLine]:
+def stable_lines(lowered: lowering.Lowered) -> list[StableLine]:
     """The lines of a module, each with its operation and its equation.
 
     An operation with regions has its location behind the last of its lines, which has
@@ -178,7 +178,7 @@ def operation_of(body: str) -> str:
 def rule_place(eqn: JaxprEqn, platform: str) -> Place | None:
     """Where the lowering rule of an equation stands; None if Python does not know."""
     try:
-        return place_of(mlir.lowering_rule(eqn, platform))
+        return place_of(lowering.lowering_rule(eqn, platform))
     except NotImplementedError:
         return None
 

@@ -10,8 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax.backend import compiler, dumps
-from minijax.compile import targets
+from minijax.backend import dumps
+from minijax.compile import cross_compiling
+from minijax.core import compiler
 from minijax_lab.explain.hlo_text import parse
 from minijax_lab.explain.kernels import Kernel, kernels_of
 from minijax_lab.explain.levels import Levels, levels_of, target_named
@@ -63,10 +64,12 @@ def record_machine_code(
     return machine_code_of(levels_of(function, args, kwargs), target_named(target))
 
 
-def machine_code_of(levels: Levels, machine: targets.Target) -> MachineCodeRecording:
+def machine_code_of(
+    levels: Levels, machine: cross_compiling.Target
+) -> MachineCodeRecording:
     """The recording of a program's levels."""
     lowered = levels.lower(machine.platform)
-    targets.refuse_calls(machine, lowered)
+    cross_compiling.refuse_calls(machine, lowered)
     settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
     with (
         lowered.context,

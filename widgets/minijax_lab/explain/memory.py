@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import minijax
-from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import titles
-from minijax.language.core import (
+from minijax.core.jit import JitFunction
+from minijax.core.language import (
     ClosedJaxpr,
     DropVar,
     Jaxpr,
@@ -26,8 +26,8 @@ from minijax.language.core import (
     ShapedArray,
     Var,
 )
-from minijax.language.inner_programs import InnerProgram, inner_programs
 from minijax.support import event_watching
+from minijax.values.inner_programs import InnerProgram, inner_programs
 from minijax_lab.explain import foreign
 from minijax_lab.explain.buffers import CompiledMemory, compiled_memory
 from minijax_lab.explain.calls import program_of, without_statics

@@ -2,7 +2,7 @@
 
 The function is traced, and what stands before the kernel is computed. The index maps
 then say which block each program of the grid gets, and the teaching interpreter
-(`minijax/programs/pallas/interpreter.py`) runs the programs one by one on the real
+(`minijax/kernels/interpreter.py`) runs the programs one by one on the real
 arguments: what they read and write is counted there, and what it finds (races, accesses
 outside of a ref, memory that nobody wrote) is kept with its programs.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax.language.core import (
+from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
@@ -25,18 +25,19 @@ from minijax.language.core import (
     Var,
     jaxprs_in_params,
 )
-from minijax.programs.pallas.grid_context import Place, dynamic_grid_dim
-from minijax.programs.pallas.grid_mappings import BlockMapping, GridMapping
-from minijax.programs.pallas.interpret_params import InterpretParams
-from minijax.programs.pallas.interpreter import (
+from minijax.core.trees import tree_leaves
+from minijax.kernels.grid_context import Place, dynamic_grid_dim
+from minijax.kernels.grid_mappings import BlockMapping, GridMapping
+from minijax.kernels.interpret_params import InterpretParams
+from minijax.kernels.interpreter import (
     Run,
     interpret_grid,
     names_of,
     schedule_of,
     starts_of,
 )
-from minijax.programs.pallas.pallas_call import pallas_call_p
-from minijax.programs.pallas.watched_memory import (
+from minijax.kernels.pallas_call import pallas_call_p
+from minijax.kernels.watched_memory import (
     Block,
     Finding,
     Memory,
@@ -44,7 +45,6 @@ from minijax.programs.pallas.watched_memory import (
     Watch,
     whole,
 )
-from minijax.support.trees import tree_leaves
 from minijax_lab.explain.foreign_programs import is_jax, uses_jax
 from minijax_lab.explain.index_maps import index_map_text
 from minijax_lab.explain.kernel_facts import (

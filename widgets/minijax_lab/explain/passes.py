@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.backend import compiler, dumps
-from minijax.compile import mlir, targets
+from minijax.backend import dumps
+from minijax.compile import cross_compiling
+from minijax.core import compiler, lowering
 from minijax_lab.explain.equation_marks import equation_in
 from minijax_lab.explain.hlo_text import COMMENT, CONFIG, HEADER, METADATA, OP_NAME
 from minijax_lab.explain.jaxpr import JaxprRecording
@@ -193,7 +194,9 @@ def record_passes(
 
 
 def passes_of(
-    levels: Levels, machine: targets.Target, lowered: mlir.Lowered | None = None
+    levels: Levels,
+    machine: cross_compiling.Target,
+    lowered: lowering.Lowered | None = None,
 ) -> PassesRecording:
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(machine.platform) if lowered is None else lowered
@@ -229,12 +232,12 @@ def passes_of(
 @contextlib.contextmanager
 def compiled_with_dump(
     levels: Levels,
-    machine: targets.Target,
-    lowered: mlir.Lowered,
+    machine: cross_compiling.Target,
+    lowered: lowering.Lowered,
     fusion_steps: bool = False,
 ) -> Iterator[dumps.Dump]:
     """A context: the program compiled, with all that XLA writes about it."""
-    targets.refuse_calls(machine, lowered)
+    cross_compiling.refuse_calls(machine, lowered)
     settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
     with (
         lowered.context,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.support.trees import keystr, tree_flatten_with_path
+from minijax.core.trees import keystr, tree_flatten_with_path
 from minijax_lab.explain.recording import Recording, count_in_words
 from minijax_lab.explain.tree import size_in_words
 

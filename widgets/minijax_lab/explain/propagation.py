@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax.support.trees import keystr, tree_flatten, tree_flatten_with_path
+from minijax.core.trees import keystr, tree_flatten, tree_flatten_with_path
 from minijax_lab.explain import shardy
 from minijax_lab.explain.foreign_compiled import is_users, span_of
 from minijax_lab.explain.hlo_text import element_bits

@@ -29,8 +29,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from minijax.backend import door
-from minijax.support import source_info
+from minijax.core import runtime, source_info
 
 SCHEMA = 1
 R = TypeVar("R", bound="Recording")
@@ -150,7 +149,7 @@ def read(path: str | os.PathLike[str]) -> Recording:
 def versions() -> dict[str, str]:
     """With what, and when, something was recorded."""
     return {
-        "jaxlib": door.jaxlib_version_text,
+        "jaxlib": runtime.jaxlib_version_text,
         "python": platform.python_version(),
         "machine": platform.machine(),
         "date": date.today().isoformat(),

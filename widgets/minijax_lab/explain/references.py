@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from minijax.language.core import Primitive
+from minijax.core.language import Primitive
 from minijax_lab.explain.recording import Source, Span, file_label
 
 # A module names hundreds of things: those that come first are shown.
@@ -32,7 +32,7 @@ class Reference:
 
     name: str  # as the source has it: "ad.JVPTrace"
     kind: str  # "function", "class", "primitive"
-    shown: str  # what `see.source` takes: "minijax.transforms.ad.JVPTrace"
+    shown: str  # what `see.source` takes: "minijax.core.autodiff.JVPTrace"
     path: str
     line: int
     says: str  # the first sentence of its docstring

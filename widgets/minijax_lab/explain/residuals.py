@@ -22,9 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.compile.pjit import JitFunction, jit_p
-from minijax.language.avals import get_aval, shaped_abstractify
-from minijax.language.core import (
+from minijax.core import dtypes, errors, source_info
+from minijax.core.autodiff import LinearizeTrace, instantiate_wanted
+from minijax.core.avals import get_aval, shaped_abstractify
+from minijax.core.jit import JitFunction, jit_p
+from minijax.core.language import (
     Atom,
     ClosedJaxpr,
     DropVar,
@@ -37,12 +39,11 @@ from minijax.language.core import (
     eval_jaxpr,
     set_current_trace,
 )
-from minijax.language.rules import Zero
-from minijax.support import dtypes, errors, source_info, special_errors
-from minijax.support.trees import tree_flatten, tree_unflatten
-from minijax.transforms.ad import LinearizeTrace, instantiate_wanted
-from minijax.transforms.api_util import CallSignature, lazy_debug_info
-from minijax.transforms.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
+from minijax.core.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
+from minijax.core.rules import Zero
+from minijax.core.signatures import CallSignature, lazy_debug_info
+from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.support import special_errors
 from minijax_lab.explain.foreign_programs import told_of_jax
 from minijax_lab.explain.recording import Sources, Span, span_text
 

@@ -148,7 +148,7 @@ def inside(operation: Any) -> Iterator[Any]:
 
 def inline_call(call: Any, callee: Any) -> None:
     """Replaces a call by the body of the function."""
-    from minijax.backend import hlo
+    from minijax.core import hlo
 
     body = callee.regions[0].blocks[0]
     known = dict(zip(body.arguments, call.operands, strict=True))
@@ -197,7 +197,8 @@ def edges_of(text: str) -> list[dict[str, Any]]:
 
 def read(text: str) -> dict[str, Any]:
     """A program's values and operations after the propagation."""
-    from minijax.backend import hlo, hlo_parts
+    from minijax.backend import hlo_parts
+    from minijax.core import hlo
 
     with hlo.make_context():
         module = hlo.ir.Module.parse(text)

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import minijax
-from minijax.language.core import Primitive
+from minijax.core.language import Primitive
 from minijax_lab.explain.recording import Recording, Source, file_label
 from minijax_lab.explain.references import Reference, counterpart, is_own, references
 

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax.backend import hlo
 from minijax.compile import stages
-from minijax.support.trees import tree_flatten
+from minijax.core import hlo
+from minijax.core.trees import tree_flatten
 from minijax_lab.explain import foreign, foreign_compiled
 from minijax_lab.explain.foreign_compiled import span_of, user_frames
 from minijax_lab.explain.hlo_text import Instruction, Module, parse

@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.jit_api import make_jaxpr
-from minijax.compile.pjit import JitFunction
 from minijax.compile.titles import title_of
-from minijax.language.array import Array
-from minijax.language.core import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
-from minijax.support import event_watching, events, source_info
-from minijax.support.trees import tree_leaves
-from minijax.transforms.partial_eval import DynamicJaxprTracer
+from minijax.core import events, source_info
+from minijax.core.array import Array
+from minijax.core.jit import JitFunction
+from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
+from minijax.core.partial_eval import DynamicJaxprTracer
+from minijax.core.trees import tree_leaves
+from minijax.support import event_watching
 from minijax_lab.explain import leaks, lines
 from minijax_lab.explain.calls import (
     inputs_in_words,

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.language.avals import valid_jaxtype
-from minijax.language.core import get_aval
-from minijax.language.ref_avals import ShapeDtypeStruct
-from minijax.support.trees import keystr, tree_flatten_with_path, tree_structure
+from minijax.core.avals import valid_jaxtype
+from minijax.core.language import get_aval
+from minijax.core.trees import keystr, tree_flatten_with_path, tree_structure
+from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax_lab.explain.recording import Recording, count_in_words
 
 

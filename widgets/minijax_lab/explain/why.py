@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
-from minijax.language.core import JaxprEqn, Literal, Tracer, Var
-from minijax.support import source_info, special_errors
-from minijax.transforms.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
+from minijax.core import source_info
+from minijax.core.language import JaxprEqn, Literal, Tracer, Var
+from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
+from minijax.support import special_errors
 from minijax_lab.explain import causes, leaks
 from minijax_lab.explain.jaxpr import (
     JaxprRecording,

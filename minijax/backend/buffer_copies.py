@@ -1,0 +1,168 @@
+"""Arrays on several devices, and copies between devices.
+
+In JAX: `jax/_src/array.py`, and `interpreters/pxla.py`, `shard_args`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.runtime import (
+    Sharding,
+    SingleDeviceSharding,
+    _jax,
+    batched_device_put,
+    single_device_sharding,
+    to_numpy,
+    without_jax,
+)
+
+_SHARE = _jax.HostBufferSemantics.ZERO_COPY
+# Whether an array that is put somewhere may stay what it is.
+ArrayCopySemantics = _jax.ArrayCopySemantics
+
+
+def put_shards(
+    shards: Sequence[Any], aval: Any, sharding: Sharding, committed: bool = True
+) -> Any:
+    """Makes one array of the parts for each device of this process.
+
+    Args:
+      shards: NumPy arrays or single-device arrays, in the order of the sharding's
+        addressable devices, each of the sharding's shard shape.
+      aval: shape, dtype and weak type of the whole.
+      sharding: where the parts go.
+      committed: whether the result insists on its devices.
+    """
+    parts = [_own(part) if isinstance(part, np.ndarray) else part for part in shards]
+    owned = list(sharding._internal_device_list.addressable_device_list)
+    # The copies are nobody else's, so jaxlib may use them as they are. (With its own
+    # copying it fails on parts that stand at one address.)
+    return batched_device_put(
+        aval, sharding, parts, owned, committed, False, _SHARE, True
+    )
+
+
+def _own(part: np.ndarray) -> np.ndarray:
+    """A contiguous copy in the machine's byte order."""
+    return np.array(part, dtype=part.dtype.newbyteorder("="), order="C", copy=True)
+
+
+def copy_to_device(buffer: Any, device: Any) -> Any:
+    """Copies an array on one device to another one."""
+    return copy_to_sharding(buffer, single_device_sharding(device))
+
+
+def copy_to_sharding(buffer: Any, sharding: Sharding) -> Any:
+    """Copies an array to other devices, part by part: as many devices as it has now."""
+    copied = _jax.batched_copy_array_to_devices_with_sharding(
+        [buffer],
+        [sharding._internal_device_list],
+        [sharding],
+        [ArrayCopySemantics.ALWAYS_COPY],
+    )
+    return copied[0]
+
+
+def copy_to_host_async(buffer: Any) -> None:
+    """Starts copying an array's parts to the host, so that reading them waits less."""
+    with without_jax:
+        for _, part in shards(buffer):
+            part._copy_single_device_array_to_host_async()
+
+
+def unsafe_buffer_pointer(buffer: Any) -> int:
+    """The address of a single-device array's memory; valid while the array lives."""
+    with without_jax:
+        return buffer.unsafe_buffer_pointer()
+
+
+@dataclasses.dataclass(frozen=True)
+class _PartAval:
+    """The aval of one part of an array, where the caller has no better one."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak_type: bool
+
+
+def shards(buffer: Any, part_aval: Any = None) -> list[tuple[Any, Any]]:
+    """The parts of an array on this process's devices: pairs (device, jaxlib array).
+
+    Args:
+      buffer: a jaxlib array.
+      part_aval: the aval that each part gets; by default a plain one.
+    """
+    sharding = buffer._sharding
+    owned = list(sharding._internal_device_list.addressable_device_list)
+    if sharding.num_devices == 1:
+        return [(device, buffer) for device in owned]
+    if part_aval is None:
+        whole = buffer.aval
+        shape = sharding.shard_shape(whole.shape)
+        part_aval = _PartAval(shape, whole.dtype, whole.weak_type)
+    with without_jax:
+        parts = list(buffer._arrays)
+    kind = sharding.memory_kind
+    place: Callable[[Any], Any] = single_device_sharding
+    if kind not in (None, owned[0].default_memory().kind):
+        place = functools.partial(SingleDeviceSharding, memory_kind=kind)
+    # Without jax, jaxlib leaves the parts without avals.
+    return [
+        (device, part._rewrap_with_aval_and_sharding(part_aval, place(device)))
+        for device, part in zip(owned, parts, strict=True)
+    ]
+
+
+def check_memory_kind(kind: str | None, devices: Any) -> str | None:
+    """The memory kind itself, or the devices' default one for None.
+
+    Raises:
+      ValueError: if the devices have no memory of this kind.
+    """
+    return _jax.check_and_canonicalize_memory_kind(kind, devices)
+
+
+class ShardingOfSeveral(Sharding):
+    """The base of shardings that may have several devices."""
+
+    def to_numpy(self, buffer: Any) -> np.ndarray:
+        """The value of an array on several devices, put together from its parts.
+
+        Raises:
+          RuntimeError: if other processes hold parts of it.
+        """
+        if self.is_fully_replicated and self.addressable_devices:
+            with without_jax:
+                return buffer._single_device_array_to_np_array_did_copy()[0]
+        shape = buffer.aval.shape
+        if not self.is_fully_addressable and not self._is_whole_here(shape):
+            raise RuntimeError(
+                "Fetching value for `jax.Array` that spans non-addressable (non "
+                "process local) devices is not possible: other processes hold parts of "
+                "it. Read this process's parts, `x.addressable_shards`, or gather it "
+                "onto every process, `minijax.experimental.multihost_utils."
+                "process_allgather(x, tiled=True)`. A function that is traced takes it "
+                "as an argument, and cannot close over it."
+            )
+        whole = np.empty(shape, buffer.aval.dtype)
+        indices = self.addressable_devices_indices_map(shape)
+        for device, part in shards(buffer):
+            whole[indices[device]] = to_numpy(part)
+        whole.flags.writeable = False
+        return whole
+
+    def _is_whole_here(self, shape: tuple[int, ...]) -> bool:
+        """Whether this process's parts make up the whole array."""
+
+        def parts(indices: Any) -> set[tuple]:
+            return {tuple((i.start, i.stop) for i in index) for index in indices}
+
+        everywhere = self.devices_indices_map(shape).values()
+        here = self.addressable_devices_indices_map(shape).values()
+        return parts(everywhere) == parts(here)

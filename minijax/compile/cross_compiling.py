@@ -1,0 +1,141 @@
+"""Programs compiled for machines that need not be there: `compile(target="h100")`.
+
+In JAX: `jax.experimental.topologies` and `jit(f, ...).lower(...).compile()` for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from minijax.backend import dumps, mosaic, targets, triton
+from minijax.backend.targets import Target
+from minijax.core import compiler, errors, lowering, source_info
+
+# Compiled as what will run: nothing is spared.
+ONE_DEVICE = compiler.CompileSettings(fast_compile=False)
+
+# What every compiler of XLA's knows itself. Other calls are of functions that a process
+# registers, such as those of LAPACK on the CPU.
+_PORTABLE_CALLS = ("annotate_device_placement", "Sharding", "SPMD", "__gpu$", "tpu_")
+
+
+def find(name: Any) -> Target:
+    """The target of a name.
+
+    Raises TypeError for anything but a text, ValueError for an unknown name,
+    ModuleNotFoundError if its compiler is not installed.
+    """
+    if not isinstance(name, str):
+        raise errors.type_error(
+            f"target is a text such as 'h100', got {name!r} ({type(name).__name__})."
+        )
+    return targets.find(name)
+
+
+def compile_for(
+    target: Target,
+    lowered: lowering.Lowered,
+    settings: compiler.CompileSettings = ONE_DEVICE,
+) -> compiler.Executable:
+    """The executable of a program for a target, on as many devices as settings say.
+
+    Raises NotImplementedError for a program that calls functions of this process,
+    ValueError if the target has too few devices.
+    """
+    refuse_calls(target, lowered)
+    with lowered.context:
+        try:
+            return target.compile(lowered.module, settings)
+        except errors.JaxRuntimeError as error:
+            raise _complaint_of_mosaic(error) or error from None
+
+
+def _complaint_of_mosaic(error: Exception) -> Exception | None:
+    """What Mosaic says of a kernel, with the user's line instead of all frames."""
+    text = str(error)
+    found = re.search(r"Mosaic failed to compile TPU kernel: (.*)", text)
+    if found is None:
+        return None
+    operation = re.search(r'at location: loc\("([^"]+)"', text)
+    what = f", of {operation[1]!r} at {_place(text)}" if operation else ""
+    return errors.JaxRuntimeError(
+        f"a kernel cannot be compiled for a TPU. Mosaic says{what}: {found[1]}. Write "
+        "that line with other operations or shapes, or compute it outside."
+    )
+
+
+def ptx(
+    target: Target,
+    lowered: lowering.Lowered,
+    settings: compiler.CompileSettings = ONE_DEVICE,
+) -> str:
+    """The kernels of a GPU's program as NVIDIA's portable assembly."""
+    refuse_calls(target, lowered)
+    with (
+        lowered.context,
+        dumps.compile_with_dump(target, lowered.module, settings) as dump,
+    ):
+        return "\n".join(dump.read(name) for name in dump.names(".ptx"))
+
+
+# For each platform its compiler of kernels, and what finds them in a program.
+_KERNELS = {
+    "tpu": ("mosaic", mosaic.kernels_in),
+    "cuda": ("triton", triton.kernels_in),
+}
+
+
+def kernels(lowered: lowering.Lowered, dialect: str | None) -> str | None:
+    """What `pallas_call` made of kernels: "mosaic" for a TPU, "triton" for a GPU.
+
+    None if the program is for another platform, or another dialect is asked for.
+    """
+    name, kernels_in = _KERNELS.get(lowered.platform, (None, None))
+    if kernels_in is None or dialect != name:
+        return None
+    with lowered.context:
+        return "\n".join(kernels_in(lowered.module))
+
+
+def refuse_calls(target: Target, lowered: lowering.Lowered) -> None:
+    """NotImplementedError for calls that only a running process can answer."""
+    if target.runs:
+        return
+    if lowered.host_callbacks:
+        function: Any = lowered.host_callbacks[0]
+        place = source_info.summarize(getattr(function, "source", None))
+        purpose = getattr(function, "purpose", "a callback")
+        raise NotImplementedError(
+            f"the program cannot be compiled for target={target.name!r}: {purpose} "
+            f"calls Python, at {place}, and there is no process on that machine. Leave "
+            "the call out of the program that you compile for it."
+        )
+    with lowered.context:
+        for name, place in _foreign_calls(lowered.module.operation):
+            raise NotImplementedError(
+                f"the program cannot be compiled for target={target.name!r}: it calls "
+                f"the foreign function {name!r}, at {place}, which is registered in "
+                f"this process only. Compile it for the machine where it runs."
+            )
+
+
+def _foreign_calls(operation: Any) -> Iterator[tuple[str, str]]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                inner = inner.operation
+                if inner.name == "stablehlo.custom_call":
+                    name = inner.attributes["call_target_name"].value
+                    if not name.startswith(_PORTABLE_CALLS):
+                        yield name, _place(str(inner.location))
+                yield from _foreign_calls(inner)
+
+
+def _place(location: str) -> str:
+    """The user's line in the text of a location."""
+    for file, line in re.findall(r'"([^"]+)":(\d+)', location):
+        if source_info.is_user_filename(file):
+            return f"{file}:{line}"
+    return "an unknown line"

@@ -1,0 +1,195 @@
+"""Array: an immutable array on a device.
+
+A thin shell around jaxlib's array: the buffer on the device and its type (`aval`).
+Here are its values, and how one is made from a NumPy array. Further methods are put on
+the class by files above: where the array is (`values/array_places.py`), its text,
+Python's and other libraries' protocols (`values/array_interchange.py`), operators and
+NumPy's methods (`core/operators.py` and `numpy/array_methods.py`).
+
+In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import dtypes, errors, runtime
+from .language import ShapedArray, Tracer, aval_of_class, physical_aval
+from .state import state
+
+if TYPE_CHECKING:
+    from minijax.values.operator_types import Operators
+else:
+    Operators = object
+
+
+class _ArrayMeta(type):
+    """`isinstance(x, Array)` holds for tracers too: they stand for arrays."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        kind = type(instance)
+        if kind is cls:
+            return True
+        if issubclass(kind, Tracer):
+            return isinstance(instance.aval, ShapedArray)
+        return type.__instancecheck__(cls, instance)
+
+
+class Array(Operators, metaclass=_ArrayMeta):
+    """An immutable n-dimensional array on a device.
+
+    Made by `minijax.numpy` functions and by every compiled program, not by calling the
+    class. Computation runs in the background: an Array may exist before its values do,
+    and reading them waits (`block_until_ready`).
+
+    In JAX: `jax.Array`.
+    """
+
+    __slots__ = ("aval", "_buffer", "_placed", "_host", "__weakref__")
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    aval: Any
+    _buffer: Any  # jaxlib's array
+    _placed: Any  # where a committed array is, else None; see `wrap_as`
+    _host: Any  # the values in NumPy, when they have been read
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise TypeError(
+            "Array cannot be made by calling the class. Write "
+            "`minijax.numpy.array(...)`."
+        )
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    weak_type = property(lambda self: self.aval.weak_type)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    vma = property(lambda self: self.aval.vma)
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is laid out over devices."""
+        return self._buffer._sharding
+
+    def __repr__(self) -> str:
+        # Laid out as NumPy does; `array_interchange.py` lays it out as JAX does.
+        return f"Array({np.asarray(self)}, dtype={self.dtype})"
+
+    # `values/array_places.py` replaces these two: it has a better error for an array
+    # that was deleted, and the cause of one that a callback failed to make.
+    def block_until_ready(self) -> Array:
+        """Wait until the values are there; returns the array itself."""
+        self._buffer.block_until_ready()
+        return self
+
+    def _read(self) -> np.ndarray:
+        return runtime.to_numpy(self._buffer)
+
+    def is_deleted(self) -> bool:
+        """Whether the memory was freed, by `delete` or by donating the array."""
+        return self._buffer.is_deleted()
+
+    # Its values.
+
+    @property
+    def _value(self) -> np.ndarray:
+        """The values as a read-only NumPy array; waits for them."""
+        if self._host is not None:
+            return self._host
+        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array. "
+                "Use minijax.random.key_data(arr) if you wish to extract the "
+                "underlying integer array."
+            )
+        host = self._read()
+        if dtypes.is_float0(self.aval.dtype):  # on devices its entries are bools
+            host = np.zeros(self.aval.shape, dtypes.float0)
+        # A view of the buffer is not kept: while there is one, XLA does not reuse the
+        # memory of a donated argument.
+        if host.flags.owndata or self._buffer.platform() != "cpu":
+            self._host = host
+        return host
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._value, dtype=dtype, copy=copy)
+
+    def __bool__(self) -> bool:
+        errors.check_bool_conversion(self.size)
+        return bool(self._value)
+
+    def _scalar(self) -> np.ndarray:
+        if self.ndim > 0:
+            raise TypeError(
+                "Only scalar arrays can be converted to Python scalars; got "
+                f"arr.ndim={self.ndim}"
+            )
+        return self._value
+
+    def __float__(self) -> float:
+        return self._scalar().__float__()
+
+    def __int__(self) -> int:
+        return self._scalar().__int__()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+
+# ----------------------------------------------------------------------------------
+# Making arrays
+# ----------------------------------------------------------------------------------
+
+_new = object.__new__
+
+
+def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
+    """An Array around a jaxlib array. `placed` is None for the usual, uncommitted one.
+
+    `placed` is the sharding of a committed array, or the device of an uncommitted array
+    that is on another device than the default one.
+    """
+    array = _new(Array)
+    array.aval = aval
+    array._buffer = buffer
+    array._placed = placed
+    array._host = None
+    return array
+
+
+@functools.cache
+def first_device() -> Any:
+    """The device on which everything runs unless something else was asked for."""
+    return runtime.get_backend().local_devices()[0]
+
+
+def default_device() -> Any:
+    """The device on which uncommitted computations run."""
+    chosen = state.default_device
+    if chosen is None:
+        return first_device()
+    if isinstance(chosen, str):
+        return runtime.get_backend(chosen).local_devices()[0]
+    return chosen
+
+
+def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
+    """A NumPy array of an Array's physical type, copied to a device."""
+    physical = physical_aval(aval)
+    if device is not None:
+        buffer = runtime.put(value, physical, device, True)
+        return wrap_as(buffer, aval, buffer._sharding)
+    target = default_device()
+    buffer = runtime.put(value, physical, target, False)
+    usual = target == first_device()
+    return wrap_as(buffer, aval, None if usual else target)
+
+
+aval_of_class[Array] = operator.attrgetter("aval")

@@ -1,0 +1,227 @@
+"""StableHLO in, a running program out: compile and launch.
+
+Programs on several devices are compiled by `several_devices`, programs kept on disk by
+`disk_cache`, and `executables` asks for more about a compiled program.
+
+In JAX: `jax/_src/compiler.py`, and the C++ half of `interpreters/pxla.py`,
+`MeshExecutable`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import hlo
+from .runtime import (
+    DeviceList,
+    jaxlib_version,
+    release_references,
+    result_handler,
+    xc,
+)
+
+# Compiles a softmax in a third of the time. The programs are slower; the values of the
+# elementary functions are the same to rounding.
+# (jaxlib 0.12 has no such flag any more.)
+_FAST_OPTIONS = (
+    {"xla_cpu_use_fusion_emitters": False} if jaxlib_version < (0, 11) else {}
+)
+
+# The options that are not XLA flags but fields of the build options.
+_BUILD_FIELDS = (
+    "exec_time_optimization_effort",
+    "memory_fitting_effort",
+    "memory_fitting_level",
+    "optimization_level",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileSettings:
+    """How a program is compiled, for one device.
+
+    Attributes:
+      options: XLA flags by name, as in `xla_cpu_enable_fast_math`; unknown names raise
+        when compiling.
+      fast_compile: spend little on optimisation; None reads
+        `MINIJAX_TEST_FAST_COMPILE` from the environment.
+    """
+
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    fast_compile: bool | None = None
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether little is spent on optimisation."""
+        if self.fast_compile is None:
+            return os.environ.get("MINIJAX_TEST_FAST_COMPILE", "") == "1"
+        return self.fast_compile
+
+    def make_options(self, devices: Any) -> tuple[Any, dict[str, Any]]:
+        """jaxlib's options for these settings, and apart from them the XLA flags.
+
+        The flags are a map in a protocol buffer, whose bytes differ from process to
+        process. So they are returned to be hashed on their own, and set last.
+        """
+        options = xc.CompileOptions()
+        options.num_replicas = 1
+        options.num_partitions = 1
+        assignment = np.asarray([[devices[0].id]], dtype=np.int64)
+        options.device_assignment = xc.DeviceAssignment.create(assignment)
+        build = options.executable_build_options
+        build.use_spmd_partitioning = True
+        build.use_shardy_partitioner = True
+        flags = dict(self.options)
+        if self.is_fast:
+            debug = build.debug_options
+            debug.xla_backend_optimization_level = 0
+            debug.xla_llvm_disable_expensive_passes = True
+            if devices[0].platform == "cpu":
+                flags = {**_FAST_OPTIONS, **flags}
+        for field in _BUILD_FIELDS:
+            if field in flags:
+                setattr(build, field, flags.pop(field))
+        return options, flags
+
+
+@dataclasses.dataclass(eq=False)
+class Executable:
+    """A compiled program on its devices.
+
+    Attributes:
+      loaded: jaxlib's executable.
+      devices: its devices, as a device list.
+      from_disk: whether it came out of the cache on disk.
+      seconds: what compiling, or reading from disk, took.
+      again: compiles the program of a file from disk. The lines of source that the
+        file names are those of the program that was kept, so whoever asks for its text
+        gets the text of a new one.
+
+    In JAX: `jax.stages.Executable` and `pxla.MeshExecutable`.
+    """
+
+    loaded: Any
+    devices: Any
+    from_disk: bool
+    seconds: float
+    again: Callable[[], Executable] | None = None
+
+    def launcher(
+        self,
+        out_avals: Sequence[Any],
+        out_shardings: Sequence[Any],
+        committed: bool | Sequence[bool] = True,
+    ) -> Callable[[list[Any]], list[Any]]:
+        """The quickest function that runs the program.
+
+        Args:
+          out_avals: for each output an object with `shape`, `dtype` and `weak_type`;
+            the arrays returned keep it.
+          out_shardings: for each output where it lives.
+          committed: whether the arrays returned insist on their devices; for all, or
+            for each.
+
+        Returns:
+          A function from a list of jaxlib arrays to a list of jaxlib arrays. It checks
+          nothing: a wrong dtype of the same size gives wrong numbers, and on several
+          devices a wrong number of arguments or a wrong shard shape ends the process.
+          Whoever calls it has compared avals and shardings before.
+        """
+        handlers = result_handlers(out_avals, out_shardings, committed)
+        execute = self.loaded.execute_sharded
+        launches = itertools.count(1)
+
+        def launch(arguments: list[Any]) -> list[Any]:
+            # Each launch leaves a traceback for the next garbage collection to free.
+            # A loop that only launches gives Python no reason to collect.
+            if not next(launches) & 0xFF:
+                release_references()
+            return execute(arguments).consume_with_handlers(handlers)
+
+        return launch
+
+    def hlo_modules(self) -> list[Any]:
+        """The optimised program as jaxlib's HLO objects: what the machine runs."""
+        if self.again is None:
+            return self.loaded.hlo_modules()
+        return self.compiled_now.hlo_modules()
+
+    @functools.cached_property
+    def compiled_now(self) -> Executable:
+        """The program compiled in this process, where it came from disk."""
+        return self if self.again is None else self.again()
+
+    def hlo_text(self) -> str:
+        """The optimised program as HLO text."""
+        return "\n\n".join(module.to_string() for module in self.hlo_modules())
+
+
+def result_handlers(
+    out_avals: Sequence[Any],
+    out_shardings: Sequence[Any],
+    committed: bool | Sequence[bool],
+) -> list[Any]:
+    """What turns each raw output of a launch into a jaxlib array."""
+    if isinstance(committed, bool):
+        committed = [committed] * len(out_avals)
+    return [
+        result_handler(aval, sharding, insists)
+        for aval, sharding, insists in zip(
+            out_avals, out_shardings, committed, strict=True
+        )
+    ]
+
+
+def program_of(module: Any) -> str | bytes:
+    """A module as bytes; text and bytes as they are.
+
+    XLA reads them into a context of its own, so that compiling, which gives up the
+    interpreter's lock, does not touch the context of the module.
+    """
+    return module if isinstance(module, (str, bytes)) else hlo.module_to_bytes(module)
+
+
+def device_list_of(devices: Any) -> Any:
+    """jaxlib's list of devices for a sequence of devices."""
+    return devices if isinstance(devices, DeviceList) else DeviceList(tuple(devices))
+
+
+def compile_module(
+    module: Any,
+    devices: Any,
+    settings: CompileSettings | None = None,
+    host_callbacks: Sequence[Callable[..., Any]] = (),
+) -> Executable:
+    """Compiles a program for devices.
+
+    Args:
+      module: an MLIR module, or its bytecode or text.
+      devices: a `DeviceList`, or a sequence of devices.
+      settings: how; the default is one device.
+      host_callbacks: Python functions that the program calls by their position.
+
+    Raises:
+      JaxRuntimeError: XLA's own error, as it is, if it refuses the program.
+    """
+    device_list = device_list_of(devices)
+    program = program_of(module)
+    compile_and_load = device_list[0].client.compile_and_load
+    options, flags = (settings or CompileSettings()).make_options(device_list)
+    options.env_option_overrides = list(flags.items())
+    start = time.perf_counter()
+    if host_callbacks:
+        # Only a module may come with callbacks: parsed where nobody else looks.
+        with hlo.make_context():
+            parsed = hlo.ir.Module.parse(program)
+            loaded = compile_and_load(parsed, device_list, options, [*host_callbacks])
+    else:
+        loaded = compile_and_load(program, device_list, options)
+    return Executable(loaded, device_list, False, time.perf_counter() - start)

@@ -1,0 +1,307 @@
+"""Sums of products: `dot_general`, from which every matrix product is made.
+
+`dimension_numbers = ((lhs contract, rhs contract), (lhs batch, rhs batch))` names the
+axes that are multiplied and summed away, and the batch axes, which both operands have.
+The result has the batch axes first, then the other axes of `lhs`, then those of `rhs`.
+
+Operands have one dtype here; `mixed_products.py` adds products of two dtypes, with
+precisions and algorithms.
+
+In JAX: `lax/lax.py`, `dot_general_p`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, hlo
+from .language import ShapedArray, get_aval
+from .rules import def_bilinear, not_mapped, standard_primitive
+from .shaping import Shape, convert_element_type_to, transpose
+
+# ((lhs contract, rhs contract), (lhs batch, rhs batch))
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
+
+# ----------------------------------------------------------------------------------
+# Meaning and type
+# ----------------------------------------------------------------------------------
+
+
+def dot_general_meaning(
+    lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers, **params
+) -> np.ndarray:
+    """The product in NumPy; computed in 64 bits unless it is of integers."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    # Each axis of `lhs` is a letter; axes of `rhs` take those of their partners.
+    letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
+    for left, right in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
+        letters[right] = left
+    out = [*lhs_batch, *remaining(lhs.ndim, lhs_contract, lhs_batch)]
+    out += [letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
+    avals = (ShapedArray(x.shape, x.dtype) for x in (lhs, rhs))
+    aval, _ = dot_general_p.type_rule(
+        *avals, dimension_numbers=dimension_numbers, **params
+    )
+    dtype = aval.dtype
+    wide = dtype
+    if dtypes.issubdtype(dtype, np.inexact):
+        is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+        wide = np.dtype(np.complex128 if is_complex else np.float64)
+    operands = (lhs.astype(wide), list(range(lhs.ndim)), rhs.astype(wide), letters)
+    return np.einsum(*operands, out).astype(dtype)
+
+
+def remaining(rank: int, *removed: Sequence[int]) -> list[int]:
+    """The axes of an array of `rank` dimensions that are in none of the given lists."""
+    gone = {axis for axes in removed for axis in axes}
+    return [axis for axis in range(rank) if axis not in gone]
+
+
+def _fault_in_axes(side: str, aval: ShapedArray, contract, batch) -> str | None:
+    """The requirement of `dot_general` that the axes of one operand violate."""
+    if not all(0 <= axis < aval.ndim for axis in (*contract, *batch)):
+        return (
+            f"{side} dimension numbers to be nonnegative and less than the number of "
+            f"axes of the {side} value"
+        )
+    for kind, axes in (("batch", batch), ("contracting", contract)):
+        if len(set(axes)) != len(axes):
+            return f"{side} {kind} dimensions to be distinct"
+    if set(contract) & set(batch):
+        return f"{side} batch dimensions to be disjoint from contracting dimensions"
+    return None
+
+
+def dot_general_shape(
+    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers, rhs_group=(), **params
+) -> Shape:
+    """Batch axes, then the other axes of lhs, then those of rhs (but `rhs_group`)."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    fault = _fault_in_axes("lhs", lhs, lhs_contract, lhs_batch)
+    fault = fault or _fault_in_axes("rhs", rhs, rhs_contract, rhs_batch)
+    for kind, lhs_axes, rhs_axes in (
+        ("batch dimensions", lhs_batch, rhs_batch),
+        ("contracting dimensions", lhs_contract, rhs_contract),
+    ):
+        if fault is None:
+            if len(lhs_axes) != len(rhs_axes):
+                fault = f"equal numbers of lhs and rhs {kind}"
+            elif any(lhs.shape[a] != rhs.shape[b] for a, b in zip(lhs_axes, rhs_axes)):
+                fault = f"lhs and rhs {kind} to have the same shape"
+    if fault:
+        raise TypeError(
+            f"dot_general requires {fault}, got lhs_contracting {lhs_contract} and "
+            f"lhs_batch {lhs_batch} of shape {lhs.shape}, rhs_contracting "
+            f"{rhs_contract} and rhs_batch {rhs_batch} of shape {rhs.shape}."
+        )
+    lhs_kept = remaining(lhs.ndim, lhs_contract, lhs_batch)
+    rhs_kept = remaining(rhs.ndim, rhs_contract, rhs_batch, rhs_group)
+    return (
+        *(lhs.shape[axis] for axis in (*lhs_batch, *lhs_kept)),
+        *(rhs.shape[axis] for axis in rhs_kept),
+    )
+
+
+def _dot_general_dtype(lhs, rhs, *, preferred_element_type, **params) -> Any:
+    """The dtype of both operands, or the preferred one."""
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(
+            f"lax.dot_general argument type error: {lhs.dtype}, {rhs.dtype}. Convert "
+            "one operand; `minijax.lax` adds products of two dtypes."
+        )
+    return lhs.dtype if preferred_element_type is None else preferred_element_type
+
+
+dot_general_p = standard_primitive(
+    "dot_general", dot_general_shape, _dot_general_dtype, meaning=dot_general_meaning
+)
+
+# ----------------------------------------------------------------------------------
+# Transpose: the cotangent of one factor is the product of ct with the other
+# ----------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=1024)
+def _transpose_plan(
+    dimension_numbers, x_rank: int, y_rank: int, swapped: bool
+) -> tuple[Any, tuple[int, ...]]:
+    """(dimension numbers of ct times y, order of its axes that is that of x)."""
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    x_kept = remaining(x_rank, x_contract, x_batch)
+    y_kept = remaining(y_rank, y_contract, y_batch)
+    batch = len(x_batch)
+    first = batch if swapped else batch + len(x_kept)
+    contracted = (tuple(range(first, first + len(y_kept))), tuple(y_kept))
+    order = sorted(range(len(y_contract)), key=lambda i: y_contract[i])
+    axes = [*x_batch, *x_kept, *(x_contract[i] for i in order)]
+    permutation = tuple(axes.index(axis) for axis in range(x_rank))
+    return (contracted, (tuple(range(batch)), tuple(y_batch))), permutation
+
+
+def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **params):
+    """The cotangent of `x`: ct contracted with `y` over the axes `y` kept.
+
+    The axes of that product are batch, what `x` kept, what was contracted (in the order
+    of `y`), and are brought back into the order of `x`. `swapped` says that `x` was the
+    right operand, so that in ct the axes of `y` come before those of `x`.
+    """
+    numbers, permutation = _transpose_plan(
+        dimension_numbers, x.ndim, get_aval(y).ndim, swapped
+    )
+    cut = x.aval.sharding and x.aval.sharding.permuted(np.argsort(permutation))
+    params = {"dimension_numbers": numbers, **params, "out_sharding": cut}
+    x_bar = transpose(dot_general_p.bind(ct, y, **params), permutation)
+    if get_aval(x_bar).dtype != x.dtype:
+        x_bar = convert_element_type_to(
+            x_bar, x.dtype, x.aval.weak_type, warn_on_complex_to_real_cast=False
+        )
+    return x_bar
+
+
+def _dot_general_transpose_rhs(ct, x, y, *, dimension_numbers, **params):
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    swapped = ((y_contract, x_contract), (y_batch, x_batch))
+    return _dot_general_transpose_lhs(
+        ct, y, x, dimension_numbers=swapped, swapped=True, **params
+    )
+
+
+def_bilinear(dot_general_p, _dot_general_transpose_lhs, _dot_general_transpose_rhs)
+
+# ----------------------------------------------------------------------------------
+# Batching: one more batch axis, or one more kept axis
+# ----------------------------------------------------------------------------------
+
+
+@dot_general_p.def_batch
+def _dot_general_batch(axis_data, args, dims, *, dimension_numbers, **params):
+    lhs, rhs = args
+    numbers, out_dim = _batched_numbers(
+        (get_aval(lhs).ndim, get_aval(rhs).ndim), tuple(dims), dimension_numbers
+    )
+    params = {"dimension_numbers": numbers, **params, "out_sharding": None}
+    return dot_general_p.bind(lhs, rhs, **params), out_dim
+
+
+@functools.lru_cache(maxsize=1024)
+def _batched_numbers(ranks, dims, dimension_numbers) -> tuple[Any, int]:
+    """The dimension numbers with a mapped axis added, and where it is in the result.
+
+    Mapped in both operands it becomes the first batch axis; mapped in one, an axis that
+    this operand keeps.
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_dim, rhs_dim = dims
+    if lhs_dim is not not_mapped:
+        lhs_contract = make_room(lhs_contract, lhs_dim)
+        lhs_batch = make_room(lhs_batch, lhs_dim)
+    if rhs_dim is not not_mapped:
+        rhs_contract = make_room(rhs_contract, rhs_dim)
+        rhs_batch = make_room(rhs_batch, rhs_dim)
+    if lhs_dim is not not_mapped and rhs_dim is not not_mapped:
+        lhs_batch = (lhs_dim, *lhs_batch)
+        rhs_batch = (rhs_dim, *rhs_batch)
+        out_dim = 0
+    elif lhs_dim is not not_mapped:
+        kept = remaining(ranks[0], lhs_contract, lhs_batch)
+        out_dim = len(lhs_batch) + kept.index(lhs_dim)
+    else:
+        kept = remaining(ranks[1], rhs_contract, rhs_batch)
+        out_dim = ranks[0] - len(lhs_contract) + kept.index(rhs_dim)
+    return ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), out_dim
+
+
+def make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
+    """Axes renumbered for a new axis at position `new`."""
+    return tuple(axis + (axis >= new) for axis in axes)
+
+
+# ----------------------------------------------------------------------------------
+# Lowering and printing
+# ----------------------------------------------------------------------------------
+
+
+def precision_config(names=("DEFAULT", "DEFAULT"), dialect=None) -> Any:
+    """The precisions of both operands as an attribute of StableHLO (or CHLO)."""
+    kind = (dialect or hlo.stablehlo).PrecisionAttr
+    return hlo.attribute(
+        (kind, *names), lambda: hlo.ir.ArrayAttr.get([kind.get(p) for p in names])
+    )
+
+
+def lower_product(lhs, rhs, dimension_numbers, result_type, config, **options) -> Any:
+    """The operation of StableHLO; `options` may name an algorithm."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    numbers = hlo.attribute(
+        ("dot", dimension_numbers),
+        lambda: hlo.stablehlo.DotDimensionNumbers.get(
+            lhs_batching_dimensions=list(lhs_batch),
+            rhs_batching_dimensions=list(rhs_batch),
+            lhs_contracting_dimensions=list(lhs_contract),
+            rhs_contracting_dimensions=list(rhs_contract),
+        ),
+    )
+    return hlo.stablehlo.dot_general(
+        result_type, lhs, rhs, numbers, precision_config=config, **options
+    )
+
+
+@dot_general_p.def_lowering
+def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **params):
+    if precision is not None:
+        raise NotImplementedError("dot_general: `minijax.lax` adds precisions.")
+    result_type = ctx.result_type()
+    return lower_product(lhs, rhs, dimension_numbers, result_type, precision_config())
+
+
+def _pretty_dot_general(params: dict[str, Any]) -> dict[str, Any]:
+    """Lists for tuples, which are shorter, and no parameter that is None."""
+    contract, batch = params["dimension_numbers"]
+    printed = {name: value for name, value in params.items() if value is not None}
+    printed["dimension_numbers"] = (tuple(map(list, contract)), tuple(map(list, batch)))
+    printed.pop("out_sharding", None)
+    return printed
+
+
+dot_general_p.pretty = _pretty_dot_general
+
+# ----------------------------------------------------------------------------------
+# Functions
+# ----------------------------------------------------------------------------------
+
+
+def _axes(axes) -> Shape:
+    """One axis or several as a tuple of ints."""
+    several = axes if isinstance(axes, Iterable) else (axes,)
+    return tuple(map(operator.index, several))
+
+
+def dot_general(
+    lhs,
+    rhs,
+    dimension_numbers: DotDimensionNumbers,
+    precision=None,
+    preferred_element_type=None,
+    *,
+    out_sharding=None,
+) -> Any:
+    """Sums of products of two arrays over chosen axes, with parameters in final form.
+
+    `precision` is None, a pair or an algorithm; `lax.dot_general` (`products.py`) takes
+    what users write.
+    """
+    contract, batch = dimension_numbers
+    params = dict(
+        dimension_numbers=(tuple(map(_axes, contract)), tuple(map(_axes, batch))),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+    return dot_general_p.bind(lhs, rhs, **params)

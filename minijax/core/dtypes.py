@@ -1,0 +1,473 @@
+"""Element types: which exist, how they promote, and what 64-bit mode does.
+
+Promotion follows JAX's lattice, not NumPy's table. Python scalars are weakly typed:
+beside an array they take its type where they can. In the lattice they are three nodes,
+`int*`, `float*` and `complex*`:
+
+    bool -> int* -> {u1 u2 u4 u8 -> u16 -> u32 -> u64, i1 i2 i4 i8 -> ... -> i64}
+         -> float* -> {8-, 6- and 4-bit floats, bf16 and f16 -> f32 -> f64}
+         -> complex* -> c64 -> c128
+
+Two types promote to their least upper bound there. All functions return `np.dtype`
+objects or extended dtypes, such as that of random keys. What only users ask, and what
+only a few rooms need, is in `element_types`.
+
+In JAX: `jax/_src/dtypes.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .state import state
+
+DType = Any
+DTypeLike = Any
+
+finfo = ml_dtypes.finfo
+iinfo = ml_dtypes.iinfo
+
+
+# ---- the types there are ------------------------------------------------------------
+
+# The type of tangents of integers and booleans, which have no derivative: no bytes.
+float0: np.dtype = np.dtype([("float0", np.void, 0)])
+bool_dtype = np.dtype(bool)
+bfloat16 = ml_dtypes.bfloat16
+
+_wide_to_narrow: dict[np.dtype, np.dtype] = {
+    np.dtype(np.int64): np.dtype(np.int32),
+    np.dtype(np.uint64): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.complex64),
+}
+# The dtypes that arrays can have, and what each becomes outside of 64-bit mode.
+canonical_of: dict[np.dtype, np.dtype] = {
+    dtype: _wide_to_narrow.get(dtype, dtype)
+    for dtype in map(np.dtype, "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
+}
+canonical_of[float0] = float0
+# For scalar types that are not in NumPy's tree: the types above them.
+_parents: dict[type, tuple[type, ...]] = {}
+# For their dtypes: the Python type that a weakly typed one promotes as.
+_python_types: dict[np.dtype, type] = {}
+# The dtypes that never promote implicitly, and what messages say of them.
+never_promoting: dict[np.dtype, str] = {}
+# Floating point dtypes whose largest value is a number.
+without_infinity: set[np.dtype] = set()
+
+
+def add_element_type(scalar: type) -> np.dtype:
+    """Let arrays have a floating point or integer type of ml_dtypes."""
+    dtype = np.dtype(scalar)
+    is_integer = "int" in dtype.name
+    above: tuple[type, ...] = (np.floating, np.inexact)
+    if is_integer:
+        unsigned = dtype.name.startswith("uint")
+        above = (np.unsignedinteger if unsigned else np.signedinteger, np.integer)
+    canonical_of[dtype] = dtype
+    _parents[scalar] = (scalar, *above, np.number, np.generic)
+    _python_types[dtype] = int if is_integer else float
+    return dtype
+
+
+add_element_type(bfloat16)
+
+
+class extended(np.generic):
+    """Abstract scalar type of all extended dtypes, for `issubdtype`; no instances."""
+
+
+class ExtendedDType:
+    """An element type that NumPy does not know, made of elements that it knows.
+
+    A value of shape `s` is stored as an array of shape `s + physical_shape` and of
+    dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
+    Subclasses define these three.
+    """
+
+    type: Any = extended
+    name: Any
+    physical_shape: Any
+    physical_dtype: Any
+    # float0 says that there is nothing to differentiate.
+    tangent_dtype: DType = float0
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(np.prod(self.physical_shape)) * self.physical_dtype.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
+
+
+# ---- questions about one type -------------------------------------------------------
+
+
+def _is_subclass(value: Any, parent: type) -> bool:
+    return isinstance(value, type) and issubclass(value, parent)
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Whether the type `a` is below `b`, as `np.issubdtype`, for all types here.
+
+    bfloat16 and the small floats count as `np.floating`, small integers as
+    `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.
+    """
+    try:
+        return _issubdtype(a, b)
+    except TypeError:
+        # Not hashable, such as an object that merely has a dtype.
+        known = (type, np.dtype, ExtendedDType)
+        return _issubdtype(
+            a if isinstance(a, known) else np.dtype(a),
+            b if isinstance(b, known) else np.dtype(b),
+        )
+
+
+@functools.lru_cache(maxsize=4096)
+def _issubdtype(a: Any, b: Any) -> bool:
+    if isinstance(b, ExtendedDType):
+        return isinstance(a, ExtendedDType) and a == b
+    if isinstance(a, ExtendedDType):
+        a = a.type
+    below = a if _is_subclass(a, np.generic) else np.dtype(a).type
+    if _is_subclass(b, extended):
+        return issubclass(below, b)
+    above = b if _is_subclass(b, np.generic) else np.dtype(b).type
+    if below in _parents:
+        return above in _parents[below]
+    return bool(np.issubdtype(below, above))
+
+
+def supports_inf(dtype: DTypeLike) -> bool:
+    """Whether the type has an infinity."""
+    return np.dtype(dtype) not in without_infinity and issubdtype(dtype, np.inexact)
+
+
+@functools.cache
+def short_dtype_name(dtype: Any) -> str:
+    """The name in printed jaxprs: f32, i32, u8, bool, bf16, c64, key<fry>."""
+    if isinstance(dtype, ExtendedDType):
+        return dtype.name
+    if dtype == float0:
+        return "float0"
+    name = dtype.name
+    for long, short in (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c")):
+        name = name.replace(long, short)
+    return name
+
+
+def is_float0(dtype: Any) -> bool:
+    """Whether a dtype is float0, that of tangents of integers and booleans."""
+    return dtype is float0 or (isinstance(dtype, np.dtype) and dtype == float0)
+
+
+def has_tangents(dtype: Any) -> bool:
+    """Whether values of a dtype can be differentiated: floats and complex numbers."""
+    if isinstance(dtype, ExtendedDType):
+        return not is_float0(dtype.tangent_dtype)
+    return issubdtype(dtype, np.inexact)
+
+
+def dtype_name(dtype: Any) -> str:
+    """The full name of a dtype, for messages: float32, key<fry>."""
+    return dtype.name
+
+
+# ---- defaults of Python scalars -----------------------------------------------------
+
+python_scalar_dtypes: dict[type, np.dtype] = {
+    bool: bool_dtype,
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
+# Indexed by enable_x64: the dtype that stands for a Python scalar type.
+scalar_defaults: dict[type, tuple[np.dtype, np.dtype]] = {
+    scalar: (canonical_of[wide], wide) for scalar, wide in python_scalar_dtypes.items()
+}
+
+
+def default_int_dtype() -> np.dtype:
+    """int32, or int64 in 64-bit mode."""
+    return scalar_defaults[int][state.enable_x64]
+
+
+def default_float_dtype() -> np.dtype:
+    """float32, or float64 in 64-bit mode."""
+    return scalar_defaults[float][state.enable_x64]
+
+
+def scalar_type_of(x: Any) -> type:
+    """The Python type of a value's elements: bool, int, float or complex."""
+    found = dtype(x)
+    kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
+    for scalar, parent in zip((bool, int, float, complex), kinds):
+        if issubdtype(found, parent):
+            return scalar
+    raise TypeError(f"The dtype {found} of {x!r} has no Python scalar type.")
+
+
+# ---- 64-bit mode --------------------------------------------------------------------
+
+
+@functools.cache
+def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
+    if issubdtype(dtype, extended):
+        if not allow_extended:
+            raise ValueError(
+                f"canonicalize_dtype: {dtype} is an extended dtype; pass "
+                "allow_extended_dtype=True to let it through."
+            )
+        return dtype
+    try:
+        plain = np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"dtype {dtype!r} is not understood.") from error
+    if not plain.isnative:
+        raise TypeError(
+            f"The dtype {plain} has the byte order of other machines. Write "
+            "`x.astype(x.dtype.newbyteorder('='))` to convert an array."
+        )
+    return plain if enable_x64 else canonical_of.get(plain, plain)
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+    """The dtype that values get: 64-bit types become 32-bit ones outside x64 mode.
+
+    Raises TypeError if it is not a dtype, ValueError for an extended dtype unless it
+    is allowed.
+    """
+    return _canonical(state.enable_x64, allow_extended_dtype, dtype)
+
+
+# What happens to a 64-bit dtype outside of 64-bit mode when the user asked for it, by
+# the value of `explicit_x64_dtypes`: filled by `element_types`, which warns or refuses.
+cut_to_32_bits: dict[str, Callable[[np.dtype, str], np.dtype]] = {}
+
+
+def _canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
+    """The dtype for one that the user asked for in the function named `fun_name`."""
+    if state.enable_x64 or canonical_of[dtype] == dtype:
+        return dtype
+    cut = cut_to_32_bits.get(state.explicit_x64_dtypes)
+    return canonical_of[dtype] if cut is None else cut(dtype, fun_name)
+
+
+def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
+    """The dtype for a `dtype=` argument of the function named `fun_name`.
+
+    A 64-bit type outside x64 mode warns and is cut to 32 bits; the Python types int,
+    float and complex mean the defaults. Raises ValueError for None or an array,
+    TypeError for a dtype that arrays cannot have.
+    """
+    if isinstance(dtype, type) and dtype in scalar_defaults:
+        return scalar_defaults[dtype][state.enable_x64]
+    if isinstance(dtype, np.dtype) and dtype in canonical_of:
+        return _canonical_explicit(dtype, fun_name or "")
+    if dtype is None:
+        raise ValueError("A dtype must be given, got None.")
+    if hasattr(dtype, "aval"):
+        raise ValueError(
+            "An array was passed as a dtype argument; write dtype=x.dtype in place "
+            "of dtype=x."
+        )
+    if issubdtype(dtype, extended):
+        return dtype
+    plain = np.dtype(dtype)
+    if plain not in canonical_of:
+        where = f" in {fun_name}" if fun_name else ""
+        raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}{where}.")
+    return _canonical_explicit(plain, fun_name or "")
+
+
+# ---- the type of a value ------------------------------------------------------------
+
+
+def dtype(x: Any) -> DType:
+    """The dtype of a value or a type, as values get it.
+
+    Python scalars and NumPy arrays are cut to 32 bits outside x64 mode; arrays of
+    this package have the dtype that they have. Raises ValueError for None and
+    TypeError for what cannot be in an array.
+    """
+    defaults = scalar_defaults.get(type(x))
+    if defaults is not None:
+        return defaults[state.enable_x64]
+    if isinstance(x, (np.dtype, str)):
+        plain = np.dtype(x)
+        narrow = canonical_of.get(plain)
+        if narrow is plain:
+            return plain
+        if narrow is None:
+            raise TypeError(f"Arrays hold numbers and booleans, got dtype {x!r}.")
+        return _canonical_explicit(plain, "dtype")
+    if isinstance(x, type):
+        defaults = scalar_defaults.get(x)
+        if defaults is not None:
+            return defaults[state.enable_x64]
+        if issubclass(x, np.generic) and not issubclass(x, extended):
+            return _canonical_explicit(np.dtype(x), "dtype")
+    elif hasattr(x, "aval"):
+        return x.dtype
+    elif isinstance(x, ExtendedDType):
+        return x
+    elif x is None:
+        raise ValueError("dtype: a value or a type must be given, got None.")
+    return _dtype_of_foreign(x)
+
+
+def _dtype_of_foreign(x: Any) -> DType:
+    """The dtype of a NumPy array or scalar, or anything with a `dtype` attribute."""
+    found = getattr(x, "dtype", None)
+    if isinstance(found, ExtendedDType):
+        return found
+    if not isinstance(found, np.dtype):
+        try:
+            found = np.result_type(x)
+        except TypeError as error:
+            raise TypeError(f"The dtype of {x!r} cannot be determined.") from error
+    if found not in canonical_of:
+        raise TypeError(
+            f"Arrays hold numbers and booleans, but the value {x!r} has dtype {found}."
+        )
+    return found if state.enable_x64 else canonical_of[found]
+
+
+# ---- promotion ----------------------------------------------------------------------
+
+
+class TypePromotionError(ValueError):
+    """The types have no common type, or strict promotion forbids finding it."""
+
+
+def _lattice(enable_x64: bool) -> dict[Any, tuple]:
+    """The types right above each type, as drawn at the top of this file."""
+    numbers = [dtype for dtype in canonical_of if dtype not in (float0, bool_dtype)]
+    ints, floats, complexes = (
+        tuple(dtype for dtype in numbers if issubdtype(dtype, kind))
+        for kind in (np.integer, np.floating, np.complexfloating)
+    )
+    above: dict[Any, tuple] = {node: () for node in (bool_dtype, *numbers)}
+    u8, u16, u32, u64 = map(np.dtype, ("u1", "u2", "u4", "u8"))
+    i8, i16, i32, i64 = map(np.dtype, ("i1", "i2", "i4", "i8"))
+    bf16, f16, f32, f64 = map(np.dtype, (bfloat16, "f2", "f4", "f8"))
+    c64, c128 = complexes
+    above[bool_dtype] = (int,)
+    above[int] = (u8, i8, *(d for d in ints if d in never_promoting))
+    above |= {u8: (i16, u16), u16: (i32, u32), u64: (float,)}
+    # Outside 64-bit mode nothing may become 64 bits wide that was not so before.
+    above[u32] = (i64, u64) if enable_x64 else (i32, u64)
+    above |= {i8: (i16,), i16: (i32,), i32: (i64,), i64: (float,)}
+    above[float] = (*(d for d in floats if d in never_promoting), bf16, f16, complex)
+    above |= {bf16: (f32,), f16: (f32,), f32: (f64, c64), f64: (c128,)}
+    above |= {complex: (c64,), c64: (c128,)}
+    return above
+
+
+# By the value of `numpy_dtype_promotion`: the types right above each type, given
+# `enable_x64`; and what to say, of these types, when there is no common type.
+lattices: dict[str, Callable[[bool], dict[Any, tuple]]] = {"standard": _lattice}
+no_promotion: dict[str, Callable[[tuple], str]] = {}
+
+
+@functools.cache
+def _upper_bounds(promotion: str, enable_x64: bool) -> dict[Any, frozenset]:
+    """Every type that is at or above a type, for each type."""
+    above = lattices[promotion](enable_x64)
+    bounds: dict[Any, frozenset] = {}
+
+    def closure(node: Any) -> frozenset:
+        if node not in bounds:
+            reached = [closure(parent) for parent in above[node]]
+            bounds[node] = frozenset((node,)).union(*reached)
+        return bounds[node]
+
+    for node in above:
+        closure(node)
+    return bounds
+
+
+@functools.lru_cache(maxsize=8192)
+def least_upper_bound(promotion: str, enable_x64: bool, *nodes: Any) -> Any:
+    """The lowest type at or above all nodes; TypePromotionError if there is none."""
+    bounds = _upper_bounds(promotion, enable_x64)
+    for node in nodes:
+        if node not in bounds:
+            raise ValueError(f"The dtype {node} takes no part in type promotion.")
+    common = frozenset.intersection(*(bounds[node] for node in nodes))
+    lowest = [node for node in common if common <= bounds[node]]
+    if len(lowest) == 1:
+        return lowest[0]
+    shown = ", ".join(sorted(np.dtype(node).name for node in nodes))
+    how = no_promotion.get(promotion, lambda nodes: ". Cast one operand.")(nodes)
+    raise TypePromotionError(
+        f"The dtypes {shown} have no implicit promotion to a common dtype{how}"
+    )
+
+
+def is_weak_node(x: Any) -> bool:
+    # By identity: to NumPy, np.dtype("int64") == int.
+    return x is int or x is float or x is complex
+
+
+def _node(dtype: DType, weak_type: bool) -> Any:
+    """The lattice's node of a dtype; that of a weak type is a Python type."""
+    if not weak_type or dtype == bool_dtype:
+        return dtype
+    return _python_types.get(dtype) or type(dtype.type(0).item())
+
+
+@functools.lru_cache(maxsize=8192)
+def _combined(
+    promotion: str, enable_x64: bool, operands: tuple[tuple[DType, bool], ...]
+) -> tuple[Any, bool, bool]:
+    """The node and weak type of a promotion of operands, each (dtype, weak type).
+
+    The last result says that the node is the very dtype of the operands.
+    """
+    found = {dtype for dtype, _ in operands}
+    if len(operands) == 1:
+        return *operands[0], True
+    if len(found) == 1 and not all(weak for _, weak in operands):
+        # Equal types need no lattice, which lets extended dtypes through.
+        return operands[0][0], False, True
+    if all(weak for _, weak in operands) and promotion != "strict":
+        # The bound of the types as if strong: a weak int16 must not become an int32.
+        node = least_upper_bound(promotion, enable_x64, *found)
+        weak_type = True
+    else:
+        nodes = {_node(dtype, weak) for dtype, weak in operands}
+        node = least_upper_bound(promotion, enable_x64, *nodes)
+        weak_type = is_weak_node(node)
+    return node, weak_type, False
+
+
+def _operand(x: Any) -> tuple[DType, bool]:
+    kind = type(x)
+    defaults = scalar_defaults.get(kind)
+    if defaults is not None:
+        return defaults[state.enable_x64], kind is not bool
+    aval = getattr(x, "aval", None)
+    if aval is not None and not isinstance(x, type):
+        return x.dtype, getattr(aval, "weak_type", False)
+    return dtype(x), is_weak_node(x)
+
+
+def lattice_result_type(*args: Any) -> tuple[DType, bool]:
+    """The promoted (dtype, weak type) of values and types, weak types kept apart."""
+    operands = tuple([_operand(x) for x in args])
+    node, weak_type, unchanged = _combined(
+        state.numpy_dtype_promotion, state.enable_x64, operands
+    )
+    found = node if unchanged else dtype(node)
+    return found, weak_type and found != bool_dtype

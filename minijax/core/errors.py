@@ -1,0 +1,238 @@
+"""Exceptions with JAX's names, which say what was done, where, and what to write.
+
+A message names the user's file and line, why the operation cannot work there, and the
+line to write instead. The same is in `error.facts`, a dict of plain values, for views
+and tests: `used_at` (a `Frame`), `line`, `value`, `born`, `rule`, `instead`.
+
+This floor knows no tracers: the constructors take anything, and use `_error_repr()`,
+`_origin_msg()` and `_line_info` where the value has them.
+
+In JAX: `jax/_src/errors.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .events import Hook
+from .runtime import _jax
+from .source_info import (
+    Frame,
+    format_line,
+    source_text,
+    summarize,
+    user_frame_now,
+)
+
+JaxRuntimeError = _jax.JaxRuntimeError
+XlaRuntimeError = JaxRuntimeError
+
+AnyException = TypeVar("AnyException", bound=BaseException)
+AnyFunction = TypeVar("AnyFunction", bound=Callable)
+
+
+def check_bool_conversion(size: int) -> None:
+    """Raise ValueError unless an array of `size` elements has one truth value."""
+    if size == 0:
+        raise ValueError(
+            "The truth value of an empty array is ambiguous. Use `array.size > 0` "
+            "to check that an array is not empty."
+        )
+    if size > 1:
+        raise ValueError(
+            "The truth value of an array with more than one element is ambiguous. "
+            "Use a.any() or a.all()"
+        )
+
+
+def with_facts(error: AnyException, **facts: Any) -> AnyException:
+    """Attach facts to any exception: `raise with_facts(TypeError(...), rule="add")`.
+
+    The place where the user's code called is added to the facts, as `used_at` and
+    `line`, and to the message.
+    """
+    known = dict(getattr(error, "facts", {}))
+    if "used_at" not in known and "used_at" not in facts:
+        frame = user_frame_now()
+        known |= _place(frame)
+        if frame is not None and error.args and isinstance(error.args[0], str):
+            place = f"\nIt happened at\n  {format_line(frame)}"
+            error.args = (error.args[0] + place, *error.args[1:])
+    error.facts = known | facts  # type: ignore[attr-defined]
+    return error
+
+
+def type_error(message: str, **facts: Any) -> TypeError:
+    """A TypeError with facts and the user's line: `raise type_error("...")`."""
+    return with_facts(TypeError(message), **facts)
+
+
+def value_error(message: str, **facts: Any) -> ValueError:
+    """A ValueError with facts and the user's line: `raise value_error("...")`."""
+    return with_facts(ValueError(message), **facts)
+
+
+def _place(frame: Frame | None) -> dict[str, Any]:
+    if frame is None:
+        return {}
+    return {"used_at": frame, "line": source_text(frame)}
+
+
+def _describe(value: Any) -> str:
+    describe = getattr(value, "_error_repr", None)
+    return describe() if describe is not None else str(value)
+
+
+def _origin(value: Any) -> str:
+    origin = getattr(value, "_origin_msg", None)
+    return origin().strip() if origin is not None else ""
+
+
+def _born(value: Any) -> str:
+    line_info = getattr(value, "_line_info", None)
+    if line_info is None:
+        return ""
+    summary = summarize(line_info)
+    return "" if summary == "unknown" else summary
+
+
+def traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, dict]:
+    """The message and facts of an operation that needs a value while tracing."""
+    frame = user_frame_now()
+    paragraphs = [f"{what}: {_describe(value)}."]
+    if frame is not None:
+        paragraphs.append(f"It happened at\n  {format_line(frame)}")
+    paragraphs.append(why)
+    paragraphs.append(instead)
+    origin = _origin(value)
+    if origin:
+        paragraphs.append(origin)
+    born = _born(value)
+    if born and not origin:
+        paragraphs.append(f"The traced value was made at {born}.")
+    facts = {
+        "value": _describe(value),
+        "origin": origin,
+        "born": born,
+        "rule": why,
+        "instead": instead,
+        **_place(frame),
+    }
+    return "\n".join(paragraphs), facts
+
+
+_NO_VALUES = (
+    "While a function is traced its arrays have a shape and a dtype but no values yet, "
+    "so Python cannot decide anything by them."
+)
+
+
+class _TeachingError(Exception):
+    """Keeps the facts beside the message."""
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message)
+        self.facts = facts or _place(user_frame_now())
+
+
+class JAXTypeError(_TeachingError, TypeError):
+    """A TypeError that carries facts."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A value was needed while only its shape and dtype are known.
+
+    Typical causes are a traced argument where a static one is expected (an axis, a
+    shape), `float(x)`, `x.item()`, and shapes that depend on values.
+    """
+
+    def __init__(self, tracer: Any, context: str = "") -> None:
+        message, facts = traced_message(
+            "A concrete value is needed, but this one is traced",
+            tracer,
+            " ".join(part for part in (context.strip(), _NO_VALUES) if part),
+            "Mark the argument as static (`jit(f, static_argnums=...)`), or compute "
+            "with array operations, whose shapes do not depend on values.",
+        )
+        super().__init__(message, **facts)
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """The truth of a traced array was asked for, as by `if x > 0:`.
+
+    Also `while`, `and`, `or`, `not`, `min(x, y)` and `assert` ask for it.
+    """
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = traced_message(
+            "The truth value of a traced array was asked for",
+            tracer,
+            _NO_VALUES,
+            "Write `jnp.where(condition, a, b)` or `lax.cond(condition, f, g, x)` "
+            "in place of `if`, `lax.while_loop` in place of `while`, `jnp.minimum` in "
+            "place of `min`, `&` and `|` in place of `and` and `or`; or make the "
+            "argument static (`jit(f, static_argnums=...)`).",
+        )
+        JAXTypeError.__init__(self, message, **facts)
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced array was given to NumPy, as by `np.sin(x)` or `table[i]`."""
+
+    def __init__(self, tracer: Any) -> None:
+        message, facts = traced_message(
+            "A traced array cannot become a NumPy array",
+            tracer,
+            "NumPy computes at once and needs values; a traced array has none yet.",
+            "Call the function of `jnp` in place of the one of `np`. To index a "
+            "NumPy array with a traced index, write `jnp.asarray(table)[index]`.",
+        )
+        super().__init__(message, **facts)
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced value was used after its trace ended, or in another trace.
+
+    It left its function by a side effect: a global, an attribute, a list.
+    """
+
+    def __init__(self, message: str, **facts: Any) -> None:
+        super().__init__(message, **facts)
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr is ill-typed: found by the checker, never the user's fault."""
+
+
+# ---- boundaries: what the user called -----------------------------------------------
+
+# The code of functions that users call, and that have a `try` of their own.
+boundaries: set[types.CodeType] = set()
+
+
+@Hook
+def filter_traceback(error: Exception) -> None:
+    """Called for an exception that leaves a boundary: its traceback may be changed.
+
+    By default it stays as it is.
+    """
+
+
+def api_boundary(fun: AnyFunction) -> AnyFunction:
+    """`fun` as a boundary: exceptions that leave it have their traceback filtered."""
+
+    @functools.wraps(fun)
+    def boundary(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
+
+    return boundary  # type: ignore[return-value]
+
+
+boundaries.add(api_boundary(len).__code__)  # type: ignore[attr-defined]

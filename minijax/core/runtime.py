@@ -1,0 +1,333 @@
+"""The one door to jaxlib: start-up order, names, and differences of versions.
+
+Everything that minijax takes from jaxlib comes through this file or one of its
+neighbours in `minijax/backend/`. No other room writes `import jaxlib`, so that a new
+release of jaxlib means a change in this room only.
+
+Importing this file starts no client, and loads no MLIR dialect, no scipy and no jax.
+It works in a process that has already imported `jax`, and `jax` may be imported later.
+
+In JAX: `jax/_src/lib/__init__.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+# Read by C++ code when the first client is made.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+import contextlib
+import sys
+import threading
+
+import numpy as np
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # noqa: E402
+from jaxlib import utils as _utils  # type: ignore[attr-defined]  # noqa: E402
+from jaxlib import version as _version  # noqa: E402
+from jaxlib import weakref_lru_cache as _weak  # type: ignore[attr-defined] # noqa: E402
+from jaxlib import xla_client as xc  # noqa: E402, F401
+
+jaxlib_version_text: str = _version.__version__
+jaxlib_version: tuple[int, ...] = tuple(
+    int(part) for part in jaxlib_version_text.split(".") if part.isdigit()
+)
+
+if jaxlib_version < (0, 10):
+    raise ImportError(
+        f"minijax needs jaxlib 0.10 or newer, and found {jaxlib_version_text}. "
+        "Install a newer one: pip install -U jaxlib"
+    )
+
+pytree = _jax.pytree
+weakref_lru_cache = _weak.weakref_lru_cache
+ArrayImpl = _jax.ArrayImpl
+DeviceList = _jax.DeviceList
+HloSharding = _hlo.HloSharding
+JaxRuntimeError = _jax.JaxRuntimeError
+Traceback = _jax.Traceback
+get_traceback = Traceback.get_traceback
+batched_device_put = _jax.batched_device_put
+topological_sort = _utils.topological_sort
+
+_process_wide: list[Any] = []
+
+
+def set_process_wide_state() -> None:
+    """Gives jaxlib the three settings objects that its C++ code reads.
+
+    There is one set per process. minijax never reads ours again (it passes
+    `enable_x64` explicitly). To be called before the first client is made.
+    """
+    make = _jax.config.Config
+    quiet = {"include_in_jit_key": False, "include_in_trace_context": False}
+    enable_x64 = make("minijax_enable_x64", False, **quiet)
+    disable_jit = make("minijax_disable_jit", False, **quiet)
+    post_hook = make("minijax_post_hook", None, **quiet)
+    _jax.jax_jit.set_enable_x64_state(enable_x64)
+    _jax.jax_jit.set_disable_jit_state(disable_jit)
+    _jax.jax_jit.set_post_hook_state(post_hook)
+    _process_wide.extend((enable_x64, disable_jit, post_hook))
+
+
+# Threads of C++ may not touch Python's reference counts, so they leave tracebacks and
+# arrays in a queue. This empties it; it runs whenever Python collects its own garbage.
+release_references = _jax.collect_garbage
+
+
+def _after_collection(phase: str, info: dict[str, Any]) -> None:
+    if phase == "stop":
+        release_references()
+
+
+gc.callbacks.append(_after_collection)
+
+
+def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+    """An object that wraps an executable's raw output as an `ArrayImpl`.
+
+    Args:
+      aval: anything with `shape`, `dtype` and `weak_type`; kept by the arrays made.
+      sharding: a sharding of `minijax.sharding`.
+      committed: whether the arrays made are committed to their devices.
+    """
+    if jaxlib_version < (0, 11):
+        # The skipped check would compare devices one by one at every launch.
+        return _jax.array_result_handler(aval, sharding, committed, True)
+    return _jax.array_result_handler(aval, sharding, committed)
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the pretty printer when it is first asked for."""
+    if name == "pretty_printer":
+        from jaxlib import _pretty_printer  # type: ignore[attr-defined]
+
+        globals()["pretty_printer"] = _pretty_printer
+        return _pretty_printer
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class Clients(dict[str, Any]):
+    """The clients of this process by platform name ("cpu"), the default one first.
+
+    `backend/clients.py` replaces `make` and `__missing__`: it knows several platforms,
+    which of them the user asked for, and what to say of one that is not there.
+    """
+
+    def make(self) -> dict[str, Any]:
+        """New clients, once."""
+        set_process_wide_state()
+        return {"cpu": xc.make_cpu_client()}
+
+
+_clients = Clients()
+_lock = threading.RLock()
+
+
+def backends() -> dict[str, Any]:
+    """All clients by platform name ("cpu", "cuda"), made at the first call.
+
+    Raises:
+      RuntimeError: if a platform that the user asked for by name cannot start.
+    """
+    if not _clients:
+        with _lock:
+            if not _clients:
+                _clients.update(_clients.make())
+    return _clients
+
+
+def is_initialized() -> bool:
+    """Whether the clients are made: from then on `clients.settings` change nothing."""
+    return bool(_clients)
+
+
+def get_backend(platform: Any = None) -> Any:
+    """The client of a platform, or the default one.
+
+    Args:
+      platform: "cpu", "gpu", "cuda"; None for the default; a client is returned as is.
+
+    Raises:
+      RuntimeError: for a platform that is not known or did not start.
+    """
+    if platform is None:
+        return next(iter(backends().values()))
+    return backends()[platform] if isinstance(platform, str) else platform
+
+
+def default_backend() -> str:
+    """The name of the default platform: "cpu" or "gpu"."""
+    return get_backend().platform
+
+
+def devices(backend: Any = None) -> list[Any]:
+    """All devices of a platform, of all processes."""
+    return get_backend(backend).devices()
+
+
+# ---------------------------------------------------------------------------
+# Shardings
+
+replicated = HloSharding.replicate()
+
+
+class Sharding(_jax.Sharding):
+    """Which part of an array each device holds.
+
+    jaxlib reads `_internal_device_list`, `memory_kind`, `num_devices` and
+    `_to_xla_hlo_sharding` of it. `sharding_methods` adds what users ask.
+
+    In JAX: `jax.sharding.Sharding`.
+    """
+
+    memory_kind: str | None = None
+    num_devices: int = 0
+    _internal_device_list: Any = None
+
+
+class SingleDeviceSharding(Sharding):
+    """The whole array on one device.
+
+    Args:
+      device: a device of `minijax.devices()`.
+      memory_kind: where on the device; None means the device's default memory.
+        ValueError if the device has no such memory.
+
+    In JAX: `jax.sharding.SingleDeviceSharding`.
+    """
+
+    num_devices = 1
+
+    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
+        super().__init__()
+        self._device = device
+        self._internal_device_list = DeviceList((device,))
+        self.memory_kind = _jax.check_and_canonicalize_memory_kind(
+            memory_kind, self._internal_device_list
+        )
+        self._hash = hash((device, self.memory_kind))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, SingleDeviceSharding)
+            and self._device == other._device
+            and self.memory_kind == other.memory_kind
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+        return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+    def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
+        return replicated
+
+
+# ---------------------------------------------------------------------------
+# From host to device
+
+_COPY = _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+
+_single: dict[Any, SingleDeviceSharding] = {}
+
+
+def single_device_sharding(device: Any) -> SingleDeviceSharding:
+    """The sharding that puts everything on this device: one object per device."""
+    found = _single.get(device)
+    if found is None:
+        # setdefault, so that two threads get the same object.
+        found = _single.setdefault(device, SingleDeviceSharding(device))
+    return found
+
+
+def put(array: np.ndarray, aval: Any, device: Any, committed: bool) -> Any:
+    """Copies a NumPy array to a device.
+
+    The device gets its own copy: what is written to `array` afterwards changes nothing.
+
+    Args:
+      array: any strides and byte order; its dtype and shape must be those of `aval`
+        already. jaxlib takes an array of another dtype without complaint.
+      aval: an object with `shape`, `dtype` and `weak_type`; the result keeps it.
+      device: where to.
+      committed: whether the result is committed to the device.
+
+    Returns:
+      A jaxlib array.
+    """
+    sharding = _single.get(device)
+    if sharding is None:
+        sharding = single_device_sharding(device)
+    # jaxlib reads a foreign byte order as if it were the machine's own.
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return batched_device_put(
+        aval, sharding, [array], [device], committed, False, _COPY, True
+    )
+
+
+# ---------------------------------------------------------------------------
+# From device to host
+
+
+class _JaxBlocker:
+    """Keeps jaxlib from importing jax on its own, thread by thread.
+
+    Some C++ functions import `jax._src.core` to find a class for their result, and do
+    without when there is none. That would load all of jax into a process that only
+    wants minijax. A `jax` that is already imported is not touched.
+    """
+
+    def __init__(self) -> None:
+        self.threads: dict[int, int] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "jax" and threading.get_ident() in self.threads:
+            raise ModuleNotFoundError("minijax works without jax", name="jax")
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        self.threads[thread] = self.threads.get(thread, 0) + 1
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def __exit__(self, *exception: Any) -> None:
+        thread = threading.get_ident()
+        self.threads[thread] -= 1
+        if not self.threads[thread]:
+            del self.threads[thread]
+
+
+without_jax = _JaxBlocker()
+
+
+def to_numpy(buffer: Any) -> np.ndarray:
+    """The value of a jaxlib array as a read-only NumPy array.
+
+    On the CPU a single-device array is not copied. Shardings of several devices have a
+    method that puts the parts together.
+
+    Raises:
+      RuntimeError: if the array was deleted or donated, or if other processes hold
+        parts of it.
+      JaxRuntimeError: if the program that computes it failed.
+    """
+    if buffer.is_deleted():
+        raise RuntimeError("Array has been deleted.")
+    sharding = buffer._sharding
+    if sharding.num_devices == 1:
+        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol, unless the
+        # program failed or the device is no CPU. (NumPy itself would not say so.)
+        if buffer.aval.dtype.isbuiltin == 1:
+            with contextlib.suppress(BufferError):
+                return np.asarray(memoryview(buffer))
+        with without_jax:
+            return buffer._single_device_array_to_np_array_did_copy()[0]
+    return sharding.to_numpy(buffer)

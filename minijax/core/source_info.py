@@ -1,0 +1,377 @@
+"""Where an operation was written: tracebacks, frames of the user, name stacks.
+
+And what messages say about the function that a program was traced from: `DebugInfo`.
+
+Every equation keeps a `SourceInfo`. Taking one must be cheap, since it happens for
+every traced operation: `current` stores jaxlib's compact traceback, and files, lines
+and columns are worked out only when they are needed.
+
+In JAX: `jax/_src/source_info_util.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os.path
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .runtime import Traceback
+from .state import install, state
+
+_get_traceback = Traceback.get_traceback
+
+
+class Frame(NamedTuple):
+    """One line of the user's code; columns count from 0, the end is exclusive."""
+
+    file_name: str
+    function_name: str
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(unsafe_hash=True, slots=True)  # never changed; frozen ones are slow to make
+class NameStack:
+    """The scopes and transformations around an operation, outermost first.
+
+    Its text, such as `jit(f)/vmap(layer1)`, becomes part of lowered locations. An entry
+    is a name and a flag: whether it is a transformation (`jvp`, `vmap`, ...) of what is
+    inside. Other names come from `named_scope` or from a jitted function.
+    """
+
+    stack: tuple[tuple[str, bool], ...] = ()
+
+    def extend(self, name: str) -> NameStack:
+        """The stack with one more scope inside."""
+        return NameStack((*self.stack, (name, False)))
+
+    def transform(self, name: str) -> NameStack:
+        """The stack with one more transformation inside."""
+        return NameStack((*self.stack, (name, True)))
+
+    def __add__(self, inner: NameStack) -> NameStack:
+        if not inner.stack:
+            return self
+        return NameStack(self.stack + inner.stack)
+
+    def __str__(self) -> str:
+        parts: list[str] = []
+        for name, is_transformation in reversed(self.stack):
+            if not is_transformation:
+                parts.append(name)
+            elif parts:
+                parts[-1] = f"{name}({parts[-1]})"
+            else:
+                parts.append(f"{name}()")
+        return "/".join(reversed(parts))
+
+
+class SourceInfo:
+    """The traceback and the name stack at which an operation was written."""
+
+    __slots__ = ("name_stack", "traceback")
+
+    def __init__(self, traceback: Any, name_stack: NameStack) -> None:
+        self.traceback = traceback
+        self.name_stack = name_stack
+
+    def __repr__(self) -> str:
+        return f"SourceInfo({summarize(self)})"
+
+
+install("name_stack", NameStack())
+
+
+def current() -> SourceInfo:
+    """The SourceInfo of an operation that is being written now.
+
+    Within `user_context` it is that of the operation being transformed.
+    """
+    return SourceInfo(state.user_traceback or _get_traceback(), state.name_stack)
+
+
+def current_name_stack() -> NameStack:
+    """The scopes and transformations around this point of the program."""
+    return state.name_stack
+
+
+# ---- which frames are the user's ----------------------------------------------------
+
+_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+# Where packages are installed may lie inside of the standard library's folder.
+_SITE = tuple(
+    os.path.join(_STDLIB, folder) + os.sep
+    for folder in ("site-packages", "dist-packages")
+)
+_excluded: list[str] = [_HERE]
+
+
+@functools.cache
+def is_user_filename(file_name: str) -> bool:
+    """Whether a file holds the user's code: not this package, not Python's library.
+
+    Files named `..._test.py` always count as the user's.
+    """
+    if file_name.endswith("_test.py"):
+        return True
+    if file_name.startswith(tuple(_excluded)) or file_name.startswith("<frozen"):
+        return False
+    return not file_name.startswith(_STDLIB) or file_name.startswith(_SITE)
+
+
+def _frame_at(code: types.CodeType, instruction: int) -> Frame:
+    line, column, end_line, end_column = Traceback.code_addr2location(code, instruction)
+    return Frame(code.co_filename, code.co_qualname, line, column, end_line, end_column)
+
+
+def _traceback_of(source: Any) -> Any:
+    return source.traceback if isinstance(source, SourceInfo) else source
+
+
+def user_frames(source: Any) -> Iterator[Frame]:
+    """The frames of the user, innermost first, of a SourceInfo or a traceback."""
+    traceback = _traceback_of(source)
+    if traceback is None:
+        return
+    codes, instructions = traceback.raw_frames()
+    for code, instruction in zip(codes, instructions):
+        if is_user_filename(code.co_filename):
+            yield _frame_at(code, instruction)
+
+
+def user_frame(source: Any) -> Frame | None:
+    """The innermost frame of the user, or None."""
+    return _user_frame_of_traceback(_traceback_of(source))
+
+
+@functools.lru_cache(maxsize=1024)
+def _user_frame_of_traceback(traceback: Any) -> Frame | None:
+    return next(user_frames(traceback), None)
+
+
+def user_frame_now() -> Frame | None:
+    """The user's innermost frame on the Python stack, for messages of errors."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if is_user_filename(frame.f_code.co_filename):
+            return _frame_at(frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    return None
+
+
+# ---- as text ------------------------------------------------------------------------
+
+
+def format_frame(frame: Frame) -> str:
+    """For example `model.py:12:4 (loss)`, with the path as Python knows it."""
+    place = f"{frame.file_name}:{frame.start_line}"
+    if frame.start_column:
+        place += f":{frame.start_column}"
+    return f"{place} ({frame.function_name})"
+
+
+def source_text(frame: Frame) -> str:
+    """The line of source that a frame points at, or "" when it cannot be read."""
+    return linecache.getline(frame.file_name, frame.start_line).strip()
+
+
+def summarize(source: Any, num_frames: int = 1) -> str:
+    """The user's innermost frames, outermost first, one a line; "unknown" if none."""
+    frames = []
+    for frame in user_frames(source):
+        frames.append(format_frame(frame))
+        if len(frames) == num_frames:
+            break
+    return "\n".join(reversed(frames)) or "unknown"
+
+
+def format_line(source: Any) -> str:
+    """Place and text of the user's line, to be put into a message; "" if unknown."""
+    frame = source if isinstance(source, Frame) else user_frame(source)
+    if frame is None:
+        return ""
+    text = source_text(frame)
+    return f"{format_frame(frame)}: {text}" if text else format_frame(frame)
+
+
+# ---- contexts -----------------------------------------------------------------------
+
+
+class NameStackContext:
+    """Set the name stack in this thread within a block.
+
+    `user_source` makes it a decorator too.
+    """
+
+    __slots__ = ("change", "saved")
+
+    def __init__(self, change: Callable[[NameStack], NameStack]) -> None:
+        self.change = change
+        self.saved: list[NameStack] = []
+
+    def __enter__(self) -> NameStack:
+        self.saved.append(state.name_stack)
+        state.name_stack = self.change(state.name_stack)
+        return state.name_stack
+
+    def __exit__(self, *exception: Any) -> None:
+        state.name_stack = self.saved.pop()
+
+
+def extend_name_stack(name: str) -> NameStackContext:
+    """Context manager and decorator: operations inside belong to the scope `name`."""
+    return NameStackContext(lambda stack: stack.extend(name))
+
+
+def transform_name_stack(name: str) -> NameStackContext:
+    """Context manager: operations inside belong to the transformation `name`."""
+    return NameStackContext(lambda stack: stack.transform(name))
+
+
+def set_name_stack(name_stack: NameStack) -> NameStackContext:
+    """Context manager: the name stack inside is `name_stack`."""
+    return NameStackContext(lambda stack: name_stack)
+
+
+def reset_name_stack() -> NameStackContext:
+    """Context manager: the name stack inside is empty."""
+    return set_name_stack(NameStack())
+
+
+class user_context:
+    """Operations inside stand for the line of the operation being transformed.
+
+    A transformation enters it around each rule. An exception that leaves it gets a
+    note which names that line, once: the innermost operation is the one to blame.
+    The name stack is that of `source`, inside of `outer`, unless one is given.
+    """
+
+    __slots__ = ("name_stack", "saved", "traceback")
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        name_stack: NameStack | None = None,
+        outer: NameStack | None = None,
+    ) -> None:
+        self.traceback = source
+        self.name_stack = name_stack
+        if isinstance(source, SourceInfo):
+            self.traceback = source.traceback
+            if name_stack is None:
+                inner = source.name_stack
+                self.name_stack = inner if outer is None else outer + inner
+
+    def __enter__(self) -> None:
+        self.saved = (state.user_traceback, state.name_stack)
+        if self.traceback is not None:
+            state.user_traceback = self.traceback
+        if self.name_stack is not None:
+            state.name_stack = self.name_stack
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        state.user_traceback, state.name_stack = self.saved
+        if error is None or self.traceback is None or hasattr(error, "user_line"):
+            return
+        frame = user_frame(self.traceback)
+        if frame is None:
+            return
+        with contextlib.suppress(AttributeError):
+            error.user_line = frame
+            error.add_note(
+                "This was raised while transforming the operation written at\n"
+                f"  {format_line(frame)}"
+            )
+
+
+class fresh_context:
+    """Operations inside are the user's own, at their own lines.
+
+    Entered where a user's function is called, also when a rule of a transformation
+    is running around it.
+    """
+
+    __slots__ = ("saved",)
+
+    def __enter__(self) -> None:
+        self.saved = state.user_traceback
+        state.user_traceback = None
+
+    def __exit__(self, *exception: Any) -> None:
+        state.user_traceback = self.saved
+
+
+# ---- what messages say of a traced function -----------------------------------------
+
+
+class DebugInfo:
+    """Where a program came from: used in messages, never in cache keys.
+
+    `traced_for` names the transformation ("jit"), `name` the function, `place` is
+    "file:line", `arg_names` and `result_paths` have one entry per leaf. The names may
+    be given as a function, `names_of`, that is called when a message needs them.
+    """
+
+    __slots__ = (
+        "traced_for",
+        "name",
+        "place",
+        "result_paths",
+        "_arg_names",
+        "_names_of",
+    )
+
+    def __init__(
+        self,
+        traced_for: str,
+        name: str,
+        place: str = "",
+        arg_names: tuple[str, ...] = (),
+        result_paths: tuple[str, ...] = (),
+        names_of: Callable[[], tuple[str, ...]] | None = None,
+    ):
+        self.traced_for = traced_for
+        self.name = name
+        self.place = place
+        self.result_paths = result_paths
+        self._arg_names = arg_names
+        self._names_of = names_of
+
+    @property
+    def arg_names(self) -> tuple[str, ...]:
+        if self._names_of is not None:
+            self._arg_names, self._names_of = self._names_of(), None
+        return self._arg_names
+
+    @property
+    def func_name(self) -> str:
+        return self.name
+
+    @property
+    def func_src_info(self) -> str:
+        return f"{self.name} at {self.place}" if self.place else self.name
+
+    def check_tracing_allowed(self) -> None:
+        """RuntimeError while the flag jax_no_tracing is set."""
+        if state.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {self.func_src_info} for `jit`, but 'no_tracing' "
+                "is set: the function was not called before with arguments of these "
+                "types. Call it once outside of `with no_tracing(True):`."
+            )
+
+    def with_result_paths(self, paths: tuple[str, ...]) -> DebugInfo:
+        return DebugInfo(self.traced_for, self.name, self.place, self.arg_names, paths)
+
+
+no_debug_info = DebugInfo("unknown", "<unknown>")

@@ -1,0 +1,189 @@
+"""Reductions over some axes: sums and maxima.
+
+A reduction starts from the neutral element of its operation, which is therefore the
+result over an axis of size 0. The other reductions are in `reductions.py`.
+
+In JAX: `lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes, hlo, rules
+from .arithmetic import combine_values, div, eq, mul
+from .language import Primitive, ShapedArray, get_aval, register
+from .shaping import (
+    Shape,
+    broadcast_in_dim,
+    convert_element_type,
+    reshape,
+)
+
+# ----------------------------------------------------------------------------------
+# The family
+# ----------------------------------------------------------------------------------
+
+
+def lowest(dtype) -> np.ndarray:
+    """The lowest value of a dtype: where a maximum starts."""
+    return extreme(dtype, "min", -np.inf)
+
+
+def extreme(dtype, which: str, infinity: float) -> np.ndarray:
+    """The least ("min") or greatest ("max") value of a dtype, infinite if it can be."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        if not dtypes.supports_inf(dtype):
+            return np.array(getattr(dtypes.finfo(dtype), which), dtype)
+        return np.array(infinity, dtype)
+    if dtypes.issubdtype(dtype, np.integer):
+        return np.array(getattr(dtypes.iinfo(dtype), which), dtype)
+    return np.array(which == "max", bool)
+
+
+def zero(dtype) -> np.ndarray:
+    """Where sums, `or` and `xor` start."""
+    return np.zeros((), dtype)
+
+
+def _reduced_shape(x: ShapedArray, *, axes: Shape, **params) -> Shape:
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    if not all(0 <= axis < x.ndim for axis in axes):
+        raise ValueError(
+            f"reduction axes {axes} contains out-of-bounds indices for "
+            f"{x.str_short(True)}."
+        )
+    return tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
+
+
+def _lowering(combine: str, neutral: Callable) -> Callable:
+    """A StableHLO reduction whose body is one operation on scalars."""
+
+    def lower(ctx, x, *, axes, **params):
+        dtype = ctx.avals_out[0].dtype
+        reduce = hlo.stablehlo.ReduceOp(
+            [ctx.result_type()],
+            [x],
+            [ctx.constant(neutral(dtype))],
+            hlo.int_array(axes),
+        )
+        scalar = hlo.tensor_type((), dtype)
+        body = reduce.regions[0].blocks.append(scalar, scalar)
+        with hlo.ir.InsertionPoint(body):
+            hlo.stablehlo.return_([combine_values(combine, dtype, *body.arguments)])
+        return reduce.result
+
+    return lower
+
+
+def reduction(
+    primitive: Primitive,
+    combine: str,
+    neutral: Callable,
+    meaning: Callable,
+    accepted: set = rules.anything,
+    keeps_weak_type: bool = True,
+) -> Primitive:
+    """Make `primitive` a reduction of one operand over `axes`; returns it.
+
+    `combine` is the operation of StableHLO, `neutral(dtype)` where it starts.
+
+    In JAX: `lax/lax.py`, `_unary_reduce_lower` and the `standard_primitive`s beside it.
+    """
+
+    def dtype_rule(x, **params):
+        if accepted is not rules.anything:
+            rules.check_accepted(primitive.name, "", accepted, x.dtype)
+        return x.dtype
+
+    primitive.meaning = meaning
+    primitive.type_rule = rules.standard_type_rule(
+        primitive.name,
+        _reduced_shape,
+        dtype_rule,
+        weak_type_rule=None if keeps_weak_type else lambda x, **_: False,
+    )
+    primitive.batch = rules.reduction_batch(primitive)
+    primitive.def_lowering(_lowering(combine, neutral))
+    return primitive
+
+
+def in_numpy(ufunc, neutral: Callable) -> Callable:
+    """The meaning of a reduction that a ufunc of NumPy computes."""
+
+    def meaning(x, *, axes):
+        out = ufunc.reduce(x, axis=axes, initial=neutral(x.dtype)[()])
+        return np.asarray(out, x.dtype)
+
+    return meaning
+
+
+# ----------------------------------------------------------------------------------
+# Sums
+# ----------------------------------------------------------------------------------
+
+reduce_sum_p = reduction(
+    rules.reduce_sum_p,
+    "add",
+    zero,
+    lambda x, axes, out_sharding: np.sum(x, axis=axes, dtype=x.dtype),
+    {np.number},
+)
+
+
+def _reduce_sum_transpose(ct, x, *, axes, out_sharding):
+    kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
+    return [broadcast_in_dim(ct, x.shape, kept, out_sharding=x.aval.sharding)]
+
+
+rules.def_linear(reduce_sum_p, _reduce_sum_transpose)
+
+
+def reduce_sum(operand, axes: Sequence[int], *, out_sharding=None) -> Any:
+    """The sum of the entries along `axes`, in the operand's dtype.
+
+    Raises:
+      ValueError: when an axis is named twice or does not exist.
+      TypeError: when the entries are not numbers.
+    """
+    return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=out_sharding)
+
+
+# ----------------------------------------------------------------------------------
+# Maxima
+# ----------------------------------------------------------------------------------
+
+
+def _chosen_tangent(t, out, x, *, axes):
+    """The mean of the tangents of all entries that are the extremum."""
+    kept = [1 if axis in axes else d for axis, d in enumerate(get_aval(x).shape)]
+    chosen = convert_element_type(eq(x, reshape(out, kept)), get_aval(t).dtype)
+    count = reduce_sum(chosen, axes)
+    return div(reduce_sum(mul(t, chosen), axes), count)
+
+
+def extremum_reduction(
+    name: str, combine: str, neutral: Callable, ufunc: np.ufunc
+) -> Primitive:
+    """A reduction to the largest or smallest entry."""
+    primitive = register(Primitive(name))
+    reduction(primitive, combine, neutral, in_numpy(ufunc, neutral))
+    rules.def_jvp_with_output(primitive, _chosen_tangent)
+    primitive.without("transpose", "its jvp is written with sums and products")
+    return primitive
+
+
+reduce_max_p = extremum_reduction("reduce_max", "maximum", lowest, np.maximum)
+
+
+def reduce_max(operand, axes: Sequence[int]) -> Any:
+    """The largest entry along `axes`; NaN if there is one; complex by real, then imag.
+
+    Raises:
+      ValueError: when an axis is named twice or does not exist.
+    """
+    return reduce_max_p.bind(operand, axes=tuple(axes))

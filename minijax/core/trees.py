@@ -1,0 +1,161 @@
+"""Pytrees: nested containers of arrays, flattened to a list of leaves and put back.
+
+Tuples, lists, dicts, None (which has no leaves) and named tuples are nodes; other
+classes become nodes by registration. Everything else is a leaf. The work is done by
+jaxlib's C++ registry; the registry here is this package's own, so that a class
+registered here is not registered with JAX, and vice versa.
+
+This file has what the core needs. The rest of `minijax.tree_util` is in `tree_util`.
+In JAX: `jax/_src/tree_util.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from .runtime import pytree
+
+if TYPE_CHECKING:
+    PyTreeDef = Any
+else:
+    PyTreeDef = pytree.PyTreeDef
+SequenceKey = pytree.SequenceKey
+DictKey = pytree.DictKey
+GetAttrKey = pytree.GetAttrKey
+FlattenedIndexKey = pytree.FlattenedIndexKey
+
+Leaf = Any
+PyTree = Any
+KeyEntry = Any
+KeyPath = tuple[Any, ...]
+KeyLeafPair = tuple[Any, Any]
+IsLeaf = Callable[..., bool] | None
+
+
+def _new_registry(name: str, *, none_is_node: bool) -> Any:
+    registry = pytree.PyTreeRegistry(
+        enable_none=none_is_node,
+        enable_tuple=True,
+        enable_namedtuple=True,
+        enable_list=True,
+        enable_dict=True,
+    )
+    # A PyTreeDef is pickled with its registry, which is found again by these names.
+    registry.__module__ = __name__
+    registry.__name__ = name
+    return registry
+
+
+default_registry = _new_registry("default_registry", none_is_node=True)
+# Where None stands for "no value here", as in `in_axes`, and so is a leaf.
+none_leaf_registry = _new_registry("none_leaf_registry", none_is_node=False)
+registries = (default_registry, none_leaf_registry)
+
+
+# ---- flatten and put together -------------------------------------------------------
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Leaf], PyTreeDef]:
+    """The leaves of a tree, left to right, and its structure.
+
+    `is_leaf(x)` is asked at every node and may declare it a leaf. The keys of dicts
+    are taken in sorted order. Raises TypeError when they cannot be sorted.
+    """
+    return default_registry.flatten(tree, is_leaf)
+
+
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
+    """The tree of a structure with the given leaves.
+
+    Raises ValueError when their number is not that of the structure.
+    """
+    return treedef.unflatten(leaves)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Leaf]:
+    """The leaves of a tree, left to right."""
+    return default_registry.flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+    """The structure of a tree: what remains when its leaves are taken out."""
+    return default_registry.flatten(tree, is_leaf)[1]
+
+
+def tree_map_leaves(f: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
+    """A tree of the same structure, with `f` applied to its leaves."""
+    leaves, treedef = tree_flatten(tree, is_leaf)
+    return treedef.unflatten(map(f, leaves))
+
+
+def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
+    """Whether a structure is a leaf, and not an empty container."""
+    return treedef.num_nodes == 1 and treedef.num_leaves == 1
+
+
+# ---- paths --------------------------------------------------------------------------
+
+
+def tree_flatten_with_path(
+    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The (path, leaf) pairs of a tree, and its structure.
+
+    A path is a tuple of keys such as `DictKey('w')`; `keystr` prints it. With
+    `is_leaf_takes_path`, `is_leaf` is called as `is_leaf(path, x)`.
+    """
+    ask = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+
+        def ask(path: KeyPath, x: Any) -> bool:
+            return is_leaf(x)
+
+    return default_registry.flatten_with_path(tree, ask)
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A path as text: `['w'][0].b`, or `w/0/b` with `simple` and a `separator`."""
+    show = _simple_key if simple else str
+    return separator.join(map(show, keys))
+
+
+def _simple_key(key: Any) -> str:
+    for kind, attribute in (
+        (SequenceKey, "idx"),
+        (DictKey, "key"),
+        (GetAttrKey, "name"),
+        (FlattenedIndexKey, "key"),
+    ):
+        if isinstance(key, kind):
+            return str(getattr(key, attribute))
+    return str(key)
+
+
+# ---- prefixes -----------------------------------------------------------------------
+
+
+def broadcast_prefix_to_treedef(prefix_tree: Any, treedef: PyTreeDef) -> list[Any]:
+    """The leaves of a prefix, in which None is a leaf, repeated for a structure.
+
+    This is how `in_axes=(0, None)` becomes one axis, or None, for each leaf. Raises
+    ValueError when it is not a prefix; use `prefix_errors` to say where.
+    """
+    leaves, prefix_treedef = none_leaf_registry.flatten(prefix_tree)
+    repeated: list[Any] = []
+    rest = iter(leaves)
+
+    def walk(prefix: PyTreeDef, full: PyTreeDef) -> None:
+        if treedef_is_strict_leaf(prefix):
+            repeated.extend([next(rest)] * full.num_leaves)
+            return
+        if treedef_is_strict_leaf(full) or prefix.node_data() != full.node_data():
+            raise ValueError(f"{prefix} is not a prefix of {full}.")
+        children, full_children = prefix.children(), full.children()
+        if len(children) != len(full_children):
+            raise ValueError(f"{prefix} is not a prefix of {full}.")
+        for child, full_child in zip(children, full_children):
+            walk(child, full_child)
+
+    walk(prefix_treedef, treedef)
+    return repeated

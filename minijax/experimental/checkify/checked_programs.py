@@ -1,0 +1,260 @@
+"""How the error passes through primitives that carry programs.
+
+The program is replaced by its checked form, which takes the leaves of the error before
+its inputs and returns them, changed, before its outputs.
+
+Derivatives of custom rules are not checked, as in JAX: the error comes out as it went
+in. `checkify(grad(f))` checks what the rules compute.
+
+In JAX: `jax/_src/checkify.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core import errors
+from minijax.core import jit as pjit
+from minijax.core.language import (
+    ClosedJaxpr,
+    DebugInfo,
+    get_aval,
+    jaxpr_as_fun,
+    weakref_lru_cache,
+)
+from minijax.core.partial_eval import (
+    convert_constvars_jaxpr,
+    prune_outputs,
+    trace_to_jaxpr,
+)
+from minijax.core.rules import Zero
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.experimental.checkify.checking_interpreter import (
+    Checked,
+    CheckedProgram,
+    checked_program,
+    checkify_jaxpr,
+    rule_for,
+)
+from minijax.experimental.checkify.error_values import Error
+from minijax.primitives.shape import ordering
+from minijax.programs.calls import close_jaxpr, closed_call_p
+from minijax.programs.checkpointing import remat_p
+from minijax.programs.control_flow.bodies import reordered, to_front
+from minijax.programs.control_flow.conditionals import cond_p
+from minijax.programs.control_flow.scan_primitive import Scan, scan_p
+from minijax.programs.control_flow.while_loops import (
+    While,
+    WhileOperands,
+    bind_while,
+    while_p,
+)
+from minijax.programs.custom.custom_backward import custom_vjp_call_p
+from minijax.programs.custom.custom_calls import RunJaxpr, named_like
+from minijax.programs.custom.custom_forward import custom_jvp_call_p
+from minijax.values.symbolic_zeros import SymbolicZero
+
+
+def _avals(values: Sequence[Any]) -> list[Any]:
+    return [get_aval(value) for value in values]
+
+
+# ----------------------------------------------------------------------------------
+# jit and checkpoint
+# ----------------------------------------------------------------------------------
+
+
+@rule_for(pjit.jit_p)
+def _jit_rule(primitive, error, enabled, *args, **params) -> Checked:
+    leaves = tree_leaves(error)
+    checked = checked_program(params["jaxpr"], enabled, error, _avals(args))
+    donated = (False,) * len(leaves) + params["donated_invars"]
+    new_params = pjit.with_program(params, checked.closed, donated)
+    return checked.result(primitive.bind(*leaves, *args, **new_params))
+
+
+@rule_for(remat_p)
+def _remat_rule(primitive, error, enabled, *args, **params) -> Checked:
+    leaves, prevent_cse = tree_leaves(error), params["prevent_cse"]
+    program = close_jaxpr(params["jaxpr"])
+    checked = checked_program(program, enabled, error, _avals(args))
+    consts = checked.closed.consts
+    if isinstance(prevent_cse, tuple):
+        flags = (False,) * (len(consts) + len(leaves))
+        params["prevent_cse"] = flags + prevent_cse
+    params["jaxpr"] = convert_constvars_jaxpr(checked.closed.jaxpr)
+    return checked.result(primitive.bind(*consts, *leaves, *args, **params))
+
+
+@rule_for(closed_call_p)
+def _closed_call_rule(primitive, error, enabled, *args, **params) -> Checked:
+    call = params["call_jaxpr"]
+    return checkify_jaxpr(call.jaxpr, call.consts, enabled, error, *args)
+
+
+# ----------------------------------------------------------------------------------
+# Branches and loops: the error is the same before and after, in every branch
+# ----------------------------------------------------------------------------------
+
+
+@rule_for(cond_p)
+def _cond_rule(primitive, error, enabled, *args, **params) -> Checked:
+    index, *operands = args
+    avals, branches = _avals(operands), params["branches"]
+    for branch in branches:
+        error = error.with_places(checked_program(branch, enabled, error, avals).kinds)
+    programs = [checked_program(x, enabled, error, avals) for x in branches]
+    params["branches"] = tuple(program.closed for program in programs)
+    outputs = primitive.bind(index, *tree_leaves(error), *operands, **params)
+    # The values are those of the branch that was run; a code has one meaning in all.
+    results = [program.result(outputs) for program in programs]
+    meanings: dict[int, Any] = {}
+    for result, _ in results:
+        meanings |= result._metadata
+    after, outs = results[0]
+    return after.with_metadata(meanings), outs
+
+
+@rule_for(scan_p)
+def _scan_rule(primitive, error, enabled, *args, **params) -> Checked:
+    loop = Scan(**params)
+    operands, avals = loop.operands(args), loop.jaxpr.in_avals
+    error = error.with_places(checked_program(loop.jaxpr, enabled, error, avals).kinds)
+    checked = checked_program(loop.jaxpr, enabled, error, avals)
+    body = _errors_in_carry(checked.closed, error, len(operands.consts))
+    carry = [*tree_leaves(error), *operands.carry]
+    return checked.result(loop.bind(body, operands._replace(carry=carry)))
+
+
+def _errors_in_carry(
+    checked: ClosedJaxpr, error: Error, num_consts: int
+) -> ClosedJaxpr:
+    """A checked program of a loop with its constants before the error, not after it."""
+    count = len(tree_leaves(error))
+    others = len(checked.in_avals) - count - num_consts
+    is_const = [*[False] * count, *[True] * num_consts, *[False] * others]
+    return reordered(checked, to_front(is_const))
+
+
+@rule_for(while_p)
+def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
+    """What the condition checks is checked before the loop and at the end of steps.
+
+    A condition returns a truth value and nothing else, so the body runs it once more.
+    """
+    loop = While(**params)
+    cond_consts, body_consts, carry = loop.operands(args)
+    cond_jaxpr, num_cond = loop.cond_jaxpr, len(cond_consts)
+    if cond_jaxpr.out_avals[0].shape:
+        raise errors.value_error(
+            "Checkify does not support batched while-loops (checkify-of-vmap-of-while):"
+            " write vmap outside, `vmap(checkify(f))`."
+        )
+    error, _ = checkify_jaxpr(
+        cond_jaxpr.jaxpr, cond_jaxpr.consts, enabled, error, *cond_consts, *carry
+    )
+    step = _step_and_condition(cond_jaxpr, loop.body_jaxpr, num_cond)
+    error = error.with_places(
+        checked_program(step, enabled, error, step.in_avals).kinds
+    )
+    body = checked_program(step, enabled, error, step.in_avals)
+    condition = checked_program(cond_jaxpr, enabled, error, cond_jaxpr.in_avals)
+    num_out = len(condition.closed.out_avals)
+    truth = prune_outputs(condition.closed, [False] * (num_out - 1) + [True])
+    step_consts = [*cond_consts, *body_consts]
+    outputs = bind_while(
+        _errors_in_carry(truth, error, num_cond),
+        _errors_in_carry(body.closed, error, len(step_consts)),
+        WhileOperands(cond_consts, step_consts, [*tree_leaves(error), *carry]),
+    )
+    return body.result(outputs)
+
+
+@weakref_lru_cache
+def _step_and_condition(
+    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int
+) -> ClosedJaxpr:
+    """The body, followed by the condition on its results, whose answer is dropped."""
+    condition, step = jaxpr_as_fun(cond_jaxpr), jaxpr_as_fun(body_jaxpr)
+
+    def fun(*values: Any) -> list[Any]:
+        out = step(*values[cond_nconsts:])
+        ordering.dce_sink(condition(*values[:cond_nconsts], *out))
+        return out
+
+    avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
+    old = body_jaxpr.debug_info
+    info = DebugInfo(old.traced_for, old.name, old.place)
+    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, info))
+
+
+# ----------------------------------------------------------------------------------
+# Custom rules
+# ----------------------------------------------------------------------------------
+
+
+class _Passed:
+    """The error as it goes in, in the form in which the checked call returns it."""
+
+    def __init__(self, error: Error, checked: CheckedProgram):
+        self.leaves, self.tree = tree_flatten(error)
+        self.num_in = len(self.leaves)
+        self.kinds = checked.kinds
+
+    def out(self, leaves: Sequence[Any]) -> list[Any]:
+        """The leaves of the error after the call, when nothing was checked in it."""
+        error = tree_unflatten(self.tree, leaves)
+        return tree_leaves(error.with_places(self.kinds))
+
+
+@rule_for(custom_jvp_call_p)
+def _custom_jvp_rule(
+    primitive, error, enabled, *args, call_jaxpr, jvp_jaxpr_fun, num_consts, **params
+) -> Checked:
+    checked = checked_program(call_jaxpr, enabled, error, _avals(args))
+    passed = _Passed(error, checked)
+    skipped = passed.num_in + num_consts
+
+    @named_like(jvp_jaxpr_fun)
+    def jvp(*values) -> list[Any]:
+        half = len(values) // 2
+        primals, tangents = values[:half], values[half:]
+        outs = jvp_jaxpr_fun(*primals[skipped:], *tangents[skipped:])
+        middle = len(outs) // 2
+        errors = passed.out(primals[: passed.num_in])
+        zeros = [SymbolicZero(aval.to_tangent_aval()) for aval in _avals(errors)]
+        return [*errors, *outs[:middle], *zeros, *outs[middle:]]
+
+    run = RunJaxpr(checked.closed)
+    return checked.result(
+        primitive.bind_call(run, jvp, [*passed.leaves, *args], **params)
+    )
+
+
+@rule_for(custom_vjp_call_p)
+def _custom_vjp_rule(
+    primitive, error, enabled, *args, call_jaxpr, bwd, num_consts, **params
+) -> Checked:
+    fwd_jaxpr_thunk = params.pop("fwd_jaxpr_thunk")
+    checked = checked_program(call_jaxpr, enabled, error, _avals(args))
+    passed = _Passed(error, checked)
+    skipped = passed.num_in + num_consts
+    num_errors = len(passed.out(passed.leaves))
+
+    @named_like(fwd_jaxpr_thunk)
+    def fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple[list, list]:
+        outs, residuals = fwd_jaxpr_thunk(primals[skipped:], perturbed[skipped:])
+        return [*passed.out(primals[: passed.num_in]), *outs], residuals
+
+    @named_like(bwd)
+    def backward(
+        residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Sequence[Any]
+    ) -> list[Any]:
+        zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[:skipped]]
+        return [*zeros, *bwd(residuals, cotangents[num_errors:], in_avals[skipped:])]
+
+    run = RunJaxpr(checked.closed)
+    return checked.result(
+        primitive.bind_call(run, fwd, backward, [*passed.leaves, *args], **params)
+    )

@@ -1,0 +1,174 @@
+"""The interpreter: run a program and carry an `Error` along.
+
+For each equation a rule `(error, enabled, *inputs, **params) -> (error, outputs)` is
+looked up in `error_checks`; a primitive without one is bound as it is. Rules compute
+with ordinary operations in the current trace, so that what comes out can be jitted,
+batched and differentiated like anything else.
+
+In JAX: `jax/_src/checkify.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minijax.core import signatures, source_info
+from minijax.core.errors import api_boundary
+from minijax.core.language import (
+    ClosedJaxpr,
+    DebugInfo,
+    Jaxpr,
+    Literal,
+    Primitive,
+    Var,
+    eval_trace,
+    get_aval,
+    weakref_lru_cache,
+)
+from minijax.core.partial_eval import trace_to_jaxpr
+from minijax.core.signatures import check_callable, fun_name
+from minijax.core.state import state
+from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.experimental.checkify.error_values import (
+    Error,
+    ErrorCategory,
+    ErrorEffect,
+    init_error,
+    user_checks,
+)
+from minijax.primitives.shape import casting
+
+Enabled = frozenset[ErrorCategory]
+# What a rule returns: the error after the equation, and its outputs.
+Checked = tuple[Error, Any]
+
+# What is checked beside a primitive, or how the error passes through its programs.
+error_checks: dict[Primitive, Callable] = {}
+
+
+def rule_for(*primitives: Primitive) -> Callable[[Callable], Callable]:
+    """Enter a rule for primitives; it gets the primitive as its first argument."""
+
+    def enter(rule: Callable) -> Callable:
+        for primitive in primitives:
+            error_checks[primitive] = functools.partial(rule, primitive)
+        return rule
+
+    return enter
+
+
+def checkify_jaxpr(
+    jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Error, *args: Any
+) -> tuple[Error, list[Any]]:
+    """Run a program: (the error after it, its outputs)."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    outer = source_info.current_name_stack()
+    for eqn in jaxpr.eqns:
+        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+        rule = error_checks.get(eqn.primitive)
+        with source_info.user_context(eqn.source_info, outer=outer):
+            if rule is None:
+                outputs = eqn.primitive.rebind(inputs, eqn.params)
+            else:
+                error, outputs = rule(error, enabled, *inputs, **eqn.params)
+        if not eqn.primitive.multiple_results:
+            outputs = [outputs]
+        env.update(zip(eqn.outvars, outputs, strict=True))
+    return error, [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+
+@dataclass(slots=True, eq=False)
+class CheckedProgram:
+    """A program with its checks: it takes the leaves of an error before its inputs.
+
+    Its outputs are the leaves of the error after it, and then its own. `out_tree` is
+    the tree of (error, outputs), `kinds` the errors that it knows.
+    """
+
+    closed: ClosedJaxpr
+    out_tree: Any
+    kinds: list[ErrorEffect]
+
+    def result(self, flat: Sequence[Any]) -> tuple[Error, list[Any]]:
+        """(error, outputs) of the results of the program."""
+        return tree_unflatten(self.out_tree, flat)
+
+
+def checked_program(
+    closed: ClosedJaxpr, enabled: Enabled, error: Error, in_avals: Sequence[Any]
+) -> CheckedProgram:
+    """The checked form of a program, for an error and inputs of these types."""
+    leaves, err_tree = tree_flatten(error)
+    avals = (*(get_aval(leaf) for leaf in leaves), *in_avals)
+    return _checked_program(closed, frozenset(enabled), err_tree, avals)
+
+
+@weakref_lru_cache
+def _checked_program(
+    closed: ClosedJaxpr, enabled: Enabled, err_tree: Any, avals: tuple
+) -> CheckedProgram:
+    trees: list[Any] = []
+    kinds: list[ErrorEffect] = []
+
+    def flat(*values: Any) -> list[Any]:
+        count = err_tree.num_leaves
+        error = tree_unflatten(err_tree, values[:count])
+        out = checkify_jaxpr(
+            closed.jaxpr, closed.consts, enabled, error, *values[count:]
+        )
+        leaves, tree = tree_flatten(out)
+        trees.append(tree)
+        kinds.extend(out[0]._pred)
+        return leaves
+
+    # The names of the arguments would not be at their places any more.
+    old = closed.jaxpr.debug_info
+    info = DebugInfo(old.traced_for, old.name, old.place)
+    jaxpr, consts = trace_to_jaxpr(flat, avals, info)
+    return CheckedProgram(ClosedJaxpr(jaxpr, consts), trees[0], kinds)
+
+
+def checkify(
+    f: Callable, errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[..., tuple[Error, Any]]:
+    """A function that returns `(error, result of f)`: errors become values.
+
+        err, y = checkify(f, errors=float_checks)(x)
+        err.throw()                                 # or err.get(): a message, or None
+
+    Args:
+      f: the function; it may contain `check`, and be jitted.
+      errors: which errors are looked for: `user_checks` (calls of `check`),
+        `nan_checks`, `div_checks`, `index_checks`, or a union of them:
+        `float_checks`, `automatic_checks`, `all_checks`.
+
+    Returns:
+      A function with the arguments of `f`. The error is that of the check that came
+      first among those that failed.
+    """
+    check_callable(f, "checkify")
+
+    @api_boundary
+    def checked_fun(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        trees: list[Any] = []
+
+        # The arguments are closed over, so that numbers stay numbers while tracing.
+        def flat() -> list[Any]:
+            outputs, tree = tree_flatten(f(*args, **kwargs))
+            signatures.check_outputs(outputs, tree, fun_name(f), "checkify")
+            trees.append(tree)
+            return outputs
+
+        in_tree = tree_flatten(((), {}))[1]
+        info = signatures.lazy_debug_info(f, in_tree, "checkify")
+        jaxpr, consts = trace_to_jaxpr(flat, [], info)
+        error, outputs = checkify_jaxpr(jaxpr, consts, errors, init_error)
+        if state.trace is eval_trace:
+            outputs = [casting.asarray(x) for x in outputs]  # not the literals
+        return error, tree_unflatten(trees[0], outputs)
+
+    return checked_fun

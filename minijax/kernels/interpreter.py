@@ -1,0 +1,501 @@
+"""The teaching interpreter: a kernel in Python and NumPy, one program at a time.
+
+Every program of the grid runs the kernel's equations one by one. Refs are blocks of
+watched memory (`watched_memory.py`): an index outside of a ref raises IndexError, and
+what else is wrong (races, reads of memory that nobody wrote, outputs that were not
+written) is printed and kept in `findings()`.
+
+Equations without refs are computed by the meanings of their primitives in NumPy, or by
+XLA where a primitive has none.
+
+In JAX: `pallas/mosaic/interpret/interpret_pallas_call.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import source_info, trees
+from minijax.core.language import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    Var,
+    jaxprs_in_params,
+)
+from minijax.kernels import copies, masked_access
+from minijax.kernels.grid_context import (
+    Place,
+    dynamic_grid_dim,
+    num_programs_p,
+    program_id_p,
+)
+from minijax.kernels.grid_mappings import BlockMapping, GridMapping
+from minijax.kernels.interpret_params import InterpretParams
+from minijax.kernels.scoped_memory import run_scoped_p
+from minijax.kernels.specs import Blocked, Element, Squeezed
+from minijax.kernels.watched_memory import (
+    Block,
+    Finding,
+    Memory,
+    Schedule,
+    Watch,
+    block_at,
+    whole,
+)
+from minijax.primitives.parallel.collectives import axis_index_p
+from minijax.primitives.refs import references
+from minijax.programs.control_flow import conditionals, scan_primitive, while_loops
+
+_last: list[Finding] = []
+
+
+def findings() -> list[Finding]:
+    """What was found in the kernel that was interpreted last."""
+    return list(_last)
+
+
+def reset_tpu_interpret_mode_state() -> None:
+    """Forget what was found. In JAX: `pltpu.reset_tpu_interpret_mode_state`."""
+    _last.clear()
+
+
+# ----------------------------------------------------------------------------------
+# The grid
+# ----------------------------------------------------------------------------------
+
+
+def interpret_grid(
+    *args: Any,
+    jaxpr: Jaxpr,
+    grid_mapping: GridMapping,
+    input_output_aliases: tuple[tuple[int, int], ...],
+    interpret: InterpretParams,
+    compiler_params: Any = None,
+    watch_with: Callable[[Schedule, InterpretParams], Watch] = Watch,
+    **_: Any,
+) -> list[np.ndarray]:
+    """Run a `pallas_call` on arrays: its outputs.
+
+    `watch_with` makes what sees each program begin and each access.
+
+    Raises IndexError for an access outside of a ref.
+    """
+    mapping = grid_mapping
+    arrays = [np.asarray(x) for x in args]
+    computed = iter(arrays[: mapping.num_dynamic_grid_bounds])
+    operands = arrays[mapping.num_dynamic_grid_bounds :]
+    grid = [
+        int(next(computed)) if size is dynamic_grid_dim else size
+        for size in mapping.grid
+    ]
+    schedule = schedule_of(grid, mapping, compiler_params, interpret.random_seed)
+    watch = watch_with(schedule, interpret)
+    names = names_of(jaxpr, mapping)
+    memories = [
+        Memory(name, x, written=True, private=False) for name, x in zip(names, operands)
+    ]
+    for number, block in enumerate(mapping.output_mappings):
+        memory = _empty(watch, names[len(operands) + number], block.array_aval, False)
+        memories.append(memory)
+    for given, out in input_output_aliases:
+        source, target = memories[given], memories[len(operands) + out]
+        target.values[:] = source.values
+        target.written[:] = True
+        target.journal = source.journal
+    blocked = len(memories)
+    for number, aval in enumerate(mapping.scratch_avals):
+        memories.append(_empty(watch, names[blocked + number], aval.inner_aval, True))
+    run = Run(watch, Place((), ()))
+    _last.clear()
+    try:
+        for number, indices in enumerate(schedule.places):
+            watch.program = number
+            if interpret.grid_point_recorder is not None:
+                coordinates = tuple(map(np.int32, indices))
+                interpret.grid_point_recorder(coordinates, np.int32(0))
+            _run_program(run, jaxpr, mapping, grid, indices, memories)
+        where = source_info.format_line(jaxpr.eqns[0].source_info) if jaxpr.eqns else ""
+        for memory in memories[len(operands) : blocked]:
+            watch.missing_writes(memory, where)
+    finally:
+        _last.extend(watch.findings)
+        for finding in watch.findings:
+            watch.report(finding)
+    return [memory.array for memory in memories[len(operands) : blocked]]
+
+
+def names_of(jaxpr: Jaxpr, mapping: GridMapping) -> list[str]:
+    """What messages call each ref: the kernel's argument, if the user wrote it."""
+    names = list(jaxpr.debug_info.arg_names)
+    missing = len(jaxpr.invars) - len(names)
+    if missing not in (0, len(mapping.scratch_avals)):  # a kernel made by jvp
+        return [f"ref {number}" for number in range(len(jaxpr.invars))]
+    return [*names, *(f"scratch {number}" for number in range(missing))]
+
+
+def _empty(watch: Watch, name: str, aval: Any, private: bool) -> Memory:
+    filler = np.full(aval.shape, watch.empty(aval.dtype), aval.dtype)
+    written = watch.params.uninitialized_memory == "zero" and private
+    return Memory(name, filler, written, private)
+
+
+def schedule_of(
+    grid: Sequence[int], mapping: GridMapping, compiler_params: Any, seed: int | None
+) -> Schedule:
+    """The programs in the order in which they run; which of them may run together.
+
+    `dimension_semantics` says which axes are sequential. Without it, or on a GPU, no
+    order is fixed; axes that vmap added never have one.
+    """
+    semantics = getattr(compiler_params, "dimension_semantics", None)
+    own = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
+    free = set(range(len(grid)))
+    if semantics is not None:
+        if len(semantics) != len(own):
+            raise ValueError(
+                f"dimension_semantics has {len(semantics)} entries for a grid of "
+                f"{len(own)} axes: give one for each axis."
+            )
+        words = [getattr(word, "value", word) for word in semantics]
+        free -= {axis for axis, word in zip(own, words) if word == "arbitrary"}
+    places = list(itertools.product(*map(range, grid)))
+    if seed is not None:
+        draw = np.random.default_rng(seed)
+        orders = [
+            draw.permutation(size) if axis in free else np.arange(size)
+            for axis, size in enumerate(grid)
+        ]
+        places = [
+            tuple(int(order[i]) for order, i in zip(orders, place)) for place in places
+        ]
+    groups: dict[tuple, int] = {}
+    numbers = [
+        groups.setdefault(tuple(place[axis] for axis in sorted(free)), len(groups))
+        for place in places
+    ]
+    declared = semantics is not None
+    return Schedule(places, np.asarray(numbers, np.int64), own, declared)
+
+
+def _run_program(
+    run: Run,
+    jaxpr: Jaxpr,
+    mapping: GridMapping,
+    grid: Sequence[int],
+    indices: tuple[int, ...],
+    memories: Sequence[Memory],
+) -> None:
+    own = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
+    places = [indices[a] for a in own]
+    run.place = Place(places, [grid[a] for a in own], mapping.seen_names)
+    scalars = [whole(memory) for memory in memories[: mapping.num_index_operands]]
+    blocks = []
+    for number, memory in enumerate(memories):
+        number -= mapping.num_index_operands
+        if 0 <= number < len(mapping.block_mappings):
+            block = mapping.block_mappings[number]
+            blocks.append(_block_of(run, memory, block, indices, scalars))
+        else:
+            blocks.append(whole(memory))
+    run.watch.begin(blocks)
+    run.run(ClosedJaxpr(jaxpr), blocks)
+
+
+def starts_of(
+    run: Run, mapping: BlockMapping, indices: Sequence[int], scalars: Sequence[Any]
+) -> tuple[list[int], list[int]]:
+    """What the index map gives for a program, and the block's first element.
+
+    Raises NotImplementedError for dimensions that only a TPU's pipeline knows.
+    """
+    results = run.run(mapping.index_map_jaxpr, [*map(np.int32, indices), *scalars])
+    starts = []
+    for index, dim in zip(results, mapping.block_shape):
+        start = int(index)
+        if isinstance(dim, Blocked):
+            start *= dim.block_size
+        elif isinstance(dim, Element):
+            start -= dim.padding[0]
+        elif not isinstance(dim, Squeezed):
+            raise NotImplementedError(
+                f"a block dimension {dim} (of {mapping.origin}) belongs to pipelines "
+                "on a TPU; here use pl.Blocked, pl.Element or None."
+            )
+        starts.append(start)
+    return list(map(int, results)), starts
+
+
+def _block_of(
+    run: Run, memory: Memory, mapping: BlockMapping, indices, scalars
+) -> Block:
+    """The block that the index map chooses for a program."""
+    results, starts = starts_of(run, mapping, indices, scalars)
+    block = block_at(memory, starts, mapping.sizes, mapping.squeezed_axes)
+    if block.addresses.size and (block.addresses < 0).all():
+        raise IndexError(
+            f"out of bounds: the index map of {mapping.origin} gives program {indices} "
+            f"the block {tuple(results)}, which begins at element "
+            f"{tuple(starts)} and lies outside of the array of shape "
+            f"{mapping.array_aval.shape}."
+        )
+    return block
+
+
+# ----------------------------------------------------------------------------------
+# A program
+# ----------------------------------------------------------------------------------
+
+
+class Run:
+    """Runs equations on NumPy arrays and blocks."""
+
+    def __init__(self, watch: Watch, place: Place):
+        self.watch = watch
+        self.place = place
+
+    def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        jaxpr = closed.jaxpr
+        env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
+        env.update(zip(jaxpr.invars, args, strict=True))
+        read = _variables_read(jaxpr)
+        for eqn in jaxpr.eqns:
+            inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+            used = [var in read for var in eqn.outvars]
+            outputs = self.equation(eqn, inputs, used)
+            env.update(zip(eqn.outvars, outputs))
+        return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+    def equation(self, eqn: JaxprEqn, inputs: list[Any], used: list[bool]) -> list:
+        rule = _rules.get(eqn.primitive)
+        if rule is not None:
+            return rule(self, eqn, inputs, used)
+        inner = list(jaxprs_in_params(eqn.params))
+        if inner and (
+            any(isinstance(x, Block) for x in inputs)
+            or any(eqn.primitive in _rules for p in inner for eqn in p.eqns)
+        ):
+            return self.call(eqn, inputs)
+        if any(isinstance(x, Block) for x in inputs):
+            raise NotImplementedError(
+                f"the interpreter has no rule for '{eqn.primitive}' on refs. Read the "
+                "ref before: x_ref[...]."
+            )
+        return _compute(eqn, inputs)
+
+    def call(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+        for key in ("jaxpr", "call_jaxpr"):
+            program = eqn.params.get(key)
+            if isinstance(program, Jaxpr):
+                program = ClosedJaxpr(program)
+            if isinstance(program, ClosedJaxpr):
+                return self.run(program, inputs)
+        raise NotImplementedError(f"the interpreter has no rule for '{eqn.primitive}'.")
+
+
+def _variables_read(jaxpr: Jaxpr) -> set:
+    """The variables that a program uses after they are bound."""
+    atoms = itertools.chain(jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
+    return {atom for atom in atoms if type(atom) is not Literal}
+
+
+def _compute(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+    """An equation without refs, by its meaning in NumPy or by XLA."""
+    primitive, several = eqn.primitive, eqn.primitive.multiple_results
+    avals: list[Any] = [v.aval for v in eqn.invars]
+    arrays = [np.asarray(x, aval.dtype) for x, aval in zip(inputs, avals)]
+    if primitive.meaning is not None:
+        with np.errstate(all="ignore"):
+            outputs = primitive.meaning(*arrays, **eqn.params)
+    else:
+        outputs = primitive.rebind(arrays, eqn.params)
+    if not several:
+        outputs = [outputs]
+    return [
+        np.asarray(x).astype(v.aval.dtype, copy=False)  # type: ignore[attr-defined]
+        for x, v in zip(outputs, eqn.outvars, strict=True)
+    ]
+
+
+def _line(eqn: JaxprEqn) -> str:
+    """The user's line as a message shows it: `kernel.py:12: o_ref[...] = x`."""
+    frame = source_info.user_frame(eqn.source_info)
+    if frame is None:
+        return "an unknown line"
+    text = source_info.source_text(frame)
+    place = f"{os.path.basename(frame.file_name)}:{frame.start_line}"
+    return f"{place}: {text}" if text else place
+
+
+# ---- rules: (run, eqn, inputs, which outputs are used) -> outputs ----------------
+
+
+def _program_id(run: Run, eqn, inputs, used) -> list[Any]:
+    return [np.int32(run.place.index_of(eqn))]
+
+
+def _num_programs(run: Run, eqn, inputs, used) -> list[Any]:
+    return [np.int32(run.place.sizes[eqn.params["axis"]])]
+
+
+def _get(run: Run, eqn, inputs, used) -> list[Any]:
+    block, *leaves = inputs
+    addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
+    return [run.watch.read(block, addresses, _line(eqn))]
+
+
+def _swap(run: Run, eqn, inputs, used) -> list[Any]:
+    block, value, *leaves = inputs
+    addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
+    old = run.watch.read(block, addresses, _line(eqn)) if used[0] else None
+    run.watch.write(block, addresses, value, _line(eqn))
+    return [old]
+
+
+def _addupdate(run: Run, eqn, inputs, used) -> list[Any]:
+    block, value, *leaves = inputs
+    addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
+    line = _line(eqn)
+    for place, address in np.ndenumerate(addresses):
+        one = np.asarray(address)
+        old = run.watch.read(block, one, line)
+        run.watch.write(block, one, old + np.asarray(value)[place], line)
+    return []
+
+
+def _mask_of(mask: Any, addresses: np.ndarray) -> Any:
+    return None if mask is None else np.broadcast_to(mask, addresses.shape)
+
+
+def _masked_load(run: Run, eqn, inputs, used) -> list[Any]:
+    block, indexers, mask, other = trees.tree_unflatten(eqn.params["args_tree"], inputs)
+    addresses = block.at(indexers)
+    mask = _mask_of(mask, addresses)
+    values = run.watch.read(block, addresses, _line(eqn), mask)
+    if mask is not None and other is not None:
+        values = np.where(mask, values, np.asarray(other, values.dtype))
+    return [values]
+
+
+def _masked_swap(run: Run, eqn, inputs, used) -> list[Any]:
+    block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
+    addresses = block.at(indexers)
+    mask = _mask_of(mask, addresses)
+    old = None
+    if used[0]:
+        old = run.watch.read(block, addresses, _line(eqn), mask)
+    run.watch.write(block, addresses, value, _line(eqn), mask)
+    return [old]
+
+
+_UPDATES: dict[str, Callable] = {
+    "add": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "xchg": lambda old, new: new,
+}
+
+
+def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
+    """Atomic updates race with nobody: their journal is left as it was."""
+    block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
+    addresses = block.at(indexers)
+    mask = _mask_of(mask, addresses)
+    memory, journal = block.memory, block.memory.journal
+    update = _UPDATES[eqn.params["atomic_type"].value]
+    block.memory.journal = type(journal)(memory.values.size)
+    try:
+        old = run.watch.read(block, addresses, _line(eqn), mask)
+        new = update(old, np.asarray(value, old.dtype))
+        run.watch.write(block, addresses, new, _line(eqn), mask)
+    finally:
+        block.memory.journal = journal
+    return [old]
+
+
+def _dma_start(run: Run, eqn, inputs, used) -> list[Any]:
+    source, target, _, *leaves = inputs
+    source_index, target_index, _ = trees.tree_unflatten(eqn.params["tree"], leaves)
+    line = _line(eqn)
+    block = run.watch.read(source, source.at(source_index), line)
+    place = target.at(target_index)
+    if eqn.params["add"]:
+        block = block + run.watch.read(target, place, line)
+    run.watch.write(target, place, block, line)
+    return []
+
+
+def _dma_wait(run: Run, eqn, inputs, used) -> list[Any]:
+    return []
+
+
+def _run_scoped(run: Run, eqn, inputs, used) -> list[Any]:
+    jaxpr = eqn.params["jaxpr"]
+    names = jaxpr.debug_info.arg_names
+    own = []
+    for number, var in enumerate(jaxpr.invars):
+        name = names[number] if number < len(names) else "ref"
+        own.append(whole(_empty(run.watch, name, var.aval.inner_aval, True)))
+    opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+    return run.run(ClosedJaxpr(opened), [*inputs, *own])
+
+
+def _cond(run: Run, eqn, inputs, used) -> list[Any]:
+    index, *operands = inputs
+    branches = eqn.params["branches"]
+    chosen = branches[min(max(int(index), 0), len(branches) - 1)]
+    return run.run(chosen, operands)
+
+
+def _while(run: Run, eqn, inputs, used) -> list[Any]:
+    loop = while_loops.While(**eqn.params)
+    now = loop.operands(inputs)
+    while bool(run.run(loop.cond_jaxpr, now.of_condition.flat)[0]):
+        now = now._replace(carry=run.run(loop.body_jaxpr, now.of_body.flat))
+    return list(now.carry)
+
+
+def _scan(run: Run, eqn, inputs, used) -> list[Any]:
+    loop = scan_primitive.Scan(**eqn.params)
+    consts, carry, xs = loop.operands(inputs)
+    steps = range(loop.length)
+    rows: list[Any] = [None] * loop.length
+    for i in reversed(steps) if loop.reverse else steps:
+        outputs = run.run(loop.jaxpr, [*consts, *carry, *(x[i] for x in xs)])
+        carry, rows[i] = loop.outputs(outputs)
+    stacked = [
+        np.stack([np.asarray(row[k]) for row in rows])
+        if rows
+        else np.zeros(aval.shape, aval.dtype)  # type: ignore[attr-defined]
+        for k, aval in enumerate(loop.out_avals[loop.num_carry :])
+    ]
+    return [*carry, *stacked]
+
+
+_rules: dict[Primitive, Callable] = {
+    program_id_p: _program_id,
+    axis_index_p: _program_id,
+    num_programs_p: _num_programs,
+    references.get_p: _get,
+    references.swap_p: _swap,
+    references.addupdate_p: _addupdate,
+    masked_access.load_p: _masked_load,
+    masked_access.swap_p: _masked_swap,
+    masked_access.atomic_rmw_p: _atomic,
+    run_scoped_p: _run_scoped,
+    copies.dma_start_p: _dma_start,
+    copies.dma_wait_p: _dma_wait,
+    conditionals.cond_p: _cond,
+    while_loops.while_p: _while,
+    scan_primitive.scan_p: _scan,
+}

@@ -1,0 +1,1 @@
+"""Elementwise functions: arithmetic, comparison, rounding, elementary functions."""

@@ -1,0 +1,1 @@
+"""Functions of NumPy that few programs use: sets, polynomials, windows, series."""

@@ -1,0 +1,1 @@
+"""Functions that reduce or run along axes: sums, moments, quantiles, counts."""

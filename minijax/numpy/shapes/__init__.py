@@ -1,0 +1,1 @@
+"""Functions that make arrays and change their shapes."""

@@ -1,0 +1,1 @@
+"""Primitives that few programs use: ragged products, hardware random bits."""

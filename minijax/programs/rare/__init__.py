@@ -1,0 +1,1 @@
+"""Programs that few users write: general windows and reductions, breakpoints."""

@@ -1,0 +1,287 @@
+"""Values that all processes share: broadcast, gather, compare, wait for each other.
+
+Each function is called by every process, in the same order.
+
+In JAX: `jax/experimental/multihost_utils.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from typing import Any
+
+import numpy as np
+
+from minijax.backend.processes import local_device_count, process_count, process_index
+from minijax.compile import placing
+from minijax.compile.jit_api import jit
+from minijax.core import dtypes, errors
+from minijax.core.array import Array
+from minijax.core.language import Tracer
+from minijax.core.runtime import devices
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_unflatten,
+)
+from minijax.programs.sharding.making import (
+    make_array_from_callback,
+    make_array_from_single_device_arrays,
+)
+from minijax.support.devices.shardings import Mesh, NamedSharding, PartitionSpec
+
+
+@functools.cache
+def _mesh() -> Mesh:
+    """All devices, a row for each process."""
+    each = np.array(devices(), dtype=object)
+    grid = each.reshape(process_count(), local_device_count())
+    return Mesh(grid, ("processes", "local_devices"))
+
+
+def _map(function: Any, tree: Any) -> Any:
+    leaves, structure = tree_flatten(tree)
+    return tree_unflatten(structure, [function(leaf) for leaf in leaves])
+
+
+def _host(value: Any, what: str) -> np.ndarray:
+    """A value of this process as a NumPy array, of a dtype that devices have.
+
+    (In a process that is alone nothing goes to a device, and the dtype stays, as in
+    JAX.)
+    """
+    if isinstance(value, Tracer):
+        raise errors.type_error(
+            f"multihost_utils.{what} moves values between processes now, and cannot "
+            "be called inside a function that is being traced. Call it outside of "
+            "jit, grad and vmap."
+        )
+    host = np.asarray(value)
+    if process_count() == 1:
+        return host
+    return np.asarray(host, dtypes.canonicalize_dtype(host.dtype))
+
+
+@functools.cache
+def _replicating(sharding: Any) -> Any:
+    def gathered(x: Any) -> Any:
+        return x
+
+    return jit(gathered, out_shardings=sharding)
+
+
+def _everywhere(array: Array, mesh: Mesh) -> np.ndarray:
+    """The values of an array that several processes share, in each of them."""
+    whole = _replicating(NamedSharding(mesh, PartitionSpec()))(array)
+    return np.asarray(whole.addressable_data(0))
+
+
+def _rows(host: np.ndarray) -> np.ndarray:
+    """The arrays of all processes, one after the other along the first dimension."""
+    shape = (host.shape[0] * process_count(), *host.shape[1:])
+    sharding = NamedSharding(_mesh(), PartitionSpec("processes"))
+    shared = make_array_from_callback(shape, sharding, lambda index: host)
+    return _everywhere(shared, _mesh())
+
+
+def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+    """The values of all processes, in each of them, as NumPy arrays.
+
+    Args:
+      in_tree: a tree of arrays, of the same shapes in every process; or arrays that
+        the processes share, which come out whole.
+      tiled: whether the arrays are put one after the other along their first
+        dimension; otherwise, and for scalars, they are stacked along a new one.
+
+    Raises:
+      ValueError: for a shared array if not tiled.
+
+    In JAX: `multihost_utils.process_allgather`.
+    """
+
+    def gather(value: Any) -> np.ndarray:
+        if isinstance(value, Array) and not isinstance(value, Tracer):
+            if not value.is_fully_addressable:
+                if not tiled:
+                    raise errors.value_error(
+                        "Gathering global non-fully-addressable arrays only supports "
+                        "tiled=True: the processes hold parts of one array, and it "
+                        "comes out whole."
+                    )
+                mesh = getattr(value.sharding, "mesh", None)
+                if not isinstance(mesh, Mesh):
+                    flat = np.array(list(value.sharding._internal_device_list), object)
+                    mesh = Mesh(flat, ("devices",))
+                return _everywhere(value, mesh)
+        host = _host(value, "process_allgather")
+        if host.ndim == 0 or not tiled:
+            host = host[None]
+        return host if process_count() == 1 else _rows(host)
+
+    return _map(gather, in_tree)
+
+
+def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+    """The values of one process, in each of them, as NumPy arrays, bit for bit.
+
+    Args:
+      in_tree: a tree of arrays, of the same shapes in every process.
+      is_source: whether this process's values are the ones; by default process 0's.
+
+    Raises:
+      ValueError: unless exactly one process is the source.
+
+    In JAX: `multihost_utils.broadcast_one_to_all`.
+    """
+    leaves, structure = tree_flatten(in_tree)
+    hosts = [_host(leaf, "broadcast_one_to_all") for leaf in leaves]
+    if process_count() == 1:
+        return tree_unflatten(structure, hosts)
+    source = process_index() == 0 if is_source is None else bool(is_source)
+    # All others give zeros, so that the sum of the bytes are the source's own.
+    pieces = [np.frombuffer(host.tobytes(), np.uint8) for host in hosts]
+    own = np.concatenate([np.ones(1, np.uint8), *pieces])
+    if not source:
+        own[:] = 0
+    sharding = NamedSharding(_mesh(), PartitionSpec("processes"))
+    shape = (process_count(), own.size)
+    shared = make_array_from_callback(shape, sharding, lambda index: own[None])
+    total = np.asarray(_added(_mesh())(shared).addressable_data(0))
+    if total[0] != 1:
+        raise errors.value_error(
+            f"broadcast_one_to_all: {total[0]} processes say is_source=True; exactly "
+            "one must."
+        )
+    found = []
+    start = 1
+    for host in hosts:
+        piece = total[start : start + host.nbytes].tobytes()
+        found.append(np.frombuffer(piece, host.dtype).reshape(host.shape).copy())
+        start += host.nbytes
+    return tree_unflatten(structure, found)
+
+
+@functools.cache
+def _added(mesh: Mesh) -> Any:
+    def added(rows: Any) -> Any:
+        return rows.sum(axis=0, dtype=np.uint8)
+
+    return jit(added, out_shardings=NamedSharding(mesh, PartitionSpec()))
+
+
+def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+    """Raises AssertionError, naming processes, unless all have the same values.
+
+    In JAX: `multihost_utils.assert_equal`.
+    """
+    leaves, _ = tree_flatten(in_tree)
+    differing: set[int] = set()
+    found = []
+    for leaf in leaves:
+        if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
+            if not leaf.is_fully_addressable:
+                continue  # one array, of which each has its parts
+        each = process_allgather(leaf)
+        found.append(each)
+        for process, other in enumerate(each):
+            if not np.array_equal(other, each[0]):
+                differing.add(process)
+    if differing:
+        from minijax.processes.coordinator import numbers
+
+        raise AssertionError(
+            f"{fail_message}. {numbers(differing)} differs from process 0. Expected: "
+            f"{found}; got: {in_tree}."
+        )
+
+
+def sync_global_devices(name: str) -> None:
+    """Waits until all processes have called it with the same name.
+
+    Raises AssertionError for different names.
+
+    In JAX: `multihost_utils.sync_global_devices`.
+    """
+    value = np.uint32(zlib.crc32(name.encode()))
+    assert_equal(value, f"sync_global_devices name mismatch ('{name}')")
+
+
+def host_local_array_to_global_array(
+    local_inputs: Any, global_mesh: Mesh, pspecs: Any
+) -> Any:
+    """Arrays that all processes share, of the parts that each process has.
+
+    Args:
+      local_inputs: a tree of this process's arrays.
+      global_mesh: the mesh; each process's devices are a block of it.
+      pspecs: a `PartitionSpec`, or a prefix tree of them, by which `local_inputs` are
+        cut over this process's devices and the result over all.
+
+    In JAX: `multihost_utils.host_local_array_to_global_array`.
+    """
+
+    def share(value: Any, spec: Any) -> Array:
+        if isinstance(value, Array) and not isinstance(value, Tracer):
+            if not value.is_fully_addressable:
+                return value
+        host = _host(value, "host_local_array_to_global_array")
+        local = NamedSharding(global_mesh.local_mesh, spec)
+        whole = NamedSharding(global_mesh, spec)
+        parts = [
+            placing.device_put(host[index], device)
+            for device, index in local.devices_indices_map(host.shape).items()
+        ]
+        factors = zip(whole.parts(host.ndim), local.parts(host.ndim))
+        shape = tuple(
+            size * here // there for size, (here, there) in zip(host.shape, factors)
+        )
+        return make_array_from_single_device_arrays(shape, whole, parts)
+
+    return _with_specs(share, local_inputs, pspecs)
+
+
+def global_array_to_host_local_array(
+    global_inputs: Any, global_mesh: Mesh, pspecs: Any
+) -> Any:
+    """This process's parts of arrays that all share, as arrays of its own.
+
+    Args:
+      global_inputs: a tree of arrays.
+      global_mesh: the mesh; each process's devices are a block of it.
+      pspecs: a `PartitionSpec`, or a prefix tree of them: how the arrays are cut.
+
+    In JAX: `multihost_utils.global_array_to_host_local_array`.
+    """
+
+    def own(value: Any, spec: Any) -> Array:
+        if not isinstance(value, Array) or isinstance(value, Tracer):
+            value = placing.device_put(
+                _host(value, "global_array_to_host_local_array"),
+                NamedSharding(global_mesh, spec),
+            )
+        elif value.is_fully_addressable:
+            return value
+        whole = NamedSharding(global_mesh, spec)
+        if not value.sharding.is_equivalent_to(whole, value.ndim):
+            value = placing.device_put(value, whole)
+        local = NamedSharding(global_mesh.local_mesh, spec)
+        factors = zip(whole.parts(value.ndim), local.parts(value.ndim))
+        shape = tuple(
+            size * there // here for size, (here, there) in zip(value.shape, factors)
+        )
+        parts = [shard.data for shard in value.addressable_shards]
+        return make_array_from_single_device_arrays(shape, local, parts)
+
+    return _with_specs(own, global_inputs, pspecs)
+
+
+def _with_specs(function: Any, tree: Any, pspecs: Any) -> Any:
+    leaves, structure = tree_flatten(tree)
+    if pspecs is None:
+        raise errors.value_error(
+            "`None` is not a valid input to the pspecs argument. Please use "
+            "minijax.sharding.PartitionSpec() to replicate the input."
+        )
+    specs = broadcast_prefix_to_treedef(pspecs, structure)
+    return tree_unflatten(structure, list(map(function, leaves, specs)))

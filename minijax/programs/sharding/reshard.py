@@ -1,0 +1,288 @@
+"""`reshard`, and functions that change who decides about cuts: `auto_axes`.
+
+In JAX: `jax/_src/pjit.py`, `reshard_p`, `auto_axes` and `explicit_axes`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import errors, language
+from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.rules import Zero, instantiate
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_unflatten,
+)
+from minijax.programs.sharding.constraints import constrain
+from minijax.programs.sharding.contexts import get_abstract_mesh, use_abstract_mesh
+from minijax.programs.sharding.explicit_types import (
+    abstract,
+    as_type,
+    given_sharding,
+    install,
+)
+from minijax.support.devices.shardings import (
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+)
+
+reshard_p = register(Primitive("reshard"))
+reshard_p.meaning = lambda x, **_: x
+reshard_p.cache_types = False
+reshard_p.pretty = lambda params: {}
+
+
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The same arrays, cut over the mesh in another way; their types say so.
+
+    Args:
+      xs: a tree of arrays.
+      out_shardings: a `PartitionSpec` for the mesh in use, or a `NamedSharding`, or a
+        tree of these that is a prefix of `xs`.
+
+    Raises:
+      ValueError: for None, for a spec where no mesh is in use, and for a dimension
+        that cannot be cut evenly.
+
+    In JAX: `jax.sharding.reshard`.
+    """
+    install()
+    leaves, tree = tree_flatten(xs)
+    places = broadcast_prefix_to_treedef(out_shardings, tree)
+    return tree_unflatten(tree, list(map(_resharded, leaves, places)))
+
+
+def _resharded(x: Any, place: Any) -> Any:
+    if place is None:
+        raise errors.value_error(
+            "Reshard should only be used with out_shardings which are non-None and "
+            "have a non-empty mesh. Got sharding None."
+        )
+    sharding = given_sharding(place, "reshard")
+    aval = get_aval(x)
+    sharding.check_compatible_aval(aval.shape)
+    try:
+        sharding.shard_shape(aval.shape)
+    except ValueError as error:
+        raise errors.value_error(f"reshard: {error}") from None
+    parts = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
+    sharding = NamedSharding(sharding.mesh, PartitionSpec(*parts))
+    mesh = getattr(place, "mesh", None)
+    concrete = mesh if isinstance(mesh, Mesh) else None
+    return reshard_p.bind(x, dst_sharding=sharding, concrete_mesh=concrete)
+
+
+@reshard_p.def_abstract_eval
+def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray:
+    parts = (*dst_sharding.spec.partitions, *(None,) * x.ndim)[: x.ndim]
+    return x.update(sharding=as_type(dst_sharding.mesh, parts))
+
+
+def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of the way back: to how `x` is cut."""
+    aval = x.aval if hasattr(x, "aval") else get_aval(x)
+    sharding = aval.sharding
+    if sharding is None:
+        sharding = NamedSharding(params["dst_sharding"].mesh, PartitionSpec())
+    return {**params, "dst_sharding": sharding}
+
+
+@reshard_p.def_jvp_rule
+def _reshard_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
+    (x,), (tangent,) = primals, tangents
+    out = reshard_p.bind(x, **params)
+    if type(tangent) is Zero:
+        return out, Zero(get_aval(out).to_tangent_aval())
+    return out, reshard_p.bind(tangent, **params)
+
+
+@reshard_p.def_transpose
+def _reshard_transpose(ct: Any, x: Any, **params: Any) -> list:
+    return [reshard_p.bind(instantiate(ct), **_back(x, params))]
+
+
+@reshard_p.def_batch
+def _reshard_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> tuple:
+    (x,), (dim,) = args, dims
+    sharding = params["dst_sharding"]
+    parts = list(sharding.spec.partitions)
+    parts += [None] * (language.get_aval(x).ndim - 1 - len(parts))
+    parts.insert(dim, _batch_part(x, dim))
+    params["dst_sharding"] = sharding.update(spec=PartitionSpec(*parts))
+    return reshard_p.bind(x, **params), dim
+
+
+def _batch_part(x: Any, dim: int) -> Any:
+    """The mesh axes that cut the batch axis of a value."""
+    sharding = language.get_aval(x).sharding
+    if sharding is None or dim >= len(sharding.spec.partitions):
+        return None
+    return sharding.spec.partitions[dim]
+
+
+@reshard_p.def_lowering
+def _reshard_lowering(ctx: Any, x: Any, *, dst_sharding: Any, **_: Any) -> Any:
+    return constrain(x, dst_sharding) if dst_sharding.mesh._any_axis_explicit else x
+
+
+# ----------------------------------------------------------------------------------
+# Who decides
+# ----------------------------------------------------------------------------------
+
+
+def _mesh_with(axes: Any, kind: AxisType, shardings: Any, what: str) -> tuple:
+    """(the mesh in use, the same with some axes of another type); None without one."""
+    mesh = get_abstract_mesh()
+    for one in tree_flatten(shardings)[0]:
+        if isinstance(one, NamedSharding):
+            if not mesh.empty and abstract(one.mesh) != mesh:
+                raise errors.value_error(
+                    f"{what}: the mesh in use is {mesh}, and a sharding names "
+                    f"{abstract(one.mesh)}. Use one mesh: `minijax.set_mesh(mesh)`."
+                )
+            mesh = abstract(one.mesh)
+    if mesh.empty:
+        return None, None
+    names = mesh.axis_names if axes is None else axes
+    names = names if isinstance(names, tuple) else (names,)
+    for name in names:
+        if name not in mesh.axis_names:
+            raise errors.value_error(
+                f"{what}(axes={axes!r}): the mesh has no axis {name!r}, its axes are "
+                f"{mesh.axis_names}."
+            )
+        if mesh._name_to_type[name] is AxisType.Manual:
+            raise NotImplementedError(
+                f"{what}: mesh axis {name!r} is Manual here, inside `shard_map`, where "
+                "each device sees its own part only."
+            )
+    return mesh, mesh.update_axis_types(dict.fromkeys(names, kind))
+
+
+def auto_axes(
+    f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Callable:
+    """`f`, inside of which the compiler decides about cuts.
+
+    Args:
+      f: a function of arrays. Without it, a decorator.
+      axes: the mesh axes that become Auto inside; by default all.
+      out_sharding: how the results are cut, a tree of specs that is a prefix of the
+        result. If it is not given here, calls pass it as a keyword argument.
+
+    Raises:
+      TypeError: if `out_sharding` is given nowhere.
+      ValueError: for an unknown axis.
+
+    In JAX: `jax.sharding.auto_axes`.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    function = f
+
+    @functools.wraps(function)
+    def automatic(*args: Any, **kwargs: Any) -> Any:
+        outs = out_sharding
+        if outs is None:
+            if "out_sharding" not in kwargs:
+                raise errors.type_error(
+                    "Missing required keyword argument: 'out_sharding'. Say how the "
+                    "results are cut: `auto_axes(f, out_sharding=P(...))`."
+                )
+            outs = kwargs.pop("out_sharding")
+        mesh, inner = _mesh_with(axes, AxisType.Auto, outs, "auto_axes")
+        if mesh is None or mesh == inner:
+            return function(*args, **kwargs)
+        with use_abstract_mesh(inner):
+            args = _on_mesh(args, inner)
+            results = function(*args, **kwargs)
+        with use_abstract_mesh(mesh):
+            return reshard(results, outs)
+
+    return automatic
+
+
+def _on_mesh(values: Any, mesh: Any) -> Any:
+    """The values with types of a mesh some of whose axes have become Auto."""
+    leaves, tree = tree_flatten(values)
+    moved = []
+    for leaf in leaves:
+        aval = get_aval(leaf)
+        if not isinstance(aval, ShapedArray):
+            moved.append(leaf)
+            continue
+        kinds = mesh._name_to_type
+        parts = aval.sharding.spec.partitions if aval.sharding is not None else ()
+        kept: list[Any] = []
+        for part in parts:
+            names = part if isinstance(part, tuple) else (part,)
+            kept.append(tuple(n for n in names if kinds.get(n) is AxisType.Explicit))
+        kept += [()] * (aval.ndim - len(kept))
+        sharding = NamedSharding(mesh, PartitionSpec(*(k or None for k in kept)))
+        moved.append(reshard_p.bind(leaf, dst_sharding=sharding, concrete_mesh=None))
+    return tree_unflatten(tree, moved)
+
+
+def explicit_axes(
+    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Callable:
+    """`f`, inside of which the types say how values are cut.
+
+    Args:
+      f: a function of arrays. Without it, a decorator.
+      axes: the mesh axes that become Explicit inside; by default all.
+      in_sharding: how the arguments are cut inside, a tree of specs that is a prefix of
+        them. If it is not given here, calls pass it as a keyword argument.
+
+    Raises:
+      TypeError: if `in_sharding` is given nowhere.
+      ValueError: for an unknown axis, or where no mesh is in use.
+
+    In JAX: `jax.sharding.explicit_axes`.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+    function = f
+
+    @functools.wraps(function)
+    def explicit(*args: Any, **kwargs: Any) -> Any:
+        ins = in_sharding
+        if ins is None:
+            if "in_sharding" not in kwargs:
+                raise errors.type_error(
+                    "Missing required keyword argument: 'in_sharding'. Say how the "
+                    "arguments are cut: `explicit_axes(f, in_sharding=P(...))`."
+                )
+            ins = kwargs.pop("in_sharding")
+        mesh, inner = _mesh_with(axes, AxisType.Explicit, None, "explicit_axes")
+        if mesh is None:
+            raise errors.value_error(
+                "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter "
+                "into a mesh context when using `explicit_axes` API."
+            )
+        install()
+        with use_abstract_mesh(inner):
+            results = function(*reshard(args, ins), **kwargs)
+        return _on_mesh(results, mesh)
+
+    return explicit
+
+
+def changes_type(value: Any, place: Any) -> bool:
+    """Whether to lay a value out so is `reshard`, which the type of the result tells.
+
+    Otherwise it is `device_put`.
+    """
+    if isinstance(place, PartitionSpec):
+        return get_abstract_mesh()._any_axis_explicit
+    if not isinstance(place, NamedSharding) or not place.mesh._any_axis_explicit:
+        return False
+    return language.state.trace is not language.eval_trace or not isinstance(
+        place.mesh, Mesh
+    )

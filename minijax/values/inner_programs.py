@@ -1,0 +1,62 @@
+"""The programs that an equation carries, and how they are wired to it.
+
+A call gives its inputs to one program and returns what that returns; a branch gives
+them to one of several; a loop runs a program again and again. An analysis that looks
+into equations need not know these primitives: `inner_programs(eqn)` says for each
+program which of the equation's inputs it takes, whether its outputs are those of the
+equation, and which of its inputs come from its own last step.
+
+A primitive that is not a plain call enters a function of its parameters in
+`descriptions`, next to its definition. One that chooses between programs, or repeats
+one, also says in `in_python` what it does, as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+
+
+class InnerProgram(NamedTuple):
+    """One program of an equation.
+
+    `inputs[i]` is the position of the equation's input that is its i-th input. Its
+    outputs are those of the equation, in order, unless it only decides something
+    (`decides`), as the condition of a loop does. In a loop, `carry` are the positions
+    of those inputs that come from the step before: the inputs before them are the same
+    in every step, those after them are new in every step.
+    """
+
+    name: str
+    jaxpr: Jaxpr
+    inputs: Sequence[int]
+    decides: bool = False
+    carry: range | None = None
+
+
+# (params) -> the programs.
+descriptions: dict[Primitive, Callable[[dict], list[InnerProgram]]] = {}
+
+# (run, args, params): what the primitive does, for `run(program, args) -> outputs`.
+in_python: dict[Primitive, Callable[[Callable, list, dict], Any]] = {}
+
+
+def inner_programs(eqn: JaxprEqn) -> list[InnerProgram]:
+    """The programs of an equation; none for an ordinary operation.
+
+    Without a description, an equation with a program in its parameter `jaxpr` or
+    `call_jaxpr` that has as many inputs and outputs calls it.
+    """
+    describe = descriptions.get(eqn.primitive)
+    if describe is not None:
+        return describe(eqn.params)
+    for key in ("jaxpr", "call_jaxpr"):
+        inner = eqn.params.get(key)
+        inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+        if not isinstance(inner, Jaxpr) or len(inner.invars) != len(eqn.invars):
+            continue
+        if len(inner.outvars) == len(eqn.outvars):
+            return [InnerProgram(eqn.primitive.name, inner, range(len(eqn.invars)))]
+    return []

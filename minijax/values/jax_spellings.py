@@ -1,0 +1,44 @@
+"""What JAX offers to outside authors and minijax's own code does not need.
+
+Each says here what it is in minijax. The methods are put on the classes of `core.py`
+when `minijax` is imported.
+
+In JAX: `core.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.core.language import Primitive, Trace
+
+
+def bind_with_trace(
+    self: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """Apply the primitive in a given trace, instead of the current one."""
+    return trace.process_primitive(self, args, params)
+
+
+def get_bind_params(self: Primitive, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with which `bind` repeats an equation that has these `params`.
+
+    They are the same ones: a primitive whose `bind` takes Python functions finds their
+    programs in its parameters.
+    """
+    return params
+
+
+Primitive.bind_with_trace = bind_with_trace  # type: ignore[attr-defined]
+Primitive.get_bind_params = get_bind_params  # type: ignore[attr-defined]
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes."""
+    return min(d1, d2)

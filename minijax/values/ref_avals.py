@@ -1,0 +1,169 @@
+"""The types of refs and of tokens, and shapes of arrays that need not exist.
+
+In JAX: `state/types.py`, `core.py`, and `jax.ShapeDtypeStruct`.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import dtypes
+from minijax.core.avals import (
+    AbstractValue,
+    ShapedArray,
+    aval_of_description,
+    canonicalize_shape,
+    intern_lock,
+)
+
+
+class AbstractRef(AbstractValue):
+    """The type of a mutable reference to an array of type `inner_aval`.
+
+    `kind` is None, or "no_grad_no_remat" for a ref that takes no part in derivatives.
+
+    In JAX: `state/types.py`, `AbstractRef`.
+    """
+
+    __slots__ = ("inner_aval", "memory_space", "kind", "__weakref__")
+    _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+    inner_aval: ShapedArray
+    memory_space: Any
+    kind: Any
+
+    def __new__(
+        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None
+    ) -> AbstractRef:
+        key = (inner_aval, memory_space, kind)
+        with intern_lock:
+            ref = cls._interned.get(key)
+            if ref is None:
+                ref = object.__new__(cls)
+                ref.inner_aval, ref.memory_space, ref.kind = key
+                cls._interned[key] = ref
+        return ref
+
+    def __reduce__(self):
+        return (AbstractRef, (self.inner_aval, self.memory_space, self.kind))
+
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+    weak_type = property(lambda self: self.inner_aval.weak_type)
+    ndim = property(lambda self: self.inner_aval.ndim)
+    size = property(lambda self: self.inner_aval.size)
+    sharding = property(lambda self: self.inner_aval.sharding)
+    vma = property(lambda self: self.inner_aval.vma)
+
+    def of(self, inner_aval: ShapedArray) -> AbstractRef:
+        """The type of a ref of the same sort with another content."""
+        return AbstractRef(inner_aval, self.memory_space, self.kind)
+
+    def mapped(self, size: int, axis: int) -> AbstractRef:
+        return self.of(self.inner_aval.mapped(size, axis))
+
+    def unmapped(self, size: int, axis: int, along: Any = None) -> AbstractRef:
+        return self.of(self.inner_aval.unmapped(size, axis, along))
+
+    def to_tangent_aval(self) -> AbstractRef:
+        return self.of(self.inner_aval.to_tangent_aval())
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes)}}}"
+
+    def __repr__(self) -> str:
+        return self.str_short()
+
+
+class AbstractToken(AbstractValue):
+    """The type of a token, which orders effects in compiled programs."""
+
+    __slots__ = ()
+    shape = ()
+    dtype = np.dtype("bool")
+    weak_type = False
+
+    def str_short(self, short_dtypes: bool = False) -> str:
+        return "Tok"
+
+    def to_tangent_aval(self) -> AbstractToken:
+        return self
+
+
+abstract_token = AbstractToken()
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array that need not exist: `eval_shape`'s answer.
+
+    Accepted wherever only types matter (`make_jaxpr`, `jit(f).lower`, `eval_shape`).
+
+    In JAX: `jax.ShapeDtypeStruct`.
+    """
+
+    __slots__ = ("shape", "dtype", "sharding", "weak_type")
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+    ):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = canonicalize_shape(shape)
+        self.dtype = (
+            dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        )
+        self.sharding = sharding
+        self.weak_type = weak_type
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+    T = property(lambda self: self.update(shape=self.shape[::-1]))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """The same struct with some of shape, dtype, sharding, weak_type changed."""
+        fields = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
+        fields.update(changes)
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = ", weak_type=True" if self.weak_type else ""
+        return (
+            f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}"
+            f"{sharding}{weak})"
+        )
+
+    def _key(self) -> tuple:
+        return (self.shape, self.dtype, self.sharding, self.weak_type)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
+    dtype = struct.dtype
+    if not isinstance(dtype, dtypes.ExtendedDType):
+        dtype = dtypes.canonicalize_dtype(dtype)
+    return ShapedArray(struct.shape, dtype, struct.weak_type)
+
+
+aval_of_description[ShapeDtypeStruct] = _struct_aval
