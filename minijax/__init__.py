@@ -81,7 +81,7 @@ from minijax.values import jax_spellings as _jax_spellings
 from minijax.values import print_options as _print_options
 from minijax.values import tracer_interchange as _tracer_interchange
 from minijax.core.language import typeof
-from minijax.values.concrete import ensure_compile_time_eval
+from minijax.core.language import ensure_compile_time_eval
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp

@@ -1,20 +1,43 @@
-"""The public names of the language. In JAX: `jax.core`.
+"""The core of minijax: this folder alone runs `jit(vmap(grad(f)))` on XLA.
 
-The language itself stands in `language/`; what makers of primitives need is in
-`minijax.extend.core`, as in JAX.
+It imports jaxlib, NumPy and ml_dtypes, and nothing else of minijax: copy the folder
+elsewhere, and it runs there. Everything else in minijax attaches to it from outside, on
+one page, `minijax/assembly.py`. Read it in this order; the first ten files are the
+weekend's reading.
+
+ 1. `avals`: the types of values.
+ 2. `language`: programs (variables, equations), primitives, traces and tracers.
+ 3. `rules`: the vocabulary of rules (zeros, accumulators, axes that are not mapped).
+ 4. `arithmetic`: `sin`, `mul` and the like: each one block with all of its rules.
+ 5. `partial_eval`: a Python function becomes a program.
+ 6. `autodiff`: forward mode, linearize, transpose.
+ 7. `batching`: one example becomes many.
+ 8. `lowering`: a program becomes StableHLO.
+ 9. `dispatch`: compiled programs and the arrays they run on.
+10. `jit`: `jit`, its cache, and a call from end to end.
+
+Then, as they are needed:
+
+- more primitives: `shaping`, `sums`, `dot`, `operators` (Python's `x * y`);
+- what users call: `api` (`grad`, `vmap`, `jvp`), `signatures` (arguments and messages);
+- around programs: `pretty` (JAX's text), `check`, `array`;
+- the ground: `state` (what holds in this thread), `events` (what the core tells others,
+  and its hooks), `effects`, `errors`, `source_info` (the user's lines), `dtypes`,
+  `trees`;
+- jaxlib: `runtime` (devices and versions), `hlo` (StableHLO), `compiler` (XLA).
+
+The names below are the public ones of `jax.core`.
 """
 
-from minijax.core.language import AbstractValue as AbstractValue
-from minijax.core.language import Atom as Atom
-from minijax.core.language import ParamDict as ParamDict
-from minijax.core.language import ShapedArray as ShapedArray
-from minijax.core.language import Trace as Trace
-from minijax.core.language import Tracer as Tracer
-from minijax.core.language import Value as Value
-from minijax.core.language import eval_jaxpr as eval_jaxpr
-from minijax.values.concrete import (
-    ensure_compile_time_eval as ensure_compile_time_eval,
-)
-from minijax.values.concrete import eval_context as eval_context
-from minijax.values.jax_spellings import max_dim as max_dim
-from minijax.values.jax_spellings import min_dim as min_dim
+from .language import AbstractValue as AbstractValue
+from .language import Atom as Atom
+from .language import ParamDict as ParamDict
+from .language import ShapedArray as ShapedArray
+from .language import Trace as Trace
+from .language import Tracer as Tracer
+from .language import Value as Value
+from .language import ensure_compile_time_eval as ensure_compile_time_eval
+from .language import eval_context as eval_context
+from .language import eval_jaxpr as eval_jaxpr
+from .language import max_dim as max_dim
+from .language import min_dim as min_dim

@@ -655,3 +655,24 @@ def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
     (x64 mode, the mesh, ...), is part of the key.
     """
     return runtime.weakref_lru_cache(lambda: state.trace_key, function, maxsize)
+
+
+def ensure_compile_time_eval() -> set_current_trace:
+    """Context manager: compute now what is written inside, also while tracing.
+
+    Only known values can be used inside: constants, and what was computed from them.
+    """
+    return set_current_trace(eval_trace)
+
+
+eval_context = ensure_compile_time_eval
+
+
+def max_dim(d1: int, d2: int) -> int:
+    """The larger of two sizes."""
+    return max(d1, d2)
+
+
+def min_dim(d1: int, d2: int) -> int:
+    """The smaller of two sizes."""
+    return min(d1, d2)

@@ -1,9 +1,9 @@
-"""Values that must be known now, and computing now while a program is traced.
+"""Values that must be known now.
 
 A shape, an axis or a Python `if` needs a value, not a tracer. Functions that need one
 ask here, and a tracer without a value becomes an error that says what to write.
 
-In JAX: `core.py`, `concrete_or_error`, `is_concrete`, `ensure_compile_time_eval`.
+In JAX: `core.py`, `concrete_or_error`, `is_concrete`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from minijax.core import errors
 from minijax.core.language import (
     Tracer,
     eval_trace,
-    set_current_trace,
     to_concrete_value,
 )
 from minijax.core.state import state
@@ -41,17 +40,6 @@ def concrete_or_error(force: Callable | None, val: Any, context: str = "") -> An
             raise special_errors.TracerIntegerConversionError(val)
         raise errors.ConcretizationTypeError(val, context)
     return force(concrete)
-
-
-def ensure_compile_time_eval() -> set_current_trace:
-    """Context manager: compute now what is written inside, also while tracing.
-
-    Only known values can be used inside: constants, and what was computed from them.
-    """
-    return set_current_trace(eval_trace)
-
-
-eval_context = ensure_compile_time_eval
 
 
 def trace_state_clean() -> bool:

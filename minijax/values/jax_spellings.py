@@ -32,13 +32,3 @@ def get_bind_params(self: Primitive, params: dict[str, Any]) -> dict[str, Any]:
 
 Primitive.bind_with_trace = bind_with_trace  # type: ignore[attr-defined]
 Primitive.get_bind_params = get_bind_params  # type: ignore[attr-defined]
-
-
-def max_dim(d1: int, d2: int) -> int:
-    """The larger of two sizes."""
-    return max(d1, d2)
-
-
-def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two sizes."""
-    return min(d1, d2)
