@@ -5,3 +5,10 @@ The core and the rooms declare places for parts that rooms above bring: hooks
 one part, and a second one raises. Nothing else attaches anything, so that what runs
 does not depend on which modules were imported, or when.
 """
+
+import os
+
+from minijax.support.user_source import register_exclusion
+
+# Frames of this package are not the user's; the core leaves out its own folder only.
+register_exclusion(os.path.dirname(__file__) + os.sep)

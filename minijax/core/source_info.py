@@ -105,7 +105,7 @@ def current_name_stack() -> NameStack:
 
 # ---- which frames are the user's ----------------------------------------------------
 
-_HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_HERE = os.path.dirname(__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 # Where packages are installed may lie inside of the standard library's folder.
 _SITE = tuple(
@@ -117,7 +117,7 @@ _excluded: list[str] = [_HERE]
 
 @functools.cache
 def is_user_filename(file_name: str) -> bool:
-    """Whether a file holds the user's code: not this package, not Python's library.
+    """Whether a file holds the user's code: not this folder, not Python's library.
 
     Files named `..._test.py` always count as the user's.
     """

@@ -18,7 +18,9 @@ from minijax.core.array import Array as ndarray
 from minijax.core.dtypes import finfo, iinfo
 from minijax.support.element_types import can_cast, isdtype, promote_types
 from minijax.numpy.rare.bit_packing import packbits, unpackbits
-from minijax.numpy.shapes.broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
+from minijax.numpy.shapes.broadcasting import (
+    broadcast_arrays, broadcast_shapes, broadcast_to,
+)
 from minijax.numpy.math.comparing import allclose, array_equal, array_equiv
 from minijax.numpy.products.contractions import (
     cross, dot, inner, kron, matmul, matvec, outer, tensordot, trace, vdot, vecdot,
@@ -71,7 +73,9 @@ from minijax.numpy.reduce.quantiles import (
 from minijax.numpy.reduce.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
 )
-from minijax.numpy.reduce.running import cumprod, cumsum, cumulative_prod, cumulative_sum
+from minijax.numpy.reduce.running import (
+    cumprod, cumsum, cumulative_prod, cumulative_sum,
+)
 from minijax.numpy.scalar_types import (
     bfloat16, bool_, bool_ as bool, cdouble, complex128, complex64, complex_, csingle,
     double, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
@@ -83,7 +87,9 @@ from minijax.numpy.index.selection import (
     choose, compress, extract, piecewise, select, where,
 )
 from minijax.numpy.shapes.sequences import fromfunction, geomspace, linspace, logspace
-from minijax.numpy.rare.series import convolve, corrcoef, correlate, cov, interp, polyval
+from minijax.numpy.rare.series import (
+    convolve, corrcoef, correlate, cov, interp, polyval,
+)
 from minijax.numpy.rare.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
 from minijax.numpy.shapes.shaping import (
     atleast_1d, atleast_2d, atleast_3d, expand_dims, flip, fliplr, flipud, ix_,

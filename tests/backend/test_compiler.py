@@ -267,7 +267,8 @@ def test_trouble_raises_if_asked(tmp_path) -> None:
 def test_another_process_finds_it(tmp_path) -> None:
     program = f"""
 import numpy as np
-from minijax.backend import compiler, disk_cache, platforms
+from minijax.backend import disk_cache
+from minijax.core import compiler, runtime as platforms
 class Aval:
     shape, dtype, weak_type = (3,), np.dtype("float32"), False
 device = platforms.devices("cpu")[0]
@@ -312,8 +313,9 @@ SEVERAL = (
     FORBID_JAX
     + """
 import numpy as np
-from minijax.backend import compiler, disk_cache, executables, hlo, hlo_parts
-from minijax.backend import platforms, several_devices, transfers
+from minijax.backend import buffer_copies as transfers
+from minijax.backend import disk_cache, executables, hlo_parts, several_devices
+from minijax.core import compiler, hlo, runtime as platforms
 from minijax.support.devices.shardings import (
     AxisType, GSPMDSharding, Mesh, NamedSharding, P, sdy_sharding,
     spec_of_hlo_sharding)

@@ -146,7 +146,7 @@ def test_requested_platform_that_is_not_there() -> None:
         assert len(lines) == 2
         assert all("Unable to initialize backend 'nonsense'" in line for line in lines)
     ours = run(
-        "from minijax.backend import platforms; print(platforms.default_backend())",
+        "from minijax.core import runtime; print(runtime.default_backend())",
         MINIJAX_PLATFORMS="cpu",
         JAX_PLATFORMS="nonsense",
     )
@@ -209,7 +209,8 @@ def test_several_devices_without_importing_jax() -> None:
         + """
 import ml_dtypes
 import numpy as np
-from minijax.backend import platforms, transfers
+from minijax.backend import buffer_copies as transfers
+from minijax.core import runtime as platforms
 from minijax.support.devices.shardings import Mesh, NamedSharding, P
 
 class Aval:

@@ -2,10 +2,9 @@
 
     python -I alone.py FOLDER
 
-`FOLDER` holds `minijax/` with the files of `weekend_closure` and nothing else. What is
+`FOLDER` holds a copy of `minijax/core/` named `copied_core`, and nothing else. What is
 printed: each program's text and results, each wrong program's error, the lines that
-were executed, and the modules that were loaded. Nothing of minijax is imported here but
-by its path, and no hook is attached.
+were executed, and the modules that were loaded. No hook is attached.
 """
 
 import json
@@ -48,13 +47,13 @@ def watch(folder, executed):
 
 def namespace():
     """A namespace like `jax`, over the files of the core."""
-    import minijax.core.api as api
-    import minijax.core.arithmetic as arithmetic
-    import minijax.core.dot as dot
-    import minijax.core.jit as pjit
-    import minijax.core.operators as operators  # noqa: F401  installs them
-    import minijax.core.shaping as shaping
-    import minijax.core.sums as sums
+    import copied_core.api as api
+    import copied_core.arithmetic as arithmetic
+    import copied_core.dot as dot
+    import copied_core.jit as pjit
+    import copied_core.operators as operators  # noqa: F401  installs them
+    import copied_core.shaping as shaping
+    import copied_core.sums as sums
 
     library = types.SimpleNamespace(lax=types.SimpleNamespace())
     for module in (arithmetic, shaping, sums, dot):
@@ -71,9 +70,8 @@ def namespace():
 def described(result):
     """A result's leaves: dtype, shape, weak type and numbers."""
     import numpy as np
-
-    from minijax.core.avals import get_aval
-    from minijax.core.trees import tree_leaves
+    from copied_core.avals import get_aval
+    from copied_core.trees import tree_leaves
 
     leaves = []
     for leaf in tree_leaves(result):
@@ -86,7 +84,7 @@ def described(result):
 
 
 def run(library, programs):
-    from minijax.core.check import check_jaxpr
+    from copied_core.check import check_jaxpr
 
     told = {}
     for name, make in programs.items():
@@ -131,11 +129,12 @@ def main(folder):
     sys.settrace(None)
     threading.settrace(None)
     told["lines"] = {name: sorted(lines) for name, lines in executed[0].items()}
-    told["modules"] = sorted(m for m in sys.modules if m.split(".")[0] == "minijax")
+    ours = ("minijax", "copied_core")
+    told["modules"] = sorted(m for m in sys.modules if m.split(".")[0] in ours)
     told["others"] = sorted(
         {m.split(".")[0] for m in sys.modules} - set(sys.stdlib_module_names)
     )
-    from minijax.core.events import hooks
+    from copied_core.events import hooks
 
     told["hooks"] = {name: hook.run is hook.default for name, hook in hooks.items()}
     print(json.dumps(told))

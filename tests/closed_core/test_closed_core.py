@@ -1,9 +1,8 @@
 """The core is closed: its files alone, in a folder of their own, do all of their work.
 
-`[tool.minijax]` in pyproject.toml has two lists: `weekend_core` is what one reads,
-`weekend_closure` is all that is loaded with it. The files of the second are copied to a
-folder where nothing else of minijax is, and run there by a Python that sees jaxlib,
-NumPy and ml_dtypes only.
+The folder `minijax/core/` is copied to a place where nothing else of minijax is, under
+another name, and run there by a Python that sees jaxlib, NumPy and ml_dtypes only.
+`weekend_core` in pyproject.toml lists the files that one reads.
 """
 
 import ast
@@ -28,7 +27,10 @@ from tests.house.count_lines import count_code
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["minijax"]
-CORE, CLOSURE = SETTINGS["weekend_core"], SETTINGS["weekend_closure"]
+CORE = SETTINGS["weekend_core"]
+FOLDER = ROOT / "minijax" / "core"
+CLOSURE = sorted(path.name for path in FOLDER.iterdir() if path.is_file())
+COPY = "copied_core"
 EXPECTED = json.loads(make.EXPECTED.read_text())
 
 MOST_LINES_TO_READ = 3_500
@@ -40,15 +42,10 @@ LEAST_EXECUTED = 0.80
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files of the closure alone, under empty `__init__` files."""
+    """The core's folder alone, under another name."""
     folder = tmp_path_factory.mktemp("alone")
-    for name in CLOSURE:
-        target = folder / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, target)
-        for parent in target.relative_to(folder).parents:
-            if parent != Path("."):
-                (folder / parent / "__init__.py").write_text("")
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(FOLDER, folder / COPY, ignore=ignore)
     shutil.copy(HERE / "programs.py", folder)
     return folder
 
@@ -90,11 +87,8 @@ def test_errors_are_those_of_the_whole(told, name):
 
 
 def test_nothing_else_is_loaded(told, folder):
-    allowed = {"minijax"}
-    for name in CLOSURE:
-        parts = Path(name).with_suffix("").parts
-        allowed |= {".".join(parts[: end + 1]) for end in range(len(parts))}
-    assert set(told["modules"]) == allowed
+    files = {f"{COPY}.{Path(name).stem}" for name in CLOSURE}
+    assert set(told["modules"]) == files - {f"{COPY}.__init__"} | {COPY}
     assert {"jaxlib", "numpy", "ml_dtypes"} <= set(told["others"])
     assert not {"jax", "scipy", "minijax_lab"} & set(told["others"])
 
@@ -131,8 +125,8 @@ def test_most_of_it_was_needed(told, folder, record_property):
     total = done = 0
     rest = []
     for name in CLOSURE:
-        ran = set(told["lines"].get(str(folder / name), ()))
-        parts = statements(folder / name)
+        ran = set(told["lines"].get(str(folder / COPY / name), ()))
+        parts = statements(FOLDER / name)
         covered = [part for part in parts if part & ran]
         every = set().union(*parts) if parts else set()
         reached = set().union(*covered) if covered else set()
@@ -145,26 +139,31 @@ def test_most_of_it_was_needed(told, folder, record_property):
 
 
 def test_it_is_small_enough():
-    assert len(CLOSURE) <= MOST_FILES and set(CORE) <= set(CLOSURE)
+    assert len(CLOSURE) <= MOST_FILES
+    assert {Path(name).name for name in CORE} <= set(CLOSURE)
     assert sum(count_code((ROOT / name).read_text()) for name in CORE) <= (
         MOST_LINES_TO_READ
     )
-    total = sum(count_code((ROOT / name).read_text()) for name in CLOSURE)
+    total = sum(count_code((FOLDER / name).read_text()) for name in CLOSURE)
     assert total <= MOST_LINES, total
 
 
 def test_no_import_is_hidden():
-    """Nothing is imported but by `import`; also inside of functions (see above)."""
+    """The core imports its own files by one dot, also inside of functions."""
     hidden = re.compile(r"\bimportlib\b|\b__import__\b|\bexec\(|\bsys\.modules\b")
-    assert [n for n in CLOSURE if hidden.search((ROOT / n).read_text())] == []
-    allowed = {n.removesuffix(".py").replace("/", ".") for n in CLOSURE}
+    assert [n for n in CLOSURE if hidden.search((FOLDER / n).read_text())] == []
+    others = {"jaxlib", "numpy", "ml_dtypes"} | set(sys.stdlib_module_names)
     for name in CLOSURE:
-        for module in imported(ROOT / name):
-            assert module in allowed, f"{name} imports {module}"
+        for level, module in imported(FOLDER / name):
+            if level == 0:
+                assert module.split(".")[0] in others, f"{name} imports {module}"
+            else:
+                known = not module or f"{module}.py" in CLOSURE
+                assert level == 1 and known, f"{name} imports {'.' * level}{module}"
 
 
-def imported(path: Path) -> set[str]:
-    """The modules of minijax that a file imports, wherever in it."""
+def imported(path: Path) -> set[tuple[int, str]]:
+    """What a file imports, wherever in it: (dots, module); not for type checkers."""
     found = set()
     tree = ast.parse(path.read_text())
     for_checkers = {
@@ -176,14 +175,10 @@ def imported(path: Path) -> set[str]:
     for node in ast.walk(tree):
         if id(node) in for_checkers:
             continue
-        if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module.split(".")[0] == "minijax":
-                for alias in node.names:
-                    full = f"{node.module}.{alias.name}".replace(".", "/")
-                    is_file = (ROOT / f"{full}.py").exists()
-                    found.add(full.replace("/", ".") if is_file else node.module)
+        if isinstance(node, ast.ImportFrom):
+            found.add((node.level, node.module or ""))
         elif isinstance(node, ast.Import):
-            found |= {a.name for a in node.names if a.name.split(".")[0] == "minijax"}
+            found |= {(0, alias.name) for alias in node.names}
     return found
 
 

@@ -1,14 +1,12 @@
 """The table of hooks in CONTRIBUTING.md is that of the hooks in the core."""
 
 import re
-import tomllib
 from pathlib import Path
 
 import minijax  # noqa: F401  attaches all of them
 from minijax.core.events import hooks
 
 ROOT = Path(__file__).resolve().parents[2]
-SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["minijax"]
 
 
 def file_of(function) -> str:
@@ -24,7 +22,7 @@ def test_the_table_is_that_of_the_core():
     there = [
         (name, file_of(hook.default), file_of(hook.run))
         for name, hook in hooks.items()
-        if file_of(hook.default) in SETTINGS["weekend_closure"]
+        if file_of(hook.default).startswith("minijax/core/")
     ]
     assert sorted((name, f"minijax/{a}", f"minijax/{b}") for name, a, b in told) == (
         sorted(there)

@@ -294,7 +294,7 @@ def test_environment_variables(prefix):
 def test_platform_flags_reach_the_backend():
     code = (
         "from minijax.support.config import config\n"
-        "from minijax.backend import platforms, processes\n"
+        "from minijax.backend import processes\n"
         "config.update('jax_num_cpu_devices', 3)\n"
         "config.update('jax_platforms', 'cpu')\n"
         "print(processes.device_count())\n"
