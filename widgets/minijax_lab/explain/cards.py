@@ -303,6 +303,13 @@ ROOMS = {
     "refs": "refs",
     "callbacks": "order",
 }
+# The files of the core that hold primitives, which all stand in one room.
+CORE_FILES = {
+    "arithmetic.py": "elementwise",
+    "shaping.py": "shape",
+    "sums.py": "reduce",
+    "dot.py": "linear algebra",
+}
 # Those whose room is another: tokens stand with shapes, general reductions with loops.
 ELSEWHERE = {
     "after_all": "order",
@@ -311,6 +318,9 @@ ELSEWHERE = {
     "dce_sink": "order",
     "name": "order",
     "optimization_barrier": "order",
+    "ragged_dot_general": "linear algebra",
+    "rng_bit_generator": "random",
+    "rng_uniform": "random",
     "random_gamma_grad": "random",
     "reduce": "reduce",
     "reduce_window": "reduce",
@@ -324,7 +334,12 @@ def family_of(primitive: Primitive) -> str:
     if primitive.name in ELSEWHERE:
         return ELSEWHERE[primitive.name]
     place = defined_in(primitive)
-    return ROOMS.get(place[0].parent.name, "programs") if place else "order"
+    if not place:
+        return "order"
+    path = place[0]
+    if path.parent.name == "core":
+        return CORE_FILES.get(path.name, "programs")
+    return ROOMS.get(path.parent.name, "programs")
 
 
 def rules_of(

@@ -34,9 +34,11 @@ PACKAGE = os.path.dirname(minijax.__file__) + os.sep
 
 # Rooms whose functions run nothing of the user's, but for those that are given it: by
 # a parameter of one of these names, or kept for later by functions of this file.
+CORE_OPERATIONS = ["avals", "events", "arithmetic", "shaping", "sums", "dot"]
+CORE_OPERATIONS += ["operators"]
 OPERATIONS = tuple(
     os.path.join(PACKAGE, *place)
-    for place in [("language", "avals.py"), ("support", "events.py")]
+    for place in [("core", f"{name}.py") for name in CORE_OPERATIONS]
     + [(room, "") for room in ("nn", "numpy", "primitives", "random")]
 )
 GIVEN = {"f", "fn", "fun", "func", "func1d", "funclist", "funcs", "function", "mode"}

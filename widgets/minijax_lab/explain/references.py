@@ -191,7 +191,7 @@ def add_source(value: Any, reference: Reference, sources: list[Source]) -> int |
 def place_of_primitive(primitive: Primitive) -> tuple[ModuleType, str, int] | None:
     """The module, the variable and the line that make a primitive."""
     for name, module in sorted(sys.modules.items()):
-        if not name.startswith("minijax.primitives."):
+        if not name.startswith(("minijax.primitives.", "minijax.core.")):
             continue
         for variable, value in vars(module).items():
             if value is not primitive:

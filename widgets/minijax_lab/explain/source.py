@@ -174,7 +174,7 @@ def made_primitives() -> tuple[dict[str, tuple], dict[str, tuple]]:
         if path.name != "rules.py":
             for found in MAKES_PRIMITIVE.finditer(text):
                 by_name.setdefault(found.group(2), (path, found.group(1)))
-        if package / "primitives" in path.parents:
+        if {package / "primitives", package / "core"} & set(path.parents):
             for found in SETS_VARIABLE.finditer(text):
                 by_variable.setdefault(found.group(1), (path, found.group(1)))
     return by_name, by_variable
