@@ -169,11 +169,10 @@ def made_primitives() -> tuple[dict[str, tuple], dict[str, tuple]]:
     by_variable: dict[str, tuple] = {}
     for path in sorted(package.glob("**/*.py")):
         text = path.read_text(encoding="utf-8")
-        if "_p" not in text:
+        if "_p" not in text or path.name == "rules.py":
             continue
-        if path.name != "rules.py":
-            for found in MAKES_PRIMITIVE.finditer(text):
-                by_name.setdefault(found.group(2), (path, found.group(1)))
+        for found in MAKES_PRIMITIVE.finditer(text):
+            by_name.setdefault(found.group(2), (path, found.group(1)))
         if {package / "primitives", package / "core"} & set(path.parents):
             for found in SETS_VARIABLE.finditer(text):
                 by_variable.setdefault(found.group(1), (path, found.group(1)))
