@@ -119,9 +119,15 @@ def shard_map(
     @api_boundary
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
-        mesh = _mesh_of(given)
-        manual = asked or frozenset(mesh.axis_names)
+        mesh, taken = _mesh_of(given)
+        manual = asked or frozenset(mesh.axis_names) - taken
         _check_axes(mesh, manual, "axis_names")
+        if manual & taken:
+            raise errors.value_error(
+                f"shard_map over the axes {sorted(map(str, manual & taken))} inside of "
+                "a shard_map over the same: a part is not cut over an axis again. "
+                "Leave them out of axis_names."
+            )
         found = _arguments_of(f, args, in_specs, mesh, manual)
         leaves, specs = found.leaves, found.specs
         avals = list(map(language.get_aval, leaves))
@@ -198,16 +204,35 @@ def _spec_at(axis: int | None, name: Any) -> PartitionSpec:
 # ----------------------------------------------------------------------------------
 
 
-def _mesh_of(given: Any) -> Any:
-    if given is not None:
-        return given
-    mesh = state.mesh if isinstance(state.mesh, Mesh) else get_abstract_mesh()
-    if mesh.empty:
+def _mesh_of(given: Any) -> tuple[Any, frozenset]:
+    """(the mesh to map over, its axes that a `shard_map` around this one maps over).
+
+    Raises ValueError if `given` is another mesh than the one in use here.
+    """
+    mesh, taken = given, frozenset()
+    if state.manual_mesh is not None:
+        mesh, taken = state.manual_mesh
+    elif isinstance(state.mesh, Mesh) or not get_abstract_mesh().empty:
+        mesh = state.mesh or get_abstract_mesh()
+    if mesh is None or mesh.empty:
         raise errors.value_error(
             "The context mesh cannot be empty. Pass shard_map a mesh, mesh=..., or use "
             "`with minijax.set_mesh(mesh):`."
         )
-    return mesh
+    if given is None or given is mesh:
+        return mesh, taken
+    both = [given, mesh]
+    devices = [one._internal_device_list for one in both if isinstance(one, Mesh)]
+    axes = [(one.axis_names, one.axis_sizes, one.axis_types) for one in both]
+    if axes[0] != axes[1] or (taken and devices[1:] and devices[0] != devices[1]):
+        ids = [[device.id for device in one] for one in devices]
+        raise errors.value_error(
+            f"The context mesh {mesh} should match the mesh passed to shard_map, "
+            f"{given} (devices: {ids}). Leave mesh out: shard_map then takes the mesh "
+            "of the shard_map or set_mesh around it. A pmap cannot be inside of "
+            "either; write jax.vmap there."
+        )
+    return given, taken
 
 
 def _check_axes(mesh: Any, names: Iterable[Any], what: str) -> None:

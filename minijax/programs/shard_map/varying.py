@@ -38,6 +38,8 @@ class manual_scope:
 
     def __init__(self, mesh: Any, axes: Iterable[Hashable], checked: bool) -> None:
         sizes = dict(mesh.shape)
+        around = () if state.manual_mesh is None else state.manual_mesh[1]
+        self.mesh = (mesh, frozenset((*around, *axes)))
         self.axes = [(name, sizes[name]) for name in mesh.axis_names if name in axes]
         kept = tuple(name for name in state.varying_axes if name not in axes)
         self.varying = (*kept, *(name for name, _ in self.axes)) if checked else ()
@@ -47,6 +49,7 @@ class manual_scope:
         _install()
         self.stack.enter_context(extend_axis_env(self.axes))
         self.stack.enter_context(override("varying_axes", self.varying))
+        self.stack.enter_context(override("manual_mesh", self.mesh))
 
     def __exit__(self, *exception: Any) -> None:
         self.stack.close()

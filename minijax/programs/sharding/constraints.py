@@ -11,6 +11,7 @@ from typing import Any
 from minijax.core import errors, hlo, language
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
+from minijax.core.state import state
 from minijax.core.trees import (
     broadcast_prefix_to_treedef,
     tree_flatten,
@@ -79,6 +80,7 @@ def _constrained(x: Any, place: Any) -> Any:
             for dimension, part in enumerate(sharding.spec.partitions)
             if part is PartitionSpec.UNCONSTRAINED
         )
+        _check_not_manual(sharding)
     if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
         _check_same(aval, sharding)
         return x
@@ -90,6 +92,20 @@ def _constrained(x: Any, place: Any) -> Any:
         context_mesh=entered_mesh() if mesh.empty else mesh,
         unconstrained_dims=free,
     )
+
+
+def _check_not_manual(sharding: NamedSharding) -> None:
+    """ValueError for an axis over which a `shard_map` around this place maps."""
+    manual = state.manual_mesh[1] if state.manual_mesh else ()
+    spec = sharding.spec
+    named = {name for dimension in range(len(spec)) for name in spec.axes(dimension)}
+    if not named.isdisjoint(manual):
+        raise errors.value_error(
+            f"with_sharding_constraint names the axes {sorted(map(str, named))}, and "
+            f"the shard_map around it maps over {sorted(map(str, manual))}: a value "
+            "inside is one device's part, which is not cut again over those axes. "
+            "Leave them out of the spec, or give them to out_specs of shard_map."
+        )
 
 
 def _check_same(aval: Any, sharding: NamedSharding) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.core import errors
 from minijax.core.language import eval_trace
-from minijax.core.state import override, state
+from minijax.core.state import declare, override, state
 from minijax.support.devices.shardings import (
     AbstractMesh,
     Mesh,
@@ -21,6 +21,9 @@ from minijax.support.devices.shardings import (
     empty_concrete_mesh,
     entered_mesh,
 )
+
+# (the mesh of the `shard_map` around this place, its axes that are manual here).
+declare("manual_mesh", None)
 
 # What is done when a mesh with Explicit axes is first used: `explicit/types.py`.
 when_explicit: list[Callable[[], None]] = []

@@ -103,7 +103,7 @@ def make_array_from_single_device_arrays(
                 f"{part_shape} under {sharding}, got one of shape {array.shape}."
             )
         by_device[next(iter(array.devices()))] = array
-    if len(arrays) != len(owned) or set(by_device) != set(owned):
+    if not len(by_device) == len(arrays) == len(owned) or set(by_device) != set(owned):
         raise errors.value_error(
             "make_array_from_single_device_arrays: `arrays` must hold one array for "
             f"each of the devices {[d.id for d in owned]}, and they lie on "

@@ -27,6 +27,7 @@ from minijax.support.devices.shardings import (
     Mesh,
     NamedSharding,
     PartitionSpec,
+    check_distinct,
 )
 
 # For each argument its sharding, or None where the compiler chooses.
@@ -52,6 +53,7 @@ class Placement:
         out_shardings: Shardings | None,
         mesh: Mesh,
     ) -> None:
+        check_distinct(devices)
         self.devices = devices
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings

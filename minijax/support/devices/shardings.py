@@ -303,9 +303,11 @@ class NamedSharding(ShardingOfSeveral):
 
         Raises:
           IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
-          ValueError: if devices hold addends and not parts of the array.
+          ValueError: if devices hold addends and not parts of the array, or if the mesh
+            has a device twice.
         """
         self._require_devices("devices_indices_map")
+        check_distinct(self._internal_device_list)
         if self.spec.unreduced:
             raise ValueError(
                 f"devices_indices_map has no answer for {self}: its devices hold "
@@ -563,6 +565,7 @@ class GSPMDSharding(ShardingOfSeveral):
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """For each device the slice of the array that it holds."""
+        check_distinct(self._internal_device_list)
         everything = (slice(None),) * len(global_shape)
         devices = self._device_assignment
         if self.is_fully_replicated:
@@ -580,6 +583,16 @@ class GSPMDSharding(ShardingOfSeveral):
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
         return self._hlo_sharding
+
+
+def check_distinct(devices: Any) -> None:
+    """ValueError if a device is there twice: each holds one part of an array."""
+    if len(set(devices)) < len(devices):
+        raise ValueError(
+            f"The devices with the ids {[device.id for device in devices]} contain one "
+            "more than once. Each device of a mesh, or of pmap(devices=...), holds one "
+            "part of an array: give each of them once."
+        )
 
 
 def sdy_sharding(sharding: NamedSharding, ndim: int, open_dims: bool = False) -> Any:

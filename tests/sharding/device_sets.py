@@ -1,0 +1,234 @@
+"""Programs that name a device twice, or devices of more than one mesh.
+
+Most are refused. Some of them once ended the process, or gave wrong values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def row(lib, ids, name="x"):
+    """A mesh of one axis over the devices with these ids."""
+    devices = np.array([lib.mj.devices()[at] for at in ids])
+    return lib.sharding.Mesh(devices, (name,), axis_types=(lib.auto,))
+
+
+def first(lib):
+    return lib.Named(row(lib, [0, 1, 2, 3]), lib.P("x"))
+
+
+def second(lib):
+    return lib.Named(row(lib, [4, 5, 6, 7]), lib.P("x"))
+
+
+def same_twice(lib):
+    return lib.Named(row(lib, [0, 0]), lib.P("x"))
+
+
+def parts(lib, mesh, function=lambda x: x + 1, **options):
+    """`function` on the parts of an array, cut along the axis x."""
+    return lib.mj.shard_map(
+        function, mesh=mesh, in_specs=lib.P("x"), out_specs=lib.P("x"), **options
+    )
+
+
+# One device twice.
+
+
+@case
+def twice_is_a_mesh(lib):
+    return same_twice(lib).shard_shape((8, 2))[0]
+
+
+@case
+def twice_device_put(lib):
+    return lib.mj.device_put(lib.numbers(8), same_twice(lib))
+
+
+@case
+def twice_in_jit(lib):
+    return lib.mj.jit(lambda x: x * 2, in_shardings=same_twice(lib))(lib.numbers(8))
+
+
+@case
+def twice_out_of_jit(lib):
+    return lib.mj.jit(lambda x: x * 2, out_shardings=same_twice(lib))(lib.numbers(8))
+
+
+@case
+def twice_constraint(lib):
+    constrain = lib.lax.with_sharding_constraint
+    return lib.mj.jit(lambda x: constrain(x * 2, same_twice(lib)))(lib.numbers(8))
+
+
+@case
+def twice_shard_map(lib):
+    def total(x):
+        return lib.lax.psum(x, "x")
+
+    mesh = row(lib, [0, 0])
+    return lib.mj.shard_map(total, mesh=mesh, in_specs=lib.P("x"), out_specs=lib.P())(
+        lib.numbers(8)
+    )
+
+
+@case
+def twice_shard_map_in_jit(lib):
+    return lib.mj.jit(parts(lib, row(lib, [0, 1, 0, 1])))(lib.numbers(8))
+
+
+@case
+def twice_pmap(lib):
+    device = lib.mj.devices()[0]
+    total = lib.mj.pmap(lambda x: lib.lax.psum(x, "i"), "i", devices=[device, device])
+    return total(lib.numbers(2))
+
+
+@case
+def twice_pmap_among_others(lib):
+    one, other = lib.mj.devices()[:2]
+    return lib.mj.pmap(lambda x: x + 1, devices=[one, other, one])(lib.numbers(3))
+
+
+@case
+def twice_make_mesh(lib):
+    devices = lib.mj.devices()[:1] * 2
+    mesh = lib.mj.make_mesh((2,), ("x",), devices=devices, axis_types=(lib.auto,))
+    return lib.mj.device_put(lib.numbers(8), lib.Named(mesh, lib.P("x")))
+
+
+@case
+def twice_from_parts(lib):
+    part = lib.mj.device_put(lib.numbers(4), lib.mj.devices()[0])
+    make = lib.mj.make_array_from_single_device_arrays
+    return make((8,), same_twice(lib), [part, part])
+
+
+@case
+def twice_from_local_data(lib):
+    make = lib.mj.make_array_from_process_local_data
+    return make(same_twice(lib), lib.numbers(8))
+
+
+# A pmap or shard_map inside of another.
+
+
+def nested_pmap(wrap, shape=(2, 2)):
+    def program(lib):
+        inner = lib.mj.pmap(lambda x: x + 1)
+        return lib.mj.pmap(wrap(lib, inner))(lib.numbers(*shape))
+
+    return program
+
+
+CASES["pmap of pmap"] = nested_pmap(lambda lib, inner: inner)
+CASES["pmap of pmap of one"] = nested_pmap(lambda lib, inner: inner, (1, 1))
+CASES["pmap of jit of pmap"] = nested_pmap(lambda lib, inner: lib.mj.jit(inner))
+CASES["pmap of vmap of pmap"] = nested_pmap(
+    lambda lib, inner: lib.mj.vmap(inner), (2, 3, 2)
+)
+CASES["pmap of a gradient of pmap"] = nested_pmap(
+    lambda lib, inner: lib.mj.grad(lambda x: (inner(x) * x).sum())
+)
+CASES["pmap of a loop of pmap"] = nested_pmap(
+    lambda lib, inner: (
+        lambda x: lib.lax.scan(lambda c, _: (inner(c), None), x, None, length=2)[0]
+    )
+)
+CASES["vmap of pmap"] = lambda lib: lib.mj.vmap(lib.mj.pmap(lambda x: x + 1))(
+    lib.numbers(3, 2)
+)
+CASES["pmap in a loop"] = lambda lib: lib.lax.scan(
+    lambda c, _: (lib.mj.pmap(lambda x: x + 1)(c), None), lib.numbers(2), None, length=2
+)[0]
+
+
+@case
+def pmap_of_shard_map(lib):
+    return lib.mj.pmap(parts(lib, row(lib, [4, 5, 6, 7])))(lib.numbers(2, 8))
+
+
+@case
+def pmap_of_shard_map_on_the_same(lib):
+    return lib.mj.pmap(parts(lib, row(lib, [0, 1])))(lib.numbers(2, 8))
+
+
+@case
+def shard_map_of_pmap(lib):
+    mesh = row(lib, [0, 1, 2, 3])
+    return lib.mj.jit(parts(lib, mesh, lib.mj.pmap(lambda x: x + 1)))(lib.numbers(8))
+
+
+@case
+def shard_map_of_pmap_eager(lib):
+    mesh = row(lib, [0, 1, 2, 3])
+    return parts(lib, mesh, lib.mj.pmap(lambda x: x + 1))(lib.numbers(8))
+
+
+def nested_shard_map(inner_mesh, axes="b"):
+    def program(lib):
+        def inner(part):
+            mesh = inner_mesh and inner_mesh(lib)
+            return lib.mj.shard_map(
+                lambda y: y + lib.lax.axis_index(axes),
+                mesh=mesh,
+                in_specs=lib.P(axes),
+                out_specs=lib.P(axes),
+                axis_names={axes},
+            )(part)
+
+        outer = lib.mj.shard_map(
+            inner,
+            mesh=lib.make_mesh((2, 2), "ab"),
+            in_specs=lib.P("a"),
+            out_specs=lib.P("a"),
+            axis_names={"a"},
+        )
+        return np.asarray(lib.mj.jit(outer)(lib.numbers(4, 4)))
+
+    return program
+
+
+CASES["shard_map within, of the mesh around"] = nested_shard_map(None)
+CASES["shard_map within, over the same axis"] = nested_shard_map(None, "a")
+CASES["shard_map within, of a smaller mesh"] = nested_shard_map(
+    lambda lib: row(lib, [0, 1], "b")
+)
+CASES["shard_map within, of a larger mesh"] = nested_shard_map(
+    lambda lib: lib.make_mesh((2, 4), "ab")
+)
+CASES["shard_map within, of other devices"] = nested_shard_map(
+    lambda lib: lib.sharding.Mesh(
+        np.array(lib.mj.devices()[4:]).reshape(2, 2),
+        ("a", "b"),
+        axis_types=(lib.auto,) * 2,
+    )
+)
+
+
+@case
+def shard_map_under_another_set_mesh(lib):
+    with lib.mj.set_mesh(lib.make_mesh((2, 2), "ab")):
+        return parts(lib, row(lib, [0, 1]))(lib.numbers(4))
+
+
+@case
+def pmap_under_set_mesh(lib):
+    with lib.mj.set_mesh(lib.make_mesh((2, 2), "ab")):
+        return lib.mj.pmap(lambda x: x + 1)(lib.numbers(2))
+
+
+@case
+def constraint_on_a_part(lib):
+    def body(x):
+        return lib.lax.with_sharding_constraint(x, first(lib))
+
+    return lib.mj.jit(parts(lib, row(lib, [0, 1, 2, 3]), body))(lib.numbers(16))
