@@ -17,6 +17,8 @@ def online(parts):
     top, weight = -np.inf, 0.0
     for part in parts:
         larger = max(top, part.max())
+        if larger == -np.inf:
+            continue  # -inf minus -inf is no number
         weight = weight * np.exp(top - larger) + np.exp(part - larger).sum()
         top = larger
     return top, weight

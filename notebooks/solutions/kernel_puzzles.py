@@ -129,7 +129,29 @@ def largest(x):
 
 
 def windows(x):
-    """Blocks of 18 elements that overlap; before the array there is nothing."""
+    """The last two elements of a block are carried to the next one."""
+
+    def kernel(x_ref, o_ref, before_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            before_ref[...] = jnp.zeros_like(before_ref)
+
+        part = jnp.concatenate([before_ref[...], x_ref[...]])
+        o_ref[...] = part[2:] + part[1:-1] + part[:-2]
+        before_ref[...] = x_ref[...][14:]
+
+    return call(
+        kernel,
+        x.shape,
+        grid=(x.size // 16,),
+        in_specs=[PART],
+        out_specs=PART,
+        scratch_shapes=[pltpu.VMEM((2,), jnp.float32)],
+    )(x)
+
+
+def overlapping_windows(x):
+    """Blocks of 18 elements that overlap; before the array there is NaN."""
 
     def kernel(x_ref, o_ref):
         place = pl.program_id(0) * 16 - 2 + jnp.arange(18)
@@ -268,16 +290,16 @@ def softmax(x):
 
 
 def attention(q, k, v):
-    """Flash attention: the softmax is corrected when a larger number comes."""
+    """Flash attention: the output's block stays, and is corrected on the way."""
 
-    def kernel(q_ref, k_ref, v_ref, o_ref, top_ref, weight_ref, sum_ref):
+    def kernel(q_ref, k_ref, v_ref, o_ref, top_ref, weight_ref):
         j = pl.program_id(1)
 
         @pl.when(j == 0)
         def _():
             top_ref[...] = jnp.full_like(top_ref, -jnp.inf)
             weight_ref[...] = jnp.zeros_like(weight_ref)
-            sum_ref[...] = jnp.zeros_like(sum_ref)
+            o_ref[...] = jnp.zeros_like(o_ref)
 
         scores = q_ref[...] @ k_ref[...].T / math.sqrt(q.shape[1])
         top = jnp.maximum(top_ref[...], scores.max(1, keepdims=True))
@@ -285,11 +307,11 @@ def attention(q, k, v):
         e = jnp.exp(scores - top)
         top_ref[...] = top
         weight_ref[...] = weight_ref[...] * shrink + e.sum(1, keepdims=True)
-        sum_ref[...] = sum_ref[...] * shrink + e @ v_ref[...]
+        o_ref[...] = o_ref[...] * shrink + e @ v_ref[...]
 
         @pl.when(j == pl.num_programs(1) - 1)
         def _():
-            o_ref[...] = sum_ref[...] / weight_ref[...]
+            o_ref[...] = o_ref[...] / weight_ref[...]
 
     width = q.shape[1]
     queries = pl.BlockSpec((16, width), lambda i, j: (i, 0))
@@ -303,7 +325,6 @@ def attention(q, k, v):
         scratch_shapes=[
             pltpu.VMEM((16, 1), jnp.float32),
             pltpu.VMEM((16, 1), jnp.float32),
-            pltpu.VMEM((16, width), jnp.float32),
         ],
     )(q, k, v)
 

@@ -9,9 +9,9 @@ HERE = Path(__file__).resolve().parent
 
 
 def test_exercises_on_eight_devices():
-    tests = HERE / "test_exercises.py"
+    tests = [HERE / "test_exercises.py", HERE / "test_judges_of_exercises.py"]
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider"]
-    command += ["-k", "test_exercise or test_every_exercise", str(tests)]
+    command += ["-k", "test_exercise or test_every_exercise", *map(str, tests)]
     done = subprocess.run(
         command,
         cwd=HERE.parents[1],

@@ -78,6 +78,22 @@ class Delayed:
         time.sleep(max(0.0, self.ready - time.perf_counter()))
         return self
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """Reading the numbers waits, too."""
+        self.block_until_ready()
+        return np.zeros(1, dtype or np.float32)
+
+    def __float__(self) -> float:
+        return float(self.__array__()[0])
+
+    def item(self) -> float:
+        """The number, once it is there."""
+        return float(self)
+
+    def tolist(self) -> list[float]:
+        """The numbers as a list, once they are there."""
+        return [float(self)]
+
 
 def grade_stopwatch(stopwatch: Callable[..., Any]) -> str | None:
     """It waits for the result, and leaves out the first, slow call."""

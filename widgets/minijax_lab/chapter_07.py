@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import difference
+from minijax_lab.evidence import calls_of, count, largest
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -79,6 +81,18 @@ STEPS = {
 }
 
 
+class Factor(float):
+    """A slope that notes when it is multiplied with."""
+
+    noted: list[float] = []
+
+    def __mul__(self, other: Any) -> Any:
+        Factor.noted.append(float(self))
+        return float(self) * other
+
+    __rmul__ = __mul__
+
+
 def grade_back(back: Callable[..., Any]) -> str | None:
     """Slopes of chains in which values are used once, twice and never."""
     for how, (steps, right) in STEPS.items():
@@ -88,6 +102,18 @@ def grade_back(back: Callable[..., Any]) -> str | None:
             return f"A value {how}: there is no cotangent of {error} in {steps}."
         if found != right:
             return f"A value {how}: {steps} gives {found}, and should give {right}."
+    Factor.noted.clear()
+    chain = [
+        ("y", "x", Factor(2.0)),
+        ("z", "y", Factor(3.0)),
+        ("out", "z", Factor(5.0)),
+    ]
+    back(chain)
+    if Factor.noted[:1] == [2.0]:
+        return (
+            "The step nearest to x was taken first: that is forward mode. Begin with "
+            "the result, and go from the last step to the first."
+        )
     return None
 
 
@@ -125,8 +151,20 @@ def grade_rows(rows: Callable[..., Any]) -> str | None:
     ]
     for text, function, right in cases:
         found = np.asarray(rows(function, x))
-        if found.shape != right.shape or not np.allclose(found, right, atol=1e-4):
-            return f"The Jacobian of {text} should be\n{right}\nand is\n{found}"
+        told = difference(found, right, atol=1e-4)
+        if told:
+            return f"The Jacobian of {text} should be\n{right}\nand is\n{found}\n{told}"
+    if any("jacrev" in waiting for waiting in calls_of(rows, x, of=jnp.sin)):
+        return "`jacrev` runs f in it: write what jacrev does, with vjp and vmap."
+    sizes = [
+        count(make_jaxpr(lambda x: rows(lambda x: m @ jnp.sin(x), x))(x))  # noqa: B023
+        for m in (np.ones((2, 3), np.float32), np.ones((5, 3), np.float32))
+    ]
+    if sizes[0] != sizes[1]:
+        return (
+            f"It has {sizes[0]} equations for 2 results and {sizes[1]} for 5: a loop "
+            "over the rows was written out. Use vmap."
+        )
     ran: list[int] = []
 
     def energy(x: Any) -> Any:
@@ -137,9 +175,9 @@ def grade_rows(rows: Callable[..., Any]) -> str | None:
     # Once to see the shape of the result is allowed.
     if len(ran) > 2:
         return f"f ran {len(ran)} times; one vjp is enough for all rows."
-    largest = max(var.aval.size for eqn in closed.eqns for var in eqn.outvars)
-    if largest > 1000:
-        return f"For one result of 1000 entries an array has {largest:,} numbers."
+    most = largest(closed)
+    if most > 1000:
+        return f"For one result of 1000 entries an array has {most:,} numbers."
     return None
 
 

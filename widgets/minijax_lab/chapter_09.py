@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import difference
+from minijax_lab.evidence import count, largest
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -89,16 +91,23 @@ def grade_orbit(orbit: Callable[..., Any]) -> str | None:
     ):
         single = float(function(times[1]))
         if not np.allclose(single, right[1], rtol=1e-4, atol=1e-4):
-            return (
-                f"The {told} are wrong: at 1.0 it is {right[1]:.4f}, not {single:.4f}."
-            )
+            expected = f"expected {right[1]:.4f}, got {single:.4f}"
+            return f"The {told} are wrong: at 1.0 {expected}."
         many = np.asarray(minijax.vmap(function)(times))
         if not np.allclose(many, right, rtol=1e-4, atol=1e-4):
-            return f"Under vmap the {told} are wrong."
+            said = difference(many, right, 1e-4, 1e-4)
+            return f"Under vmap the {told} are wrong. {said}"
         function = minijax.grad(function)
     kept = residuals(orbit, times[1]).bytes
     if kept > 16:
         return f"Its gradient keeps {kept} bytes."
+    plain = count(minijax.make_jaxpr(orbit)(times[1]))
+    back = count(minijax.make_jaxpr(minijax.grad(orbit))(times[1]))
+    if back > plain + 25:
+        return (
+            f"orbit has {plain} equations and its gradient {back}: the steps are "
+            "differentiated. The derivative needs the solution only."
+        )
     return None
 
 
@@ -146,9 +155,9 @@ def grade_curvature(curvature: Callable[..., Any]) -> str | None:
                     f"not {float(found):.4f}."
                 )
     closed = make_jaxpr(lambda x, v: curvature(bend, x, v, 3))(x, start)
-    largest = max(var.aval.size for eqn in closed.eqns for var in eqn.outvars)
-    if largest > len(x):
-        return f"For {len(x)} entries its program has an array of {largest}."
+    most = largest(closed)
+    if most > len(x):
+        return f"For {len(x)} entries its program has an array of {most}."
     return None
 
 
@@ -179,7 +188,9 @@ def grade_clipped(clipped: Callable[..., Any]) -> str | None:
             return f"The slope's gradient has shape {np.shape(found['slope'])}."
         same = np.allclose(found["slope"], slope, rtol=1e-3, atol=1e-4)
         if not same or not np.allclose(found["shift"], shift, rtol=1e-3, atol=1e-4):
-            return f"With most={most} the numbers are wrong."
+            said = difference(found["slope"], slope, 1e-3, 1e-4)
+            said = said or difference(found["shift"], shift, 1e-3, 1e-4)
+            return f"With most={most} the numbers are wrong. {said}"
         if len(runs) > 3:
             return f"For {len(xs)} examples Python ran loss {len(runs)} times."
     # An example that is met exactly has a gradient of zero.

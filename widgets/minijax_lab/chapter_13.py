@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import difference
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -97,8 +98,9 @@ def grade_by_largest(by_largest: Callable[..., Any]) -> str | None:
     """Each row by its largest entry, without sorting it."""
     x = some_rows()
     right = x / x.max(axis=-1, keepdims=True)
-    if not np.allclose(by_largest(x), right, rtol=1e-5):
-        return "The values are others: each row by its largest entry."
+    told = difference(by_largest(x), right)
+    if told:
+        return f"The values are others: each row by its largest entry. {told}"
     return over_budget(by_largest, 12.5, x)
 
 
@@ -109,8 +111,9 @@ def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
     mean = wide.mean(-1, keepdims=True)
     right = (wide - mean) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
     found = np.asarray(layer_norm(x))
-    if found.shape != right.shape or not np.allclose(found, right, atol=1e-3):
-        return "The values are others than (x - mean) / sqrt(variance + 1e-5)."
+    told = difference(found, right, atol=1e-3)
+    if told:
+        return f"The values are others than (x - mean) / sqrt(variance + 1e-5). {told}"
     return over_budget(layer_norm, 17.0, x)
 
 
@@ -124,10 +127,9 @@ def grade_prepare(prepare: Callable[..., Any]) -> str | None:
     if str(getattr(found, "dtype", "")) != "bfloat16":
         return f"The result has dtype {getattr(found, 'dtype', None)}, not bfloat16."
     right = images[:, ::-1].astype(np.float32) / 127.5 - 1.0
-    if found.shape != right.shape or not np.allclose(
-        np.asarray(found.astype(jnp.float32)), right, atol=1e-2
-    ):
-        return "The values are others: turned upside down, then x / 127.5 - 1."
+    told = difference(np.asarray(found.astype(jnp.float32)), right, atol=1e-2)
+    if told:
+        return f"The values are others: turned upside down, then x / 127.5 - 1. {told}"
     budget = 1.1 * (images.nbytes + 2 * images.size) / MEBI
     return over_budget(prepare, budget, images)
 

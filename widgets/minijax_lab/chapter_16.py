@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import difference
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -127,14 +128,47 @@ def grade_velocities(velocities: Callable[..., Any]) -> str | None:
     return None
 
 
+def _loss(w: Any, tokens: Any) -> Any:
+    """The transformer of the chapter, on given tokens."""
+    import minijax.numpy as jnp
+    from minijax import nn
+
+    x = w["embed"][tokens[:, :-1]]
+    q, k, v = (jnp.einsum("btd,dhk->bthk", x, w[n]) for n in ("query", "key", "value"))
+    scores = jnp.einsum("bthk,bshk->bhts", q, k) / 2.0
+    scores = jnp.where(jnp.tri(x.shape[1], dtype=bool), scores, -1e9)
+    mixed = jnp.einsum("bhts,bshk->bthk", nn.softmax(scores), v)
+    x = x + jnp.einsum("bthk,hkd->btd", mixed, w["join"])
+    x = x + nn.gelu(x @ w["up"]) @ w["down"]
+    guesses = nn.log_softmax(x @ w["read"])
+    return -jnp.take_along_axis(guesses, tokens[:, 1:, None], axis=-1).mean()
+
+
+def _trained(w: Any, tokens: Any, shardings: Any) -> list[float]:
+    """The losses of three steps, whose weights stay where they are."""
+    import minijax
+
+    def step(w: Any, tokens: Any) -> Any:
+        value, slopes = minijax.value_and_grad(_loss)(w, tokens)
+        return minijax.tree.map(lambda p, g: p - 0.5 * g, w, slopes), value
+
+    run = minijax.jit(step, out_shardings=shardings)
+    losses = []
+    for _ in range(3):
+        w, value = run(w, tokens)
+        losses.append(float(value))
+    return losses
+
+
 def grade_fully_sharded(strategy: Any) -> str | None:
-    """An eighth of the weights on each device, and the batch in eight parts."""
+    """An eighth of the weights on each device, and the same losses."""
+    import minijax
     from minijax.sharding import NamedSharding, PartitionSpec
 
-    if not isinstance(strategy, tuple) or len(strategy) != 2:
+    if not isinstance(strategy, (tuple, list)) or len(strategy) != 2:
         return "Give a pair: the spec of the batch, and a dict of specs."
     batch, specs = strategy
-    if set(specs) != set(SHAPES):
+    if not isinstance(specs, dict) or set(specs) != set(SHAPES):
         return f"Give a spec for each of {', '.join(SHAPES)}."
     mesh = _mesh("Auto")
     for name, spec in {"the batch": batch, **specs}.items():
@@ -142,9 +176,19 @@ def grade_fully_sharded(strategy: Any) -> str | None:
             return f"{name}: give a spec, P(...), not a {type(spec).__name__}."
         shape = (16, 17) if name == "the batch" else SHAPES[name]
         part = NamedSharding(mesh, spec).shard_shape(shape)
-        if 8 * math.prod(part) > math.prod(shape):
+        if name == "the batch" and part == shape:
+            return f"the batch: a device has {part} of {shape}: all do the same work."
+        if name != "the batch" and 8 * math.prod(part) > math.prod(shape):
             return f"{name}: a device has {part} of {shape}, more than an eighth."
-    return None
+    rng = np.random.default_rng(0)
+    draws = {n: rng.normal(size=s).astype(np.float32) / 5 for n, s in SHAPES.items()}
+    tokens = rng.integers(0, 32, size=(16, 17))
+    places = {name: NamedSharding(mesh, spec) for name, spec in specs.items()}
+    cut = minijax.device_put(draws, places)
+    data = minijax.device_put(tokens, NamedSharding(mesh, batch))
+    found = _trained(cut, data, (places, None))
+    told = difference(found, _trained(draws, tokens, None), rtol=1e-4)
+    return f"The losses of three steps are others. {told}" if told else None
 
 
 def grade_operands(specs: Any) -> str | None:

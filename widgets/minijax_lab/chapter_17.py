@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import difference
+from minijax_lab.evidence import count, equations, multiplied
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -113,9 +115,13 @@ def grade_softmax(softmax: Callable[..., Any]) -> str | None:
     if not np.allclose(found, right, atol=1e-6):
         return f"Its rows add up to {found.sum(1).round(3).tolist()}, or differ."
     data = minijax.device_put(x, NamedSharding(mesh, spec))
-    for one in _collectives(run, data):
-        if one.bytes > 16:
+    sent = _collectives(run, data)
+    for one in sent:
+        if one.bytes > 32:
             return f"An {one.opcode} carries {one.bytes:,} B from each device."
+    total = sum(one.bytes for one in sent)
+    if total > 32:
+        return f"A device puts {total} B into its collectives; expected at most 32 B."
     return None
 
 
@@ -140,14 +146,25 @@ def grade_pipeline(pipeline: Callable[..., Any]) -> str | None:
     if found.shape != right.shape:
         return f"The result has shape {found.shape}, not {right.shape}."
     for batch in range(6):
-        if not np.allclose(found[batch], right[batch], atol=1e-5):
-            return f"Batch {batch} comes out with other numbers."
+        told = difference(found[batch], right[batch])
+        if told:
+            return f"Batch {batch} comes out with other numbers. {told}"
     cut = minijax.device_put(w, NamedSharding(mesh, specs[0]))
     for one in _collectives(run, cut, xs):
         if one.opcode == "all-gather":
             return "An all-gather: weights or batches are collected on every device."
         if one.opcode == "collective-permute" and one.bytes > 64:
             return f"A message of {one.bytes} B is more than one batch, 64 B."
+    program = minijax.make_jaxpr(run)(cut, xs)
+    if not count(program, "ppermute"):
+        return "No stage passes a batch on to the next one: there is no ppermute."
+    one_stage = 2 * 8 * 8
+    turns = multiplied(program) / one_stage
+    if turns > 10:
+        return (
+            f"A device computes {turns:g} stages of a batch, one after the other; with "
+            "all stages at work at once 9 are enough, for 6 batches and 4 stages."
+        )
     return None
 
 
@@ -164,16 +181,29 @@ def grade_both_ways(both_ways: Callable[..., Any]) -> str | None:
         both_ways, mesh=mesh, in_specs=(spec, spec), out_specs=spec
     )
     run = minijax.jit(mapped)
-    if not np.allclose(run(a, b), a @ b, atol=1e-3):
-        return "It gives another product."
+    told = difference(run(a, b), a @ b, atol=1e-3)
+    if told:
+        return f"It gives another product. {told}"
     cut = [minijax.device_put(x, NamedSharding(mesh, spec)) for x in (a, b)]
     found = _collectives(run, *cut)
     others = [one.opcode for one in found if one.opcode != "collective-permute"]
     if others:
         return f"There is an {others[0]} in it."
-    deep = _longest_chain(minijax.make_jaxpr(mapped)(a, b).jaxpr)
+    closed = minijax.make_jaxpr(mapped)(a, b)
+    deep = _longest_chain(closed.jaxpr)
     if deep > 4:
         return f"{deep} exchanges come one after the other; four are enough."
+    ways = {
+        (to - source) % 8
+        for eqn in equations(closed)
+        if eqn.primitive.name == "ppermute"
+        for source, to in eqn.params["perm"]
+    }
+    far = sorted(ways - {1, 7})
+    if far:
+        return f"A piece goes {far[0]} devices further; send to a neighbour only."
+    if ways != {1, 7}:
+        return "Pieces go in one direction only; the wires work in both at once."
     return None
 
 

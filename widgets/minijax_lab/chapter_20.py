@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import difference
+from minijax_lab.evidence import equations, is_ordered
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -89,11 +91,12 @@ def grade_ranks(ranks: Callable[..., Any]) -> str | None:
     if found.shape != (6,) or found.dtype != np.int32:
         return f"The result is {found.dtype}{list(found.shape)}, not int32[6]."
     if not np.array_equal(found, right[0]):
-        return "The values are others than the ranks that Python returned."
+        told = difference(found, right[0])
+        return f"The values are others than the ranks that Python returned. {told}"
     calls.clear()
     together = np.asarray(vmap(lambda x: ranks(host, x))(rows))
     if not np.array_equal(together, right):
-        return "Under vmap the values are others."
+        return f"Under vmap the values are others. {difference(together, right)}"
     if len(calls) != 1:
         return f"Under vmap Python was called {len(calls)} times; once is enough."
     return None
@@ -120,8 +123,12 @@ def grade_halving(halving: Callable[..., Any]) -> str | None:
         if saved != right:
             return f"save got {saved}, not {right}."
     jaxpr = make_jaxpr(lambda x: halving(save, x))(8.0)
-    if not any("ordered=True" in line for line in str(jaxpr).splitlines()):
+    callbacks = [e for e in equations(jaxpr) if "callback" in e.primitive.name]
+    if not any(map(is_ordered, callbacks)):
         return "The order is luck: nothing in the jaxpr is ordered."
+    loose = [e.primitive.name for e in callbacks if not is_ordered(e)]
+    if loose:
+        return f"The order is luck: there is a {loose[0]} that is not ordered."
     return None
 
 
@@ -168,7 +175,8 @@ def grade_differentiable(differentiable: Callable[..., Any]) -> str | None:
     calls.update(forward=0, backward=0)
     slope = jit(grad(loss))(x, weight)
     if not np.allclose(slope, back(x, weight, 0.5), atol=1e-4):
-        return "The gradient is another than that of the backward function."
+        told = difference(slope, back(x, weight, 0.5), atol=1e-4)
+        return f"The gradient is another than that of the backward function. {told}"
     minijax.block_until_ready(slope)
     if calls["backward"] != 1:
         return f"The backward function was called {calls['backward']} times, not once."

@@ -288,8 +288,7 @@ FAULTS: dict[int, Fault] = {
         _primitive("sub"),
         "jvp",
         _without_minus,
-        "Training moves away from the target: the gradient of (x - y) ** 2 in y has "
-        "the wrong sign.",
+        "Training on targets that depend on the weights moves away from them.",
         "The forward rule of sub adds the two tangents, so the second lacks its minus.",
     ),
     3: Fault(
@@ -319,7 +318,7 @@ FAULTS: dict[int, Fault] = {
         _primitive("max"),
         "jvp",
         _whole_at_ties,
-        "The gradient of relu at 0 is 1, and that of maximum(x, x) is 2.",
+        "Where two candidates are exactly equal, the gradient counts too much.",
         "At a tie the forward rule of max gives each side the whole tangent, not half.",
     ),
     7: Fault(
@@ -340,7 +339,7 @@ FAULTS: dict[int, Fault] = {
         _primitive("select_n"),
         "transpose",
         _both_cases,
-        "where(x > 0, x, 2 * x) has gradient 3 everywhere.",
+        "A function of two pieces has the slopes of both, everywhere.",
         "The transpose of select_n sends the cotangent to both cases.",
     ),
     10: Fault(
@@ -419,7 +418,7 @@ FAULTS: dict[int, Fault] = {
         _primitive("reduce_max"),
         "lowerings",
         _from_zero,
-        "The maximum of negative numbers is 0.",
+        "The softmax of large negative numbers is NaN.",
         "reduce_max starts at 0, not at minus infinity.",
     ),
 }
