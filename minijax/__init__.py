@@ -45,7 +45,6 @@ from minijax.programs.shard_map.parallel_map import pmap
 from minijax.programs.custom import calls_in_traces as _calls_in_traces
 from minijax.programs.debugging import leaks as _leaks
 from minijax.transforms import batch_names as _batch_names
-from minijax.transforms import rules_on_functions as _rules_on_functions
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
     distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax, memory,

@@ -194,10 +194,10 @@ no_axis_name = _NoAxisName()
 # rules are set in files of `primitives/`, one floor up.
 # ----------------------------------------------------------------------------------
 
-add_any_p = register(Primitive("add_any"))  # elementwise/arithmetic.py
-broadcast_in_dim_p = register(Primitive("broadcast_in_dim"))  # shape/shaping.py
-transpose_p = register(Primitive("transpose"))  # shape/shaping.py
-reduce_sum_p = register(Primitive("reduce_sum"))  # reduce/sums.py
+add_any_p = register(Primitive("add_any"))  # arithmetic.py
+broadcast_in_dim_p = register(Primitive("broadcast_in_dim"))  # shaping.py
+transpose_p = register(Primitive("transpose"))  # shaping.py
+reduce_sum_p = register(Primitive("reduce_sum"))  # sums.py
 
 
 def add_tangents(x: Any, y: Any) -> Any:

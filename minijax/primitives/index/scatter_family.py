@@ -31,10 +31,10 @@ from minijax.core.language import (
     numpy_scalar,
     physical_aval,
 )
+from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.core.rules import Shape, batch_at_front, not_mapped
 from minijax.core.state import state
 from minijax.primitives.elementwise import clamping
-from minijax.primitives.functions_in_rules import trace_function
 from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
     ScatterDimensionNumbers,
@@ -300,7 +300,7 @@ def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tup
         return [result]
 
     name = getattr(combine, "__name__", "combination")
-    jaxpr, consts = trace_function.run(
+    jaxpr, consts = trace_to_jaxpr(
         flat, [aval, aval], DebugInfo("reduction_jaxpr", name)
     )
     if any(isinstance(const, Tracer) for const in consts):

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, rules, sums
+from minijax.core import autodiff, dtypes, hlo, rules, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Shape, scalar_like, standard_primitive
 from minijax.core.state import state
@@ -24,7 +24,6 @@ from minijax.primitives.elementwise import (
     elementary,
     rounding,
 )
-from minijax.primitives.functions_in_rules import forward_mode
 from minijax.primitives.reduce import prefix_scans, reductions
 from minijax.primitives.shape import broadcasting
 
@@ -117,7 +116,7 @@ def _def_jvp_by_scan(primitive: Primitive, combine: Callable) -> None:
         def scan(x: Any) -> list[Any]:
             return [prefix_scans.associative_scan(combine, x, reverse, axis)]
 
-        (out,), (out_tangent,) = forward_mode.run(scan, primals, tangents)
+        (out,), (out_tangent,) = autodiff.jvp(scan, primals, tangents)
         return out, out_tangent
 
     primitive.jvp = jvp

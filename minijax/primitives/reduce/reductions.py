@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, rules, shaping
+from minijax.core import autodiff, dtypes, hlo, rules, shaping
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import (
     Shape,
@@ -33,7 +33,6 @@ from minijax.core.sums import (
     zero,
 )
 from minijax.primitives.elementwise import comparing
-from minijax.primitives.functions_in_rules import forward_mode
 from minijax.primitives.shape import broadcasting, padding, slicing
 from minijax.primitives.shape.squeezing import squeeze
 
@@ -110,7 +109,7 @@ def jvp_as_tree(
         return [squeeze(value, (0,)) for value in values]
 
     flat = [flatten(x) for x in primals]
-    return forward_mode.run(tree, flat, [flatten(t) for t in tangents])
+    return autodiff.jvp(tree, flat, [flatten(t) for t in tangents])
 
 
 @reduce_prod_p.def_jvp_rule
