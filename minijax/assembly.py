@@ -8,7 +8,13 @@ does not depend on which modules were imported, or when.
 
 import os
 
+from minijax.core.language import type_extensions
+from minijax.programs.shard_map.varying import Varying
+from minijax.programs.sharding.explicit_types import Cuts
 from minijax.support.user_source import register_exclusion
 
 # Frames of this package are not the user's; the core leaves out its own folder only.
 register_exclusion(os.path.dirname(__file__) + os.sep)
+
+# What types say beyond shape and dtype.
+type_extensions.extend([Cuts(), Varying()])

@@ -4,12 +4,12 @@ import dataclasses
 from typing import Any
 
 from minijax.core.trees import tree_flatten as flatten
-from minijax.core.trees import tree_flatten_with_path as flatten_with_path
 from minijax.core.trees import tree_leaves as leaves
 from minijax.core.trees import tree_structure as structure
 from minijax.core.trees import tree_unflatten as unflatten
 from minijax.support.tree_util import tree_all as all
 from minijax.support.tree_util import tree_broadcast as broadcast
+from minijax.support.tree_util import tree_flatten_with_path as flatten_with_path
 from minijax.support.tree_util import tree_leaves_with_path as leaves_with_path
 from minijax.support.tree_util import tree_map as map
 from minijax.support.tree_util import tree_map_with_path as map_with_path

@@ -8,9 +8,7 @@ from minijax.core.trees import KeyPath as KeyPath
 from minijax.core.trees import PyTreeDef as PyTreeDef
 from minijax.core.trees import SequenceKey as SequenceKey
 from minijax.core.trees import default_registry as default_registry
-from minijax.core.trees import keystr as keystr
 from minijax.core.trees import tree_flatten as tree_flatten
-from minijax.core.trees import tree_flatten_with_path as tree_flatten_with_path
 from minijax.core.trees import tree_leaves as tree_leaves
 from minijax.core.trees import tree_structure as tree_structure
 from minijax.core.trees import tree_unflatten as tree_unflatten
@@ -22,6 +20,7 @@ from minijax.support.tree_util import (
     flatten_one_level_with_keys as flatten_one_level_with_keys,
 )
 from minijax.support.tree_util import is_tree_node as is_tree_node
+from minijax.support.tree_util import keystr as keystr
 from minijax.support.tree_util import register_dataclass as register_dataclass
 from minijax.support.tree_util import register_pytree_node as register_pytree_node
 from minijax.support.tree_util import (
@@ -36,6 +35,7 @@ from minijax.support.tree_util import (
 from minijax.support.tree_util import register_static as register_static
 from minijax.support.tree_util import tree_all as tree_all
 from minijax.support.tree_util import tree_broadcast as tree_broadcast
+from minijax.support.tree_util import tree_flatten_with_path as tree_flatten_with_path
 from minijax.support.tree_util import tree_leaves_with_path as tree_leaves_with_path
 from minijax.support.tree_util import tree_map as tree_map
 from minijax.support.tree_util import tree_map_with_path as tree_map_with_path

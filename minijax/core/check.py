@@ -13,7 +13,6 @@ from .effects import of_program, with_inputs
 from .errors import JaxprTypeError
 from .language import (
     Atom,
-    ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
     Literal,
@@ -50,17 +49,6 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     missing = of_program(jaxpr.eqns, inputs) - jaxpr.effects
     if missing:
         raise JaxprTypeError(f"the program does not declare its effects {missing}")
-
-
-def check_closed_jaxpr(closed: ClosedJaxpr) -> None:
-    """`check_jaxpr`, and that the constants have the types of the constvars."""
-    check_jaxpr(closed.jaxpr)
-    for var, const in zip(closed.jaxpr.constvars, closed.consts, strict=True):
-        actual = get_aval(const)
-        if not typecompat(var.aval, actual):
-            raise JaxprTypeError(
-                f"a constant of type {actual} is bound to a constvar of type {var.aval}"
-            )
 
 
 def _bind(var: Var, bound: set[Var], jaxpr: Jaxpr, what: str) -> None:

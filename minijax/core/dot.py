@@ -21,7 +21,12 @@ import numpy as np
 
 from . import dtypes, hlo
 from .language import ShapedArray, get_aval
-from .rules import def_bilinear, not_mapped, standard_primitive
+from .rules import (
+    def_bilinear,
+    final_sharding,
+    not_mapped,
+    standard_primitive,
+)
 from .shaping import Shape, convert_element_type_to, transpose
 
 # ((lhs contract, rhs contract), (lhs batch, rhs batch))
@@ -155,7 +160,11 @@ def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **
     numbers, permutation = _transpose_plan(
         dimension_numbers, x.ndim, get_aval(y).ndim, swapped
     )
-    cut = x.aval.sharding and x.aval.sharding.permuted(np.argsort(permutation))
+    if x.aval.sharding is not None:
+        cut = x.aval.sharding.permuted(np.argsort(permutation))
+    else:  # on a mesh, every device gets the whole sum
+        other = get_aval(ct).sharding or get_aval(y).sharding
+        cut = other and other.whole(x.ndim)
     params = {"dimension_numbers": numbers, **params, "out_sharding": cut}
     x_bar = transpose(dot_general_p.bind(ct, y, **params), permutation)
     if get_aval(x_bar).dtype != x.dtype:
@@ -182,12 +191,12 @@ def_bilinear(dot_general_p, _dot_general_transpose_lhs, _dot_general_transpose_r
 
 @dot_general_p.def_batch
 def _dot_general_batch(axis_data, args, dims, *, dimension_numbers, **params):
-    lhs, rhs = args
-    numbers, out_dim = _batched_numbers(
-        (get_aval(lhs).ndim, get_aval(rhs).ndim), tuple(dims), dimension_numbers
-    )
-    params = {"dimension_numbers": numbers, **params, "out_sharding": None}
-    return dot_general_p.bind(lhs, rhs, **params), out_dim
+    ranks = tuple(get_aval(x).ndim for x in args)
+    numbers, out_dim = _batched_numbers(ranks, tuple(dims), dimension_numbers)
+    cut = params["out_sharding"]
+    cut = cut and cut.with_batch_axis(out_dim, axis_data.cut)
+    params = {"dimension_numbers": numbers, **params, "out_sharding": cut}
+    return dot_general_p.bind(*args, **params), out_dim
 
 
 @functools.lru_cache(maxsize=1024)
@@ -302,6 +311,6 @@ def dot_general(
         dimension_numbers=(tuple(map(_axes, contract)), tuple(map(_axes, batch))),
         precision=precision,
         preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
+        out_sharding=final_sharding(out_sharding, "dot_general"),
     )
     return dot_general_p.bind(lhs, rhs, **params)

@@ -197,11 +197,6 @@ scalar_defaults: dict[type, tuple[np.dtype, np.dtype]] = {
 }
 
 
-def default_int_dtype() -> np.dtype:
-    """int32, or int64 in 64-bit mode."""
-    return scalar_defaults[int][state.enable_x64]
-
-
 def default_float_dtype() -> np.dtype:
     """float32, or float64 in 64-bit mode."""
     return scalar_defaults[float][state.enable_x64]

@@ -220,15 +220,6 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
-def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
-    """A function that runs the program on `args` followed by its own arguments."""
-
-    def run(*rest: Any) -> list[Any]:
-        return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args, *rest)
-
-    return run
-
-
 # ----------------------------------------------------------------------------------
 # Primitives
 # ----------------------------------------------------------------------------------
@@ -386,6 +377,42 @@ def register(primitive: Primitive) -> Primitive:
     return primitive
 
 
+class TypeExtension:
+    """What types say beyond shape and dtype, such as how a value is cut over a mesh.
+
+    These defaults say nothing. A room above makes a subclass, and `assembly.py` enters
+    an instance in `type_extensions`, in the order in which they are asked.
+    """
+
+    def result(self, primitive: Primitive, avals: Sequence, params: dict, out: Any):
+        """The type (or types) of the results, given what the type rule says (`out`).
+
+        It is cached, so it may depend on the arguments only.
+        """
+        return out
+
+    def final(self, place: Any, name: str) -> Any:
+        """What a user gave the function `name` as `out_sharding`, as equations say it.
+
+        It may read what holds in this thread, such as the mesh in use.
+        """
+        return place
+
+    def zeros(self, aval: AbstractValue, zeros: Any) -> Any:
+        """`zeros` as a value of type `aval`; `rules.zeros_of` calls it."""
+        return zeros
+
+    def lowers(self, jaxpr: Jaxpr) -> bool:
+        """Whether `lower` is called for the equations of a program."""
+        return False
+
+    def lower(self, rule: Callable, ctx: Any, *operands: Any, **params: Any) -> Any:
+        """Apply the lowering rule of an equation."""
+        return rule(ctx, *operands, **params)
+
+
+type_extensions: list[TypeExtension] = []
+
 _TYPE_CACHE_SIZE = 4096
 
 
@@ -394,11 +421,12 @@ def type_of_application(
 ) -> tuple[Any, frozenset]:
     """The cached answer of a primitive's type rule: (type or types, effects).
 
-    Raises what the rule raises: TypeError or ValueError with the user's shapes in it.
-    TypeError when a parameter cannot be hashed.
+    Each of `type_extensions` may add to the types. Raises what the rule raises:
+    TypeError or ValueError with the user's shapes in it. TypeError when a parameter
+    cannot be hashed.
     """
     if not primitive.cache_types:
-        return primitive.type_rule(*avals, **params)
+        return _extended_type(primitive, avals, params)
     key = (avals, tuple(params.items())) if params else avals
     try:
         return primitive.types[key]
@@ -420,11 +448,18 @@ def type_of_application(
     if len(primitive.types) >= _TYPE_CACHE_SIZE:
         primitive.types.clear()
     try:
-        answer = primitive.type_rule(*avals, **params)
+        answer = _extended_type(primitive, avals, params)
     except (TypeError, ValueError) as error:
         raise errors.with_facts(error, rule=f"the types of {primitive}") from None
     primitive.types[key] = answer
     return answer
+
+
+def _extended_type(primitive: Primitive, avals: tuple, params: dict) -> tuple:
+    out, effects = primitive.type_rule(*avals, **params)
+    for extension in type_extensions:
+        out = extension.result(primitive, avals, params, out)
+    return out, effects
 
 
 # ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ In JAX: `interpreters/mlir.py`.
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -305,8 +306,11 @@ def lower_eqns(
         return env[atom]
 
     outer_source, scope = module_context.source, module_context.scope
+    extensions = [one for one in language.type_extensions if one.lowers(jaxpr)]
     for eqn in jaxpr.eqns:
         rule = lowering_rule(eqn, module_context.platform)
+        for extension in extensions:
+            rule = functools.partial(extension.lower, rule)
         stack = str(eqn.source_info.name_stack)
         name = scope + (f"{stack}/" if stack else "") + eqn.primitive.name
         with hlo.location(eqn.source_info.traceback, name):

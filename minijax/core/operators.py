@@ -157,19 +157,29 @@ def binary_operator(
 ) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
     """An operator and its reflection: the function `name` of `jax.numpy`.
 
-    `bind` applies the primitive to two operands of one type with a dtype in `kinds`;
-    operands of the types in `refused` are not asked for their own opinion.
+    `bind` applies the primitive to two operands of one type with a dtype in `kinds`.
+    Beside an operand of a type in `refused` it raises TypeError, where else Python
+    would try the reflected operator.
     """
     kinds = frozenset(kinds)
 
-    def refuse(left, right, other) -> Any:
-        if type(other) in refused:
+    def attempt(left, right, other) -> Any:
+        """The operation on operands of any types, one of which is `other`."""
+        operand = _as_operand(other)
+        if operand is NotImplemented:
+            if type(other) not in refused:
+                return NotImplemented
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: {type(left).__name__!r} "
                 f"and {type(right).__name__!r}. Write jnp.asarray(...) around the "
                 "sequence."
             )
-        return NotImplemented
+        operands = (operand, right) if other is left else (left, operand)
+        try:
+            return apply_operator.run(name, *operands)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
 
     def forward(self, other) -> Any:
         aval = self.aval
@@ -180,14 +190,7 @@ def binary_operator(
                 number = number_beside(aval, other)
                 if number is not None:
                     return bind(self, number)
-        operand = _as_operand(other)
-        if operand is NotImplemented:
-            return refuse(self, other, other)
-        try:
-            return apply_operator.run(name, self, operand)
-        except Exception as error:
-            filter_traceback.run(error)
-            raise
+        return attempt(self, other, other)
 
     def reflected(self, other) -> Any:
         aval = self.aval
@@ -195,14 +198,7 @@ def binary_operator(
             number = number_beside(aval, other)
             if number is not None:
                 return bind(number, self)
-        operand = _as_operand(other)
-        if operand is NotImplemented:
-            return refuse(other, self, other)
-        try:
-            return apply_operator.run(name, operand, self)
-        except Exception as error:
-            filter_traceback.run(error)
-            raise
+        return attempt(other, self, other)
 
     boundaries.update((forward.__code__, reflected.__code__))
     return forward, reflected

@@ -114,6 +114,8 @@ class DynamicJaxprTrace(Trace):
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
+        if state.entering is not None:
+            args = state.entering(primitive, args, params)
         if primitive.staging is not None:
             out = primitive.staging(self, args, params)
             if out is not NotImplemented:

@@ -51,6 +51,7 @@ from .language import (
     no_effects,
     numpy_scalar,
     register,
+    type_extensions,
 )
 from .state import state
 
@@ -212,18 +213,31 @@ def add_tangents(x: Any, y: Any) -> Any:
 def zeros_of(aval: AbstractValue) -> Any:
     """An array of zeros of a given type (of float0, a NumPy array)."""
     assert isinstance(aval, ShapedArray)
-    if not dtypes.is_float0(aval.dtype):
-        zero = scalar_like(aval, 0)
-        return _broadcast(zero, aval.shape) if aval.shape else _as_array(zero, aval)
-    if state.trace is eval_trace or not aval.shape:
-        return np.zeros(aval.shape, dtypes.float0)
-    return _broadcast(np.zeros((), dtypes.float0), aval.shape)
+    if dtypes.is_float0(aval.dtype):
+        if state.trace is eval_trace or not aval.shape:
+            return np.zeros(aval.shape, dtypes.float0)
+        return _broadcast(np.zeros((), dtypes.float0), aval.shape)
+    zeros = scalar_like(aval, 0)
+    if aval.shape:
+        zeros = _broadcast(zeros, aval.shape, (), aval.sharding)
+    else:
+        zeros = _as_array(zeros, aval)
+    for extension in type_extensions:
+        zeros = extension.zeros(aval, zeros)
+    return zeros
 
 
-def _broadcast(x: Any, shape: tuple[int, ...], dims: tuple[int, ...] = ()) -> Any:
+def final_sharding(place: Any, name: str) -> Any:
+    """The `out_sharding` that a user gave the function `name`, as equations say it."""
+    for extension in type_extensions:
+        place = extension.final(place, name)
+    return place
+
+
+def _broadcast(x: Any, shape: Shape, dims: Shape = (), sharding: Any = None) -> Any:
     """`x` repeated to `shape`; axis `i` of `x` becomes axis `dims[i]` of the result."""
     return broadcast_in_dim_p.bind(
-        x, shape=shape, broadcast_dimensions=dims, sharding=None
+        x, shape=shape, broadcast_dimensions=dims, sharding=sharding
     )
 
 

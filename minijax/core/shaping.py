@@ -235,7 +235,13 @@ def convert_element_type_to(
     if isinstance(new_dtype, dtypes.ExtendedDType) or isinstance(
         old_dtype, dtypes.ExtendedDType
     ):
-        return _convert_extended(operand, old_dtype, new_dtype)
+        if new_dtype is None or new_dtype == old_dtype:
+            return operand
+        raise ValueError(
+            f"Cannot convert_element_type from {dtypes.dtype_name(old_dtype)} to "
+            f"{dtypes.dtype_name(new_dtype)}. Convert keys with "
+            "`minijax.random.key_data` and `minijax.random.wrap_key_data`."
+        )
     old_weak = dtypes.is_weak_node(type(operand))
     if not old_weak:
         old_weak = getattr(getattr(operand, "aval", None), "weak_type", False)
@@ -273,17 +279,6 @@ def _numpy_converts(scalar, dtype) -> bool:
     if not dtypes.issubdtype(dtype, np.integer):
         return True
     return not isinstance(scalar, (float, complex, np.inexact)) or np.isfinite(scalar)
-
-
-def _convert_extended(operand, old_dtype, new_dtype) -> Any:
-    """Extended dtypes convert to themselves only."""
-    if new_dtype is None or new_dtype == old_dtype:
-        return operand
-    raise ValueError(
-        f"Cannot convert_element_type from {dtypes.dtype_name(old_dtype)} to "
-        f"{dtypes.dtype_name(new_dtype)}. Convert keys with `minijax.random.key_data` "
-        "and `minijax.random.wrap_key_data`."
-    )
 
 
 # ----------------------------------------------------------------------------------
@@ -347,7 +342,8 @@ def _broadcast_transpose(ct, x, *, shape, broadcast_dimensions, sharding):
         return [None]
     units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
     total = rules.sum_over(ct, repeated, None if units else x.aval.sharding)
-    return [expand_dims(total, units) if units else total]
+    kept = [axis for axis in range(x.ndim) if axis not in units]
+    return [broadcast_in_dim(total, x.shape, kept) if units else total]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -365,7 +361,8 @@ def_linear(broadcast_in_dim_p, _broadcast_transpose)
 def _broadcast_batch(axis_data, args, dims, *, shape, broadcast_dimensions, sharding):
     x = moveaxis(args[0], dims[0], 0)
     new_dims = (0, *(1 + d for d in broadcast_dimensions))
-    return broadcast_in_dim(x, (axis_data.size, *shape), new_dims), 0
+    cut = sharding and sharding.with_batch_axis(0, axis_data.cut)
+    return broadcast_in_dim(x, (axis_data.size, *shape), new_dims, out_sharding=cut), 0
 
 
 @broadcast_in_dim_p.def_lowering
@@ -410,26 +407,8 @@ def broadcast_in_dim(
         operand,
         shape=canonicalize_shape(shape),
         broadcast_dimensions=tuple(operator.index(d) for d in broadcast_dimensions),
-        sharding=out_sharding,
+        sharding=rules.final_sharding(out_sharding, "broadcast_in_dim"),
     )
-
-
-def expand_dims(array, dimensions: Sequence[int]) -> Any:
-    """`array` with axes of size 1 at the places `dimensions` of the result.
-
-    Raises:
-      ValueError: when a place is named twice or lies outside of the result.
-    """
-    old = shape_of(array)
-    rank = len(old) + len(dimensions)
-    places = [canonicalize_axis(axis, rank) for axis in dimensions]
-    if len(set(places)) != len(places):
-        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
-    shape = list(old)
-    for place in sorted(places):
-        shape.insert(place, 1)
-    kept = [axis for axis in range(rank) if axis not in places]
-    return broadcast_in_dim(array, shape, kept)
 
 
 def filled_like(x, value: int | float | bool) -> Any:
@@ -490,7 +469,8 @@ def _reshape_batch(axis_data, args, dims, *, new_sizes, dimensions, sharding):
     x = moveaxis(args[0], dims[0], 0)
     if dimensions is not None:
         dimensions = (0, *(1 + d for d in dimensions))
-    return reshape(x, (axis_data.size, *new_sizes), dimensions), 0
+    cut = sharding and sharding.with_batch_axis(0, axis_data.cut)
+    return reshape(x, (axis_data.size, *new_sizes), dimensions, out_sharding=cut), 0
 
 
 @reshape_p.def_lowering
@@ -533,8 +513,9 @@ def reshape(
     unchanged = shape == new_sizes and dimensions is None and out_sharding is None
     if shape and unchanged and isinstance(operand, Array):
         return operand
+    cut = rules.final_sharding(out_sharding, "reshape")
     return reshape_p.bind(
-        operand, new_sizes=new_sizes, dimensions=dimensions, sharding=out_sharding
+        operand, new_sizes=new_sizes, dimensions=dimensions, sharding=cut
     )
 
 

@@ -67,6 +67,8 @@ class State(threading.local):
     # while a rule of a transformation runs (None: the real call stack).
     name_stack: Any = None
     user_traceback: Any = None
+    # Called with the operands of each equation that is written down; None: not needed.
+    entering: Any = None
 
     # Contexts and flags that decide what a trace yields: the trace key, in this order.
     axis_env: Any = ()

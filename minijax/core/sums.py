@@ -150,7 +150,8 @@ def reduce_sum(operand, axes: Sequence[int], *, out_sharding=None) -> Any:
       ValueError: when an axis is named twice or does not exist.
       TypeError: when the entries are not numbers.
     """
-    return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=out_sharding)
+    cut = rules.final_sharding(out_sharding, "reduce_sum")
+    return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=cut)
 
 
 # ----------------------------------------------------------------------------------

@@ -97,39 +97,17 @@ def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
 # ---- paths --------------------------------------------------------------------------
 
 
-def tree_flatten_with_path(
-    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+def tree_flatten_with_path(tree: Any) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """The (path, leaf) pairs of a tree, and its structure.
 
-    A path is a tuple of keys such as `DictKey('w')`; `keystr` prints it. With
-    `is_leaf_takes_path`, `is_leaf` is called as `is_leaf(path, x)`.
+    A path is a tuple of keys such as `DictKey('w')`; `keystr` prints it.
     """
-    ask = is_leaf
-    if is_leaf is not None and not is_leaf_takes_path:
-
-        def ask(path: KeyPath, x: Any) -> bool:
-            return is_leaf(x)
-
-    return default_registry.flatten_with_path(tree, ask)
+    return default_registry.flatten_with_path(tree, None)
 
 
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A path as text: `['w'][0].b`, or `w/0/b` with `simple` and a `separator`."""
-    show = _simple_key if simple else str
-    return separator.join(map(show, keys))
-
-
-def _simple_key(key: Any) -> str:
-    for kind, attribute in (
-        (SequenceKey, "idx"),
-        (DictKey, "key"),
-        (GetAttrKey, "name"),
-        (FlattenedIndexKey, "key"),
-    ):
-        if isinstance(key, kind):
-            return str(getattr(key, attribute))
-    return str(key)
+def keystr(keys: KeyPath) -> str:
+    """A path as text: `['w'][0].b`."""
+    return "".join(map(str, keys))
 
 
 # ---- prefixes -----------------------------------------------------------------------

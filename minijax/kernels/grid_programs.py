@@ -47,7 +47,7 @@ from minijax.kernels.uninitialized import uninitialized
 from minijax.primitives.elementwise import rounding
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import padding, slicing
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.calls import close_jaxpr
 from minijax.programs.control_flow import while_loops
 from minijax.transforms import discharge
@@ -130,7 +130,7 @@ def write_block(
     x: Any, mapping: BlockMapping, starts: Sequence[Any], block: Any
 ) -> Any:
     """The array with a block replaced."""
-    block = shaping.expand_dims(block, mapping.squeezed_axes)
+    block = expand_dims(block, mapping.squeezed_axes)
     if mapping.sizes == get_aval(x).shape:
         return block
     return dynamic_slicing.dynamic_update_slice(x, block, starts)

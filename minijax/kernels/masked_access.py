@@ -30,7 +30,7 @@ from minijax.primitives.refs import ref_blocks, references
 from minijax.primitives.refs.mutable_arrays import ref_primitive
 from minijax.primitives.refs.ref_effects import ReadEffect, WriteEffect
 from minijax.primitives.shape import broadcasting, padding
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.values.print_options import prints_equation
 
 _int32 = np.dtype(np.int32)
@@ -116,7 +116,7 @@ def write(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
     new = _grown(whole, sizes)
     inside, moved = _inside(new, starts, sizes)
     block = _with_junk(dynamic_slicing.dynamic_slice(new, inside, sizes), sizes)
-    value = shaping.expand_dims(value, integers)
+    value = expand_dims(value, integers)
     block = dynamic_slicing.dynamic_update_slice(block, value, moved)
     block = dynamic_slicing.dynamic_slice(block, [np.int32(0)] * len(sizes), sizes)
     new = dynamic_slicing.dynamic_update_slice(new, block, inside)

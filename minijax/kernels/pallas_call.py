@@ -65,7 +65,7 @@ from minijax.kernels.triton import kernel_call as triton_call
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.control_flow.fori_loops import fori_loop
 from minijax.support.user_source import named_scope
@@ -228,7 +228,7 @@ def _batch(axis_data, args, dims, **params) -> tuple[list, list]:
     if size == 1:
         args = [x if d is None else squeeze(x, (d,)) for x, d in zip(args, dims)]
         outs = pallas_call_p.bind(*args, **params)
-        return [shaping.expand_dims(x, (0,)) for x in outs], [0] * num_outputs
+        return [expand_dims(x, (0,)) for x in outs], [0] * num_outputs
     first = mapping.num_dynamic_grid_bounds + mapping.num_index_operands
     args, dims = _aliases_in_front(args, dims, size, params)
     if any(dim is not None for dim in dims[:first]):

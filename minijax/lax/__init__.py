@@ -30,7 +30,7 @@ from minijax.primitives.shape.broadcasting import (
     empty, full, full_like, iota, iota_p,
 )
 from minijax.core.shaping import (
-    broadcast_in_dim, broadcast_in_dim_p, expand_dims,
+    broadcast_in_dim, broadcast_in_dim_p,
 )
 from minijax.primitives.shape.casting import (
     bitcast_convert_type, bitcast_convert_type_p, reduce_precision, reduce_precision_p,
@@ -140,7 +140,7 @@ from minijax.primitives.shape.rearranging import collapse, rev, rev_p, tile, til
 from minijax.core.shaping import (
     reshape, reshape_p, transpose, transpose_p,
 )
-from minijax.primitives.shape.squeezing import squeeze, squeeze_p
+from minijax.primitives.shape.squeezing import expand_dims, squeeze, squeeze_p
 from minijax.primitives.shape.slicing import index_in_dim, slice, slice_in_dim, slice_p
 from minijax.primitives.reduce.sorting import sort, sort_key_val, sort_p, top_k, top_k_p
 from minijax.primitives.elementwise.special import (

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, errors, language
+from minijax.core import errors, language
+from minijax.support import element_types
 from minijax.values.symbolic_sizes import is_symbolic
 
 INT32_MAX = np.iinfo(np.int32).max
@@ -111,4 +112,4 @@ def index_dtype(sizes: int | Sequence[int]) -> np.dtype:
 def default_index_dtype(size: int) -> np.dtype:
     """The dtype of positions that a user sees: the default int if int32 suffices."""
     dtype = index_dtype(size)
-    return np.dtype(dtypes.default_int_dtype()) if dtype == np.int32 else dtype
+    return np.dtype(element_types.default_int_dtype()) if dtype == np.int32 else dtype

@@ -22,7 +22,6 @@ from minijax.core.dtypes import (
     canonical_of,
     cut_to_32_bits,
     default_float_dtype,
-    default_int_dtype,
     dtype,
     extended,
     finfo,
@@ -71,6 +70,11 @@ uint4 = ml_dtypes.uint4
 # Newer versions of ml_dtypes only.
 int1 = getattr(ml_dtypes, "int1", None)
 uint1 = getattr(ml_dtypes, "uint1", None)
+
+
+def default_int_dtype() -> np.dtype:
+    """int32, or int64 in 64-bit mode."""
+    return scalar_defaults[int][state.enable_x64]
 
 
 def _add(family: str, *scalars: Any) -> tuple[np.dtype, ...]:

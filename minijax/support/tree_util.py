@@ -1,7 +1,7 @@
 """Pytrees as users handle them: maps over several trees, registration, `Partial`.
 
-Flattening and paths are in `trees`, which the core uses. OrderedDict and defaultdict
-become nodes here.
+Flattening, and paths of leaves, are in `trees`, which the core uses. OrderedDict and
+defaultdict become nodes here.
 
 What is *prefix* of a tree, and how two trees differ, is in `tree_prefix`.
 In JAX: `jax/_src/tree_util.py`.
@@ -19,14 +19,16 @@ from typing import Any, TypeVar
 from minijax.core.runtime import pytree
 from minijax.core.trees import (
     DictKey,
+    FlattenedIndexKey,
+    GetAttrKey,
     IsLeaf,
     KeyLeafPair,
     KeyPath,
     PyTreeDef,
+    SequenceKey,
     default_registry,
     registries,
     tree_flatten,
-    tree_flatten_with_path,
     tree_leaves,
     tree_structure,
 )
@@ -34,25 +36,6 @@ from minijax.support.tree_prefix import prefix_errors
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=Any)
-
-
-def register_pytree_node(
-    nodetype: type,
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
-) -> None:
-    """Make instances of a class nodes of trees.
-
-    `flatten_func(x)` returns the items and hashable metadata, from which
-    `unflatten_func(metadata, items)` makes the object again. Optionally
-    `flatten_with_keys_func(x)` returns (key, item) pairs and the metadata. Raises
-    ValueError for a class that is registered already. Subclasses are not nodes.
-    """
-    for registry in registries:
-        registry.register_node(
-            nodetype, flatten_func, unflatten_func, flatten_with_keys_func
-        )
 
 
 def tree_map(
@@ -223,6 +206,41 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hasha
 # ---- paths --------------------------------------------------------------------------
 
 
+def tree_flatten_with_path(
+    tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+    """The (path, leaf) pairs of a tree, and its structure.
+
+    A path is a tuple of keys such as `DictKey('w')`; `keystr` prints it. With
+    `is_leaf_takes_path`, `is_leaf` is called as `is_leaf(path, x)`.
+    """
+    ask = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+
+        def ask(path: KeyPath, x: Any) -> bool:
+            return is_leaf(x)
+
+    return default_registry.flatten_with_path(tree, ask)
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A path as text: `['w'][0].b`, or `w/0/b` with `simple` and a `separator`."""
+    show = _simple_key if simple else str
+    return separator.join(map(show, keys))
+
+
+def _simple_key(key: Any) -> str:
+    for kind, attribute in (
+        (SequenceKey, "idx"),
+        (DictKey, "key"),
+        (GetAttrKey, "name"),
+        (FlattenedIndexKey, "key"),
+    ):
+        if isinstance(key, kind):
+            return str(getattr(key, attribute))
+    return str(key)
+
+
 def tree_leaves_with_path(
     tree: Any, is_leaf: IsLeaf = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
@@ -252,6 +270,25 @@ def tree_map_with_path(
 
 
 # ---- registration -------------------------------------------------------------------
+
+
+def register_pytree_node(
+    nodetype: type,
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: Callable[[Any], tuple[Any, Any]] | None = None,
+) -> None:
+    """Make instances of a class nodes of trees.
+
+    `flatten_func(x)` returns the items and hashable metadata, from which
+    `unflatten_func(metadata, items)` makes the object again. Optionally
+    `flatten_with_keys_func(x)` returns (key, item) pairs and the metadata. Raises
+    ValueError for a class that is registered already. Subclasses are not nodes.
+    """
+    for registry in registries:
+        registry.register_node(
+            nodetype, flatten_func, unflatten_func, flatten_with_keys_func
+        )
 
 
 def register_pytree_node_class(cls: Class) -> Class:

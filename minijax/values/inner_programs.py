@@ -16,7 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from minijax.core.language import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    eval_jaxpr,
+)
 
 
 class InnerProgram(NamedTuple):
@@ -60,3 +66,12 @@ def inner_programs(eqn: JaxprEqn) -> list[InnerProgram]:
         if len(inner.outvars) == len(eqn.outvars):
             return [InnerProgram(eqn.primitive.name, inner, range(len(eqn.invars)))]
     return []
+
+
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:
+    """A function that runs the program on `args` followed by its own arguments."""
+
+    def run(*rest: Any) -> list[Any]:
+        return eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args, *rest)
+
+    return run

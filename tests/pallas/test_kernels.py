@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.core import check
+from tests.checked import check_closed_jaxpr
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.pallas.kernels import TABLE, Library
 
@@ -37,7 +37,7 @@ def test_values(entry):
 def test_text(entry):
     with plain_numpy_scalars():
         closed = minijax.make_jaxpr(entry.build(OURS_INTERPRETED))(*entry.args)
-        check.check_closed_jaxpr(closed)
+        check_closed_jaxpr(closed)
         theirs = jax.make_jaxpr(entry.build(JAX))(*entry.args)
         assert normalise(str(closed)) == normalise(str(theirs))
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.core import check
+from tests.checked import check_closed_jaxpr
 from tests.golden.normalise import normalise, plain_numpy_scalars
 
 LIBRARIES = (minijax, jax)
@@ -17,7 +17,7 @@ def same_text(make, *args):
     """`make(library)` gives a function; its jaxpr at `args` reads the same in both."""
     with plain_numpy_scalars():
         ours_closed = minijax.make_jaxpr(make(minijax))(*args)
-        check.check_closed_jaxpr(ours_closed)
+        check_closed_jaxpr(ours_closed)
         ours = normalise(str(ours_closed))
         theirs = normalise(str(jax.make_jaxpr(make(jax))(*args)))
     assert ours == theirs

@@ -5,8 +5,8 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.core import check
 from minijax.transforms.discharge import discharge_state
+from tests.checked import check_closed_jaxpr
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 
@@ -502,7 +502,7 @@ def test_discharged_text(make):
 
     with plain_numpy_scalars():
         ours_pure = discharge_state(minijax.make_jaxpr(make(minijax))(X))
-        check.check_closed_jaxpr(ours_pure)
+        check_closed_jaxpr(ours_pure)
         assert ours_pure.effects == frozenset()
         jax = LIBRARIES[1]
         theirs_pure = theirs(jax.make_jaxpr(make(jax))(X))

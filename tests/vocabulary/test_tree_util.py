@@ -147,15 +147,15 @@ def test_flatten_and_back(example):
 
 @pytest.mark.parametrize("example", TREES, ids=range(len(TREES)))
 def test_paths(example):
-    found, treedef = trees.tree_flatten_with_path(example)
+    found, treedef = tree_util.tree_flatten_with_path(example)
     expected, _ = theirs.tree_flatten_with_path(example)
     assert found == expected == tree_util.tree_leaves_with_path(example)
     assert repr(found) == repr(expected)
     assert treedef == trees.tree_structure(example)
     for path, _ in found:
-        assert trees.keystr(path) == theirs.keystr(path)
+        assert tree_util.keystr(path) == theirs.keystr(path)
         for separator in ("", "/", "."):
-            mine = trees.keystr(path, simple=True, separator=separator)
+            mine = tree_util.keystr(path, simple=True, separator=separator)
             assert mine == theirs.keystr(path, simple=True, separator=separator)
     mapped = tree_util.tree_map_with_path(
         lambda path, x, y: (path, x, y), example, example
@@ -274,7 +274,7 @@ def test_differences_of_structures():
     one = trees.tree_structure({"a": 1, "b": (1, 2)})
     two = trees.tree_structure({"a": (1,), "b": (1, 2, 3)})
     found = list(tree_prefix.equality_errors_pytreedef(one, two))
-    assert [trees.keystr(path) for path, *_ in found] == ["['a']", "['b']"]
+    assert [tree_util.keystr(path) for path, *_ in found] == ["['a']", "['b']"]
     assert found[0][1:3] == ("pytree leaf", "<class 'tuple'>")
     assert not list(tree_prefix.equality_errors_pytreedef(one, one))
 

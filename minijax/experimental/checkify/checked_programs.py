@@ -20,7 +20,6 @@ from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
     get_aval,
-    jaxpr_as_fun,
     weakref_lru_cache,
 )
 from minijax.core.partial_eval import (
@@ -53,6 +52,7 @@ from minijax.programs.control_flow.while_loops import (
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
 from minijax.programs.custom.custom_calls import RunJaxpr, named_like
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
+from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.symbolic_zeros import SymbolicZero
 
 

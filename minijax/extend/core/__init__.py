@@ -21,7 +21,6 @@ from minijax.core.language import (
     Primitive,
     TraceTag,
     Var,
-    jaxpr_as_fun,
     jaxprs_in_params,
     mapped_aval,
     no_effects,
@@ -30,6 +29,7 @@ from minijax.core.language import (
     valid_jaxtype,
 )
 from minijax.values.concrete import concrete_or_error
+from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.ref_avals import AbstractToken
 from minijax.core.effects import Effect
 from minijax.core.errors import JaxprTypeError

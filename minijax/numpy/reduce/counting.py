@@ -335,7 +335,7 @@ def bincount(
             length, "The error occurred because of argument 'length' of jnp.bincount."
         )
     if weights is None:
-        weights = np.array(1, dtype=dtypes.default_int_dtype())
+        weights = np.array(1, dtype=element_types.default_int_dtype())
     elif np.shape(weights) != array.shape:
         raise ValueError(
             f"shape of weights must match shape of x. Got {np.shape(weights)} and "

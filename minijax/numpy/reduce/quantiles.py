@@ -27,6 +27,7 @@ from minijax.numpy.reduce.reduction_options import (
 from minijax.numpy.reduce.reductions import any, sum
 from minijax.numpy.shapes.broadcasting import _where
 from minijax.numpy.shapes.creation import placed
+from minijax.support import element_types
 from minijax.typing import ArrayLike
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
@@ -180,7 +181,7 @@ def _bracket(
     low_weight = lax.sub(one, high_weight)
     low = clamp(zero, low, lax.sub(count, one))
     high = clamp(zero, high, lax.sub(count, one))
-    index_dtype = dtypes.default_int_dtype()
+    index_dtype = element_types.default_int_dtype()
     low = lax.convert_element_type(low, index_dtype)
     high = lax.convert_element_type(high, index_dtype)
     return low, high, low_weight, high_weight
@@ -272,7 +273,7 @@ def _inverted_cdf(
     share = lax.reshape(q, (*q.shape, *(1,) * a.ndim))
     target = lax.mul(share, lax.expand_dims(total, front))
     before = lax.lt(lax.expand_dims(running, front), target)
-    index_dtype = dtypes.default_int_dtype()
+    index_dtype = element_types.default_int_dtype()
     place = axis + q.ndim
     index = sum(before, axis=place, dtype=index_dtype, keepdims=True)
     counted = lax.bitwise_not(is_nan) if skip_nan else lax.full_like(is_nan, True)

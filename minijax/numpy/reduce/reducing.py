@@ -122,11 +122,11 @@ def upcast_small_float(dtype: Any) -> np.dtype:
 def promote_small_integer(dtype: Any) -> Any:
     """The default integer type of the same sign, if `dtype` is narrower."""
     if dtypes.issubdtype(dtype, np.bool_):
-        return dtypes.default_int_dtype()
+        return element_types.default_int_dtype()
     if dtypes.issubdtype(dtype, np.unsignedinteger):
         default = element_types.default_uint_dtype()
     elif dtypes.issubdtype(dtype, np.integer):
-        default = dtypes.default_int_dtype()
+        default = element_types.default_int_dtype()
     else:
         return dtype
     if dtypes.iinfo(dtype).bits < dtypes.iinfo(default).bits:

@@ -14,7 +14,6 @@ import numpy as np
 
 from minijax import lax
 from minijax.compile.jit_api import jit
-from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.boundaries import inline_jit, introduce
@@ -44,6 +43,7 @@ from minijax.numpy.reduce.reduction_options import (
     Options,
     takes,
 )
+from minijax.support import element_types
 from minijax.typing import ArrayLike
 
 # --------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def _index_of(
     axis = canonicalize_axis(axis, a.ndim)
     if a.shape[axis] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    result = find(a, axis, dtypes.default_int_dtype())
+    result = find(a, axis, element_types.default_int_dtype())
     return lax.expand_dims(result, kept) if keepdims else result
 
 
@@ -199,7 +199,9 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements along `axis` are nonzero, in the default integer dtype."""
     a = ensure_arraylike("count_nonzero", a)
     nonzero = lax.ne(a, constant_like(a, 0))
-    return sum(nonzero, axis=axis, dtype=dtypes.default_int_dtype(), keepdims=keepdims)
+    return sum(
+        nonzero, axis=axis, dtype=element_types.default_int_dtype(), keepdims=keepdims
+    )
 
 
 # --------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from minijax.numpy.promotion import (
 from minijax.numpy.shapes.broadcasting import _where
 from minijax.numpy.shapes.creation import arange, zeros
 from minijax.numpy.shapes.joining import stack, tile_to_size
+from minijax.support import element_types
 
 
 def _size(value: Any, name: str) -> int:
@@ -82,7 +83,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
 
 
 def _lower_triangle(shape: tuple[int, int], k: int, dtype: Any) -> Array:
-    index_dtype = dtypes.default_int_dtype()
+    index_dtype = element_types.default_int_dtype()
     k = concrete_or_error(operator.index, k, "offset of a triangle")
     row = lax.broadcasted_iota(index_dtype, shape, 0)
     shifted = lax.add(row, np.array(k, index_dtype))
@@ -251,7 +252,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
     One array with a leading axis, or a tuple of broadcastable ones if `sparse`.
     """
-    dtype = user_dtype(dtype, dtypes.default_int_dtype(), "indices")
+    dtype = user_dtype(dtype, element_types.default_int_dtype(), "indices")
     shape = tuple(
         concrete_or_error(operator.index, size, "dimensions argument of jnp.indices")
         for size in dimensions

@@ -109,7 +109,7 @@ def lexsort(keys: Any | Sequence[Any], axis: int = -1) -> Array:
     if any(array.shape != shape for array in arrays):
         raise ValueError("all keys need to be the same shape")
     if not shape:
-        return lax.full((), 0, dtypes.default_int_dtype())
+        return lax.full((), 0, element_types.default_int_dtype())
     axis = canonicalize_axis(axis, len(shape))
     indices = lax.broadcasted_iota(default_index_dtype(shape[axis]), shape, axis)
     operands = (*arrays[::-1], indices)

@@ -45,7 +45,7 @@ from minijax.primitives.index.index_vectors import (
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import broadcasting, joining, slicing
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.values.symbolic_sizes import is_symbolic
 
 # ----------------------------------------------------------------------------------
@@ -475,7 +475,7 @@ def dynamic_update_index_in_dim(
     """
     axis = int(axis)
     if get_aval(update).ndim != get_aval(operand).ndim:
-        update = shaping.expand_dims(update, (axis,))
+        update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )

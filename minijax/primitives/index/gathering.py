@@ -44,6 +44,7 @@ from minijax.primitives.index.index_vectors import (
 from minijax.primitives.index.scatter_family import scatter_add
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, joining
+from minijax.primitives.shape.squeezing import expand_dims
 from minijax.values.symbolic_sizes import is_symbolic, size_or_array
 
 # ----------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ def _vector(sizes: Sequence[Any], dtype: np.dtype) -> Any:
     scalars = [
         shaping.convert_element_type(size_or_array(size), dtype) for size in sizes
     ]
-    return joining.concatenate([shaping.expand_dims(x, (0,)) for x in scalars], 0)
+    return joining.concatenate([expand_dims(x, (0,)) for x in scalars], 0)
 
 
 def _gather_or_fill(
@@ -289,7 +290,7 @@ def _gather_or_fill(
     bounds = [shape[axis] - slice_sizes[axis] for axis in numbers.start_index_map]
     indices = shaping.convert_element_type(indices, dtype)
     batch_rank = get_aval(indices).ndim - 1
-    limit = shaping.expand_dims(_vector(bounds, dtype), tuple(range(batch_rank)))
+    limit = expand_dims(_vector(bounds, dtype), tuple(range(batch_rank)))
     fits = comparing.bitwise_and(
         elementwise.ge(indices, dtype.type(0)), elementwise.le(indices, limit)
     )
@@ -385,10 +386,10 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     The result has the entries of the vectors first, then the remaining axes.
     """
     shape = shaping.shape_of(src)
-    columns = [shaping.expand_dims(index, (1,)) for index in idxs]
+    columns = [expand_dims(index, (1,)) for index in idxs]
     indices = joining.concatenate(columns, 1)
     # `%` as arrays have it: with the sign of the divisor.
-    sizes = shaping.expand_dims(np.array([shape[axis] for axis in axes]), (0,))
+    sizes = expand_dims(np.array([shape[axis] for axis in axes]), (0,))
     return gather(
         src,
         indices % sizes,

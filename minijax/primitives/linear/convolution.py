@@ -22,6 +22,7 @@ from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import (
     Shape,
     def_bilinear,
+    final_sharding,
     not_mapped,
     standard_primitive,
 )
@@ -446,7 +447,7 @@ def conv_general_dilated(
         batch_group_count=batch_group_count,
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
+        out_sharding=final_sharding(out_sharding, "conv_general_dilated"),
     )
 
 

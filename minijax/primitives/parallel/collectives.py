@@ -30,9 +30,10 @@ from minijax.core.rules import (
 )
 from minijax.core.state import state
 from minijax.primitives.index import gathering
+from minijax.primitives.parallel.variation import staging_of_collective
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, rearranging, slicing
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.support import element_types
 from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import NamedAxisEffect
@@ -134,6 +135,8 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
             )
         return ctx.lower_fun(lambda y: positional(y, axes), x)
 
+    sum_name = name if name == "psum" else ""
+    primitive.staging = staging_of_collective(primitive, "axes", sum_name)
     return primitive
 
 
@@ -243,7 +246,9 @@ axis_index_p.cache_types = False
 @axis_index_p.def_effectful_abstract_eval
 def _axis_index_type(*, axis_name: Hashable) -> tuple:
     _check_bound((axis_name,))
-    return ShapedArray((), np.dtype(np.int32)), _effects((axis_name,))
+    vma = frozenset([axis_name]) & set(state.varying_axes)
+    aval = ShapedArray((), np.dtype(np.int32), vma=vma)
+    return aval, _effects((axis_name,))
 
 
 @axis_index_p.def_batch
@@ -337,6 +342,8 @@ def exchange(
             f"{name} over the mesh axis {axis_name} is compiled inside shard_map only"
         )
 
+    sum_name = "psum_scatter" if name == "reduce_scatter" else ""
+    primitive.staging = staging_of_collective(primitive, "axis_name", sum_name)
     return primitive
 
 
@@ -600,7 +607,7 @@ def _all_to_all_batch_one_of(
         x, dim = broadcast_axis(x, size, 0), 0
     position = names.index(axis_data.name)
     before, after = names[:position], names[position + 1 :]
-    x = shaping.expand_dims(moveaxis(x, dim, 0), (0, 2))
+    x = expand_dims(moveaxis(x, dim, 0), (0, 2))
     split_axis = params.pop("split_axis") + 3
     concat_axis = params.pop("concat_axis") + 3
     exchange = functools.partial(all_to_all_p.bind, **params)
@@ -663,11 +670,11 @@ def all_to_all(
                 )
             if split < concat:
                 concat += 1
-                value = shaping.expand_dims(value, (concat,))
+                value = expand_dims(value, (concat,))
             elif split == concat:
                 pass
             else:
-                value = shaping.expand_dims(value, (concat,))
+                value = expand_dims(value, (concat,))
                 split += 1
         out = all_to_all_p.bind(
             value,

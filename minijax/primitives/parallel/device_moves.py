@@ -16,7 +16,13 @@ from minijax.backend import hlo_parts
 from minijax.backend.buffer_copies import ArrayCopySemantics
 from minijax.core import hlo
 from minijax.core.language import Primitive, register
-from minijax.core.rules import Zero, instantiate, zero_tangent_of
+from minijax.core.rules import (
+    Zero,
+    final_sharding,
+    instantiate,
+    zero_tangent_of,
+)
+from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.memory_spaces import MemorySpace, space_at
 
 device_put_p = register(Primitive("device_put", multiple_results=True))
@@ -32,6 +38,23 @@ def placed_aval(aval: Any, device: Any) -> Any:
 @device_put_p.def_abstract_eval
 def _device_put_type(*avals, devices, srcs, copy_semantics) -> list:
     return [placed_aval(aval, device) for aval, device in zip(avals, devices)]
+
+
+def _device_put_staging(trace, args, params) -> Any:
+    """`device_put(x, P("x"))` is for the mesh that is in use now."""
+    places = params["devices"]
+    if not any(isinstance(place, PartitionSpec) for place in places):
+        return NotImplemented
+    final = [
+        final_sharding(place, "device_put")
+        if isinstance(place, PartitionSpec)
+        else place
+        for place in places
+    ]
+    return device_put_p.bind(*args, **{**params, "devices": tuple(final)})
+
+
+device_put_p.staging = _device_put_staging
 
 
 @device_put_p.def_jvp_rule

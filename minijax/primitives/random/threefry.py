@@ -28,7 +28,6 @@ from minijax.core.rules import (
 from minijax.core.shaping import (
     broadcast_in_dim,
     convert_element_type,
-    expand_dims,
     reshape,
 )
 from minijax.core.state import state
@@ -42,7 +41,7 @@ from minijax.primitives.families import several_results, without_operands
 from minijax.primitives.shape.broadcasting import iota
 from minijax.primitives.shape.joining import concatenate
 from minijax.primitives.shape.slicing import slice_in_dim
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.values.symbolic_sizes import is_symbolic, shape_variables
 
 UINT32 = np.dtype(np.uint32)

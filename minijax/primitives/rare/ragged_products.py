@@ -32,6 +32,7 @@ from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import (
     Zero,
     batch_at_front,
+    final_sharding,
     is_linear,
     not_mapped,
     standard_primitive,
@@ -475,7 +476,7 @@ def ragged_dot_general(
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type,
         group_offset=group_offset,
-        out_sharding=out_sharding,
+        out_sharding=final_sharding(out_sharding, "ragged_dot_general"),
     )
 
 

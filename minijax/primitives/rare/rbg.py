@@ -27,7 +27,7 @@ from minijax.core.language import (
     get_aval,
     register,
 )
-from minijax.core.rules import def_zero_jvp, moveaxis
+from minijax.core.rules import def_zero_jvp, final_sharding, moveaxis
 from minijax.core.shaping import reshape
 from minijax.primitives.elementwise.comparing import bitwise_xor
 from minijax.primitives.families import several_results
@@ -83,7 +83,8 @@ def rng_bit_generator(
     if dtype not in UINT_DTYPES.values():
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")
     params = {"shape": shape, "dtype": dtype, "algorithm": algorithm}
-    return tuple(rng_bit_generator_p.bind(key, **params, out_sharding=out_sharding))
+    cut = final_sharding(out_sharding, "rng_bit_generator")
+    return tuple(rng_bit_generator_p.bind(key, **params, out_sharding=cut))
 
 
 def _generator_type(key: ShapedArray, *, shape, dtype, out_sharding, **_) -> list:

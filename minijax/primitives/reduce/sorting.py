@@ -19,6 +19,7 @@ from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers
 from minijax.primitives.index import gathering
 from minijax.primitives.shape import broadcasting
+from minijax.primitives.shape.squeezing import expand_dims
 
 # ----------------------------------------------------------------------------------
 # sort
@@ -58,7 +59,7 @@ def _sort_jvp(primals, tangents, *, dimension: int, is_stable: bool, num_keys: i
     *out, places = sort_p.bind(
         *primals, indices, dimension=dimension, is_stable=is_stable, num_keys=num_keys
     )
-    places = shaping.expand_dims(places, (len(shape),))
+    places = expand_dims(places, (len(shape),))
     in_bounds = gathering.GatherScatterMode.PROMISE_IN_BOUNDS
     out_tangents = [
         t if type(t) is Zero else _take(t, places, dimension, in_bounds)

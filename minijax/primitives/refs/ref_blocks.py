@@ -22,7 +22,7 @@ from minijax.core.language import Primitive, get_aval
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.shape import broadcasting, slicing
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 
 
 def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
@@ -74,7 +74,7 @@ def add(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
     if computed is not None:
         starts, sizes, squeezed = computed
         old = dynamic_slicing.dynamic_slice(x, starts, sizes)
-        value = shaping.expand_dims(value, squeezed)
+        value = expand_dims(value, squeezed)
         return dynamic_slicing.dynamic_update_slice(
             x, elementwise.add(old, value), starts
         )
@@ -123,7 +123,7 @@ def _write_one(x: Any, indexer: NDIndexer, value: Any) -> Any:
     computed = _as_dynamic_slice(indexer)
     if computed is not None:
         starts, _, squeezed = computed
-        value = shaping.expand_dims(value, squeezed)
+        value = expand_dims(value, squeezed)
         return dynamic_slicing.dynamic_update_slice(x, value, starts)
     order, x, indexer = _integers_in_front(x, indexer)
     arrays = _index_arrays(indexer)

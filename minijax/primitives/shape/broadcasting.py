@@ -28,7 +28,7 @@ from minijax.core.language import (
     physical_aval,
     register,
 )
-from minijax.core.rules import scalar_like
+from minijax.core.rules import final_sharding, scalar_like
 from minijax.core.shaping import (
     broadcast_in_dim,
     broadcast_in_dim_p,
@@ -303,7 +303,7 @@ def broadcasted_iota(
         dtype=dtype,
         shape=canonicalize_shape(shape),
         dimension=dimension,
-        sharding=out_sharding,
+        sharding=final_sharding(out_sharding, "iota"),
     )
 
 
@@ -345,7 +345,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     return empty_p.bind(
         shape=canonicalize_shape(sizes),
         dtype=dtypes.check_and_canonicalize_user_dtype(dtype, "empty"),
-        out_sharding=out_sharding,
+        out_sharding=final_sharding(out_sharding, "empty"),
     )
 
 

@@ -1,4 +1,4 @@
-"""squeeze: axes of size 1 go.
+"""squeeze and expand_dims: axes of size 1 go and come.
 
 In JAX: `lax/lax.py`.
 """
@@ -14,7 +14,29 @@ from minijax.core import hlo
 from minijax.core.array import Array
 from minijax.core.language import get_aval
 from minijax.core.rules import def_linear, moveaxis, standard_primitive
-from minijax.core.shaping import canonicalize_axis, expand_dims
+from minijax.core.shaping import (
+    broadcast_in_dim,
+    canonicalize_axis,
+    shape_of,
+)
+
+
+def expand_dims(array, dimensions: Sequence[int]) -> Any:
+    """`array` with axes of size 1 at the places `dimensions` of the result.
+
+    Raises:
+      ValueError: when a place is named twice or lies outside of the result.
+    """
+    old = shape_of(array)
+    rank = len(old) + len(dimensions)
+    places = [canonicalize_axis(axis, rank) for axis in dimensions]
+    if len(set(places)) != len(places):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    shape = list(old)
+    for place in sorted(places):
+        shape.insert(place, 1)
+    kept = [axis for axis in range(rank) if axis not in places]
+    return broadcast_in_dim(array, shape, kept)
 
 
 def _squeeze_shape(x, *, dimensions):

@@ -44,7 +44,6 @@ from minijax.core.language import (
     Tracer,
     Var,
     get_aval,
-    jaxpr_as_fun,
     no_debug_info,
     register,
     type_of_application,
@@ -65,6 +64,7 @@ from minijax.programs.control_flow.operands import (
     partition,
     settle,
 )
+from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------

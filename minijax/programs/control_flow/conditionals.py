@@ -42,7 +42,6 @@ from minijax.core.language import (
     ShapedArray,
     Var,
     get_aval,
-    jaxpr_as_fun,
     set_current_trace,
     weakref_lru_cache,
 )
@@ -87,7 +86,12 @@ from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
 from minijax.values.concrete import is_concrete
-from minijax.values.inner_programs import InnerProgram, descriptions, in_python
+from minijax.values.inner_programs import (
+    InnerProgram,
+    descriptions,
+    in_python,
+    jaxpr_as_fun,
+)
 
 _not_given = object()
 

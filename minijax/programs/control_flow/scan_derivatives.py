@@ -25,7 +25,6 @@ from minijax.core.language import (
     ClosedJaxpr,
     Var,
     get_aval,
-    jaxpr_as_fun,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
@@ -51,6 +50,7 @@ from minijax.programs.control_flow.operands import (
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.transforms import rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
+from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.ref_avals import AbstractRef
 
 

@@ -51,7 +51,6 @@ from minijax.core.language import (
     ClosedJaxpr,
     JaxprEqn,
     get_aval,
-    jaxpr_as_fun,
     mapped_aval,
     numpy_scalar,
     unmapped_aval,
@@ -60,7 +59,7 @@ from minijax.core.rules import match_axis
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.calls import rewritten
 from minijax.programs.control_flow.bodies import (
     batched_leading,
@@ -79,13 +78,18 @@ from minijax.programs.control_flow.operands import (
 from minijax.programs.control_flow.while_loops import while_loop
 from minijax.transforms import discharge
 from minijax.transforms.rematerialize import where
-from minijax.values.inner_programs import InnerProgram, descriptions, in_python
+from minijax.values.inner_programs import (
+    InnerProgram,
+    descriptions,
+    in_python,
+    jaxpr_as_fun,
+)
 from minijax.values.symbolic_sizes import size_or_array
 
 
 def stack_rows(rows: Sequence[Any]) -> Any:
     """Rows as one array with a leading axis."""
-    return joining.concatenate([shaping.expand_dims(row, (0,)) for row in rows], 0)
+    return joining.concatenate([expand_dims(row, (0,)) for row in rows], 0)
 
 
 scan_p = body_primitive("scan")
@@ -247,7 +251,7 @@ def _row(x: Any, i: Any) -> Any:
 
 def _with_row(x: Any, row: Any, i: Any) -> Any:
     start = [i] + [np.int32(0)] * (get_aval(x).ndim - 1)
-    update = shaping.expand_dims(row, (0,))
+    update = expand_dims(row, (0,))
     return dynamic_slicing.dynamic_update_slice(x, update, _like(start, i))
 
 

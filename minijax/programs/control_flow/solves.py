@@ -24,7 +24,6 @@ from minijax.core.language import (
     ClosedJaxpr,
     Primitive,
     get_aval,
-    jaxpr_as_fun,
     register,
 )
 from minijax.core.rules import (
@@ -42,6 +41,7 @@ from minijax.programs.control_flow.bodies import batched_leading, trace_with_con
 from minijax.programs.control_flow.operands import either, fixpoint, split_list
 from minijax.programs.custom.custom_forward import custom_jvp
 from minijax.transforms.differentiation import linear_transpose, linearize
+from minijax.values.inner_programs import jaxpr_as_fun
 
 
 def _check_tree(

@@ -48,7 +48,6 @@ from minijax.core.language import (
     ShapedArray,
     Var,
     get_aval,
-    jaxpr_as_fun,
     no_debug_info,
     physical_aval,
     set_current_trace,
@@ -92,7 +91,12 @@ from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.tree_util import tree_map, treedef_is_leaf
 from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import where, where_not
-from minijax.values.inner_programs import InnerProgram, descriptions, in_python
+from minijax.values.inner_programs import (
+    InnerProgram,
+    descriptions,
+    in_python,
+    jaxpr_as_fun,
+)
 
 
 @api_boundary

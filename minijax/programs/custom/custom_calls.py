@@ -32,7 +32,6 @@ from minijax.core.language import (
     Var,
     eval_jaxpr,
     get_aval,
-    jaxpr_as_fun,
     no_effects,
     register,
 )
@@ -42,6 +41,7 @@ from minijax.core.signatures import fun_name
 from minijax.core.state import state
 from minijax.programs.calls import def_call
 from minijax.transforms import discharge
+from minijax.values.inner_programs import jaxpr_as_fun
 
 Dims = Sequence[int | None]
 

@@ -23,7 +23,6 @@ from minijax.core.language import (
     Tracer,
     eval_jaxpr,
     get_aval,
-    jaxpr_as_fun,
     register,
 )
 from minijax.core.rules import Zero, instantiate, is_linear, zeros_of
@@ -33,6 +32,7 @@ from minijax.programs.calls import def_call
 from minijax.programs.control_flow.bodies import trace_at_types, trace_with_consts
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support.tree_util import register_dataclass, tree_map
+from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.symbolic_zeros import SymbolicZero
 
 

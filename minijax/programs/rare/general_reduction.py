@@ -22,7 +22,6 @@ from minijax.core.language import (
     ShapedArray,
     Tracer,
     get_aval,
-    jaxpr_as_fun,
     to_concrete_value,
     weakref_lru_cache,
 )
@@ -33,15 +32,16 @@ from minijax.core.rules import (
     no_axis_name,
     not_mapped,
 )
-from minijax.core.shaping import expand_dims
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import joining, slicing
+from minijax.primitives.shape.squeezing import expand_dims
 from minijax.support import element_types
 from minijax.values.concrete import is_concrete
+from minijax.values.inner_programs import jaxpr_as_fun
 
 
 def halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:

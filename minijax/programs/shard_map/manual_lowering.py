@@ -19,8 +19,8 @@ import numpy as np
 from minijax.core import hlo, lowering
 from minijax.core.language import ShapedArray
 from minijax.primitives.parallel import collectives
+from minijax.primitives.parallel.variation import psum_invariant_p
 from minijax.programs.shard_map.gathers import all_gather_invariant_p
-from minijax.programs.shard_map.varying import psum_invariant_p
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, sdy_sharding
 
 

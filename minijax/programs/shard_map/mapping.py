@@ -28,13 +28,13 @@ from minijax.core.trees import (
     tree_leaves,
     tree_unflatten,
 )
+from minijax.primitives.parallel.variation import in_mesh_order, pvary_p, varying
 from minijax.programs.shard_map.primitive import (
     axes_of,
     part_type,
     scope_of,
     shard_map_p,
 )
-from minijax.programs.shard_map.varying import in_mesh_order, pvary_p, varying
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.support.devices.shardings import (

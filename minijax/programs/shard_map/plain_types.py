@@ -18,7 +18,7 @@ from minijax.core.language import (
     weakref_lru_cache,
 )
 from minijax.primitives.parallel.collectives import psum_p
-from minijax.programs.shard_map.varying import psum_invariant_p, pvary_p
+from minijax.primitives.parallel.variation import psum_invariant_p, pvary_p
 
 
 @weakref_lru_cache

@@ -6,7 +6,6 @@ In JAX: `jax/_src/sharding_impls.py`, `set_mesh`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from minijax.core import errors
@@ -24,15 +23,6 @@ from minijax.support.devices.shardings import (
 
 # (the mesh of the `shard_map` around this place, its axes that are manual here).
 declare("manual_mesh", None)
-
-# What is done when a mesh with Explicit axes is first used: `explicit/types.py`.
-when_explicit: list[Callable[[], None]] = []
-
-
-def _prepare(mesh: Any) -> None:
-    if mesh is not None and mesh._any_axis_explicit:
-        for prepare in when_explicit:
-            prepare()
 
 
 class set_mesh:
@@ -63,7 +53,6 @@ class set_mesh:
                 "`set_mesh` can only be used outside of `jax.jit`: a mesh is set where "
                 "the traced function is called."
             )
-        _prepare(mesh)
         self._mesh = mesh
         self._set = override("mesh", mesh)
         self._set.__enter__()
@@ -96,7 +85,6 @@ class use_abstract_mesh:
             raise errors.value_error(
                 f"Expected mesh of type AbstractMesh. Got {type(mesh)}."
             )
-        _prepare(mesh)
         self._mesh = mesh
         self._set = override("abstract_mesh", mesh)
 

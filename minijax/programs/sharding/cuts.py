@@ -15,13 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from minijax.core import errors
-from minijax.core.state import declare, state
-from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.shardings import ShardingTypeError
-
-# Whether a rule of lowering traces operations of its own: it loops, say, over values
-# whose types the user's program has told.
-declare("lowering_explicit", False)
 
 Cut = tuple[Any, ...]
 Types = Sequence[Any]
@@ -385,11 +379,6 @@ def _reshape_fails(x: Any, out: Any) -> NoReturn:
 @_rules("concatenate")
 def _concatenate(ins: Types, params: Params, outs: Types) -> list[Cut]:
     cut = _same_cut("concatenate", "operands", ins)
-    if get_abstract_mesh().explicit_axes and any(x.sharding is None for x in ins):
-        fail(
-            f"All operands should have the same sharding. concatenate got {told(ins)}. "
-            "Reshard those that every device has: `minijax.sharding.reshard(x, spec)`."
-        )
     return [cut]
 
 
@@ -447,15 +436,6 @@ for _primitive, _name in (
 @_rules("dynamic_update_slice")
 def _update_slice(ins: Types, params: Params, outs: Types) -> list[Cut]:
     operand, update = ins[:2]
-    if state.lowering_explicit and operand.sharding is None:
-        return [
-            tuple(
-                part if size == whole_size else None
-                for part, size, whole_size in zip(
-                    cut_of(update), update.shape, operand.shape
-                )
-            )
-        ]
     if cut_of(operand) != cut_of(update):
         fail(
             "dynamic_update_slice operand sharding must be equal to update sharding, "

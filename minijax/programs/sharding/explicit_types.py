@@ -5,8 +5,8 @@ result follows from those of the operands (`cuts.py`), while the program is trac
 is given (`out_sharding=`). Lowered, it is a sharding constraint on the result, so that
 the compiled program does what the types say.
 
-Rules and constraints are attached to all primitives when an Explicit mesh is first
-used; programs without one do not see them.
+This is one of the core's extensions of types (`core.TypeExtension`), `Cuts`, which
+`assembly.py` enters. Types without a cut pass it unchanged.
 
 In JAX: `lax/utils.py`, `call_sharding_rule`; `interpreters/mlir.py`,
 `lower_with_sharding_in_types`.
@@ -14,14 +14,19 @@ In JAX: `lax/utils.py`, `call_sharding_rule`; `interpreters/mlir.py`,
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import dot, dtypes, errors, hlo, language, rules, shaping
-from minijax.core.language import Primitive, ShapedArray, get_aval
-from minijax.core.state import override, state
-from minijax.programs.sharding import contexts, cuts
+from minijax.core import errors, hlo
+from minijax.core.language import (
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    TypeExtension,
+    all_primitives,
+)
+from minijax.core.state import state
+from minijax.programs.sharding import cuts
 from minijax.programs.sharding.constraints import constrain
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.shardings import (
@@ -83,17 +88,19 @@ def as_type(mesh: Any, cut: Sequence[Any]) -> NamedSharding | None:
 
 
 def typed(aval: Any, sharding: Any) -> Any:
-    """The type of an array that lies as a sharding says."""
+    """The type of an array that lies as a sharding says, made in this thread now."""
+    mesh, inside = getattr(sharding, "mesh", None), state.abstract_mesh
+    # Inside `auto_axes` the compiler decides, whatever the mesh of the array says.
+    if mesh is not None and inside is not None:
+        mesh = inside if inside.shape_tuple == mesh.shape_tuple else mesh
+    return _typed_on(mesh, aval, sharding)
+
+
+def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
     if not isinstance(aval, ShapedArray):
         return aval
-    mesh = getattr(sharding, "mesh", None)
-    if mesh is None or not mesh._any_axis_explicit:
+    if mesh is None or not sharding.mesh._any_axis_explicit:
         return aval if aval.sharding is None else aval.update(sharding=None)
-    install()
-    # Inside `auto_axes` the compiler decides, whatever the mesh of the array says.
-    inside = state.abstract_mesh
-    if inside is not None and inside.shape_tuple == mesh.shape_tuple:
-        mesh = inside
     cut = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
     return aval.update(sharding=as_type(mesh, cut))
 
@@ -137,28 +144,34 @@ def given_sharding(place: Any, what: str) -> NamedSharding:
 # ----------------------------------------------------------------------------------
 
 
-def _given(params: dict[str, Any]) -> Any:
+def _given(params: dict[str, Any]) -> NamedSharding | None:
     for name in _GIVEN:
         value = params.get(name)
-        if isinstance(value, (NamedSharding, PartitionSpec)):
-            return value
+        if isinstance(value, PartitionSpec) and any(value):
+            raise errors.value_error(
+                f"{name}={value} is not tied to a mesh, and an equation outlives the "
+                f"mesh in use. Pass `NamedSharding(mesh, {value})`."
+            )
+        if isinstance(value, NamedSharding):
+            return NamedSharding(abstract(value.mesh), value.spec)
     return None
 
 
-def _with_cuts(primitive: Primitive, rule: Callable) -> Callable:
-    """A type rule whose results are cut as the operands or the parameters say."""
+class Cuts(TypeExtension):
+    """Types that say how a value is cut over the Explicit axes of a mesh."""
 
-    @functools.wraps(rule)
-    def type_rule(*avals: Any, **params: Any) -> tuple:
-        answer, effects = rule(*avals, **params)
+    def result(self, primitive: Primitive, avals: Any, params: Any, out: Any) -> Any:
+        """The results, cut as the parameters or the operands say (`cuts.py`)."""
         if primitive.name == "device_put":
-            return list(map(_moved_type, avals, params["devices"])), effects
+            return list(map(_moved, out, params["devices"]))
+        if primitive.name in _OWN_TYPES or not _is_known(primitive):
+            return out
         given = _given(params)
         cut = [a for a in avals if getattr(a, "sharding", None) is not None]
         if given is None and not cut:
-            return answer, effects
-        several = isinstance(answer, (list, tuple))
-        outs = list(answer) if several else [answer]
+            return out
+        several = isinstance(out, (list, tuple))
+        outs = list(out) if several else [out]
         mesh = cut[0].sharding.mesh if cut else None
         other = next((a for a in cut if a.sharding.mesh is not mesh), None)
         if other is not None:
@@ -168,24 +181,75 @@ def _with_cuts(primitive: Primitive, rule: Callable) -> Callable:
                 "`minijax.device_put(x, other.sharding)`."
             )
         if given is not None:
-            given = given_sharding(given, str(primitive))
-            found = [_checked(given, out, primitive) for out in outs]
+            found = [_checked(given, one, primitive) for one in outs]
         else:
             found = _computed(primitive, avals, params, outs, mesh)
         outs = [
-            out.update(sharding=sharding) if isinstance(out, ShapedArray) else out
-            for out, sharding in zip(outs, found, strict=True)
+            one.update(sharding=sharding) if isinstance(one, ShapedArray) else one
+            for one, sharding in zip(outs, found, strict=True)
         ]
-        return (outs if several else outs[0]), effects
+        return outs if several else outs[0]
 
-    return type_rule
+    def final(self, place: Any, name: str) -> Any:
+        """A spec alone means the mesh in use; types have the axes without devices.
+
+        Raises ValueError for mesh axes that types do not show.
+        """
+        if place is None:
+            return None
+        given = given_sharding(place, name)
+        kinds = given.mesh._name_to_type
+        named = [axis for part in given.spec.partitions for axis in cuts.axes_in(part)]
+        shown = (AxisType.Explicit, None)  # None: not an axis, but UNCONSTRAINED
+        hidden = [axis for axis in named if kinds.get(axis) not in shown]
+        if hidden:
+            raise errors.value_error(
+                f"PartitionSpec passed to {name} cannot contain axis names that are of "
+                f"type Auto or Manual. Got {given.spec}, of which {hidden} are not "
+                "Explicit. Use `lax.with_sharding_constraint` for Auto axes."
+            )
+        return given
+
+    def lowers(self, jaxpr: Jaxpr) -> bool:
+        """Whether a value of the program is cut."""
+        variables = [*jaxpr.constvars, *jaxpr.invars]
+        for eqn in jaxpr.eqns:
+            variables += eqn.outvars
+        return any(getattr(v.aval, "sharding", None) is not None for v in variables)
+
+    def lower(self, rule: Callable, ctx: Any, *operands: Any, **params: Any) -> Any:
+        """Says in the program how the results of an equation are cut."""
+        name = ctx.primitive.name
+        wanted = [getattr(aval, "sharding", None) for aval in ctx.avals_out]
+        ins = [getattr(aval, "sharding", None) for aval in ctx.avals_in]
+        mesh = next((s.mesh for s in (*wanted, *ins) if s is not None), None)
+        if mesh is None or name in _NOT_CONSTRAINED:
+            return rule(ctx, *operands, **params)
+        if name not in _OWN_TYPES:
+            # What a rule traces by itself is the compiler's to cut.
+            ctx = ctx.replace(
+                avals_in=list(map(_plain, ctx.avals_in)),
+                avals_out=list(map(_plain, ctx.avals_out)),
+            )
+        results = rule(ctx, *operands, **params)
+        single = isinstance(results, hlo.ir.Value)
+        values = [results] if single else list(getattr(results, "results", results))
+        marked = [
+            _marked(value, aval, sharding, mesh)
+            for value, aval, sharding in zip(values, ctx.avals_out, wanted)
+        ]
+        return marked[0] if single else marked
 
 
-def _moved_type(aval: Any, place: Any) -> Any:
+def _moved(aval: Any, place: Any) -> Any:
     """The type of a value that `device_put` moves."""
-    if isinstance(place, PartitionSpec):
-        place = given_sharding(place, "device_put")
-    return aval if place is None else typed(aval, place)
+    mesh = getattr(place, "mesh", None)
+    return aval if place is None else _typed_on(mesh, aval, place)
+
+
+def _is_known(primitive: Primitive) -> bool:
+    """Whether a primitive is minijax's; one of a user's says its types itself."""
+    return all_primitives.get(primitive.name) is primitive
 
 
 def _computed(
@@ -233,137 +297,6 @@ def _checked(given: NamedSharding, out: Any, primitive: Primitive) -> Any:
     return as_type(given.mesh, cut)
 
 
-# ----------------------------------------------------------------------------------
-# Parameters in final form, and constraints in the lowered program
-# ----------------------------------------------------------------------------------
-
-
-def _resolving(primitive: Primitive, before: Callable | None) -> Callable:
-    """`out_sharding=P("x")` becomes a sharding of the mesh in use."""
-
-    def staging(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
-        for name in _GIVEN:
-            place = params.get(name)
-            abstracted = isinstance(place, NamedSharding) and place.mesh is abstract(
-                place.mesh
-            )
-            if isinstance(place, (PartitionSpec, NamedSharding)) and not abstracted:
-                final = given_sharding(place, str(primitive))
-                return primitive.bind(*args, **{**params, name: final})
-        return NotImplemented if before is None else before(trace, args, params)
-
-    return staging
-
-
-def _part(axis_data: Any) -> Any:
-    """The mesh axes that cut the batch axis."""
-    return None if axis_data.cut is None else axis_data.cut.spec.partitions[0]
-
-
-def _with_batch(given: NamedSharding, rank: int, dim: int, part: Any) -> NamedSharding:
-    """The cut of a rank-`rank` result that gets a batch axis at `dim`."""
-    parts = (*given.spec.partitions, *(None,) * rank)[:rank]
-    return given.update(spec=PartitionSpec(*parts[:dim], part, *parts[dim:]))
-
-
-class _OnEveryDevice(NamedSharding):
-    """The cut of a replicated value, where a rule has to be told of its mesh."""
-
-    def permuted(self, order: Sequence[int]) -> NamedSharding:
-        return NamedSharding(self.mesh, PartitionSpec(*[None] * len(order)))
-
-
-def _dot_general_transpose(ct: Any, x: Any, y: Any, **params: Any) -> list:
-    """The cotangent of an operand that all devices have is summed over the mesh.
-
-    Where the cotangent and the other operand are cut along what is contracted, the
-    product would not know how its result is to be cut.
-    """
-    linear, other = (x, y) if rules.is_linear(x) else (y, x)
-    cuts_of_both = (get_aval(ct).sharding, get_aval(other).sharding)
-    mesh = next((cut.mesh for cut in cuts_of_both if cut is not None), None)
-    if linear.aval.sharding is None and mesh is not None:
-        place = _OnEveryDevice(mesh, PartitionSpec())
-        told = rules.Accumulator(linear.aval.update(sharding=place))
-        x, y = (told, y) if linear is x else (x, told)
-    return _plain_dot_transpose(ct, x, y, **params)
-
-
-def _dot_general_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
-    if params["out_sharding"] is None:
-        return _plain_dot_batch(axis_data, args, dims, **params)
-    given = given_sharding(params["out_sharding"], "dot_general")
-    (left, right), (batch, _) = params["dimension_numbers"]
-    ranks = tuple(get_aval(arg).ndim for arg in args)
-    numbers, dim = dot._batched_numbers(ranks, tuple(dims), params["dimension_numbers"])
-    mapped = sum(d is not None for d in dims)
-    rank = sum(ranks) - mapped - len(left) - len(right) - len(batch)
-    params["out_sharding"] = _with_batch(given, rank, dim, _part(axis_data))
-    return dot.dot_general_p.bind(
-        *args, **{**params, "dimension_numbers": numbers}
-    ), dim
-
-
-def _reshape_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
-    if params["sharding"] is None:
-        return _plain_reshape_batch(axis_data, args, dims, **params)
-    given = given_sharding(params["sharding"], "reshape")
-    x = rules.moveaxis(args[0], dims[0], 0)
-    order = params["dimensions"]
-    order = None if order is None else (0, *(1 + d for d in order))
-    sizes = params["new_sizes"]
-    cut = _with_batch(given, len(sizes), 0, _part(axis_data))
-    sizes = (axis_data.size, *sizes)
-    return shaping.reshape(x, sizes, order, out_sharding=cut), 0
-
-
-def _broadcast_batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
-    if params["sharding"] is None:
-        return _plain_broadcast_batch(axis_data, args, dims, **params)
-    given = given_sharding(params["sharding"], "broadcast_in_dim")
-    x = rules.moveaxis(args[0], dims[0], 0)
-    shape = params["shape"]
-    new = (0, *(1 + d for d in params["broadcast_dimensions"]))
-    cut = _with_batch(given, len(shape), 0, _part(axis_data))
-    shape = (axis_data.size, *shape)
-    return shaping.broadcast_in_dim(x, shape, new, out_sharding=cut), 0
-
-
-_plain_dot_transpose: Any = dot.dot_general_p.transpose
-_plain_dot_batch: Any = dot.dot_general_p.batch
-_plain_reshape_batch: Any = shaping.reshape_p.batch
-_plain_broadcast_batch: Any = shaping.broadcast_in_dim_p.batch
-
-
-def _constraining(rule: Callable, plain_operands: bool) -> Callable:
-    """A lowering rule that says in the program how its results are cut."""
-
-    @functools.wraps(rule)
-    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
-        wanted = [getattr(aval, "sharding", None) for aval in ctx.avals_out]
-        ins = [getattr(aval, "sharding", None) for aval in ctx.avals_in]
-        mesh = next((s.mesh for s in (*wanted, *ins) if s is not None), None)
-        if mesh is None:
-            return rule(ctx, *operands, **params)
-        if plain_operands:
-            # What a rule traces by itself is the compiler's to cut.
-            ctx = ctx.replace(
-                avals_in=list(map(_plain, ctx.avals_in)),
-                avals_out=list(map(_plain, ctx.avals_out)),
-            )
-        with override("lowering_explicit", True):
-            results = rule(ctx, *operands, **params)
-        single = isinstance(results, hlo.ir.Value)
-        values = [results] if single else list(getattr(results, "results", results))
-        marked = [
-            _marked(value, aval, sharding, mesh)
-            for value, aval, sharding in zip(values, ctx.avals_out, wanted)
-        ]
-        return marked[0] if single else marked
-
-    return lower
-
-
 def _plain(aval: Any) -> Any:
     cut = getattr(aval, "sharding", None) is not None
     return aval.update(sharding=None) if cut else aval
@@ -383,46 +316,4 @@ def _marked(value: Any, aval: Any, sharding: Any, mesh: Any) -> Any:
     return constrain(value, sharding)
 
 
-_plain_zeros_of: list[Callable] = []
-
-
-def _zeros_of(aval: Any) -> Any:
-    """Zeros of a type, cut as it says."""
-    sharding = getattr(aval, "sharding", None)
-    if sharding is None or dtypes.is_float0(aval.dtype):
-        return _plain_zeros_of[0](aval)
-    return rules.broadcast_in_dim_p.bind(
-        rules.scalar_like(aval, 0),
-        shape=aval.shape,
-        broadcast_dimensions=(),
-        sharding=sharding,
-    )
-
-
-_installed: list[bool] = []
-
-
-def install() -> None:
-    """Attach types and constraints to all primitives; the first Explicit mesh does."""
-    if _installed:
-        return
-    _installed.append(True)
-    _plain_zeros_of.append(rules.zeros_of)
-    rules.zeros_of = _zeros_of
-    dot.dot_general_p.transpose = _dot_general_transpose
-    dot.dot_general_p.batch = _dot_general_batch
-    shaping.reshape_p.batch = _reshape_batch
-    shaping.broadcast_in_dim_p.batch = _broadcast_batch
-    for name, primitive in list(language.all_primitives.items()):
-        if name not in _OWN_TYPES and primitive.type_rule is not None:
-            primitive.type_rule = _with_cuts(primitive, primitive.type_rule)
-            primitive.staging = _resolving(primitive, primitive.staging)
-        if name in _NOT_CONSTRAINED:
-            continue
-        for platform, rule in list(primitive.lowerings.items()):
-            primitive.lowerings[platform] = _constraining(rule, name not in _OWN_TYPES)
-
-
-contexts.when_explicit.append(install)
-
-__all__ = ["ShardingTypeError", "as_type", "given_sharding", "install", "typed"]
+__all__ = ["ShardingTypeError", "as_type", "given_sharding", "typed"]

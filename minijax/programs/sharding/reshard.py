@@ -23,7 +23,6 @@ from minijax.programs.sharding.explicit_types import (
     abstract,
     as_type,
     given_sharding,
-    install,
 )
 from minijax.support.devices.shardings import (
     AxisType,
@@ -52,7 +51,6 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     In JAX: `jax.sharding.reshard`.
     """
-    install()
     leaves, tree = tree_flatten(xs)
     places = broadcast_prefix_to_treedef(out_shardings, tree)
     return tree_unflatten(tree, list(map(_resharded, leaves, places)))
@@ -266,7 +264,6 @@ def explicit_axes(
                 "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter "
                 "into a mesh context when using `explicit_axes` API."
             )
-        install()
         with use_abstract_mesh(inner):
             results = function(*reshard(args, ins), **kwargs)
         return _on_mesh(results, mesh)

@@ -216,11 +216,18 @@ class NamedSharding(ShardingOfSeveral):
 
     def inserted_in(self, other: NamedSharding | None, axis: int) -> NamedSharding:
         """The sharding `other` with this one's only dimension at position `axis`."""
-        parts = () if other is None else other.spec.partitions
+        return (other or self.whole(0)).with_batch_axis(axis, self)
+
+    def with_batch_axis(self, axis: int, cut: NamedSharding | None) -> NamedSharding:
+        """With one more dimension at position `axis`, cut as the only one of `cut`."""
+        parts = self.spec.partitions
         parts = (*parts, *(None,) * (axis - len(parts)))
-        (part,) = self.spec.partitions
-        spec = PartitionSpec(*parts[:axis], part, *parts[axis:])
-        return self.update(spec=spec)
+        part = None if cut is None else cut.spec.partitions[0]
+        return self.update(spec=PartitionSpec(*parts[:axis], part, *parts[axis:]))
+
+    def whole(self, rank: int) -> NamedSharding:
+        """That of an array of `rank` dimensions that each device of the mesh has."""
+        return self.update(spec=PartitionSpec(*[None] * rank))
 
     def without(self, axis: int) -> NamedSharding | None:
         """With one dimension fewer."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from minijax.core.avals import valid_jaxtype
 from minijax.core.language import get_aval
-from minijax.core.trees import keystr, tree_flatten_with_path, tree_structure
+from minijax.core.trees import keystr, tree_structure
+from minijax.support.tree_util import tree_flatten_with_path
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax_lab.explain.recording import Recording, count_in_words
 
