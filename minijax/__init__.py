@@ -48,8 +48,8 @@ from minijax.transforms import batch_names as _batch_names
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
     distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax, memory,
-    nn, numpy, ops, profiler, random, ref, sharding, stages, tree, tree_util, typing,
-    util,
+    monitoring, nn, numpy, ops, profiler, random, ref, sharding, stages, tree,
+    tree_util, typing, util,
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (
@@ -95,6 +95,7 @@ from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.user_source import named_scope
 from minijax.support.version import __version__ as __version__
+from minijax.support.version import __version_info__ as __version_info__
 from minijax import assembly as _assembly
 # fmt: on
 

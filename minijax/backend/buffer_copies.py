@@ -166,3 +166,8 @@ class ShardingOfSeveral(Sharding):
         everywhere = self.devices_indices_map(shape).values()
         here = self.addressable_devices_indices_map(shape).values()
         return parts(everywhere) == parts(here)
+
+
+def dlpack_capsule(buffer: Any, stream: Any) -> Any:
+    """A DLPack capsule of a buffer on one device; a GPU's `stream` waits for it."""
+    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)

@@ -24,6 +24,7 @@ class PlatformSettings:
     Attributes:
       platforms: names separated by commas, best first, as in `JAX_PLATFORMS`; None or
         "" tries all.
+      platform_name: the platform that comes first whatever the order.
       num_cpu_devices: how many devices the CPU pretends to be; None leaves it to
         `XLA_FLAGS=--xla_force_host_platform_device_count=N`.
       client_options: more keyword arguments for a platform's client, by platform; for
@@ -31,6 +32,7 @@ class PlatformSettings:
     """
 
     platforms: str | None = None
+    platform_name: str | None = None
     num_cpu_devices: int | None = None
     client_options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
@@ -79,6 +81,15 @@ def make(self: Clients) -> dict[str, Any]:
                 f"{error}",
                 file=sys.stderr,
             )
+    wanted = settings.platform_name
+    if wanted:
+        first = next((n for n in _aliases.get(wanted, (wanted,)) if n in made), None)
+        if first is None:
+            raise RuntimeError(
+                f"Unknown backend: '{wanted}' requested by jax_platform_name. "
+                f"Platforms present are: {','.join(made)}"
+            )
+        made = {first: made[first], **made}
     return made
 
 

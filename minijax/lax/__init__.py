@@ -133,6 +133,7 @@ from minijax.primitives.index.scattering import (
     scatter_min, scatter_min_p, scatter_mul, scatter_mul_p, scatter_p, scatter_sub,
     scatter_sub_p,
 )
+from minijax.core.dtypes import dtype
 from minijax.core.arithmetic import select, select_n, select_n_p
 from minijax.primitives.elementwise import choosing  # the rest of select_n
 from minijax.primitives.elementwise.clamping import clamp, clamp_p

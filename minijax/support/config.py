@@ -413,6 +413,18 @@ mutable_array_checks = _traced(
     "Check that refs do not alias.",
     refused="refs that alias would give wrong results, so they are always refused.",
 )
+remove_size_one_mesh_axis_from_type = _traced(
+    "remove_size_one_mesh_axis_from_type",
+    False,
+    "Leave mesh axes of size 1 out of types.",
+    refused="types name every mesh axis, of whatever size.",
+)
+pallas_use_mosaic_gpu = _traced(
+    "pallas_use_mosaic_gpu",
+    False,
+    "Lower GPU kernels to Mosaic GPU and not to Triton. In JAX the default is True.",
+    refused="kernels for GPUs are lowered to Triton.",
+)
 eager_constant_folding = _traced(
     "eager_constant_folding",
     False,
@@ -534,6 +546,12 @@ platforms = _flag(
     "Comma-separated platforms to start, the first is the default.",
     process_wide=True,
 )
+platform_name = _flag(
+    "platform_name",
+    None,
+    "The platform among those that start whose devices are the default.",
+    process_wide=True,
+)
 num_cpu_devices = _flag(
     "num_cpu_devices", -1, "CPU devices to offer; -1: as XLA says.", process_wide=True
 )
@@ -569,6 +587,15 @@ def _set_platforms(value: str | None) -> None:
     backend_clients.settings.platforms = value.lower() if value else None
 
 
+def _set_platform_name(value: str | None) -> None:
+    name = value.lower() if value else None
+    if backend_platforms.is_initialized() and name is not None:
+        default = backend_platforms.get_backend()
+        if backend_platforms.get_backend(name) is not default:
+            _check_in_time("platform_name", value, "devices exist")
+    backend_clients.settings.platform_name = name
+
+
 def _check_in_time(name: str, value: Any, exists: str) -> None:
     """RuntimeError for another value of a flag that backends were started with."""
     if backend_platforms.is_initialized() and value != getattr(state, name):
@@ -592,10 +619,12 @@ def _set_async_dispatch(value: bool) -> None:
 
 # What the environment says.
 _set_platforms(platforms.default)
+_set_platform_name(platform_name.default)
 _set_num_cpu_devices(num_cpu_devices.default)
 _set_async_dispatch(cpu_enable_async_dispatch.default)
 config.on_update("cpu_enable_async_dispatch", _set_async_dispatch)
 config.on_update("platforms", _set_platforms)
+config.on_update("platform_name", _set_platform_name)
 config.on_update("num_cpu_devices", _set_num_cpu_devices)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend import buffer_copies
 from minijax.core import dtypes, errors
 from minijax.core.array import Array, put
 from minijax.core.language import ShapedArray
@@ -147,10 +148,36 @@ def __deepcopy__(self: Array, memo: dict) -> Array:
 
 
 @on_array
-def __dlpack__(self: Array, **options: Any) -> Any:
-    """The array for another library, without copying where both can read it."""
+def __dlpack__(
+    self: Array,
+    *,
+    stream: Any = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """The array for another library, without copying unless `copy` is True.
+
+    The other library must not write to it. Whatever `max_version` is, the capsule is
+    that of DLPack 0. `stream` is the stream of a GPU that has to wait for the values.
+
+    Raises:
+      ValueError: if several devices hold the array.
+      RuntimeError: if it is on another device than `dl_device`.
+    """
     self._check_alive()
-    return np.asarray(self._value).__dlpack__(**_host_dlpack_options(options))
+    if self.sharding.num_devices != 1:
+        raise ValueError(
+            f"__dlpack__ takes an array of one device, got one of "
+            f"{self.sharding.num_devices}. Gather it: `device_put(x, device)`."
+        )
+    if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+        raise RuntimeError(
+            f"the array is on the DLPack device {self.__dlpack_device__()}, and "
+            f"dl_device asks for {tuple(dl_device)}. Move it with `device_put` first."
+        )
+    source = put(np.array(self._read()), self.aval) if copy else self
+    return buffer_copies.dlpack_capsule(source._buffer, stream)
 
 
 @on_array
@@ -177,12 +204,6 @@ def item_assignment_error() -> TypeError:
         rule="arrays never change",
         instead="x = x.at[idx].set(y)",
     )
-
-
-def _host_dlpack_options(options: dict) -> dict:
-    """The options of `__dlpack__` that NumPy understands."""
-    known = {"max_version", "copy", "dl_device"}
-    return {name: value for name, value in options.items() if name in known and value}
 
 
 def _restore(bits: np.ndarray, key_dtype: Any, weak_type: bool) -> Array:

@@ -19,6 +19,7 @@ from minijax.core.avals import (
     aval_of_description,
     canonicalize_shape,
     intern_lock,
+    shaped_abstractify,
 )
 
 
@@ -125,6 +126,22 @@ class ShapeDtypeStruct:
         )
         self.sharding = sharding
         self.weak_type = weak_type
+
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The struct of an array, number or struct, with the sharding it insists on.
+
+        Raises NotImplementedError for a ref.
+        """
+        aval = shaped_abstractify(x)
+        if isinstance(aval, AbstractRef):
+            raise NotImplementedError(
+                "ShapeDtypeStruct.like takes arrays, got a ref. Read it: like(x[...])."
+            )
+        place = aval if hasattr(x, "_error_repr") else x  # a tracer has a type only
+        committed = getattr(place, "committed", True)
+        sharding = getattr(place, "sharding", aval.sharding) if committed else None
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import minijax
+
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = sorted([*(ROOT / "minijax").rglob("*.py"), *(ROOT / "widgets").rglob("*.py")])
 FLOORS_WITHOUT_EXPORTS = (
@@ -141,3 +143,7 @@ def test_importing_minijax_is_light():
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.strip() == "[]"
+
+
+def test_version_as_numbers() -> None:
+    assert minijax.__version_info__ == tuple(map(int, minijax.__version__.split(".")))

@@ -1,6 +1,7 @@
 """Windows, grids written as indices, polynomials, bits and interchange, as in jax."""
 
 import io
+import re
 
 import jax.numpy
 import numpy as np
@@ -184,6 +185,49 @@ def test_load_and_save():
         loaded = jnp.load(file)
         assert isinstance(loaded, minijax.Array)
         assert loaded.dtype == dtype and loaded.tolist() == [0, 1, 2]
+
+
+def test_dlpack_capsules_as_in_jax():
+    """With each argument of `__dlpack__`, and dtypes that NumPy does not have."""
+    calls = {
+        "nothing": {},
+        "an old version": {"max_version": (0, 8)},
+        "a new version": {"max_version": (1, 0)},
+        "no copy": {"copy": False},
+        "a copy": {"copy": True},
+        "the same device": {"dl_device": (1, 0)},
+        "another device": {"dl_device": (2, 0)},
+        "an unknown argument": {"where": 1},
+    }
+    for name, options in calls.items():
+        for dtype in ("float32", "bool", "complex64", "int8", "bfloat16"):
+            kinds = []
+            for library in (jnp, jax.numpy):
+                try:
+                    capsule = library.ones((2, 3), dtype).__dlpack__(**options)
+                    kinds.append(re.sub(r" at .*", "", repr(capsule)))
+                except Exception as error:
+                    kinds.append(type(error).__name__)
+            assert kinds[0] == kinds[1], name
+
+
+def test_dlpack_shares_memory_unless_asked_for_a_copy():
+    class Taker:
+        def __init__(self, capsule):
+            self.capsule = capsule
+
+        def __dlpack__(self, **options):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    x = jnp.arange(1000.0)
+    address = x.unsafe_buffer_pointer()
+    for copy, same in ((None, True), (False, True), (True, False)):
+        taken = np.from_dlpack(Taker(x.__dlpack__(copy=copy)))
+        assert taken.tolist() == x.tolist()
+        assert (taken.ctypes.data == address) is same
 
 
 def test_dlpack_both_ways():

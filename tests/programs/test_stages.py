@@ -283,3 +283,48 @@ def test_parameters_of_functions(name):
         assert [(p.name, p.kind) for p in found] == [
             (p.name, p.kind) for p in wanted if not p.name.startswith("_")
         ]
+
+
+# ---- ShapeDtypeStruct.like ----------------------------------------------------------
+
+LIKE = {
+    "array": lambda lib: lib.numpy.ones((2, 3)),
+    "NumPy": lambda lib: np.ones(3, np.int8),
+    "number": lambda lib: 2.0,
+    "weak array": lambda lib: lib.numpy.asarray(2),
+    "key": lambda lib: lib.random.key(0),
+    "struct": lambda lib: lib.ShapeDtypeStruct((2,), "int8"),
+    "weak struct": lambda lib: lib.ShapeDtypeStruct((), "float32", weak_type=True),
+    "text": lambda lib: "text",
+    "None": lambda lib: None,
+    "ref": lambda lib: lib.new_ref(lib.numpy.ones(3)),
+}
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_struct_like_a_value(name):
+    def like(lib):
+        try:
+            return str(lib.ShapeDtypeStruct.like(LIKE[name](lib)))
+        except Exception as error:
+            return type(error).__name__
+
+    assert like(minijax) == like(jax)
+
+
+def test_struct_like_a_traced_value():
+    found = []
+
+    def note(lib):
+        return lambda x: found.append(str(lib.ShapeDtypeStruct.like(x))) or x
+
+    for lib in (minijax, jax):
+        lib.jit(note(lib))(np.ones(3, np.float32))
+    assert found[0] == found[1] == "ShapeDtypeStruct(shape=(3,), dtype=float32)"
+
+
+def test_struct_like_an_array_that_insists_on_a_place():
+    x = minijax.device_put(np.ones(3), minijax.devices()[0])
+    struct = minijax.ShapeDtypeStruct.like(x)
+    assert struct.sharding == x.sharding
+    assert minijax.ShapeDtypeStruct.like(x + 1).sharding == x.sharding

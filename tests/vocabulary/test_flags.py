@@ -14,6 +14,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax.core.state import override, state
 from minijax.support.config import config
+from tests.backend.processes import run
 
 flags = sys.modules["minijax.support.config"]._flags
 
@@ -24,7 +25,12 @@ CODE = "\n".join(
     if path.name not in ("config.py", "thread_state.py")
 )
 # Flags that act through a listener: what is made with them is made once in a process.
-LISTENED = ("platforms", "num_cpu_devices", "cpu_enable_async_dispatch")
+LISTENED = (
+    "platforms",
+    "platform_name",
+    "num_cpu_devices",
+    "cpu_enable_async_dispatch",
+)
 
 
 def refused_values(flag):
@@ -177,3 +183,43 @@ def test_enable_checks(monkeypatch):
     with override("enable_checks", True):
         minijax.jit(lambda x: x + 102.0)(1.0)
     assert seen
+
+
+def test_platform_name_of_what_is_there():
+    program = """
+        import minijax
+        minijax.config.update("jax_platform_name", {!r})
+        print(minijax.config.jax_platform_name, minijax.default_backend())
+        minijax.config.update("jax_platform_name", "cpu")  # the same: nothing to do
+    """
+    assert run(program.format("CPU")).split() == ["CPU", "cpu"]
+    assert run("import minijax; print(minijax.default_backend())").split() == ["cpu"]
+    text = "import minijax; print(minijax.default_backend())"
+    assert run(text, JAX_PLATFORM_NAME="cpu").split() == ["cpu"]
+    with pytest.raises(
+        AssertionError, match="'nothing' requested by jax_platform_name"
+    ):
+        run(text, JAX_PLATFORM_NAME="nothing")
+
+
+def test_platform_name_among_several(monkeypatch):
+    """Whatever platform is best, the named one comes first, and the others stay."""
+    from minijax.backend import clients
+
+    monkeypatch.setattr(clients, "factories", {"cpu": object, "cuda": object})
+    monkeypatch.setattr(clients, "is_there", {})
+    for name, order in (
+        (None, ["cuda", "cpu"]),
+        ("cpu", ["cpu", "cuda"]),
+        ("gpu", ["cuda", "cpu"]),
+    ):
+        monkeypatch.setattr(clients.settings, "platform_name", name)
+        assert list(clients.make(clients.Clients())) == order
+
+
+def test_pallas_flag_as_programs_set_it():
+    before = config.read("jax_pallas_use_mosaic_gpu")
+    config.update("jax_pallas_use_mosaic_gpu", False)
+    assert config.jax_pallas_use_mosaic_gpu is False is before
+    with pytest.raises(NotImplementedError, match="Triton"):
+        config.update("jax_pallas_use_mosaic_gpu", True)

@@ -24,8 +24,8 @@ from minijax.experimental.checkify.checking import (
     check, check_error, check_p, debug_check,
 )
 from minijax.experimental.checkify.error_values import (
-    DivisionByZeroError, Error, FailedCheckError, JaxException, JaxRuntimeError,
-    NaNError, OOBError, all_checks, automatic_checks, div_checks, float_checks,
-    index_checks, init_error, nan_checks, user_checks,
+    DivisionByZeroError, Error, ErrorCategory, FailedCheckError, JaxException,
+    JaxRuntimeError, NaNError, OOBError, all_checks, automatic_checks, div_checks,
+    float_checks, index_checks, init_error, nan_checks, user_checks,
 )
 from minijax.experimental.checkify.checking_interpreter import checkify, error_checks
