@@ -128,7 +128,7 @@ class Coordinator:
                 return
             if first and "join" in first and self._join(lines, first):
                 self._listen_to(first["join"], lines)
-        except (ValueError, TimeoutError, OSError):
+        except (ValueError, RecursionError, TimeoutError, OSError):
             pass  # somebody else's connection: not one of our processes
         lines.close()
 
@@ -180,7 +180,7 @@ class Coordinator:
         why = "its connection closed without a goodbye: it was killed, or crashed"
         try:
             self._read(number, member, lines)
-        except (ValueError, TypeError):
+        except (ValueError, RecursionError, TypeError):
             why = "it sent what is no message of a process"
         if not member.finished:
             self._lose(number, why)

@@ -40,7 +40,7 @@ class Lines:
 
         Raises:
           TimeoutError: if none came within the seconds.
-          ValueError: if what comes is no message of ours.
+          ValueError, RecursionError: if what comes is no message of ours.
         """
         while b"\n" not in self._held:
             self.connection.settimeout(seconds)
@@ -59,10 +59,7 @@ class Lines:
             if len(self._held) > _LONGEST:
                 raise ValueError("a line longer than any message")
         line, _, self._held = self._held.partition(b"\n")
-        try:
-            message = json.loads(line)
-        except RecursionError:
-            raise ValueError("brackets deeper than in any message") from None
+        message = json.loads(line)
         if not isinstance(message, dict):
             raise ValueError(f"not a message: {line[:80]!r}")
         return message

@@ -589,10 +589,9 @@ def _set_platforms(value: str | None) -> None:
 
 def _set_platform_name(value: str | None) -> None:
     name = value.lower() if value else None
-    if backend_platforms.is_initialized() and name is not None:
-        default = backend_platforms.get_backend()
-        if backend_platforms.get_backend(name) is not default:
-            _check_in_time("platform_name", value, "devices exist")
+    get_backend = backend_platforms.get_backend
+    if backend_platforms.is_initialized() and get_backend(name) is not get_backend():
+        _check_in_time("platform_name", value, "devices exist")
     backend_clients.settings.platform_name = name
 
 

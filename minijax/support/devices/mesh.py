@@ -33,14 +33,8 @@ _interning = threading.RLock()
 declare("entered_meshes", ())
 
 
-class _Blocks(threading.local):
-    """The `with mesh:` blocks that this thread has to leave."""
-
-    def __init__(self) -> None:
-        self.open: list[override] = []
-
-
-_blocks = _Blocks()
+# Those that each thread has to leave.
+_blocks = threading.local()
 
 
 class AxisType(enum.Enum):
@@ -229,7 +223,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         )
         block = override("entered_meshes", (*state.entered_meshes, self))
         block.__enter__()
-        _blocks.open.append(block)
+        _blocks.__dict__.setdefault("open", []).append(block)
         return self
 
     def __exit__(self, *exception: Any) -> None:
