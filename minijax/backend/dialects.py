@@ -11,10 +11,13 @@ import functools
 import importlib
 from typing import Any
 
+from minijax.core.runtime import uninterrupted
+
 _ELSEWHERE = {"tpu": "jaxlib.mosaic.python.tpu", "tt": "jaxlib.triton.dialect"}
 
 
 @functools.cache
+@uninterrupted
 def dialect(name: str) -> Any:
     """The module of a dialect: "tpu" is Mosaic's, "tt" Triton's, others are MLIR's."""
     return importlib.import_module(_ELSEWHERE.get(name, f"jaxlib.mlir.dialects.{name}"))

@@ -6,7 +6,6 @@ In JAX: `interpreters/mlir.py`.
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -155,11 +154,6 @@ def sdy_sharding(
 
 
 DIALECTS = ("stablehlo", "chlo", "func", "sdy", "arith", "math", "scf", "memref", "cf")
-
-
-def dialect(name: str) -> Any:
-    """jaxlib's module of a dialect of MLIR, one of `DIALECTS`; imported when needed."""
-    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
 
 
 def parse(program: str | bytes) -> Any:

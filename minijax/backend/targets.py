@@ -126,6 +126,7 @@ class Target:
 
 
 @functools.cache
+@runtime.uninterrupted
 def find(name: str) -> Target:
     """The target of a name; its compiler is loaded when it is first asked for.
 

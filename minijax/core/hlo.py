@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from .runtime import Traceback
+from .runtime import Traceback, uninterrupted
 
 # The innermost frames of the user's call stack that a location keeps.
 FRAME_LIMIT = 10
@@ -55,6 +55,7 @@ class _Mlir:
 
 
 @functools.cache
+@uninterrupted
 def _mlir() -> Any:
     """Imports MLIR at the first call (30-70 ms), then answers in 50 ns."""
     return _Mlir()

@@ -20,6 +20,8 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 import contextlib
+import functools
+import signal
 import sys
 import threading
 
@@ -51,6 +53,31 @@ Traceback = _jax.Traceback
 get_traceback = Traceback.get_traceback
 batched_device_put = _jax.batched_device_put
 topological_sort = _utils.topological_sort
+
+
+def uninterrupted(function: Any) -> Any:
+    """The function, in which Ctrl-C waits until the end: for what must not stay half.
+
+    An import of a C++ extension that an interrupt ends cannot be begun again: what it
+    has registered stays. Interrupts come to the main thread only.
+    """
+
+    @functools.wraps(function)
+    def whole(*args: Any, **kwargs: Any) -> Any:
+        handler = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread():
+            return function(*args, **kwargs)
+        came: list[Any] = []
+        signal.signal(signal.SIGINT, lambda *given: came.append(given))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+            if came and callable(handler):
+                handler(*came[-1])
+
+    return whole
+
 
 _process_wide: list[Any] = []
 
@@ -133,10 +160,15 @@ def backends() -> dict[str, Any]:
       RuntimeError: if a platform that the user asked for by name cannot start.
     """
     if not _clients:
-        with _lock:
-            if not _clients:
-                _clients.update(_clients.make())
+        _make_clients()
     return _clients
+
+
+@uninterrupted
+def _make_clients() -> None:
+    with _lock:
+        if not _clients:
+            _clients.update(_clients.make())
 
 
 def is_initialized() -> bool:

@@ -9,13 +9,14 @@ In JAX: `jax.extend.mlir.dialects`.
 from typing import Any
 
 from minijax.backend import hlo_parts
+from minijax.backend.dialects import dialect
 
 
 def __getattr__(name: str) -> Any:
     if name == "hlo":
-        return hlo_parts.dialect("stablehlo")
+        return dialect("stablehlo")
     if name in hlo_parts.DIALECTS:
-        return hlo_parts.dialect(name)
+        return dialect(name)
     raise AttributeError(
         f"module {__name__!r} has no dialect {name!r}; it has "
         f"{', '.join(hlo_parts.DIALECTS)}."

@@ -124,9 +124,8 @@ def shard_map(
         _check_axes(mesh, manual, "axis_names")
         if manual & taken:
             raise errors.value_error(
-                f"shard_map over the axes {sorted(map(str, manual & taken))} inside of "
-                "a shard_map over the same: a part is not cut over an axis again. "
-                "Leave them out of axis_names."
+                f"A shard_map over {sorted(map(str, manual & taken))} is inside of one "
+                "over the same axes. Leave them out of axis_names."
             )
         found = _arguments_of(f, args, in_specs, mesh, manual)
         leaves, specs = found.leaves, found.specs
@@ -221,16 +220,15 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
         )
     if given is None or given is mesh:
         return mesh, taken
-    both = [given, mesh]
-    devices = [one._internal_device_list for one in both if isinstance(one, Mesh)]
-    axes = [(one.axis_names, one.axis_sizes, one.axis_types) for one in both]
+    devices = [
+        one._internal_device_list for one in (given, mesh) if isinstance(one, Mesh)
+    ]
+    axes = [(one.axis_names, one.axis_sizes, one.axis_types) for one in (given, mesh)]
     if axes[0] != axes[1] or (taken and devices[1:] and devices[0] != devices[1]):
-        ids = [[device.id for device in one] for one in devices]
         raise errors.value_error(
-            f"The context mesh {mesh} should match the mesh passed to shard_map, "
-            f"{given} (devices: {ids}). Leave mesh out: shard_map then takes the mesh "
-            "of the shard_map or set_mesh around it. A pmap cannot be inside of "
-            "either; write jax.vmap there."
+            f"The context mesh {mesh} (of the shard_map or set_mesh around) should "
+            f"match the mesh passed to shard_map, {given}: names, sizes, types and "
+            "devices. Leave mesh out. A pmap cannot be inside; write vmap there."
         )
     return given, taken
 

@@ -101,10 +101,9 @@ def _check_not_manual(sharding: NamedSharding) -> None:
     named = {name for dimension in range(len(spec)) for name in spec.axes(dimension)}
     if not named.isdisjoint(manual):
         raise errors.value_error(
-            f"with_sharding_constraint names the axes {sorted(map(str, named))}, and "
-            f"the shard_map around it maps over {sorted(map(str, manual))}: a value "
-            "inside is one device's part, which is not cut again over those axes. "
-            "Leave them out of the spec, or give them to out_specs of shard_map."
+            f"with_sharding_constraint names the axes {sorted(map(str, named))} in a "
+            f"shard_map over {sorted(map(str, manual))}, where a value is one device's "
+            "part. Leave these axes out of the spec."
         )
 
 

@@ -596,9 +596,8 @@ def check_distinct(devices: Any) -> None:
     """ValueError if a device is there twice: each holds one part of an array."""
     if len(set(devices)) < len(devices):
         raise ValueError(
-            f"The devices with the ids {[device.id for device in devices]} contain one "
-            "more than once. Each device of a mesh, or of pmap(devices=...), holds one "
-            "part of an array: give each of them once."
+            f"The devices {[device.id for device in devices]} contain one twice. Give "
+            "a mesh, or pmap(devices=...), each of them once."
         )
 
 
