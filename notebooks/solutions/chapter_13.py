@@ -24,7 +24,15 @@ def by_largest_of_all(x):
 
 
 def layer_norm(x):
-    """The mean and the mean of squares need one pass over x, not two."""
+    """No mean waits for the other; the squares are of what is left beside one entry."""
+    first = x[:, :1]
+    mean = jnp.mean(x, axis=-1, keepdims=True)
+    squares = jnp.mean((x - first) ** 2, axis=-1, keepdims=True)
+    return (x - mean) * lax.rsqrt(squares - (mean - first) ** 2 + 1e-5)
+
+
+def layer_norm_of_squares(x):
+    """Wrong: the difference of two large numbers, where the mean is large."""
     mean = jnp.mean(x, axis=-1, keepdims=True)
     squares = jnp.mean(x * x, axis=-1, keepdims=True)
     return (x - mean) * lax.rsqrt(squares - mean * mean + 1e-5)
@@ -76,8 +84,9 @@ HINTS = {
     ),
     "13.3": (
         "the variance waits for the mean, so x is read for each of them.",
-        "the variance is the mean of the squares minus the square of the mean.",
-        "`see.fusion(layer_norm, X)` of both.",
+        "the variance is the mean of the squares minus the square of the mean; and it "
+        "does not change if something near the mean is taken from all entries first.",
+        "`see.fusion(layer_norm, X)` of both; any entry of a row is near its mean.",
     ),
     "13.4": (
         "how many programs are there?",
@@ -96,13 +105,21 @@ SOLUTIONS = {
 WRONG = {
     "13.1": [lambda: ([1, 2, 2, 3],), lambda: ([1, 2, 1],)],
     "13.2": [lambda: (by_largest_of_order,), lambda: (by_largest_of_all,)],
-    "13.3": [lambda: (layer_norm_in_a_book,), lambda: (layer_norm_without_root,)],
-    "13.4": [lambda: (prepare_with_a_stop,), lambda: (prepare_wide,)],
+    "13.3": [
+        lambda: (layer_norm_in_a_book,),
+        lambda: (layer_norm_without_root,),
+        lambda: (layer_norm_of_squares,),
+    ],
+    "13.4": [
+        lambda: (prepare_with_a_stop,),
+        lambda: (prepare_wide,),
+        lambda: (prepare.__wrapped__,),
+    ],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
     "13.1": ["look again at c", "list of 4 numbers"],
     "13.2": ["It moves", "The values are others"],
-    "13.3": ["It moves", "The values are others"],
-    "13.4": ["It moves", "dtype float32"],
+    "13.3": ["It moves", "The values are others", "for rows around 1,000"],
+    "13.4": ["It moves", "dtype float32", "compiled programs; one `jit`"],
 }

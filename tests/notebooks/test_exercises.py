@@ -76,7 +76,7 @@ def test_exercise(name, capsys):
         check(name, *wrong())
         said = capsys.readouterr().out
         assert f"{name}: not yet. " in said and complaint in said
-    assert len(module.WRONG[name]) == 2
+    assert len(module.WRONG[name]) >= 2
     check(name, *module.SOLUTIONS[name]())
     assert capsys.readouterr().out == f"{name}: solved.\n"
 

@@ -124,6 +124,21 @@ def test_what_a_piece_needs_is_saved_with_it(own_tiny, cell):
     assert "second" not in text and text.count("# yours: nesting.hvp") == 1
 
 
+def test_a_helper_that_another_piece_shares_stays(own_tiny, cell):
+    """`implicit` uses what `hvp` brought along, and hvp is written anew without it."""
+    above = "TWO = 2\n\n\ndef turned(x):\n    return -x * TWO / 2\n"
+    hvp = "return jvp(grad(function), (x,), (v,))[1]"
+    assert "yours now" in cell(above + HVP.format(hvp.replace("(v,)", "(-turned(v),)")))
+    text = str(tiny_pieces.course_source("nesting.implicit"))
+    text = text.replace("-(change / slope)", "turned(change / slope)")
+    assert "yours now" in cell(f'{above}@piece("nesting.implicit")\n{text}\n')
+    assert "yours now" in cell(HVP.format(hvp))
+    text = (own_tiny / "nesting.py").read_text()
+    assert text.count("def turned") == 1 and text.index("TWO") < text.index("turned")
+    with tiny_score.read_anew():
+        assert tiny_score.score_chapter("09").failed == []
+
+
 def test_a_saved_piece_runs_in_the_modules_that_are_loaded(own_tiny, cell):
     """Nothing is imported a second time: tracers of one `tiny` know each other."""
     import tiny.operations

@@ -151,33 +151,54 @@ class Written:
                 "A decorator of your own would not be saved: leave "
                 f'@piece("{self.name}") alone above the def.'
             )
-        text = self.without_earlier(text)
-        needed = [statement.text for statement in self.needed(text)]
+        text, earlier = self.without_earlier(text)
+        needed = self.needed(text)
         node = found_in(text, self.path)
+        lines = text.splitlines()
+        indented = textwrap.indent(self.source, " " * node.col_offset).splitlines()
+        lines[node.lineno - 1 : node.end_lineno] = indented
+        needed = self.needed_by_others("\n".join(lines), earlier, needed) + needed
         (top,) = (
             one
             for one in ast.parse(text).body
             if one.lineno <= node.lineno <= (one.end_lineno or 0)
         )
-        lines = text.splitlines()
-        indented = textwrap.indent(self.source, " " * node.col_offset).splitlines()
-        lines[node.lineno - 1 : node.end_lineno] = indented
         above = [self.begins]
         if needed:
-            above += [*"\n\n\n".join(needed).splitlines(), self.ends, "", ""]
+            parts = "\n\n\n".join(statement.text for statement in needed)
+            above += [*parts.splitlines(), self.ends, "", ""]
         at = solutions.first_line(top) - 1
         lines[at:at] = above
         return "\n".join(lines) + "\n"
 
-    def without_earlier(self, text: str) -> str:
-        """Returns a module's text without what an earlier answer brought along."""
+    def needed_by_others(
+        self, text: str, earlier: dict[str, Statement], needed: list[Statement]
+    ) -> list[Statement]:
+        """Of what an earlier answer brought along, what another piece uses by now."""
+        there = set(bindings(text)).union(
+            *(bindings(statement.text) for statement in needed)
+        )
+        waiting: list[ast.stmt] = ast.parse(text).body
+        kept: dict[str, Statement] = {}
+        while waiting:
+            for name in sorted(read_names(waiting.pop()) & set(earlier) - there):
+                there.add(name)
+                kept[name] = earlier[name]
+                waiting.append(earlier[name].node)
+        unique = {id(s.node): s for name, s in earlier.items() if name in kept}
+        return list(unique.values())
+
+    def without_earlier(self, text: str) -> tuple[str, dict[str, Statement]]:
+        """Returns a module's text without what an earlier answer brought, and that."""
         lines = text.splitlines()
+        brought: list[str] = []
         if self.begins in lines:
             start = end = lines.index(self.begins)
             if self.ends in lines:
                 end = lines.index(self.ends) + 2
+            brought = lines[start : end + 1]
             del lines[start : end + 1]
-        return "\n".join(lines) + "\n"
+        return "\n".join(lines) + "\n", bindings("\n".join(brought))
 
     def put_into_module(self, module: ModuleType) -> None:
         """Lets a loaded module's function, wherever it is used, run the saved piece."""
