@@ -220,11 +220,9 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
         )
     if given is None or given is mesh:
         return mesh, taken
-    devices = [
-        one._internal_device_list for one in (given, mesh) if isinstance(one, Mesh)
-    ]
+    devices = [one._internal_device_list for one in (given, mesh)]
     axes = [(one.axis_names, one.axis_sizes, one.axis_types) for one in (given, mesh)]
-    if axes[0] != axes[1] or (taken and devices[1:] and devices[0] != devices[1]):
+    if axes[0] != axes[1] or (taken and all(devices) and devices[0] != devices[1]):
         raise errors.value_error(
             f"The context mesh {mesh} (of the shard_map or set_mesh around) should "
             f"match the mesh passed to shard_map, {given}: names, sizes, types and "
