@@ -18,6 +18,7 @@ import hashlib
 import os
 import platform
 import stat
+import threading
 import time
 import warnings
 from collections.abc import Mapping
@@ -160,6 +161,7 @@ _complained: set[str] = set()
 _checked: dict[str, bool] = {}
 # How many bytes each folder held when it was last counted, and what came since.
 _held: dict[str, int] = {}
+_counting = threading.Lock()
 
 
 def forget_folders() -> None:
@@ -227,14 +229,15 @@ class Folder:
         """Notes a file of so many bytes, and removes old files when it is too much."""
         if self.policy.max_bytes < 0:
             return
-        held = _held.get(self.path)
-        if held is None:
-            held = sum(size for _, size, _ in self.files())
-        else:
-            held += added
-        if held > self.policy.max_bytes:
-            held = self._remove_oldest()
-        _held[self.path] = held
+        with _counting:
+            held = _held.get(self.path)
+            if held is None:
+                held = sum(size for _, size, _ in self.files())
+            else:
+                held += added
+            if held > self.policy.max_bytes:
+                held = self._remove_oldest()
+            _held[self.path] = held
 
     def _remove_oldest(self) -> int:
         """Removes the files used longest ago; the bytes that are left."""

@@ -476,16 +476,22 @@ def test_a_folder_removed_meanwhile_is_made_again(tmp_path, numbers) -> None:
 
 
 def test_threads_and_the_bound(tmp_path, numbers) -> None:
-    with cache_in(tmp_path, compilation_cache_max_size=40_000):
-        wanted = [numbers() for _ in range(12)]
-        directory = str(tmp_path)
+    with cache_in(tmp_path):
+        run_once(numbers())
+    bound = 5 * programs_in(tmp_path)[0].stat().st_size
+    wanted = [numbers() for _ in range(12)]
+    directory = str(tmp_path)
 
-        def work(number: float) -> None:
-            with override("compilation_cache_dir", directory):
+    def work(number: float) -> None:
+        with override("compilation_cache_dir", directory):
+            with override("compilation_cache_max_size", bound):
                 run_once(number)
 
-        with concurrent.futures.ThreadPoolExecutor(6) as pool:
-            list(pool.map(work, wanted * 2))
+    disk_cache.forget_folders()
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, wanted * 2))
+    sizes = [path.stat().st_size for path in programs_in(tmp_path)]
+    assert len(sizes) >= 3 and sum(sizes) <= bound
 
 
 def test_the_command_tells_and_clears(tmp_path) -> None:

@@ -91,27 +91,30 @@ WITH_SIGNS = {
 }
 
 
-def with_fonts(chromium_path, page, folder, pattern):
+def with_fonts(shown, chromium_path, page, folder, pattern):
     """Takes the pictures with signs where no other fonts are installed."""
     matplotlib = pytest.importorskip("matplotlib", reason="its fonts are not here")
     for font in (Path(matplotlib.get_data_path()) / "fonts" / "ttf").glob(pattern):
         (folder / font.name).write_bytes(font.read_bytes())
     file = folder / "fonts.conf"
     file.write_text(FONTCONFIG.format(folder=folder), encoding="utf-8")
-    with pictures.chromium(chromium_path, FONTCONFIG_FILE=str(file)) as browser:
-        blank = browser.new_page()
-        wide = blank.evaluate(WIDTH)
-        blank.close()
-        return wide, pictures.take(browser, page, only=WITH_SIGNS.__contains__)
+    kind = shown.browser_type
+    browser = pictures.launch(kind, chromium_path, FONTCONFIG_FILE=str(file))
+    blank = browser.new_page()
+    wide = blank.evaluate(WIDTH)
+    blank.close()
+    taken = pictures.take(browser, page, only=WITH_SIGNS.__contains__)
+    browser.close()
+    return wide, taken
 
 
-def test_the_fonts_of_a_machine_do_not_count(chromium_path, page, tmp_path):
+def test_the_fonts_of_a_machine_do_not_count(shown, chromium_path, page, tmp_path):
     """What is not a letter is drawn, and the page brings the letters."""
     made = []
     for name, pattern in FONTS.items():
         folder = tmp_path / name.replace(" ", "-")
         folder.mkdir()
-        made.append(with_fonts(chromium_path, page, folder, pattern))
+        made.append(with_fonts(shown, chromium_path, page, folder, pattern))
     assert made[0][0] != made[1][0], "the browser has not seen other fonts"
     assert set(made[0][1]) == set(made[1][1]) == WITH_SIGNS
     exactly = pictures.Tolerance(box=0, squares=0.0, mean=0.0)
