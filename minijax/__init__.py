@@ -22,15 +22,13 @@ from minijax.support.config import (
 from minijax.backend import cpu as _cpu, cuda as _cuda, sharding_methods as _shardings
 from minijax.primitives.shape import dimension_values as _dimension_values
 from minijax.support import traceback_filtering as _traceback_filtering
-from minijax.compile import caching as _caching
-from minijax.compile import jit_splitting as _jit_splitting
+from minijax.compile import inlining as _inlining
+from minijax.compile import jit_tables as _jit_tables
 from minijax.compile import refs as _refs
 from minijax.compile import signature as _signature
 from minijax.compile import stages as _stages
-from minijax.programs import launching as _launching
 from minijax.programs.sharding import ahead_of_time as _ahead_of_time
 from minijax.programs.sharding import jit_shardings as _jit_shardings
-from minijax.programs.sharding import partitioned as _partitioned
 from minijax.programs.sharding import array_copies as _resharding
 from minijax.programs.sharding.reshard import reshard
 from minijax.programs.sharding.contexts import set_mesh

@@ -6,9 +6,13 @@ one part, and a second one raises. Nothing else attaches anything, so that what 
 does not depend on which modules were imported, or when.
 """
 
+from __future__ import annotations
+
 import os
 
+from minijax.core import dispatch
 from minijax.core.language import type_extensions
+from minijax.programs.compiling import LibraryCompilation
 from minijax.programs.shard_map.varying import Varying
 from minijax.programs.sharding.explicit_types import Cuts
 from minijax.support.user_source import register_exclusion
@@ -18,3 +22,6 @@ register_exclusion(os.path.dirname(__file__) + os.sep)
 
 # What types say beyond shape and dtype.
 type_extensions.extend([Cuts(), Varying()])
+
+# How programs are compiled, placed and launched.
+dispatch.compile_by(LibraryCompilation())

@@ -21,7 +21,7 @@ import stat
 import threading
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from minijax.backend.hlo_parts import strip_locations
@@ -55,6 +55,25 @@ class Policy:
     raise_errors: bool = False
 
 
+@dataclasses.dataclass(eq=False)
+class StoredExecutable(Executable):
+    """A program that comes from a file.
+
+    The lines of source in the file are those of an earlier run, so its text is made by
+    compiling the program again: `again()`.
+    """
+
+    again: Callable[[], Executable]
+
+    @functools.cached_property
+    def compiled_now(self) -> Executable:
+        """The program compiled in this process."""
+        return self.again()
+
+    def hlo_modules(self) -> list[Any]:
+        return self.compiled_now.hlo_modules()
+
+
 def load_or_compile(
     module: Any, devices: Any, settings: CompileSettings | None, policy: Policy
 ) -> Executable:
@@ -80,7 +99,7 @@ def load_or_compile(
             entry.note_use()
             seconds = time.perf_counter() - start
             again = functools.partial(compile_module, program, device_list, settings)
-            return Executable(loaded, device_list, True, seconds, again)
+            return StoredExecutable(loaded, device_list, True, seconds, again)
     executable = compile_module(program, device_list, settings)
     if executable.seconds >= policy.min_seconds:
         entry.write(executable.loaded)

@@ -5,21 +5,19 @@ In JAX: `jax/_src/compiler.py`, `compile_or_get_cached`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.backend import disk_cache, dynamic_shapes
-from minijax.core import compiler, dispatch, errors
+from minijax.core import compiler, errors, lowering
 from minijax.core.state import state
 from minijax.values.symbolic_sizes import SymbolicSize
 
 
-@dispatch.load_or_compile.attach
 def load_or_compile(
-    module: Any,
+    lowered: lowering.Lowered,
     devices: Sequence[Any],
     settings: compiler.CompileSettings,
-    host_callbacks: Sequence[Callable[..., Any]],
 ) -> compiler.Executable:
     """Compile, or take from the directory that the flags name.
 
@@ -27,14 +25,17 @@ def load_or_compile(
 
     A program with callbacks is never kept: it calls functions of this process.
     """
-    if SymbolicSize.made and dynamic_shapes.has_unknown_sizes(module):
+    if SymbolicSize.made and dynamic_shapes.has_unknown_sizes(lowered.module):
         raise ValueError(
             "a program with symbolic sizes cannot be compiled: the sizes are not "
             "known. Export it, `exported = export(jit(f))(types)`, and call it with "
             "arrays: `exported.call(x)`."
         )
     try:
-        return _load_or_compile(module, devices, settings, host_callbacks)
+        with lowered.context:
+            return _load_or_compile(
+                lowered.module, devices, settings, lowered.host_callbacks
+            )
     except errors.JaxRuntimeError as error:
         if settings.options:
             error.add_note(f"It was compiled with compiler_options={settings.options}.")

@@ -1,7 +1,7 @@
-"""`jit(f, inline=True)`: the equations of `f` stand in the caller's program.
+"""What a jitted function leaves in the program that is being written.
 
-By itself `pjit.py` refuses `inline=True`. `refs.py` gives `jit_p` the rule of this
-file, which copies the equations of an inlined function into the caller's program.
+The equations of `jit(f, inline=True)` are copied into it. Refs that another jitted
+function closes over become its last arguments.
 
 In JAX: `jax/_src/pjit.py`, `pjit_staging_rule`.
 """
@@ -11,20 +11,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import events, language, source_info
+from minijax.core import events, source_info
 from minijax.core.effects import positional, with_inputs
-from minijax.core.language import ClosedJaxpr, JaxprEqn, Literal
+from minijax.core.jit import jit_p, jit_staging, plain, with_program
+from minijax.core.language import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.core.partial_eval import DynamicJaxprTracer
+from minijax.transforms.discharge import has_ref_constants, hoist_refs
 
 
-def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    """An inlined function leaves no equation of its own behind."""
+@jit_staging.attach
+def staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    """Inline a program, or bind it with the refs that it closes over."""
+    hoisted = has_ref_constants(params["jaxpr"])
+    if not (hoisted or params["inline"]):
+        return NotImplemented
+    params = plain(params)
     if params["inline"]:
-        return _copy_into(trace, params["jaxpr"], args)
-    return NotImplemented
+        return copy_into(trace, params["jaxpr"], args)
+    opened, refs = hoist_refs(params["jaxpr"])
+    return jit_p.bind(*args, *refs, **with_program(params, opened))
 
 
-def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """Copy the equations of a program into one that is being written.
 
     They get the line of the caller: inlined functions are the library's own.
@@ -32,7 +40,7 @@ def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any
     In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
     """
     jaxpr = closed.jaxpr
-    env: dict[language.Var, language.Atom] = {}
+    env: dict[Var, Atom] = {}
     for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
         env[var] = trace.to_atom(value)
     source = source_info.current()
@@ -46,7 +54,7 @@ def _copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any
             if staged is not NotImplemented:
                 env[eqn.outvars[0]] = staged.atom
                 continue
-        outvars = [language.Var(v.aval) for v in eqn.outvars]
+        outvars = [Var(v.aval) for v in eqn.outvars]
         env.update(zip(eqn.outvars, outvars))
         effects = eqn.effects
         if effects:

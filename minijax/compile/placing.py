@@ -160,7 +160,6 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     return (default_device(), False) if chosen is None else (chosen, True)
 
 
-@dispatch.place.attach
 def place(
     values: Sequence[Any], avals: Sequence[Any], device: Any = None
 ) -> tuple[Any, bool, list[Any]]:

@@ -13,13 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.compile.inlining import jit_staging
-from minijax.core import dispatch, errors, signatures, source_info
-from minijax.core.jit import jit_p, with_program
+from minijax.core import errors, signatures, source_info
 from minijax.core.language import Atom, ClosedJaxpr, Jaxpr, get_aval
 from minijax.core.signatures import Bound, CallSignature
 from minijax.primitives.refs.mutable_arrays import Ref
-from minijax.transforms import discharge
 from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
@@ -33,9 +30,10 @@ class StatefulProgram:
     Where a program takes a ref its buffer is the `Ref` itself.
     """
 
-    def __init__(self, program: Any, num_outputs: int, own: Sequence[Ref]):
+    def __init__(self, program: Any, closed: ClosedJaxpr, own: Sequence[Ref]):
         self.program = program
-        self.num_outputs = num_outputs
+        self.num_outputs = len(closed.out_avals)
+        self.arg_names = closed.jaxpr.debug_info.arg_names
         self.own = list(own)
 
     def __getattr__(self, name: str) -> Any:
@@ -45,66 +43,38 @@ class StatefulProgram:
         """Launch, and put the refs' new contents into them."""
         arguments = [*buffers, *self.own]
         refs = [x for x in arguments if type(x) is Ref]
-        _check_distinct(refs)
+        if len({id(ref) for ref in refs}) < len(refs):
+            raise self._given_twice(arguments)
         inputs = [x._array._buffer if type(x) is Ref else x for x in arguments]
         outputs = self.program(inputs)
         for ref, content in zip(refs, outputs[self.num_outputs :], strict=True):
             ref._array = content
         return outputs[: self.num_outputs]
 
-
-def _check_distinct(refs: Sequence[Ref]) -> None:
-    if len({id(ref) for ref in refs}) < len(refs):
-        raise errors.value_error(
+    def _given_twice(self, arguments: Sequence[Any]) -> Exception:
+        seen: dict[int, int] = {}
+        for position, ref in enumerate(arguments):
+            first = seen.setdefault(id(ref), position)
+            if type(ref) is Ref and first < position:
+                break
+        if position < len(self.arg_names):
+            return _appeared_twice(
+                self.program.name, ref, self.arg_names[first], self.arg_names[position]
+            )
+        return errors.value_error(
             "only one reference to a mutable array may be passed to a function, but "
-            "one ref was given twice, or given and closed over: a write through one "
-            "name would change the other."
+            "one ref was given, and closed over too: a write through one name would "
+            "change the other."
         )
 
 
-@dispatch.compiled.attach
-def compiled(
-    closed: ClosedJaxpr,
-    device: Any,
-    committed: bool,
-    name: str,
-    donated: tuple[bool, ...] | None = None,
-    keep_unused: bool = False,
-    options: tuple = (),
-) -> Any:
-    """The program of a jaxpr on a device, whether it has refs or not."""
-    compiled_pure = dispatch.compiled.default
-    settings = (keep_unused, options)
-    if not discharge.has_refs(closed):
-        return compiled_pure(closed, device, committed, name, donated, *settings)
-    pure, flags, own = discharge.pure_and_donated(closed, donated)
-    program = compiled_pure(pure, device, committed, name, flags, *settings)
-    return StatefulProgram(program, len(closed.out_avals), own)
-
-
-# ----------------------------------------------------------------------------------
-# jit's rules
-# ----------------------------------------------------------------------------------
-
-
-def _staging(trace, args, params) -> Any:
-    """Refs that the program closes over become its last arguments."""
-    opened, refs = discharge.hoist_refs(params["jaxpr"])
-    if refs and not params["inline"]:
-        return jit_p.bind(*args, *refs, **with_program(params, opened))
-    return jit_staging(trace, args, params)
-
-
-jit_p.staging = _staging
-
-
-def _jit_discharge(discharged, *args, **params) -> tuple[list, list]:
-    closed = discharge.discharge_state(params["jaxpr"], discharged)
-    results = jit_p.bind(*args, **with_program(params, closed))
-    return discharge.split_contents(results, discharged)
-
-
-jit_p.discharge = _jit_discharge
+def _appeared_twice(name: str, ref: Any, first: str, second: str) -> Exception:
+    return errors.value_error(
+        "only one reference to a mutable array may be passed as an argument to a "
+        f"function, but when tracing {name} for jit the mutable array reference of "
+        f"type {get_aval(ref).str_short()} appeared at both {first} and {second}.",
+        rule="refs have one name",
+    )
 
 
 # ----------------------------------------------------------------------------------
@@ -119,13 +89,7 @@ def _check_argument(signature: CallSignature, bound: Bound, position: int) -> No
         if leaf is not ref and not _same_variable(leaf, ref):
             continue
         names = signature.leaf_names(bound)
-        raise errors.value_error(
-            "only one reference to a mutable array may be passed as an argument to "
-            f"a function, but when tracing {signature.name} for jit the mutable array "
-            f"reference of type {get_aval(ref).str_short()} appeared at both "
-            f"{names[earlier]} and {names[position]}.",
-            rule="refs have one name",
-        )
+        raise _appeared_twice(signature.name, ref, names[earlier], names[position])
 
 
 def _same_variable(x: Any, y: Any) -> bool:

@@ -21,15 +21,15 @@ from minijax.backend.targets import Target
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
 from minijax.compile.placing import buffer_on
-from minijax.compile.refs import StatefulProgram
 from minijax.core import compiler, dispatch, errors, language, lowering
+from minijax.core import jit as pjit
 from minijax.core.array import default_device
 from minijax.core.events import Hook
 from minijax.core.jit import JitFunction
+from minijax.core.signatures import Bound
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
 from minijax.support.memory_spaces import sharding_in
-from minijax.transforms import discharge
 from minijax.values.ref_avals import ShapeDtypeStruct
 
 
@@ -149,39 +149,39 @@ class Traced(_Stage):
             )
         if self._traced.outer:
             raise language.escaped_tracer_error(self._traced.outer[0])
-        place = place_of.run(self)
+        asked = None
         if lowering_platforms:
-            platform = _known_platform(lowering_platforms[0])
-        else:
-            platform = dispatch.lowering_platform(place or default_device())
-        donated = self._traced.params["donated_invars"]
-        closed = self.jaxpr
-        if discharge.has_refs(closed):
-            closed, donated, _ = discharge.pure_and_donated(closed, donated)
-        lowered = lowering.lower_to_module(
-            closed, self.fun_name, platform, donated, self._options.keep_unused
-        )
-        settings = cross_compiling.ONE_DEVICE
-        if place is not None:
-            settings = mark_shardings.run(lowered, place)
-        asked = platform if lowering_platforms else None
-        return Lowered(self, lowered, asked, place, settings)
+            asked = _known_platform(lowering_platforms[0])
+        settings = pjit.settings_of(self._traced.params)
+        request = dispatch.CompileRequest(*place_of.run(self), *settings)
+        pure, pure_request = dispatch.compilation.pure(self.jaxpr, request)
+        lowered = dispatch.compilation.lower(pure, pure_request, asked)
+        marked = mark_shardings.run(lowered, request.place)
+        return Lowered(self, lowered, asked, request, marked)
+
+
+@pjit.staged.attach
+def staged(function: JitFunction, traced: pjit.Traced, bound: Bound) -> Traced:
+    """A function traced for one kind of arguments, as users see it."""
+    return Traced(traced, bound, function._options)
 
 
 @Hook
-def place_of(traced: Traced) -> Any:
-    """The several devices that a program is lowered for; None for one device.
+def place_of(traced: Traced) -> tuple[Any, bool]:
+    """Where a program is lowered to run, and whether an argument insists on it.
 
-    `programs/sharding` attaches it.
+    Called by `Traced.lower`. `programs/sharding/ahead_of_time.py` attaches it; by
+    default a program runs on the default device.
     """
-    return None
+    return default_device(), False
 
 
 @Hook
 def mark_shardings(lowered: lowering.Lowered, place: Any) -> compiler.CompileSettings:
     """Write the shardings of arguments and results into a lowered program.
 
-    Returns how it is compiled for so many devices.
+    Returns how it is compiled for so many devices. Called by `Traced.lower`.
+    `programs/sharding/ahead_of_time.py` attaches it.
     """
     return cross_compiling.ONE_DEVICE
 
@@ -193,14 +193,14 @@ class Lowered(_Stage):
         self,
         traced: Traced,
         lowered: lowering.Lowered,
-        asked: str | None = None,
-        place: Any = None,
-        settings: compiler.CompileSettings = cross_compiling.ONE_DEVICE,
+        asked: str | None,
+        request: dispatch.CompileRequest,
+        settings: compiler.CompileSettings,
     ):
         self._traced = traced
         self._lowered = lowered
         self._asked = asked  # the platform that the user asked for
-        self._place = place  # several devices, or None for one
+        self._request = request
         self._settings = settings
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -254,26 +254,21 @@ class Lowered(_Stage):
             raise ValueError("give target= or device_assignment=, not both.")
         if target is not None and not (found := cross_compiling.find(target)).runs:
             return self._compile_for(found, compiler_options)
-        device = default_device() if target is None else found.devices[0]
-        if self._place is not None:
-            device = self._place
+        request = self._request
+        device = request.place
         if device_assignment is not None:
             device = _only_device(device_assignment)
+            request = request._replace(place=device)
         if self._lowered.platform != dispatch.lowering_platform(device):
             raise ValueError(
                 f"the program was lowered for {self._lowered.platform}, but the "
                 f"device to run on is {device}"
             )
-        options = {**dict(self._traced._options.compiler_options)}
-        options.update(compiler_options)
-        program = dispatch.compile_lowered.run(
-            self._lowered, device, False, tuple(sorted(options.items()))
+        options = {**dict(request.options), **compiler_options}
+        request = request._replace(options=tuple(sorted(options.items())))
+        program = dispatch.compilation.compile(
+            self._traced.jaxpr, request, self._lowered
         )
-        closed = self._traced.jaxpr
-        if discharge.has_refs(closed):
-            _, refs = discharge.pure_program(closed)
-            outputs = len(closed.out_avals)
-            return Compiled(self._traced, StatefulProgram(program, outputs, refs))
         return Compiled(self._traced, program)
 
     def _compile_for(self, target: Target, options: Any) -> CompiledForTarget:
@@ -291,7 +286,7 @@ class Lowered(_Stage):
         settings = replace(settings, options=given, fast_compile=False)
         executable = cross_compiling.compile_for(target, lowered, settings)
         return CompiledForTarget(
-            self._traced, target, lowered, settings, executable, self._place
+            self._traced, target, lowered, settings, executable, self._request.place
         )
 
     def cost_analysis(self) -> dict[str, float]:
@@ -527,29 +522,3 @@ class CompiledForTarget(_Stage):
             "as_text(), memory_analysis() and cost_analysis(); to run the function, "
             "compile it without a target."
         )
-
-
-# ----------------------------------------------------------------------------------
-# The steps as methods of jitted functions
-# ----------------------------------------------------------------------------------
-
-
-def _trace(self: JitFunction, *args: Any, **kwargs: Any) -> Traced:
-    """The function traced for these arguments."""
-    traced, bound = self.trace_call(args, kwargs)
-    return Traced(traced, bound, self._options)
-
-
-def _lower(self: JitFunction, *args, **kwargs) -> Lowered:
-    """The function lowered to StableHLO for these arguments."""
-    return self.trace(*args, **kwargs).lower()
-
-
-def _eval_shape(self: JitFunction, *args, **kwargs) -> Any:
-    """The result's tree of `ShapeDtypeStruct`s, without computing."""
-    return self.trace(*args, **kwargs).out_info
-
-
-JitFunction.trace = _trace
-JitFunction.lower = _lower
-JitFunction.eval_shape = _eval_shape

@@ -19,8 +19,8 @@ from typing import Any
 
 from minijax.backend import guards
 from minijax.core import dispatch
-from minijax.core.state import override
 from minijax.support import config
+from minijax.support.settings import override
 
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _LEVELS = (None, "allow", "log", "disallow", "log_explicit", "disallow_explicit")

@@ -10,7 +10,6 @@ In JAX: `jax/_src/compiler.py`, and the C++ half of `interpreters/pxla.py`,
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import os
 import time
@@ -20,13 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import hlo
-from .runtime import (
-    DeviceList,
-    jaxlib_version,
-    release_references,
-    result_handler,
-    xc,
-)
+from .runtime import DeviceList, jaxlib_version, release_references, result_handler, xc
 
 # Compiles a softmax in a third of the time. The programs are slower; the values of the
 # elementary functions are the same to rounding.
@@ -101,9 +94,6 @@ class Executable:
       devices: its devices, as a device list.
       from_disk: whether it came out of the cache on disk.
       seconds: what compiling, or reading from disk, took.
-      again: compiles the program of a file from disk. The lines of source that the
-        file names are those of the program that was kept, so whoever asks for its text
-        gets the text of a new one.
 
     In JAX: `jax.stages.Executable` and `pxla.MeshExecutable`.
     """
@@ -112,7 +102,6 @@ class Executable:
     devices: Any
     from_disk: bool
     seconds: float
-    again: Callable[[], Executable] | None = None
 
     def launcher(
         self,
@@ -150,14 +139,7 @@ class Executable:
 
     def hlo_modules(self) -> list[Any]:
         """The optimised program as jaxlib's HLO objects: what the machine runs."""
-        if self.again is None:
-            return self.loaded.hlo_modules()
-        return self.compiled_now.hlo_modules()
-
-    @functools.cached_property
-    def compiled_now(self) -> Executable:
-        """The program compiled in this process, where it came from disk."""
-        return self if self.again is None else self.again()
+        return self.loaded.hlo_modules()
 
     def hlo_text(self) -> str:
         """The optimised program as HLO text."""

@@ -3,9 +3,9 @@
 The life of an eager operation, `x + y` outside of all transformations: `EvalTrace`
 passes the primitive to `apply_primitive`, which looks for a `Program` under the types
 of the arguments and the parameters. If there is none, it traces a program of one
-equation (`eager_program`), lowers it (`mlir.py`), has XLA compile it (`compiled`), and
-keeps it. Then the `Program` is launched on the arguments' buffers, and its results are
-wrapped as Arrays. `jit` runs whole programs through the same two steps.
+equation (`eager_program`), and the `Compilation` lowers it (`mlir.py`), has XLA compile
+it, and keeps it. Then the `Program` is launched on the arguments' buffers, and its
+results are wrapped as Arrays. `jit` runs whole programs through the same two steps.
 
 XLA checks almost nothing: a wrong dtype of the same size runs silently, wrong counts
 crash the process. So nothing is launched whose types were not compared first.
@@ -18,13 +18,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import compiler, dtypes, events, language, lowering, runtime
 from .array import Array, default_device, first_device
-from .events import Hook
 from .language import ClosedJaxpr, Primitive, Tracer, get_aval
 from .partial_eval import trace_to_jaxpr
 from .rules import Params
@@ -37,19 +36,36 @@ _new = object.__new__
 # ----------------------------------------------------------------------------------
 
 
-@Hook
-def place(
-    values: Sequence[Any], avals: Sequence[Any], device: Any = None
-) -> tuple[Any, bool, list[Any]]:
-    """(the device to run on, whether it is committed, the buffers of the values).
+def prepare(values: Sequence[Any]) -> tuple[tuple, list[Any] | None, tuple | None]:
+    """(types, buffers, place) of the arguments of a call that is computed now.
 
-    It is committed if one of the values was put there explicitly, by `device_put`.
-    `device` is given when it is chosen already. By default everything is on the default
-    device; `placing.py` attaches the rule for arrays that were put on another device or
-    in another memory.
+    `place` is (device, whether it is committed), or None for the usual one: the first
+    device, and no value was put there. `buffers` is None if one value is a tracer.
     """
-    device = default_device() if device is None else device
-    return device, False, [buffer_of(v, t, device) for v, t in zip(values, avals)]
+    avals = []
+    buffers = []
+    usual = state.default_device is None
+    for value in values:
+        kind = type(value)
+        if kind is Array:
+            avals.append(value.aval)
+            buffers.append(value._buffer)
+            if value._placed is not None:
+                usual = False
+            continue
+        aval = get_aval(value)
+        avals.append(aval)
+        if kind in _number_types and usual:
+            buffers.append(host_buffer(value, aval, first_device()))
+        else:
+            usual = False
+    if usual:
+        return tuple(avals), buffers, None
+    if any(map(language.is_tracer, values)):
+        return tuple(avals), None, None
+    device, committed, buffers = compilation.place(values, avals)
+    usual = not committed and device == first_device()
+    return tuple(avals), buffers, None if usual else (device, committed)
 
 
 def buffer_of(value: Any, aval: Any, device: Any) -> Any:
@@ -149,7 +165,7 @@ class Program:
         avals = [buffer_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, [sharding] * len(avals), committed)
         const_avals = [get_aval(const) for const in lowered.constants]
-        _, _, self.constants = place.run(lowered.constants, const_avals, device)
+        _, _, self.constants = compilation.place(lowered.constants, const_avals, device)
 
     def launcher(
         self, out_avals: Sequence[Any], shardings: list[Any], committed: bool
@@ -180,98 +196,135 @@ class Program:
     __call__ = run
 
 
-@Hook
-def new_program(
-    lowered: lowering.Lowered,
-    executable: compiler.Executable,
-    device: Any,
-    committed: bool,
-) -> Program:
-    """The Program of an executable. `programs/launching.py` attaches one for programs
-    with side effects, results in other memories, and the flags of debugging.
+class CompileRequest(NamedTuple):
+    """What a program is compiled for.
+
+    Attributes:
+      place: the device to run on; with several of them, one object for all.
+      committed: whether an argument was put there by `device_put`.
+      name: of the program, for messages and profiles.
+      donated: for each argument, whether its memory is given up; None for none.
+      keep_unused: whether arguments stay that the program does not need.
+      options: pairs of XLA's options.
+      out_shardings: what `jit` was asked for; None for nothing.
     """
-    return Program(lowered, executable, device, committed)
+
+    place: Any
+    committed: bool
+    name: str
+    donated: tuple[bool, ...] | None = None
+    keep_unused: bool = False
+    options: tuple = ()
+    out_shardings: tuple | None = None
 
 
-@Hook
-def compiled(
-    closed: ClosedJaxpr,
-    device: Any,
-    committed: bool,
-    name: str,
-    donated: tuple[bool, ...] | None = None,
-    keep_unused: bool = False,
-    options: tuple = (),
-) -> Any:
-    """The Program of a jaxpr on a device, compiled when it is first asked for.
+class Compilation:
+    """The steps from a jaxpr to a Program. This one is for pure programs, one device.
 
-    `refs.py` attaches the version that makes jaxprs with refs pure first.
+    The whole library has one subclass, `programs/compiling.py`.
     """
-    with _lock_of(closed):
-        return _compiled(closed, device, committed, name, donated, keep_unused, options)
+
+    def place(
+        self, values: Sequence[Any], avals: Sequence[Any], device: Any = None
+    ) -> tuple[Any, bool, list[Any]]:
+        """(the device to run on, whether it is committed, the buffers of the values).
+
+        It is committed if one of the values was put there explicitly, by `device_put`.
+        `device` is given when it is chosen already.
+        """
+        device = default_device() if device is None else device
+        return device, False, [buffer_of(v, t, device) for v, t in zip(values, avals)]
+
+    def compile(
+        self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any = None
+    ) -> Any:
+        """The Program of a jaxpr, made when it is first asked for.
+
+        `lowered` is the lowered program, if the caller has it.
+        """
+        programs, lock = _programs_of(closed)
+        program = programs.get(request)
+        if program is None:
+            with lock:
+                program = programs.get(request)
+                if program is None:
+                    program = programs[request] = self.make(closed, request, lowered)
+        return program
+
+    def make(self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any) -> Any:
+        """Lower, unless that is done; compile; and make the Program."""
+        if lowered is None:
+            lowered = self.lower(*self.pure(closed, request))
+        executable = self.load(lowered, request)
+        if events.subscribers:
+            events.emit(
+                "compile",
+                name=lowered.name,
+                seconds=executable.seconds,
+                from_disk=executable.from_disk,
+                executable=executable,
+            )
+        return self.program(lowered, executable, request)
+
+    def pure(
+        self, closed: ClosedJaxpr, request: CompileRequest
+    ) -> tuple[ClosedJaxpr, CompileRequest]:
+        """The jaxpr without refs, and the request for it."""
+        return closed, request
+
+    def lower(
+        self, closed: ClosedJaxpr, request: CompileRequest, platform: str | None = None
+    ) -> lowering.Lowered:
+        """The StableHLO of a pure jaxpr, for the device's platform or another one."""
+        start = time.perf_counter()
+        platform = platform or lowering_platform(request.place)
+        lowered = lowering.lower_to_module(
+            closed, request.name, platform, request.donated, request.keep_unused
+        )
+        if events.subscribers:
+            seconds = time.perf_counter() - start
+            avals = lowered.in_avals
+            events.emit("lower", name=request.name, seconds=seconds, in_avals=avals)
+        return lowered
+
+    def load(
+        self, lowered: lowering.Lowered, request: CompileRequest
+    ) -> compiler.Executable:
+        """What XLA makes of a lowered program."""
+        settings = compiler.CompileSettings(options=dict(request.options))
+        with lowered.context:
+            return compiler.compile_module(
+                lowered.module, [request.place], settings, lowered.host_callbacks
+            )
+
+    def program(
+        self,
+        lowered: lowering.Lowered,
+        executable: compiler.Executable,
+        request: CompileRequest,
+    ) -> Program:
+        """The Program of an executable."""
+        return Program(lowered, executable, request.place, request.committed)
 
 
-# One lock for each jaxpr being compiled: two threads that need the same one compile it
-# once, and others do not wait.
+compilation = Compilation()
+
+
+def compile_by(library: Compilation) -> None:
+    """Compile by the library's subclass from now on; RuntimeError the second time."""
+    global compilation
+    if type(compilation) is not Compilation:
+        raise RuntimeError(f"programs are compiled by {compilation} already")
+    compilation = library
+
+
+# With one lock for each jaxpr: two threads that need the same one compile it once, and
+# others do not wait.
 
 
 @language.weakref_lru_cache
-def _lock_of(closed: ClosedJaxpr) -> threading.RLock:
-    return threading.RLock()
-
-
-@language.weakref_lru_cache
-def _compiled(
-    closed: ClosedJaxpr,
-    device: Any,
-    committed: bool,
-    name: str,
-    donated: tuple[bool, ...] | None,
-    keep_unused: bool,
-    options: tuple,
-) -> Program:
-    start = time.perf_counter()
-    platform = lowering_platform(device)
-    lowered = lowering.lower_to_module(closed, name, platform, donated, keep_unused)
-    if events.subscribers:
-        seconds = time.perf_counter() - start
-        events.emit("lower", name=name, seconds=seconds, in_avals=lowered.in_avals)
-    return compile_lowered.run(lowered, device, committed, options)
-
-
-@Hook
-def load_or_compile(
-    module: Any,
-    devices: Sequence[Any],
-    settings: compiler.CompileSettings,
-    host_callbacks: Sequence[Callable[..., Any]],
-) -> compiler.Executable:
-    """The executable of a module. `caching.py` attaches the cache on disk."""
-    return compiler.compile_module(module, devices, settings, host_callbacks)
-
-
-@Hook
-def compile_lowered(
-    lowered: lowering.Lowered, device: Any, committed: bool, options: tuple = ()
-) -> Program:
-    """Compile a lowered program for a device.
-
-    `programs/sharding/partitioned.py` attaches the version for several devices.
-    """
-    settings = compiler.CompileSettings(options=dict(options))
-    with lowered.context:
-        executable = load_or_compile.run(
-            lowered.module, [device], settings, lowered.host_callbacks
-        )
-    if events.subscribers:
-        events.emit(
-            "compile",
-            name=lowered.name,
-            seconds=executable.seconds,
-            from_disk=executable.from_disk,
-            executable=executable,
-        )
-    return new_program.run(lowered, executable, device, committed)
+def _programs_of(closed: ClosedJaxpr) -> tuple[dict[CompileRequest, Any], Any]:
+    return {}, threading.RLock()
 
 
 def lowering_platform(device: Any) -> str:
@@ -284,11 +337,12 @@ def run_closed(
 ) -> list[Array]:
     """Run a whole jaxpr on arguments of any kind, compiling it if need be.
 
-    `settings` are the last parameters of `compiled`.
+    `settings` are the other fields of `CompileRequest`.
     """
     avals = check_arguments(name, closed.in_avals, args)
-    device, committed, buffers = place.run(args, avals)
-    return compiled.run(closed, device, committed, name, *settings)(buffers)
+    device, committed, buffers = compilation.place(args, avals)
+    request = CompileRequest(device, committed, name, *settings)
+    return compilation.compile(closed, request)(buffers)
 
 
 # ----------------------------------------------------------------------------------
@@ -301,40 +355,20 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: Params) -
 
     In JAX: `dispatch.py`, `apply_primitive`.
     """
-    avals = []
-    buffers = []
-    # Usual: all are Arrays on the first device, or numbers.
-    usual = state.default_device is None
-    for arg in args:
-        kind = type(arg)
-        if kind is Array:
-            avals.append(arg.aval)
-            buffers.append(arg._buffer)
-            if arg._placed is not None:
-                usual = False
-        elif isinstance(arg, Tracer):
-            raise language.escaped_tracer_error(arg)
-        else:
-            aval = get_aval(arg)
-            avals.append(aval)
-            if usual and kind in _number_types:
-                buffers.append(host_buffer(arg, aval, first_device()))
-            else:
-                usual = False
-    key: tuple = (tuple(avals), tuple(params.items()), state.trace_key)
-    device, committed = None, False
-    if not usual:
-        device, committed, buffers = place.run(args, avals)
-        if committed or device != first_device():
-            key = (key, device, committed)
+    avals, buffers, place = prepare(args)
+    if buffers is None:
+        raise language.escaped_tracer_error(next(filter(language.is_tracer, args)))
+    key: tuple = (avals, tuple(params.items()), state.trace_key)
+    if place is not None:
+        key = (key, place)
     try:
         program = primitive.executables.get(key)
     except TypeError:
-        language.type_of_application(primitive, tuple(avals), params)
+        language.type_of_application(primitive, avals, params)
         raise
     if program is None:
-        device = device or first_device()
-        program = eager_program(primitive, avals, params, device, committed)
+        place = place or (first_device(), False)
+        program = eager_program(primitive, avals, params, *place)
         primitive.executables[key] = program
     outputs = program(buffers)
     return outputs if primitive.multiple_results else outputs[0]
@@ -346,7 +380,7 @@ _EAGER_CACHE_SIZE = 4096
 
 
 def eager_program(
-    primitive: Primitive, avals: list, params: dict, device: Any, committed: bool
+    primitive: Primitive, avals: tuple, params: dict, device: Any, committed: bool
 ) -> Program:
     """Compile the program of one equation."""
     if language.all_primitives.get(primitive.name) is not primitive:
@@ -364,4 +398,5 @@ def eager_program(
     jaxpr, consts = trace_to_jaxpr(fun, avals, debug_info)
     if len(primitive.executables) >= _EAGER_CACHE_SIZE:
         primitive.executables.clear()
-    return compiled.run(ClosedJaxpr(jaxpr, consts), device, committed, primitive.name)
+    request = CompileRequest(device, committed, primitive.name)
+    return compilation.compile(ClosedJaxpr(jaxpr, consts), request)

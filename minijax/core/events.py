@@ -66,7 +66,12 @@ class Hook(Generic[P, R]):
         hooks[default.__name__] = self
 
     def attach(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Put `function` in the place of the default; also a decorator."""
+        """Put `function` in the place of the default; also a decorator.
+
+        RuntimeError the second time: what runs does not depend on what comes last.
+        """
+        if self.run is not self.default:
+            raise RuntimeError(f"the hook {self.__name__} has {self.run} already")
         self.run = function
         return function
 

@@ -5,7 +5,7 @@ The life of a call, `jit(f)(x)`:
 1. `JitFunction.__call__` flattens the arguments and looks the call up under its key:
    the tree, the types of the leaves, the settings, the values of static arguments. On
    a hit the executable is launched at once.
-2. On a miss, `f` is traced to a jaxpr (`trace_function`), unless it was traced for
+2. On a miss, `f` is traced to a jaxpr (`JitFunction._trace`), unless it was traced for
    arguments of this kind already, and the jaxpr is compiled (`dispatch.compiled`).
 3. Inside another transformation nothing is compiled. The primitive `jit_p` is bound
    with the jaxpr as a parameter, and the rules at the end of this file transform the
@@ -23,6 +23,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 from . import (
@@ -39,9 +40,10 @@ from . import (
 )
 from .array import Array, first_device
 from .effects import of_equation, positional
+from .events import Hook
 from .language import ClosedJaxpr, JaxprEqn, Tracer, eval_trace
 from .rules import Zero
-from .signatures import Bound, CallSignature, JitOptions
+from .signatures import Bound, CallSignature, JitOptions, type_of_description
 from .state import state
 from .trees import tree_unflatten
 
@@ -68,6 +70,12 @@ class Traced:
     out_tree: Any
     outer: list[Any]
     params: dict[str, Any]
+
+
+@Hook
+def staged(function: JitFunction, traced: Traced, bound: Bound) -> Any:
+    """What `jit(f).trace(...)` returns. `compile/stages.py` attaches its stages."""
+    return traced
 
 
 class _Call:
@@ -148,11 +156,6 @@ class JitFunction:
     In JAX: the C++ class `PjitFunction`.
     """
 
-    # The steps of a call, one by one; `stages.py` defines them.
-    trace: Callable[..., Any]
-    lower: Callable[..., Any]
-    eval_shape: Callable[..., Any]
-
     def __init__(self, fun: Callable, options: JitOptions):
         self._fun = fun
         self._options = options
@@ -175,37 +178,26 @@ class JitFunction:
             if state.disable_jit:
                 return self._fun(*args, **kwargs)
             leaves, tree, statics = self._signature.flatten(args, kwargs)
-            avals = []
-            buffers = []
-            # Usual: all leaves are Arrays on the first device, no transformation is on.
-            usual = state.trace is eval_trace and state.default_device is None
-            for leaf in leaves:
-                if type(leaf) is Array:
-                    avals.append(leaf.aval)
-                    buffers.append(leaf._buffer)
-                    if leaf._placed is not None:
-                        usual = False
-                else:
-                    usual = False
-                    position = len(avals)
-                    aval = self._signature.type_of(leaf, position, args, kwargs)
-                    avals.append(aval)
-            key: tuple = (tree, tuple(avals), state.trace_key, statics)
-            call_key, device, committed = key, None, False
-            if not usual:  # tracers, NumPy arrays, numbers, arrays put somewhere
-                if state.trace is not eval_trace or any(map(is_tracer, leaves)):
-                    return self._bind(Bound(leaves, tree, statics, len(args)), key)
-                device, committed, buffers = dispatch.place.run(leaves, avals)
-                if committed or device != first_device():
-                    call_key = (key, device, committed)
+            if state.trace is not eval_trace:
+                return self._bind(args, kwargs)
+            try:
+                avals, buffers, place = dispatch.prepare(leaves)
+            except TypeError:
+                self._signature.types_of(leaves, args, kwargs, language.get_aval)
+                raise
+            if buffers is None:
+                return self._bind(args, kwargs)
+            key: tuple = (tree, avals, state.trace_key, statics)
+            call_key = key if place is None else (key, *place)
             try:
                 call = self._caches.calls.get(call_key)
             except TypeError:
                 self._signature.check_statics(statics)
                 raise
             if call is None:
+                self._signature.types_of(leaves, args, kwargs, language.get_aval)
                 bound = Bound(leaves, tree, statics, len(args))
-                call = self._compile(bound, key, call_key, device, committed)
+                call = self._compile(bound, key, call_key, place)
             elif events.subscribers:
                 events.emit("jit.hit", function=self, key=call_key)
             outputs = call.program(buffers)
@@ -216,14 +208,14 @@ class JitFunction:
             errors.filter_traceback.run(error)
             raise
 
-    def _bind(self, bound: Bound, key: tuple) -> Any:
+    def _bind(self, args: tuple, kwargs: dict) -> Any:
         """Bind the call as one `jit_p`, for the current transformation."""
-        traced = self._traced(bound, key)
+        traced, bound = self.trace_call(args, kwargs, language.get_aval)
         outputs = jit_p.bind(*traced.outer, *bound.leaves, **traced.params)
         return tree_unflatten(traced.out_tree, outputs)
 
     def _compile(
-        self, bound: Bound, key: tuple, call_key: tuple, device: Any, committed: bool
+        self, bound: Bound, key: tuple, call_key: tuple, place: tuple | None
     ) -> _Call:
         """Trace and compile the program for calls with this key, and keep it."""
         caches = self._caches
@@ -237,10 +229,10 @@ class JitFunction:
             traced = self._traced(bound, key)
             if traced.outer:
                 raise language.escaped_tracer_error(traced.outer[0])
-            device = device or first_device()
-            program = dispatch.compiled.run(
-                traced.closed, device, committed, *_settings(traced.params)
-            )
+            device, committed = place or (first_device(), False)
+            settings = settings_of(traced.params)
+            request = dispatch.CompileRequest(device, committed, *settings)
+            program = dispatch.compilation.compile(traced.closed, request)
             call = _Call(program, traced)
             if len(caches.calls) >= _CACHE_SIZE:
                 caches.calls.clear()  # a bound on memory, far beyond ordinary use
@@ -262,7 +254,7 @@ class JitFunction:
             traced = self._caches.usable(key)
             if traced is not None:
                 return traced
-            traced = trace_function(self._signature, bound, key[1], self._options)
+            traced = self._trace(bound, key[1])
             if len(self._caches.traced) >= _CACHE_SIZE:
                 self._caches.traced.clear()
             # Tracers of an outer trace that are kept here would count as leaked.
@@ -270,16 +262,53 @@ class JitFunction:
                 self._caches.traced[key] = traced
             return traced
 
-    def trace_call(self, args: tuple, kwargs: dict) -> tuple[Traced, Bound]:
+    def _trace(self, bound: Bound, avals: Sequence[Any]) -> Traced:
+        """Trace the function for one kind of arguments."""
+        signature, options = self._signature, self._options
+        debug_info = signature.debug_info(bound, "jit")
+        debug_info.check_tracing_allowed()
+        flat, trees = signatures.flatten_function(signature, bound)
+        with source_info.fresh_context():
+            jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, debug_info)
+        jaxpr.debug_info = signatures.with_result_paths(debug_info, trees[0])
+        signatures.check_program(jaxpr, consts, bound.leaves)
+        outer: list[Any] = []
+        if any(isinstance(const, Tracer) for const in consts):
+            jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
+            outer, consts = list(consts), []
+        closed = ClosedJaxpr(jaxpr, consts)
+        donated = (False,) * len(outer) + signature.donated_leaves(bound)
+        kept = (options.keep_unused, options.inline, options.compiler_options)
+        params = jit_params(closed, debug_info.name, donated, *kept)
+        return Traced(closed, trees[0], outer, params)
+
+    def trace_call(
+        self, args: tuple, kwargs: dict, rule: Any = type_of_description
+    ) -> tuple[Traced, Bound]:
         """(the traced program for these arguments, the bound arguments).
 
-        Arguments may be `ShapeDtypeStruct`s.
+        `rule` gives the types of the arguments, which by default may be
+        `ShapeDtypeStruct`s.
         """
         bound = self._signature.bind(args, kwargs)
-        avals = self._signature.types_of(bound.leaves, args, kwargs)
+        avals = self._signature.types_of(bound.leaves, args, kwargs, rule)
         self._signature.check_statics(bound.statics)
         key = (bound.tree, avals, state.trace_key, bound.statics)
         return self._traced(bound, key), bound
+
+    # The steps of a call, one by one.
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The function traced for these arguments."""
+        return staged.run(self, *self.trace_call(args, kwargs))
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The function lowered to StableHLO for these arguments."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result's tree of `ShapeDtypeStruct`s, without computing."""
+        return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
         """Forget all traced and compiled programs of the function."""
@@ -293,10 +322,6 @@ class JitFunction:
 errors.boundaries.add(JitFunction.__call__.__code__)
 
 
-def is_tracer(value: Any) -> bool:
-    return isinstance(value, Tracer)
-
-
 def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
     """Mark the donated arrays whose memory XLA took, so that later calls refuse them.
 
@@ -308,28 +333,6 @@ def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
         leaf = leaves[position]
         if type(leaf) is Array and leaf._buffer.is_deleted():
             leaf._placed = leaf._buffer._sharding
-
-
-def trace_function(
-    signature: CallSignature, bound: Bound, avals: Sequence[Any], options: JitOptions
-) -> Traced:
-    """Trace a user's function for one kind of arguments."""
-    debug_info = signature.debug_info(bound, "jit")
-    debug_info.check_tracing_allowed()
-    flat, trees = signatures.flatten_function(signature, bound)
-    with source_info.fresh_context():
-        jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, debug_info)
-    jaxpr.debug_info = signatures.with_result_paths(debug_info, trees[0])
-    signatures.check_program(jaxpr, consts, bound.leaves)
-    outer: list[Any] = []
-    if any(isinstance(const, Tracer) for const in consts):
-        jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
-        outer, consts = list(consts), []
-    closed = ClosedJaxpr(jaxpr, consts)
-    donated = (False,) * len(outer) + signature.donated_leaves(bound)
-    kept = (options.keep_unused, options.inline, options.compiler_options)
-    params = jit_params(closed, debug_info.name, donated, *kept)
-    return Traced(closed, trees[0], outer, params)
 
 
 def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Callable:
@@ -414,31 +417,85 @@ def _jit_type(*avals, jaxpr: ClosedJaxpr, **_) -> tuple:
     return jaxpr.out_avals, effects
 
 
+# A jit with `in_shardings` or `out_shardings` has them in its parameters. Printing,
+# dead code elimination and lowering keep them there. Every other transformation adds
+# inputs or outputs, so it gets the program with its shardings written inside.
+
+
+@Hook
+def constrained(value: Any, sharding: Any) -> Any:
+    """A value, a traced one or one of StableHLO, cut over devices as a sharding says.
+
+    Called where a jit with shardings is transformed or lowered.
+    `programs/sharding/jit_shardings.py` attaches it; there are none without it.
+    """
+    raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
+
+
+def _cut(values: Sequence[Any], shardings: tuple) -> Sequence[Any]:
+    if _none_given(shardings):
+        return values
+    return [
+        value if sharding is UNSPECIFIED else constrained.run(value, sharding)
+        for value, sharding in zip(values, shardings, strict=True)
+    ]
+
+
+def _none_given(shardings: tuple) -> bool:
+    return shardings.count(UNSPECIFIED) == len(shardings)
+
+
+def plain(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of an equation without shardings that does the same."""
+    ins, outs = params["in_shardings"], params["out_shardings"]
+    if _none_given(ins) and _none_given(outs):
+        return params
+    closed = _with_shardings_inside(params["jaxpr"], ins, outs)
+    return with_program(params, closed, params["donated_invars"])
+
+
+@language.weakref_lru_cache
+def _with_shardings_inside(closed: ClosedJaxpr, ins: tuple, outs: tuple) -> ClosedJaxpr:
+    params = jit_params(closed, "sharded")
+
+    def program(*args: Any) -> Sequence[Any]:
+        return _cut(jit_p.bind(*_cut(args, ins), **params), outs)
+
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(program, closed.in_avals))
+
+
 @jit_p.def_impl
-def _jit_impl(*args, jaxpr: ClosedJaxpr, **params) -> list[Array]:
-    return dispatch.run_closed(jaxpr, args, *_settings(params))
+def _jit_impl(*args, **params) -> list[Array]:
+    params = plain(params)
+    return dispatch.run_closed(params["jaxpr"], args, *settings_of(params))
 
 
-def _settings(params: dict[str, Any]) -> tuple:
-    """How a program is compiled, as the parameters of its equation say."""
+def settings_of(params: dict[str, Any]) -> tuple:
+    """How a program is compiled, as the last fields of a `CompileRequest`."""
     names = ("name", "donated_invars", "keep_unused", "compiler_options_kvs")
-    return tuple(params[name] for name in names)
+    outs = params["out_shardings"]
+    return *map(params.get, names), None if _none_given(outs) else outs
 
 
-def _refuse_inline(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    """`inlining.py` replaces this rule by one that inlines."""
-    if params["inline"]:
-        raise NotImplementedError(
-            "jit(inline=True) needs compile/inlining.py; leave inline out."
-        )
-    return NotImplemented
+@Hook
+def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
+    """What `jit_p` leaves in a program that is written; NotImplemented: its equation.
+
+    By default an inlined function is evaluated again. `compile/inlining.py` attaches a
+    quicker way, and passes refs that a program closes over as arguments.
+    """
+    if not params["inline"]:
+        return NotImplemented
+    closed = plain(params)["jaxpr"]
+    return language.eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
-jit_p.staging = _refuse_inline
+jit_p.staging = lambda *given: jit_staging.run(*given)
 
 
 @jit_p.def_jvp_rule
 def _jit_jvp(primals, tangents, **params) -> tuple:
+    params = plain(params)
     closed = params["jaxpr"]
     nonzeros = [type(t) is not Zero for t in tangents]
     jvp_closed, nonzeros_out = autodiff.jvp_jaxpr(closed, nonzeros)
@@ -452,6 +509,7 @@ def _jit_linearize(nonzeros, *primals, **params) -> tuple:
 
     Outputs that are inputs, and residuals that are outputs, are not returned twice.
     """
+    params = plain(params)
     closed = params["jaxpr"]
     primal, num_new, nonzeros_out, forwarded, linear = autodiff.linearize_jaxpr(
         closed, nonzeros
@@ -498,6 +556,7 @@ def bind_forwarding(
 @jit_p.def_transpose
 def _jit_transpose(cts, *args, **params) -> None:
     """Bind a jit of the transposed program; add its results to the accumulators."""
+    params = plain(params)
     transposed, answered = autodiff.transpose_jaxpr(params["jaxpr"], args, cts)
     values = autodiff.transposed_inputs(args)
     given = [ct for ct in cts if type(ct) is not Zero]
@@ -507,26 +566,48 @@ def _jit_transpose(cts, *args, **params) -> None:
 
 @jit_p.def_batch
 def _jit_batch(axis_data, args, dims, **params) -> tuple:
+    params = plain(params)
     batched, out_dims = batching.batch_jaxpr(params["jaxpr"], axis_data, dims)
     donated = params["donated_invars"]
     return jit_p.bind(*args, **with_program(params, batched, donated)), out_dims
 
 
+def _jit_partial_eval(trace, args, params) -> list[Any]:
+    """Split a jit into a known and an unknown one, with residuals between."""
+    params = plain(params)
+    closed = params["jaxpr"]
+    unknown = tuple(map(trace.is_unknown, args))
+    split = partial_eval.split_program.run(closed, unknown)
+    if split is None:
+        with language.set_current_trace(trace.unknown):
+            return jit_p.bind(*args, **params)
+    known, rest, unknown_out, forwarded = split
+    known_args = [arg for arg, flag in zip(args, unknown) if not flag]
+    with language.set_current_trace(trace.known):
+        outputs, new = bind_forwarding(known, known_args, params, forwarded.count(None))
+    sources = [*closed.consts, *known_args]
+    residuals = partial_eval.fill_forwarded(forwarded, sources, new)
+    with language.set_current_trace(trace.unknown):
+        answers = jit_p.bind(
+            *residuals, *compress(args, unknown), **with_program(params, rest)
+        )
+    results = {True: iter(answers), False: iter(outputs)}
+    return [next(results[flag]) for flag in unknown_out]
+
+
+jit_p.partial_eval = _jit_partial_eval
+
+
 def _jit_dce(used, eqn) -> JaxprEqn | None:
     closed, used_inputs = partial_eval.dce_closed_jaxpr(eqn.params["jaxpr"], used)
-    donated = eqn.params["donated_invars"]
-    params = with_program(
-        eqn.params,
-        closed,
-        tuple(flag for flag, kept in zip(donated, used_inputs) if kept),
-    )
-    invars = [v for v, kept in zip(eqn.invars, used_inputs) if kept]
-    return eqn.replace(
-        invars=invars,
-        outvars=[v for v, kept in zip(eqn.outvars, used) if kept],
-        params=params,
-        effects=of_equation(closed.jaxpr, invars),
-    )
+    params = with_program(eqn.params, closed)
+    for name in ("donated_invars", "in_shardings"):
+        params[name] = tuple(compress(eqn.params[name], used_inputs))
+    params["out_shardings"] = tuple(compress(eqn.params["out_shardings"], used))
+    invars = list(compress(eqn.invars, used_inputs))
+    outvars = list(compress(eqn.outvars, used))
+    effects = of_equation(closed.jaxpr, invars)
+    return eqn.replace(invars=invars, outvars=outvars, params=params, effects=effects)
 
 
 jit_p.dce = _jit_dce
@@ -543,6 +624,9 @@ def _jit_pretty(params: dict[str, Any]) -> dict[str, Any]:
         shown["keep_unused"] = True
     if params["compiler_options_kvs"]:
         shown["compiler_options_kvs"] = params["compiler_options_kvs"]
+    for name in ("in_shardings", "out_shardings"):
+        if not _none_given(params[name]):
+            shown[name] = params[name]
     return shown
 
 
@@ -550,5 +634,7 @@ jit_p.pretty = _jit_pretty
 
 
 @jit_p.def_lowering
-def _jit_lowering(ctx, *operands, jaxpr: ClosedJaxpr, **params) -> list[Any]:
-    return ctx.call(jaxpr, params["name"], *operands)
+def _jit_lowering(ctx, *operands, jaxpr: ClosedJaxpr, **params) -> Sequence[Any]:
+    cut = _cut(operands, params["in_shardings"])
+    results = ctx.call(jaxpr, params["name"], *cut)
+    return _cut(results, params["out_shardings"])

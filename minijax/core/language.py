@@ -258,8 +258,6 @@ class Primitive:
         self.partial_eval: Callable | None = None
         self.dce: Callable | None = None
         self.staging: Callable | None = None
-        self.partial_eval_custom: Callable | None = None
-        self.discharge: Callable | None = None
         self.pretty: Any = None  # (params) -> params to print
         self.makes_ref = False  # the result is a ref; its tangent is never `Zero`
         self.cache_types = True  # the type depends on avals and params alone
@@ -658,6 +656,10 @@ def full_lower(value: Any) -> Any:
 def to_concrete_value(value: Any) -> Any | None:
     """The value itself, or None for a tracer that has none yet."""
     return value.to_concrete_value() if isinstance(value, Tracer) else value
+
+
+def is_tracer(value: Any) -> bool:
+    return isinstance(value, Tracer)
 
 
 def escaped_tracer_error(tracer: Tracer, detail: str = "") -> Exception:

@@ -200,7 +200,7 @@ def binary_operator(
                 return bind(number, self)
         return attempt(other, self, other)
 
-    boundaries.update((forward.__code__, reflected.__code__))
+    boundaries.update(f.__code__ for f in (attempt, forward, reflected))
     return forward, reflected
 
 

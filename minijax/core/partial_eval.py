@@ -23,6 +23,7 @@ import numpy as np
 
 from . import events, language, source_info
 from .effects import keeps_equation, of_program, with_inputs
+from .events import Hook
 from .language import (
     AbstractValue,
     Atom,
@@ -310,6 +311,17 @@ class JaxprTrace(Trace):
             return self.unknown.process_primitive(primitive, args, params)
         finally:
             state.trace = current
+
+
+@Hook
+def split_program(closed: ClosedJaxpr, unknown_in: Flags) -> tuple | None:
+    """A program split by which inputs are known: (known, unknown, unknown outputs,
+    where the caller has the residuals).
+
+    Called by the rule of `jit_p` for partial evaluation. `transforms/splitting.py`
+    attaches it. By default nothing is split: all that the program computes is unknown.
+    """
+    return None
 
 
 # A residual that the caller has already, as an argument or a constant, is not returned

@@ -22,8 +22,6 @@ attribute               called as
 `dce`                   `(used_outputs, eqn) -> smaller eqn, or None`
 `staging`               `(trace, args, params) -> outputs or NotImplemented`: instead
                         of an equation, while a program is written down
-`partial_eval_custom`   see `transforms/rematerialize.py`: split under a policy
-`discharge`             see `transforms/discharge.py`: refs become plain values
 `pretty`                `(params) -> params to print`, or a printer of the equation
 ======================  ==============================================================
 

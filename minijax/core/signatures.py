@@ -20,12 +20,7 @@ from typing import Any
 from . import dtypes, errors, language
 from .language import AbstractValue, DebugInfo, Jaxpr, Tracer, get_aval
 from .state import state
-from .trees import (
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_unflatten,
-)
+from .trees import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 
 def fun_name(fun: Callable) -> str:
@@ -98,6 +93,17 @@ _POSITIONAL_ONLY = inspect.Parameter.POSITIONAL_ONLY
 _POSITIONAL_OR_KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _VAR_POSITIONAL = inspect.Parameter.VAR_POSITIONAL
 _VAR_KEYWORD = inspect.Parameter.VAR_KEYWORD
+
+
+def type_of_description(value: Any) -> AbstractValue:
+    """The type of an array, or of anything that has a shape and a dtype."""
+    try:
+        return language.shaped_abstractify(value)
+    except TypeError:
+        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+            raise
+        dtype = dtypes.canonicalize_dtype(value.dtype)
+        return language.ShapedArray(language.canonicalize_shape(value.shape), dtype)
 
 
 @dataclass(frozen=True)
@@ -219,14 +225,18 @@ class CallSignature:
         return aval
 
     def types_of(
-        self, leaves: Sequence[Any], args: tuple, kwargs: dict[str, Any]
+        self,
+        leaves: Sequence[Any],
+        args: tuple,
+        kwargs: dict[str, Any],
+        rule: Callable[[Any], AbstractValue] = type_of_description,
     ) -> tuple[AbstractValue, ...]:
-        """The types of all leaves, which may be `ShapeDtypeStruct`s.
+        """The types of all leaves, which may be `ShapeDtypeStruct`s by default.
 
         TypeError, naming the argument, for a leaf that is neither an array nor one.
         """
         return tuple(
-            self.type_of(leaf, position, args, kwargs, _type_of_description)
+            self.type_of(leaf, position, args, kwargs, rule)
             for position, leaf in enumerate(leaves)
         )
 
@@ -252,9 +262,14 @@ class CallSignature:
 
     def call(self, bound: Bound, leaves: Sequence[Any]) -> Any:
         """Call the function with other leaves in the places of the dynamic ones."""
+        args, kwargs = self.arguments(bound, leaves)
+        return self.fun(*args, **kwargs)
+
+    def arguments(self, bound: Bound, leaves: Sequence[Any]) -> tuple[Any, dict]:
+        """The arguments with other leaves: (args, kwargs)."""
         dynamic, kwargs = tree_unflatten(bound.tree, leaves)
         if not bound.statics:
-            return self.fun(*dynamic, **kwargs)
+            return dynamic, kwargs
         by_place = {place: value for place, _, value in bound.statics}
         remaining = iter(dynamic)
         args = [
@@ -265,7 +280,7 @@ class CallSignature:
         kwargs.update(
             (name, value) for name, value in by_place.items() if isinstance(name, str)
         )
-        return self.fun(*args, **kwargs)
+        return args, kwargs
 
     def argument_name(self, place: int | str) -> str:
         """The name of an argument; `args[2]` beyond the named positions."""
@@ -340,17 +355,6 @@ def check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) ->
     for kind in {type(v.aval) for v in (*jaxpr.outvars, *jaxpr.constvars)}:
         if kind in program_checks:
             program_checks[kind](jaxpr, consts, leaves)
-
-
-def _type_of_description(value: Any) -> AbstractValue:
-    """The type of an array, or of anything that has a shape and a dtype."""
-    try:
-        return language.shaped_abstractify(value)
-    except TypeError:
-        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
-            raise
-        dtype = dtypes.canonicalize_dtype(value.dtype)
-        return language.ShapedArray(language.canonicalize_shape(value.shape), dtype)
 
 
 def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:

@@ -10,8 +10,8 @@ attribute of the instance is the override of one thread.
 tracing a function yields. Caches use it as a part of their key: it hashes and compares
 by identity, and equal combinations share one object while it is alive.
 
-`config` builds the users' flags on top of this file, and declares the slots of the
-flags that the core does not read.
+`settings.py` adds slots, and overrides them in one thread for a while; `config` builds
+the users' flags on top, and declares the slots of those that the core does not read.
 
 In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
 """
@@ -38,27 +38,14 @@ class TraceKey:
         # The keys reached from here by changing one field: (position, value) -> key.
         self.successors: dict[tuple[int, Any], TraceKey] = {}
 
-    def with_field(self, position: int, value: Any) -> TraceKey:
-        """The key that differs in one field. Remembered, since `with` blocks repeat."""
-        key = self.successors.get((position, value))
-        if key is None:
-            values = list(self.values)
-            values[position] = value
-            key = _interned_key(values)
-            if len(self.successors) >= 64:
-                # Bounds what a default key, which lives forever, keeps alive.
-                self.successors.clear()
-            self.successors[(position, value)] = key
-        return key
-
 
 class State(threading.local):
     """Process-wide defaults (class attributes), overridden thread by thread.
 
     The core installs its own defaults of `trace` and `name_stack` when it is imported,
     so that a new thread starts in eager evaluation. Write a slot that is a part of the
-    trace key with `override` or `install`, never by plain assignment: those two keep
-    `trace_key` right.
+    trace key with `install` or `settings.override`, never by plain assignment: those
+    two keep `trace_key` right.
     """
 
     trace: Any = None
@@ -91,10 +78,9 @@ class State(threading.local):
 
 state = State()
 
-_UNSET: Any = object()
-_lock = threading.RLock()
+lock = threading.RLock()
 # Names that are part of the trace key, in order, with their position in it.
-_positions: dict[str, int] = {
+positions: dict[str, int] = {
     name: position
     for position, name in enumerate(
         (
@@ -107,17 +93,17 @@ _positions: dict[str, int] = {
 _keys: weakref.WeakValueDictionary[tuple, TraceKey] = weakref.WeakValueDictionary()
 # The thread dictionaries that override a trace-relevant slot, by thread identifier.
 # An update of a default must also renew the keys of these threads.
-_overriding: dict[int, dict[str, Any]] = {}
+overriding: dict[int, dict[str, Any]] = {}
 # Counts updates of defaults: a saved key is only put back within one generation.
-_generation = 0
+generation = 0
 
 
 def trace_names() -> tuple[str, ...]:
     """The names of the fields of `state.trace_key`, in order."""
-    return tuple(_positions)
+    return tuple(positions)
 
 
-def _interned_key(values: Iterable[Any]) -> TraceKey:
+def interned_key(values: Iterable[Any]) -> TraceKey:
     plain = tuple(values)
     key = _keys.get(plain)
     if key is None:
@@ -126,7 +112,7 @@ def _interned_key(values: Iterable[Any]) -> TraceKey:
     return key
 
 
-def _check_hashable(name: str, value: Any) -> None:
+def check_hashable(name: str, value: Any) -> None:
     try:
         hash(value)
     except TypeError as error:
@@ -136,19 +122,19 @@ def _check_hashable(name: str, value: Any) -> None:
         ) from error
 
 
-def _key_for(local: dict[str, Any]) -> TraceKey:
-    return _interned_key(
-        local[name] if name in local else getattr(State, name) for name in _positions
+def key_for(local: dict[str, Any]) -> TraceKey:
+    return interned_key(
+        local[name] if name in local else getattr(State, name) for name in positions
     )
 
 
-def _renew_keys() -> None:
+def renew_keys() -> None:
     """Rebuild the default key and the keys of threads that override something."""
-    global _generation
-    _generation += 1
-    State.trace_key = _key_for({})
-    for local in list(_overriding.values()):
-        local["trace_key"] = _key_for(local)
+    global generation
+    generation += 1
+    State.trace_key = key_for({})
+    for local in list(overriding.values()):
+        local["trace_key"] = key_for(local)
 
 
 def install(name: str, value: Any) -> None:
@@ -157,89 +143,12 @@ def install(name: str, value: Any) -> None:
     Threads that override the slot keep their override. The value is not validated:
     this is for the rooms that own a slot; users call `config.update`.
     """
-    with _lock:
-        if name in _positions:
-            _check_hashable(name, value)
+    with lock:
+        if name in positions:
+            check_hashable(name, value)
         setattr(State, name, value)
-        if name in _positions:
-            _renew_keys()
+        if name in positions:
+            renew_keys()
 
 
-def declare(name: str, default: Any, *, traced: bool = True) -> None:
-    """Add a slot, for a room that owns a context or a flag of its own.
-
-    A slot that is `traced` becomes a part of the trace key. Of a slot that the core
-    has declared only the default changes.
-    """
-    with _lock:
-        setattr(State, name, default)
-        if traced and name not in _positions:
-            _positions[name] = len(_positions)
-        _renew_keys()
-
-
-class override:
-    """Set one slot of `state` in this thread, within a `with` block.
-
-    The block may nest, end by an exception, and be entered again; the same object
-    may be used by several threads. `config` makes it a decorator too.
-    """
-
-    __slots__ = ("name", "saved", "value")
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
-        self.saved: dict[int, list[tuple[Any, Any, Any, int]]] = {}
-
-    def __enter__(self) -> None:
-        name = self.name
-        local = state.__dict__
-        thread = threading.get_ident()
-        previous = local.get(name, _UNSET)
-        previous_key = local.get("trace_key", _UNSET)
-        new_key = previous_key
-        position = _positions.get(name)
-        if position is not None:
-            _check_hashable(name, self.value)
-            with _lock:
-                new_key = state.trace_key.with_field(position, self.value)
-                local[name] = self.value
-                local["trace_key"] = new_key
-                _overriding[thread] = local
-        else:
-            local[name] = self.value
-        record = (previous, previous_key, new_key, _generation)
-        self.saved.setdefault(thread, []).append(record)
-
-    def __exit__(self, *exception: Any) -> None:
-        name = self.name
-        thread = threading.get_ident()
-        stack = self.saved[thread]
-        previous, previous_key, new_key, generation = stack.pop()
-        if not stack:
-            del self.saved[thread]
-        local = state.__dict__
-        if previous is _UNSET:
-            local.pop(name, None)
-        else:
-            local[name] = previous
-        if name not in _positions:
-            return
-        with _lock:
-            in_order = local.get("trace_key") is new_key and generation == _generation
-            if previous_key is _UNSET and (in_order or self._was_last(local)):
-                local.pop("trace_key", None)
-                _overriding.pop(thread, None)
-            elif in_order:
-                local["trace_key"] = previous_key
-            else:
-                local["trace_key"] = _key_for(local)
-
-    @staticmethod
-    def _was_last(local: dict[str, Any]) -> bool:
-        """Whether this thread overrides no trace-relevant slot any more."""
-        return _positions.keys().isdisjoint(local)
-
-
-_renew_keys()
+renew_keys()

@@ -11,8 +11,8 @@ from typing import Any
 
 from minijax.compile.jit_api import jit
 from minijax.core.errors import api_boundary
-from minijax.core.state import override
 from minijax.support.devices.shardings import PartitionSpec, entered_mesh
+from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
 
 __all__ = ["pjit"]

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, MutableMapping
 
 from minijax.core.language import Primitive, all_primitives
+from minijax.transforms.rematerialize import split_rules
 
 __all__ = ["dce_rules", "partial_eval_jaxpr_custom_rules"]
 
@@ -96,6 +97,14 @@ def _read_dce(primitive) -> Callable | None:
 
 
 dce_rules = RuleTable("dce_rules", _read_dce, _write_dce)
-partial_eval_jaxpr_custom_rules = attribute_table(
-    "partial_eval_jaxpr_custom_rules", "partial_eval_custom"
+
+
+def _write_split(primitive, rule: Callable | None) -> None:
+    split_rules.pop(primitive, None)
+    if rule is not None:
+        split_rules[primitive] = rule
+
+
+partial_eval_jaxpr_custom_rules = RuleTable(
+    "partial_eval_jaxpr_custom_rules", split_rules.get, _write_split
 )

@@ -29,6 +29,7 @@ from minijax.kernels.memory_spaces import MemoryRef, TpuMemorySpace
 from minijax.kernels.scoped_memory import run_scoped
 from minijax.primitives.refs import ref_blocks, references
 from minijax.primitives.refs.mutable_arrays import ref_primitive
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import ReadEffect, WriteEffect
 from minijax.primitives.refs.ref_views import RefView, base_and_indexers
 from minijax.values.print_options import prints_equation
@@ -76,8 +77,8 @@ def _start_discharge(
     return [None, new, *[None] * (1 + len(leaves))], []
 
 
-dma_start_p.discharge = _start_discharge
-dma_wait_p.discharge = lambda discharged, *args, **_: ([None] * len(args), [])
+discharge_rules[dma_start_p] = _start_discharge
+discharge_rules[dma_wait_p] = lambda discharged, *args, **_: ([None] * len(args), [])
 
 
 def _places(eqn: JaxprEqn) -> list[tuple]:

@@ -28,7 +28,7 @@ from minijax.core.language import (
     jaxprs_in_params,
     register,
 )
-from minijax.core.state import declare, override, state
+from minijax.core.state import state
 from minijax.primitives.parallel.collectives import axis_index_p
 from minijax.programs.control_flow import (
     conditionals,
@@ -36,6 +36,7 @@ from minijax.programs.control_flow import (
     scans,
     while_loops,
 )
+from minijax.support.settings import declare, override
 
 
 class DynamicGridDim:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.core.state import declare, install, override
+from minijax.core.state import install
+from minijax.support.settings import declare, override
 
 declare("tpu_interpret_mode", None)
 

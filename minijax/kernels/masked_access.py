@@ -28,6 +28,7 @@ from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.refs import ref_blocks, references
 from minijax.primitives.refs.mutable_arrays import ref_primitive
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import ReadEffect, WriteEffect
 from minijax.primitives.shape import broadcasting, padding
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
@@ -189,7 +190,7 @@ def _where(mask: Any, chosen: Any, other: Any) -> Any:
     )
 
 
-load_p.discharge = _load_discharge
+discharge_rules[load_p] = _load_discharge
 
 
 @load_p.def_jvp_rule
@@ -244,7 +245,7 @@ def _swap_discharge(discharged, *args, args_tree, **_) -> tuple[list, Any]:
     return [write(x, indexers, new), *[None] * (len(args) - 1)], out
 
 
-swap_p.discharge = _swap_discharge
+discharge_rules[swap_p] = _swap_discharge
 
 
 @swap_p.def_jvp_rule
@@ -328,7 +329,7 @@ def _atomic_discharge(discharged, *args, args_tree, atomic_type) -> tuple[list, 
     return [write(x, indexers, new), *[None] * (len(args) - 1)], old
 
 
-atomic_rmw_p.discharge = _atomic_discharge
+discharge_rules[atomic_rmw_p] = _atomic_discharge
 
 
 # ----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from minijax.core.language import (
 )
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.kernels.uninitialized import uninitialized
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting
 from minijax.transforms import discharge
@@ -57,7 +58,7 @@ def _discharge(discharged, *args, jaxpr: Jaxpr, collective_axes, **_) -> tuple:
     return discharge.split_contents(results, discharged)
 
 
-run_scoped_p.discharge = _discharge
+discharge_rules[run_scoped_p] = _discharge
 
 
 def run_scoped(

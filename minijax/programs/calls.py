@@ -31,8 +31,9 @@ from minijax.core.language import (
     weakref_lru_cache,
 )
 from minijax.core.state import state
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.transforms import discharge, rematerialize
-from minijax.transforms.rematerialize import where
+from minijax.transforms.rematerialize import split_rules, where
 
 
 def as_array(leaf: Any) -> Any:
@@ -111,7 +112,7 @@ def call_discharge(primitive: Primitive, key: str) -> None:
         results = primitive.bind(*args, **params)
         return discharge.split_contents(results, discharged)
 
-    primitive.discharge = rule
+    discharge_rules[primitive] = rule
 
 
 # ----------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ class ClosedCallPrimitive(Primitive):
 closed_call_p = register(ClosedCallPrimitive("closed_call", multiple_results=True))
 def_call(closed_call_p, "call_jaxpr")
 call_discharge(closed_call_p, "call_jaxpr")
-closed_call_p.partial_eval_custom = rematerialize.closed_call_rule(
+split_rules[closed_call_p] = rematerialize.closed_call_rule(
     lambda _, closed: {"call_jaxpr": closed}, "call_jaxpr"
 )
 for _rule in ("jvp", "transpose", "batch"):

@@ -72,7 +72,7 @@ from minijax.transforms import differentiation, rematerialize, splitting
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
 from minijax.transforms.rematerialize import Saveable as Saveable
-from minijax.transforms.rematerialize import where, where_not
+from minijax.transforms.rematerialize import split_rules, where, where_not
 
 # ----------------------------------------------------------------------------------
 # checkpoint
@@ -384,7 +384,7 @@ def _remat_custom_rule(saveable, unknown, inst, eqn) -> tuple:
     return known, staged, split.unknown_out, split.inst_out, [*needed, *residuals]
 
 
-remat_p.partial_eval_custom = _remat_custom_rule
+split_rules[remat_p] = _remat_custom_rule
 
 
 @remat_p.def_transpose

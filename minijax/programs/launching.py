@@ -25,7 +25,6 @@ from minijax.support.user_source import user_stacklevel
 from minijax.values.array_places import deleted_error
 
 
-@dispatch.new_program.attach
 class LibraryProgram(dispatch.Program):
     """A compiled program, launched as its effects and the flags demand."""
 

@@ -19,15 +19,8 @@ from typing import Any, TypeVar
 
 from minijax.backend import clients as backend_clients
 from minijax.core import runtime as backend_platforms
-from minijax.core.state import (
-    State,
-    TraceKey,
-    declare,
-    install,
-    override,
-    state,
-    trace_names,
-)
+from minijax.core.state import State, TraceKey, install, state, trace_names
+from minijax.support.settings import declare, override
 
 _UNSET: Any = object()
 _flags: dict[str, Flag] = {}

@@ -8,9 +8,10 @@ become results after those of the program:
     { lambda ; a:Ref{f32[3]} b:f32[]. let a[0] <- b in () }
     { lambda ; a:f32[3] b:f32[]. let c = dynamic_update_slice a b 0 in (c,) }
 
-A primitive with a ref among its inputs, or refs of its own inside, has a rule:
+A primitive with a ref among its inputs, or refs of its own inside, has a rule in the
+table `discharge_rules` (`primitives/refs/ref_blocks.py`):
 
-    primitive.discharge(discharged, *args, **params) -> (new contents, outputs)
+    rule(discharged, *args, **params) -> (new contents, outputs)
 
 `discharged[i]` says whether input `i` is a ref, which becomes an array; `args` hold the
 refs' contents in their places, and `new contents` has one entry for each input: the
@@ -28,6 +29,7 @@ In JAX: `state/discharge.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from minijax.core import source_info
@@ -44,6 +46,7 @@ from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.core.rules import Flags
 from minijax.primitives.refs import mutable_arrays
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect, RefEffect
 from minijax.primitives.shape import broadcasting
 from minijax.values.ref_avals import AbstractRef
@@ -137,13 +140,14 @@ def _eval_eqn(eqn: JaxprEqn, args: list[Any], discharged: set[Var], env: dict) -
     own = any(isinstance(e, InternalMutableArrayEffect) for e in eqn.effects)
     if not any(flags) and not own:
         return primitive.rebind(args, eqn.params)
-    if primitive.discharge is None:
+    rule = discharge_rules.get(primitive)
+    if rule is None:
         raise NotImplementedError(
             f"No state discharge rule implemented for primitive: {primitive}. It takes "
-            "a ref, or makes one inside; give it a rule `discharge`, or read the ref "
-            "before and write it after."
+            "a ref, or makes one inside; enter a rule in `discharge_rules`, or read "
+            "the ref before and write it after."
         )
-    contents, outputs = primitive.discharge(flags, *args, **eqn.params)
+    contents, outputs = rule(flags, *args, **eqn.params)
     for var, flag, content in zip(eqn.invars, flags, contents, strict=True):
         if content is None:
             continue
@@ -192,24 +196,22 @@ def pure_program(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
     return discharge_state(opened), own
 
 
-def hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
-    """(the program with the refs it closes over as its last inputs, those refs)."""
-    if any(type(v.aval) is AbstractRef for v in closed.jaxpr.constvars):
-        return _hoist_refs(closed)
-    return closed, []
+def has_ref_constants(closed: ClosedJaxpr) -> bool:
+    """Whether a program closes over refs."""
+    return any(type(var.aval) is AbstractRef for var in closed.jaxpr.constvars)
 
 
 @weakref_lru_cache
-def _hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
+def hoist_refs(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Ref]]:
+    """(the program with the refs it closes over as its last inputs, those refs)."""
     jaxpr = closed.jaxpr
-    is_ref = [type(v.aval) is AbstractRef for v in jaxpr.constvars]
+    moved = [type(var.aval) is AbstractRef for var in jaxpr.constvars]
+    if not any(moved):
+        return closed, []
+    kept = [not flag for flag in moved]
     opened = jaxpr.replace(
-        constvars=[v for v, flag in zip(jaxpr.constvars, is_ref) if not flag],
-        invars=[
-            *jaxpr.invars,
-            *(v for v, flag in zip(jaxpr.constvars, is_ref) if flag),
-        ],
+        constvars=list(compress(jaxpr.constvars, kept)),
+        invars=[*jaxpr.invars, *compress(jaxpr.constvars, moved)],
     )
-    rest = [const for const, flag in zip(closed.consts, is_ref) if not flag]
-    own = [const for const, flag in zip(closed.consts, is_ref) if flag]
-    return ClosedJaxpr(opened, rest), own
+    consts = list(compress(closed.consts, kept))
+    return ClosedJaxpr(opened, consts), list(compress(closed.consts, moved))

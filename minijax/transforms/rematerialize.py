@@ -10,9 +10,9 @@ computes them again. Dead code is removed from both afterwards.
 
     policy(primitive, *avals, **params) -> True (save) or False (compute again)
 
-A primitive that carries a program has a rule:
+A primitive that carries a program has a rule in the table `split_rules`:
 
-    primitive.partial_eval_custom(saveable, unknown_in, inst_in, eqn)
+    rule(saveable, unknown_in, inst_in, eqn)
         -> (known equation, staged equation, unknown_out, inst_out, residuals)
 
 In JAX: `interpreters/partial_eval.py`, `partial_eval_jaxpr_custom` and its rules.
@@ -39,9 +39,13 @@ from minijax.primitives.refs import mutable_arrays, references
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect
 from minijax.support import user_source
 from minijax.support.memory_spaces import space_of_kind
+from minijax.support.tables import Table
 from minijax.transforms import unknown_refs
 from minijax.values.named_axes import NamedAxisEffect
 from minijax.values.ref_avals import AbstractRef
+
+# By primitive: how an equation is split, as said above.
+split_rules = Table("split_rules")
 
 
 class RecomputeType:
@@ -183,7 +187,7 @@ def _partial_eval_jaxpr_custom(
     for eqn in jaxpr.eqns:
         unknown = [read(v)[0] for v in eqn.invars]
         inst = [read(v)[1] for v in eqn.invars]
-        rule = eqn.primitive.partial_eval_custom
+        rule = split_rules.get(eqn.primitive)
         makes_unknown = not refs.isdisjoint(eqn.outvars)
         if makes_unknown or (rule is None and any(unknown)):
             stage(eqn, inst, True)
@@ -363,6 +367,6 @@ def _ref_rule(saveable, unknown, inst, eqn) -> tuple:
     return eqn, eqn, [False] * outputs, [True] * outputs, residuals
 
 
-mutable_arrays.new_ref_p.partial_eval_custom = _new_ref_rule
+split_rules[mutable_arrays.new_ref_p] = _new_ref_rule
 for _primitive in (references.get_p, references.swap_p, references.addupdate_p):
-    _primitive.partial_eval_custom = _ref_rule
+    split_rules[_primitive] = _ref_rule

@@ -15,7 +15,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from minijax.core.state import override, state
+from minijax.core.state import state
+from minijax.support.settings import override
 
 # What the engine calls on a trace of each kind, and how it makes one. A subclass of
 # minijax's class has all of it; a class written from nothing needs exactly this.

@@ -32,7 +32,9 @@ from minijax.core.partial_eval import (
     allowed_sources,
     convert_constvars_jaxpr,
     split_forwarded,
+    split_program,
 )
+from minijax.core.rules import Flags
 from minijax.transforms.residual_order import residual_order
 from minijax.transforms.unknown_refs import eval_split
 
@@ -82,6 +84,12 @@ def partial_eval_jaxpr(
     known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
     unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(_drop_unread(unknown_jaxpr)))
     return known, unknown_closed, unknown_out, forwarded
+
+
+@split_program.attach
+def split_program_of_jit(closed: ClosedJaxpr, unknown_in: Flags) -> tuple:
+    """`partial_eval_jaxpr`, for the rule of `jit_p`."""
+    return partial_eval_jaxpr(closed, tuple(unknown_in))
 
 
 def _drop_unread(jaxpr: Jaxpr) -> Jaxpr:

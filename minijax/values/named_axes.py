@@ -9,7 +9,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from minijax.core import effects
-from minijax.core.state import install, override, state
+from minijax.core.state import install, state
+from minijax.support.settings import override
 
 
 class AxisEnv:

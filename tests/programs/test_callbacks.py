@@ -13,7 +13,8 @@ import minijax
 import minijax.numpy as jnp
 from minijax.compile.tokens import runtime_tokens
 from minijax.core.language import all_primitives
-from minijax.core.state import override, state
+from minijax.core.state import state
+from minijax.support.settings import override
 from tests.backend.processes import FORBID_JAX, run
 from tests.programs.sides import LIBRARIES, same_error, same_text, same_values
 

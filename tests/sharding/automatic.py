@@ -692,3 +692,21 @@ def results_in_the_host_s_memory(lib):
 @case
 def wrong_memory_kind(lib):
     return lib.Named(lib.mesh, lib.P("x"), memory_kind="attic")
+
+
+@case
+def a_committed_argument_elsewhere_and_out_shardings(lib):
+    x = lib.mj.device_put(lib.numbers(8), lib.mj.devices()[3])
+    return lib.mj.jit(lambda x: x * 2, out_shardings=lib.on("x"))(x)
+
+
+@case
+def an_inlined_function_with_out_shardings(lib):
+    inner = lib.mj.jit(lambda x: x * 2, out_shardings=lib.on("x"), inline=True)
+    return lib.mj.jit(lambda x: inner(x) + 1)(lib.numbers(8))
+
+
+@case
+def ahead_of_time_on_the_device_of_the_argument(lib):
+    x = lib.mj.device_put(lib.numbers(8), lib.mj.devices()[3])
+    return lib.mj.jit(lambda x: x * 2).lower(x).compile()(x)

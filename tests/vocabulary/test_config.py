@@ -8,8 +8,9 @@ import threading
 
 import pytest
 
-from minijax.core.state import State, override, state, trace_names
+from minijax.core.state import State, state, trace_names
 from minijax.support.config import config
+from minijax.support.settings import override
 
 # The module; `minijax.config` itself is the object that holds the flags.
 flags = sys.modules["minijax.support.config"]

@@ -12,8 +12,9 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.core.state import override, state
+from minijax.core.state import state
 from minijax.support.config import config
+from minijax.support.settings import override
 from tests.backend.processes import run
 
 flags = sys.modules["minijax.support.config"]._flags

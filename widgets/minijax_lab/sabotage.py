@@ -25,7 +25,8 @@ from minijax.core.autodiff import apply_jvp
 from minijax.core.language import ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Accumulator, Zero, is_linear, not_mapped
 from minijax.core.signatures import CallSignature
-from minijax.core.state import override, state
+from minijax.core.state import state
+from minijax.support.settings import override
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from typing import Any
 from minijax.core import errors
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear
-from minijax.core.state import declare, state
+from minijax.core.state import state
+from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
 
 # The mesh axes of the `shard_map` being traced whose variation is checked.

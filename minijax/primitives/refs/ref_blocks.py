@@ -23,6 +23,10 @@ from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.shape import broadcasting, slicing
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
+from minijax.support.tables import Table
+
+# By primitive: how it is discharged, as `transforms/discharge.py` says.
+discharge_rules = Table("discharge_rules")
 
 
 def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
@@ -36,7 +40,7 @@ def discharges(primitive: Primitive) -> Callable[[Callable], Callable]:
             content, out = rule(*args, **params)
             return [content, *[None] * (len(args) - 1)], out
 
-        primitive.discharge = discharge
+        discharge_rules[primitive] = discharge
         return rule
 
     return set_rule

@@ -92,13 +92,14 @@ from minijax.core.language import (
     unmapped_aval,
 )
 from minijax.core.rules import Dims
-from minijax.core.state import override, state
+from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
 from minijax.support import special_errors
 from minijax.support.io_effects import io_effect, ordered_io_effect
+from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
 from minijax.values.ref_avals import AbstractRef
 

@@ -49,8 +49,10 @@ from minijax.core.effects import (
 )
 from minijax.core.language import Primitive, register, shaped_abstractify
 from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape import slicing
 from minijax.programs.callbacks.callback import emit_python_callback
+from minijax.transforms.rematerialize import split_rules
 
 logger = logging.getLogger(__name__)
 
@@ -150,8 +152,8 @@ def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
     def discharge(discharged, *args, **params) -> tuple[list, list]:
         return [None] * len(args), primitive.bind(*args, **params)
 
-    primitive.partial_eval_custom = partial_eval_custom
-    primitive.discharge = discharge
+    split_rules[primitive] = partial_eval_custom
+    discharge_rules[primitive] = discharge
     return primitive
 
 

@@ -55,6 +55,7 @@ from minijax.core.rules import (
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import clamping
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting, casting, ordering
 from minijax.programs.calls import rewritten
@@ -84,7 +85,7 @@ from minijax.programs.control_flow.operands import (
 )
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.transforms import discharge, rematerialize, splitting
-from minijax.transforms.rematerialize import where, where_not
+from minijax.transforms.rematerialize import split_rules, where, where_not
 from minijax.values.concrete import is_concrete
 from minijax.values.inner_programs import (
     InnerProgram,
@@ -641,7 +642,7 @@ def _cond_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn_staged, list(unknown_out), everything, [*needed, *saved]
 
 
-cond_p.partial_eval_custom = _cond_partial_eval_custom
+split_rules[cond_p] = _cond_partial_eval_custom
 
 
 def _cond_discharge(discharged, index, *args, branches, **params) -> tuple[list, list]:
@@ -656,7 +657,7 @@ def _cond_discharge(discharged, index, *args, branches, **params) -> tuple[list,
     return discharge.split_contents(results, discharged)
 
 
-cond_p.discharge = _cond_discharge
+discharge_rules[cond_p] = _cond_discharge
 
 
 def _cond_programs(params: dict[str, Any]) -> list[InnerProgram]:

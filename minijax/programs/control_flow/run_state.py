@@ -31,6 +31,7 @@ from minijax.core.language import (
 )
 from minijax.core.rules import Zero, instantiate
 from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.refs.references import ref_get
 from minijax.programs.calls import run_eagerly
@@ -99,7 +100,7 @@ def _run_state_discharge(discharged, *args, **params) -> tuple:
     return [c if flag else None for c, flag in zip(contents, discharged)], contents
 
 
-run_state_p.discharge = _run_state_discharge
+discharge_rules[run_state_p] = _run_state_discharge
 
 
 def _consts_to_refs(jaxpr: Jaxpr) -> Jaxpr:

@@ -49,7 +49,7 @@ from minijax.programs.control_flow.operands import (
 )
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.transforms import rematerialize, splitting
-from minijax.transforms.rematerialize import where, where_not
+from minijax.transforms.rematerialize import split_rules, where, where_not
 from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.ref_avals import AbstractRef
 
@@ -362,7 +362,7 @@ def _scan_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn_staged, split.unknown_out, everything, residuals
 
 
-scan_p.partial_eval_custom = _scan_partial_eval_custom
+split_rules[scan_p] = _scan_partial_eval_custom
 
 
 def _known_call(

@@ -57,6 +57,7 @@ from minijax.core.language import (
 )
 from minijax.core.rules import match_axis
 from minijax.primitives.index import dynamic_slicing
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
@@ -354,7 +355,7 @@ def _scan_discharge(discharged, *args, **params) -> tuple[list, list]:
     return [next(last) if flag else None for flag in is_ref.flat], [*carry, *ys]
 
 
-scan_p.discharge = _scan_discharge
+discharge_rules[scan_p] = _scan_discharge
 
 
 def _scan_programs(params: dict[str, Any]) -> list[InnerProgram]:

@@ -59,6 +59,7 @@ from minijax.core.rules import Zero, instantiate, match_axis
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.reduce import reductions
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import WriteEffect
 from minijax.primitives.shape import casting
 from minijax.programs.calls import rewritten
@@ -90,7 +91,7 @@ from minijax.support import element_types
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.tree_util import tree_map, treedef_is_leaf
 from minijax.transforms import discharge, rematerialize, splitting
-from minijax.transforms.rematerialize import where, where_not
+from minijax.transforms.rematerialize import split_rules, where, where_not
 from minijax.values.inner_programs import (
     InnerProgram,
     descriptions,
@@ -559,7 +560,7 @@ def _while_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn, unknown_in.carry, everything, needed
 
 
-while_p.partial_eval_custom = _while_partial_eval_custom
+split_rules[while_p] = _while_partial_eval_custom
 
 
 def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
@@ -620,7 +621,7 @@ def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
     return [next(last) if flag else None for flag in discharged], results
 
 
-while_p.discharge = _while_discharge
+discharge_rules[while_p] = _while_discharge
 
 
 def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:

@@ -39,6 +39,7 @@ from minijax.core.partial_eval import DynamicJaxprTracer
 from minijax.core.rules import AxisData
 from minijax.core.signatures import fun_name
 from minijax.core.state import state
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.programs.calls import def_call
 from minijax.transforms import discharge
 from minijax.values.inner_programs import jaxpr_as_fun
@@ -157,7 +158,7 @@ def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
     def_call(primitive, "call_jaxpr")
     primitive.transpose = _transpose
     primitive.dce = _dce
-    primitive.discharge = _discharge
+    discharge_rules[primitive] = _discharge
     for rule in ("jvp", "batch"):
         primitive.without(rule, "traces treat custom calls by a method of their own")
     register(primitive)

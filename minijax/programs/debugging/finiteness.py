@@ -23,7 +23,8 @@ import numpy as np
 from minijax.core import dtypes, errors, source_info
 from minijax.core.array import Array, wrap_as
 from minijax.core.language import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
-from minijax.core.state import override, state
+from minijax.core.state import state
+from minijax.support.settings import override
 from minijax.values.inner_programs import in_python
 
 

@@ -19,10 +19,11 @@ from typing import Any
 
 from minijax.core import events, source_info
 from minijax.core.signatures import Bound, fun_place
-from minijax.core.state import override, state
+from minijax.core.state import state
 from minijax.core.trees import keystr, tree_unflatten
 from minijax.support import event_watching
 from minijax.support.config import config
+from minijax.support.settings import override
 from minijax.support.tree_prefix import equality_errors_pytreedef
 
 logger = logging.getLogger("minijax")

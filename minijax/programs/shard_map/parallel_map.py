@@ -15,8 +15,7 @@ from minijax.backend import processes
 from minijax.compile.jit_api import jit
 from minijax.core import errors, runtime, shaping
 from minijax.core.errors import api_boundary
-from minijax.core.jit import is_tracer
-from minijax.core.language import get_aval
+from minijax.core.language import get_aval, is_tracer
 from minijax.core.signatures import argnums_tuple, check_callable, fun_name
 from minijax.core.trees import (
     broadcast_prefix_to_treedef,

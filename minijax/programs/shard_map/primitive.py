@@ -29,6 +29,7 @@ from minijax.programs.sharding import explicit_types as explicit
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.transforms import rematerialize, splitting
+from minijax.transforms.rematerialize import split_rules
 from minijax.values.named_axes import NamedAxisEffect
 
 shard_map_p = register(language.Primitive("shard_map", multiple_results=True))
@@ -352,7 +353,7 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn_staged, unknown_out, inst_out, residuals
 
 
-shard_map_p.partial_eval_custom = _partial_eval_custom
+split_rules[shard_map_p] = _partial_eval_custom
 
 
 def _residuals_first(

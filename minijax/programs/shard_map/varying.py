@@ -27,13 +27,14 @@ from minijax.core.language import (
     all_primitives,
     get_aval,
 )
-from minijax.core.state import override, state
+from minijax.core.state import state
 from minijax.primitives.parallel.variation import (
     in_mesh_order,
     names_of,
     pvary_p,
     varying,
 )
+from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import extend_axis_env
 

@@ -5,7 +5,10 @@ In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
-from minijax.compile import stages
+from typing import Any
+
+from minijax.compile import cross_compiling, stages
+from minijax.compile.placing import choose_device
 from minijax.core import compiler, hlo, lowering
 from minijax.core.array import Array
 from minijax.core.jit import UNSPECIFIED
@@ -25,7 +28,7 @@ from minijax.programs.sharding.placement import (
 
 
 @stages.place_of.attach
-def place_of(traced: stages.Traced) -> Placement | None:
+def place_of(traced: stages.Traced) -> tuple[Any, bool]:
     """The devices that the arguments, `jit`'s options or the program name."""
     params = traced._traced.params
     leaves = traced._bound.leaves
@@ -44,16 +47,18 @@ def place_of(traced: stages.Traced) -> Placement | None:
     else:
         meshes = meshes_in(traced.jaxpr) or [context_mesh()]
         if meshes[0] is None:
-            return None
+            return choose_device(leaves)
         devices, mesh = meshes[0]._internal_device_list, meshes[0]
-    return placement_of(devices, tuple(ins), mesh, outs if any(outs) else None)
+    outs = tuple(s if is_spread(s) else None for s in outs)
+    place = placement_of(devices, tuple(ins), mesh, outs if any(outs) else None)
+    return place, True
 
 
 @stages.mark_shardings.attach
-def mark_shardings(
-    lowered: lowering.Lowered, place: Placement
-) -> compiler.CompileSettings:
+def mark_shardings(lowered: lowering.Lowered, place: Any) -> compiler.CompileSettings:
     """Write the shardings into the lowered program; how it is compiled."""
+    if type(place) is not Placement:
+        return cross_compiling.ONE_DEVICE
     with lowered.context, hlo.ir.Location.unknown():
         ins = in_shardings_of(lowered, place)
         return annotate(lowered, place, ins, out_shardings_of(lowered, place))

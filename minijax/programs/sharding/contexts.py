@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.core import errors
 from minijax.core.language import eval_trace
-from minijax.core.state import declare, override, state
+from minijax.core.state import state
 from minijax.support.devices.shardings import (
     AbstractMesh,
     Mesh,
@@ -20,6 +20,7 @@ from minijax.support.devices.shardings import (
     empty_concrete_mesh,
     entered_mesh,
 )
+from minijax.support.settings import declare, override
 
 # (the mesh of the `shard_map` around this place, its axes that are manual here).
 declare("manual_mesh", None)

@@ -9,26 +9,18 @@ In JAX: `jax/_src/pjit.py`.
 from __future__ import annotations
 
 import dataclasses
-import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.compile import jit_api, placing
-from minijax.core import dispatch, errors, pretty
+from minijax.core import errors, hlo
 from minijax.core import jit as pjit
 from minijax.core.array import Array
-from minijax.core.jit import UNSPECIFIED, JitFunction, Traced, jit_p
-from minijax.core.language import (
-    ClosedJaxpr,
-    JaxprEqn,
-    Tracer,
-    eval_trace,
-    get_aval,
-    weakref_lru_cache,
-)
-from minijax.core.partial_eval import trace_to_jaxpr
+from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
+from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer
 from minijax.core.signatures import Bound, JitOptions
 from minijax.core.state import state
 from minijax.core.trees import (
@@ -39,11 +31,7 @@ from minijax.core.trees import (
 from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
 from minijax.programs.sharding.placement import (
-    Placement,
-    flat_mesh,
     is_spread,
-    mesh_of,
-    placement_of,
     put_on_several,
 )
 from minijax.support.devices.layouts import Format
@@ -85,7 +73,7 @@ def _checked(shardings: Any, name: str) -> tuple | None:
     return (tuple(found), tree)
 
 
-def _for_leaves(given: tuple, tree: Any, count: int, name: str) -> list[Any]:
+def _for_leaves(given: tuple, tree: Any, name: str) -> list[Any]:
     """One sharding, or None, for each leaf of the tree that `given` is a prefix of.
 
     A `PartitionSpec` alone means the mesh in use where the function is called.
@@ -93,7 +81,7 @@ def _for_leaves(given: tuple, tree: Any, count: int, name: str) -> list[Any]:
     leaves, prefix = given
     leaves = [sharding_of(leaf, f"jit({name}=...)", mesh_of_jit()) for leaf in leaves]
     if len(leaves) == 1 and prefix.num_nodes == 1:
-        return leaves * count
+        return leaves * tree.num_leaves
     wanted = tree_unflatten(prefix, leaves)
     try:
         return broadcast_prefix_to_treedef(wanted, tree)
@@ -110,35 +98,24 @@ class ShardedJitFunction(JitFunction):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if state.disable_jit:
-                return self._fun(*args, **kwargs)
-            leaves, tree, statics = self._signature.flatten(args, kwargs)
-            avals = tuple(
-                self._signature.type_of(leaf, position, args, kwargs)
-                for position, leaf in enumerate(leaves)
-            )
-            key = (tree, avals, state.trace_key, statics)
-            bound = Bound(leaves, tree, statics, len(args))
-            if state.trace is not eval_trace or any(map(pjit.is_tracer, leaves)):
-                return self._bind(bound, key)
-            wanted = self._wanted(bound, kwargs)
-            leaves = [*map(_moved, leaves, wanted)]
-            if any(map(_is_explicit, wanted)):
-                avals = tuple(map(get_aval, leaves))
-                key = (tree, avals, state.trace_key, statics)
-            place, committed, buffers = dispatch.place.run(leaves, avals)
-            place = self._with_devices(place, committed, wanted, len(leaves))
-            call_key = (key, place, committed)
-            call = self._caches.calls.get(call_key)
-            if call is None:
-                call = self._compile(bound, key, call_key, place, committed)
-            outputs = call.program(buffers)
-            if call.donated:
-                pjit._give_up(leaves, call.donated)
-            return call.unflatten(outputs)
+            if self._options.in_shardings is not None and state.trace is eval_trace:
+                args = self._moved(args, kwargs)
+            return super().__call__(*args, **kwargs)
         except Exception as error:
             errors.filter_traceback.run(error)
             raise
+
+    def _moved(self, args: tuple, kwargs: dict) -> tuple:
+        """The arguments, where `in_shardings` wants them."""
+        bound = self._signature.bind(args, kwargs)
+        leaves = bound.leaves
+        if state.disable_jit or any(map(is_tracer, leaves)):
+            return args
+        self._signature.types_of(leaves, args, kwargs, get_aval)
+        moved = list(map(_moved, leaves, self._wanted(bound, kwargs)))
+        if all(map(operator.is_, moved, leaves)):
+            return args
+        return self._signature.arguments(bound, moved)[0]
 
     def _wanted(self, bound: Bound, kwargs: dict) -> Sequence[Any]:
         given = self._options.in_shardings
@@ -151,62 +128,30 @@ class ShardedJitFunction(JitFunction):
             )
         args = tree_unflatten(bound.tree, bound.leaves)[0]
         _, tree = tree_flatten(args)
-        return _for_leaves(given, tree, len(bound.leaves), "in_shardings")
+        return _for_leaves(given, tree, "in_shardings")
 
-    def _with_devices(
-        self, place: Any, committed: bool, wanted: Sequence[Any], count: int
-    ) -> Any:
-        """A `Placement`, where results have shardings but no argument had."""
-        given = (self._options.out_shardings or ((),))[0]
-        places = [sharding_of(place, "jit", mesh_of_jit()) for place in given]
-        outs = [place for place in places if is_spread(place)]
-        if type(place) is Placement or not outs or committed:
-            return place
-        devices = outs[0]._internal_device_list
-        mesh = mesh_of(*outs) or flat_mesh(devices)
-        return placement_of(devices, (None,) * count, mesh)
-
-    def _traced(self, bound: Bound, key: tuple) -> Traced:
-        traced = super()._traced(bound, key)
-        if traced.params["out_shardings"][:1] not in ((), (UNSPECIFIED,)):
-            return traced
-        outer = len(traced.outer)
-        ins: Sequence[Any] = [None] * outer
-        if self._options.in_shardings is not None:
-            ins = [*ins, *self._wanted(bound, {})]
-            traced.params["in_shardings"] = tuple(map(_specified, ins))
-        if self._options.out_shardings is not None:
-            outs = self._results(traced)
-            traced.params["out_shardings"] = tuple(map(_specified, outs))
-        return traced
+    def _trace(self, bound: Bound, avals: Sequence[Any]) -> Traced:
+        traced = super()._trace(bound, avals)
+        ins = [None] * len(traced.outer) + list(self._wanted(bound, {}))
+        params = {
+            **traced.params,
+            "in_shardings": tuple(map(_specified, ins)),
+            "out_shardings": tuple(map(_specified, self._results(traced))),
+        }
+        return dataclasses.replace(traced, params=params)
 
     def _results(self, traced: Traced) -> list[Any]:
         given = self._options.out_shardings
-        assert given is not None
-        count = len(traced.closed.out_avals)
-        found = _for_leaves(given, traced.out_tree, count, "out_shardings")
+        if given is None:
+            return [None] * len(traced.closed.out_avals)
+        found = _for_leaves(given, traced.out_tree, "out_shardings")
         for aval, sharding in zip(traced.closed.out_avals, found):
             if is_spread(sharding):
                 sharding.shard_shape(aval.shape)
         return found
 
-    def _compile(
-        self, bound: Bound, key: tuple, call_key: tuple, device: Any, committed: bool
-    ) -> Any:
-        if self._options.out_shardings is not None and type(device) is Placement:
-            outs = self._results(self._traced(bound, key))
-            device = device.with_results(
-                tuple(s if is_spread(s) else None for s in outs)
-            )
-        return super()._compile(bound, key, call_key, device, committed)
-
 
 errors.boundaries.add(ShardedJitFunction.__call__.__code__)
-
-
-def _is_explicit(sharding: Any) -> bool:
-    mesh = getattr(sharding, "mesh", None)
-    return mesh is not None and mesh._any_axis_explicit
 
 
 def _specified(sharding: Any) -> Any:
@@ -267,116 +212,9 @@ def jit_with_shardings(
     )
 
 
-# ----------------------------------------------------------------------------------
-# The equation
-# ----------------------------------------------------------------------------------
-
-_plain_pretty = jit_p.pretty
-_plain_lowering = jit_p.lowerings[None]
-
-
-@pretty.borrows_names
-@pretty.printed_first("name")
-def _pretty(params: dict[str, Any]) -> dict[str, Any]:
-    """As without shardings, and those that are given."""
-    shown = _plain_pretty(params)
-    for name in ("in_shardings", "out_shardings"):
-        if any(one is not UNSPECIFIED for one in params[name]):
-            shown[name] = params[name]
-    return shown
-
-
-jit_p.pretty = _pretty
-
-
-@jit_p.def_lowering
-def _lowering(ctx: Any, *operands: Any, in_shardings, out_shardings, **params) -> list:
-    operands = tuple(map(_cut, operands, in_shardings))
-    results = _plain_lowering(ctx, *operands, **params)
-    return list(map(_cut, results, out_shardings))
-
-
-def _cut(value: Any, sharding: Any) -> Any:
-    return value if sharding is UNSPECIFIED else constrain(value, sharding)
-
-
-# ----------------------------------------------------------------------------------
-# Under other transformations
-# ----------------------------------------------------------------------------------
-
-# A transformation adds inputs and outputs, so it gets the program with its shardings
-# written inside: constraints on the inputs and outputs.
-
-
-@weakref_lru_cache
-def _written_inside(closed: ClosedJaxpr, ins: tuple, outs: tuple) -> ClosedJaxpr:
-    params = pjit.jit_params(closed, "sharded")
-
-    def program(*args: Any) -> list[Any]:
-        results = jit_p.bind(*map(_constrained, args, ins), **params)
-        return list(map(_constrained, results, outs))
-
-    jaxpr, consts = trace_to_jaxpr(program, closed.in_avals)
-    return ClosedJaxpr(jaxpr, consts)
-
-
-def _constrained(value: Any, sharding: Any) -> Any:
-    if sharding is UNSPECIFIED:
-        return value
+@pjit.constrained.attach
+def constrained(value: Any, sharding: Any) -> Any:
+    """A value, traced or of StableHLO, with what says how it is cut."""
+    if isinstance(value, hlo.ir.Value):
+        return constrain(value, sharding)
     return with_sharding_constraint(value, sharding)
-
-
-def _opened(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of an equation without shardings that does the same."""
-    ins, outs = params["in_shardings"], params["out_shardings"]
-    if all(one is UNSPECIFIED for one in (*ins, *outs)):
-        return params
-    program = _written_inside(params["jaxpr"], ins, outs)
-    return pjit.with_program(params, program, params["donated_invars"])
-
-
-def _opening(rule: Callable) -> Callable:
-    """The rule, given an equation without shardings."""
-
-    @functools.wraps(rule)
-    def opening(*args: Any, **params: Any) -> Any:
-        given = [
-            arg.replace(params=_opened(arg.params))
-            if isinstance(arg, JaxprEqn)
-            else arg
-            for arg in args
-        ]
-        return rule(*given, **(_opened(params) if "jaxpr" in params else params))
-
-    return opening
-
-
-for _name in (
-    *("impl", "jvp", "linearize", "transpose", "batch"),
-    *("partial_eval", "partial_eval_custom", "discharge"),
-):
-    setattr(jit_p, _name, _opening(getattr(jit_p, _name)))
-
-_plain_dce: Any = jit_p.dce
-
-
-def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
-    """The equation without what is not needed; the shardings of the rest stay."""
-    smaller = _plain_dce(used, eqn)
-    ins, outs = eqn.params["in_shardings"], eqn.params["out_shardings"]
-    if smaller is None or all(one is UNSPECIFIED for one in (*ins, *outs)):
-        return smaller
-    pairs = iter(zip(eqn.invars, ins))
-    kept = [
-        next(sharding for var, sharding in pairs if var is wanted)
-        for wanted in smaller.invars
-    ]
-    params = {
-        **smaller.params,
-        "in_shardings": tuple(kept),
-        "out_shardings": tuple(s for s, flag in zip(outs, used) if flag),
-    }
-    return smaller.replace(params=params)
-
-
-jit_p.dce = _dce

@@ -14,16 +14,19 @@ from typing import Any
 
 from minijax.backend import executables, hlo_parts
 from minijax.backend.several_devices import PartitionedSettings
-from minijax.compile import refs as ref_programs
+from minijax.compile import caching
 from minijax.core import dispatch, errors, events, hlo, language
 from minijax.core.array import Array, wrap_as
 from minijax.processes import fingerprints
 from minijax.programs.launching import LibraryProgram
+from minijax.programs.sharding import placement as on_several
 from minijax.programs.sharding.explicit_types import full_spec, typed
 from minijax.programs.sharding.placement import (
     Placement,
     context_mesh,
     flat_mesh,
+    is_spread,
+    mesh_of,
     placement_of,
     spread_buffer,
     spread_out,
@@ -63,25 +66,43 @@ def _collect(jaxpr: language.Jaxpr, found: list[Mesh]) -> None:
             _collect(inner, found)
 
 
-def _placement_for(closed: language.ClosedJaxpr, device: Any, committed: bool) -> Any:
-    """The device; or a `Placement`, if the program names several devices.
+def placed(
+    closed: language.ClosedJaxpr, request: dispatch.CompileRequest
+) -> dispatch.CompileRequest:
+    """The request with a `Placement` that says all, if it is for several devices.
 
-    Raises ValueError if an argument insists on another device.
+    They are named by an argument, by `out_shardings`, by the program, or by the mesh in
+    use. Raises ValueError if an argument insists on other devices.
     """
+    place, committed = request.place, request.committed
+    given = request.out_shardings or ()
+    outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
+    cut = [sharding for sharding in outs if sharding is not None]
     meshes = meshes_in(closed)
-    if not meshes:
-        mesh = context_mesh()
-        if mesh is None or committed:
-            return device
-        meshes = [mesh]
-    devices = meshes[0]._internal_device_list
-    if type(device) is Placement:
-        if devices != device.devices:
-            raise _two_places(device.devices, devices)
-        return device
-    if committed and [device] != list(devices):
-        raise _two_places([device], devices)
-    return placement_of(devices, (None,) * len(closed.in_avals), meshes[0])
+    mesh: Any
+    if cut:
+        devices = cut[0]._internal_device_list
+        mesh = mesh_of(*cut) or flat_mesh(devices)
+    elif meshes:
+        mesh = meshes[0]
+        devices = mesh._internal_device_list
+    elif type(place) is not Placement:
+        found = context_mesh()
+        if found is None or committed:
+            return request._replace(out_shardings=None)
+        mesh, devices = found, found._internal_device_list
+    else:
+        devices, mesh = place.devices, place.mesh
+    if type(place) is Placement:
+        if devices != place.devices:
+            raise _two_places(place.devices, devices)
+    elif committed and [place] != list(devices):
+        raise _two_places([place], devices)
+    else:
+        place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
+    if cut:
+        place = place.with_results(outs)
+    return request._replace(place=place, committed=True, out_shardings=None)
 
 
 def _two_places(arguments: Any, program: Any) -> Exception:
@@ -93,37 +114,13 @@ def _two_places(arguments: Any, program: Any) -> Exception:
     )
 
 
-@dispatch.compiled.attach
-def compiled(
-    closed: language.ClosedJaxpr,
-    device: Any,
-    committed: bool,
-    name: str,
-    donated: tuple[bool, ...] | None = None,
-    keep_unused: bool = False,
-    options: tuple = (),
-) -> Any:
-    """The program of a jaxpr on a device, or on several."""
-    place = _placement_for(closed, device, committed)
-    committed = committed or type(place) is Placement
-    return ref_programs.compiled(
-        closed, place, committed, name, donated, keep_unused, options
-    )
-
-
 # ----------------------------------------------------------------------------------
 # Compiling
 # ----------------------------------------------------------------------------------
 
 
-@dispatch.compile_lowered.attach
-def compile_lowered(
-    lowered: Any, device: Any, committed: bool, options: tuple = ()
-) -> Any:
-    """Compile a lowered program for a device, or for several."""
-    if type(device) is not Placement:
-        return dispatch.compile_lowered.default(lowered, device, committed, options)
-    placement = device
+def load(lowered: Any, placement: Placement, options: tuple) -> Any:
+    """The executable of a lowered program for several devices."""
     ins = in_shardings_of(lowered, placement)
     outs = out_shardings_of(lowered, placement)
     executable = _compile_for_several(lowered, placement, ins, outs, options)
@@ -140,15 +137,7 @@ def compile_lowered(
             for one, out in zip(alone, outs, strict=True)
         ]
         executable = _compile_for_several(lowered, placement, ins, outs, options)
-    if events.subscribers:
-        events.emit(
-            "compile",
-            name=lowered.name,
-            seconds=executable.seconds,
-            from_disk=executable.from_disk,
-            executable=executable,
-        )
-    return PartitionedProgram(lowered, executable, placement, ins, outs)
+    return executable
 
 
 def _compile_for_several(
@@ -163,9 +152,7 @@ def _compile_for_several(
         settings = replace(settings, options=dict(options))
         if not placement.devices.is_fully_addressable:
             _compare_with_others(lowered, placement, ins, outs)
-        return dispatch.load_or_compile.run(
-            lowered.module, placement.devices, settings, lowered.host_callbacks
-        )
+        return caching.load_or_compile(lowered, placement.devices, settings)
 
 
 def _compare_with_others(
@@ -294,8 +281,6 @@ class PartitionedProgram(LibraryProgram):
         lowered: Any,
         executable: Any,
         placement: Placement,
-        ins: Sequence[Any],
-        outs: Sequence[Any],
     ):
         self.name = lowered.name
         self.executable = executable
@@ -306,6 +291,8 @@ class PartitionedProgram(LibraryProgram):
         self.device = placement
         self.placement = placement
         self.moves = False
+        ins = in_shardings_of(lowered, placement)
+        outs = out_shardings_of(lowered, placement)
         self.chosen = [i for i, sharding in enumerate(ins) if sharding is None]
         self.in_shardings = _completed(
             ins, executables.parameter_shardings(executable), placement
@@ -318,7 +305,7 @@ class PartitionedProgram(LibraryProgram):
         self.launch = self.launcher(avals, self.out_shardings, True)
         self.out_avals = tuple(map(typed, self.out_avals, self.out_shardings))
         const_avals = [language.get_aval(const) for const in lowered.constants]
-        _, _, self.constants = dispatch.place.run(
+        _, _, self.constants = on_several.place(
             lowered.constants, const_avals, placement
         )
 

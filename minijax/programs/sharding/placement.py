@@ -104,7 +104,6 @@ def is_spread(sharding: Any) -> bool:
 # ----------------------------------------------------------------------------------
 
 
-@dispatch.place.attach
 def place(
     values: Sequence[Any], avals: Sequence[Any], device: Any = None
 ) -> tuple[Any, bool, list[Any]]:

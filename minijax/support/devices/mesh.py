@@ -24,8 +24,9 @@ import numpy as np
 
 from minijax.core import runtime
 from minijax.core.runtime import DeviceList
-from minijax.core.state import declare, override, state
+from minijax.core.state import state
 from minijax.support.devices.partition_spec import AxisName
+from minijax.support.settings import declare, override
 
 _interning = threading.RLock()
 

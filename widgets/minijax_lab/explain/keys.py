@@ -19,8 +19,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from minijax.core.source_info import is_user_filename
-from minijax.core.state import override, state
+from minijax.core.state import state
 from minijax.support.event_watching import subscribe
+from minijax.support.settings import override
 from minijax_lab.explain.calls import (
     program_of,
     statics_in_words,

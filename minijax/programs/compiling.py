@@ -1,0 +1,71 @@
+"""How the library compiles: refs, several devices, the cache on disk, side effects.
+
+The core's `dispatch.Compilation` knows pure programs on one device. Here is its one
+subclass, which `assembly.py` puts in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.compile import caching
+from minijax.compile.refs import StatefulProgram
+from minijax.core import compiler, dispatch, lowering
+from minijax.core.dispatch import CompileRequest
+from minijax.core.language import ClosedJaxpr
+from minijax.programs.launching import LibraryProgram
+from minijax.programs.sharding import partitioned, placement
+from minijax.programs.sharding.placement import Placement
+from minijax.transforms import discharge
+
+
+class LibraryCompilation(dispatch.Compilation):
+    """The steps from any jaxpr to a program, on one device or several."""
+
+    def place(
+        self, values: Sequence[Any], avals: Sequence[Any], device: Any = None
+    ) -> tuple[Any, bool, list[Any]]:
+        return placement.place(values, avals, device)
+
+    def make(
+        self,
+        closed: ClosedJaxpr,
+        request: CompileRequest,
+        lowered: lowering.Lowered | None,
+    ) -> Any:
+        placed = partitioned.placed(closed, request)
+        if placed != request:  # it may be there already
+            return self.compile(closed, placed, lowered)
+        program = super().make(closed, request, lowered)
+        if not discharge.has_refs(closed):
+            return program
+        _, refs = discharge.pure_program(closed)
+        return StatefulProgram(program, closed, refs)
+
+    def pure(
+        self, closed: ClosedJaxpr, request: CompileRequest
+    ) -> tuple[ClosedJaxpr, CompileRequest]:
+        if not discharge.has_refs(closed):
+            return closed, request
+        pure, donated, _ = discharge.pure_and_donated(closed, request.donated)
+        return pure, request._replace(donated=donated)
+
+    def load(
+        self, lowered: lowering.Lowered, request: CompileRequest
+    ) -> compiler.Executable:
+        if type(request.place) is Placement:
+            return partitioned.load(lowered, request.place, request.options)
+        settings = compiler.CompileSettings(options=dict(request.options))
+        return caching.load_or_compile(lowered, [request.place], settings)
+
+    def program(
+        self,
+        lowered: lowering.Lowered,
+        executable: compiler.Executable,
+        request: CompileRequest,
+    ) -> LibraryProgram:
+        if type(request.place) is Placement:
+            return partitioned.PartitionedProgram(lowered, executable, request.place)
+        place, committed = request.place, request.committed
+        return LibraryProgram(lowered, executable, place, committed)
