@@ -175,11 +175,7 @@ def binary_operator(
                 "sequence."
             )
         operands = (operand, right) if other is left else (left, operand)
-        try:
-            return apply_operator.run(name, *operands)
-        except Exception as error:
-            filter_traceback.run(error)
-            raise
+        return apply_operator.run(name, *operands)
 
     def forward(self, other) -> Any:
         aval = self.aval
@@ -190,7 +186,11 @@ def binary_operator(
                 number = number_beside(aval, other)
                 if number is not None:
                     return bind(self, number)
-        return attempt(self, other, other)
+        try:
+            return attempt(self, other, other)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
 
     def reflected(self, other) -> Any:
         aval = self.aval
@@ -198,9 +198,13 @@ def binary_operator(
             number = number_beside(aval, other)
             if number is not None:
                 return bind(number, self)
-        return attempt(other, self, other)
+        try:
+            return attempt(other, self, other)
+        except Exception as error:
+            filter_traceback.run(error)
+            raise
 
-    boundaries.update(f.__code__ for f in (attempt, forward, reflected))
+    boundaries.update((forward.__code__, reflected.__code__))
     return forward, reflected
 
 
