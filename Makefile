@@ -18,7 +18,7 @@ help:
 	@echo "make lab       the course: environment, install, JupyterLab on chapter 00"
 	@echo "make check     in two minutes: lint, golden tests, those nearest to a change"
 	@echo "make test      everything that must hold on one machine without a GPU"
-	@echo "make test-all  make test, the long random runs, and what repeats other tests"
+	@echo "make test-all  all claims, long random runs, repetitions, in a shuffled order"
 	@echo "make test-gpu  the tests that need an accelerator"
 	@echo "make lint      style, types, floors, line counts only"
 	@echo "make bench     minijax beside jax, as ratios"
@@ -41,7 +41,7 @@ check: env
 
 test: env
 	@$(BIN)/python tests/house/missing_tools.py
-	$(PYTEST) $(NBVAL) tests notebooks
+	MINIJAX_TEST_HALF=1 $(PYTEST) $(NBVAL) tests notebooks
 
 test-all: env
 	@$(BIN)/python tests/house/missing_tools.py

@@ -6,6 +6,7 @@ import gc
 import importlib.metadata
 import importlib.util
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -25,6 +26,10 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 # in a folder of their own, which all processes of one run share: what stands in the
 # user's folder changes no test, and the cache is used by many processes at once.
 CACHE_FOLDER = "MINIJAX_COMPILATION_CACHE_DIR"
+
+# `make test-all` runs the tests in another order each time; with this variable in one
+# that was printed before.
+SEED = "MINIJAX_TEST_SEED"
 
 
 def _compile_cheaply_in_jax() -> None:
@@ -110,97 +115,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "full_optimisation: compiles as users do, in tests/random"
     )
+    config.addinivalue_line(
+        "markers", f"of_one_jax: compares what jax {EXPECTED_JAX} alone does"
+    )
+    if os.environ.get("MINIJAX_TEST_ALL"):
+        # Workers inherit it: they must agree on the order.
+        os.environ.setdefault(SEED, str(random.SystemRandom().randrange(10**6)))
     for marker, (programs, _) in TOOLS.items():
         config.addinivalue_line("markers", f"{marker}: needs {' or '.join(programs)}")
 
 
-# minijax follows jax 0.10.2. These compare printed programs, jit boundaries or fine
-# points of errors with the jax that is installed, and a later one has changed them.
+# minijax follows jax 0.10.2. Tests marked `of_one_jax` compare printed programs, jit
+# boundaries or fine points of errors with the jax that is installed, and a later one
+# has changed them.
 EXPECTED_JAX = "0.10.2"
-OF_ONE_JAX = {
-    "extend/test_programs.py": "test_same_with_other_imports",
-    "nn/test_functions.py": (
-        "test_axes_and_masks test_options test_same_program "
-        "test_softmax_with_its_own_derivative"
-    ),
-    "nn/test_initializers.py": "test_simple_ones test_variance_scaling",
-    "nn/test_special.py": "test_of_one_argument",
-    "numpy/test_boundaries.py": "test_boundary_is_that_of_jax",
-    "numpy/test_contractions.py": "test_agrees_with_jax",
-    "numpy/test_creation.py": "test_filled",
-    "numpy/test_reductions.py": "test_dtypes",
-    "numpy/test_selection.py": "test_agrees_with_jax",
-    "numpy/test_shaping.py": "test_agrees_with_jax",
-    "numpy/test_static_arguments.py": "test_traced_numbers_raise_as_in_jax",
-    "numpy/test_ufuncs.py": "test_array_and_number test_one_array test_one_number",
-    "oracle/test_derivatives.py": "test_holomorphic",
-    "oracle/test_random_programs.py": "test_random_programs",
-    "primitives/test_casting.py": "test_derivatives",
-    "primitives/test_cumulative.py": "test_texts",
-    "primitives/test_general_reduction.py": "test_known_reductions_go_by_their_name",
-    "primitives/test_reductions.py": "test_texts test_texts_of_batches",
-    "primitives/test_scattering.py": "test_derivatives test_updates",
-    "primitives/test_select.py": "test_derivatives",
-    "primitives/test_slicing.py": "test_a_traced_vector_of_starts",
-    "primitives/test_sorting.py": "test_texts",
-    "programs/test_callbacks.py": (
-        "test_batched_text test_bessel_functions_by_their_recurrence "
-        "test_text_of_io_under_vmap test_vmap_of_vmap"
-    ),
-    "programs/test_callbacks_in_loops.py": (
-        "test_text_of_a_checkpointed_scan test_texts test_texts_of_batches "
-        "test_texts_of_values"
-    ),
-    "programs/test_debug_print.py": "test_text",
-    "programs/test_random_callbacks.py": "test_texts",
-    "programs/test_checkify.py": "test_text",
-    "programs/test_foreign_calls.py": "test_programs_are_printed_as_in_jax",
-    "programs/test_stages.py": (
-        "test_methods_of_stages_are_those_of_jax test_names_of_modules "
-        "test_parameters_of_functions"
-    ),
-    "exporting/test_symbolic_shapes.py": "test_printed_programs",
-    "rules/test_sabotage.py": "test_each_fault_turns_the_tests_red",
-    "numpy/test_segments.py": "test_values_and_programs",
-    "programs/test_checkpoint.py": (
-        "test_checkpoint_name test_errors test_offloaded_residuals "
-        "test_offloaded_residuals_of_a_loop test_policies test_refs_inside "
-        "test_saved_residuals test_texts"
-    ),
-    "programs/test_control_flow.py": (
-        "test_a_branch_that_stands_twice_is_one_program test_a_loop_used_twice_is_one_"
-        "program test_closures_become_constants test_platform_dependent test_refs "
-        "test_refs_in_a_scan_have_derivatives test_residuals_of_every_step_alike_are_"
-        "not_stacked test_texts test_while_vmapped_over_the_bound_stops_each_example_"
-        "by_itself"
-    ),
-    "programs/test_custom_rules.py": (
-        "test_custom_gradient test_optimize_remat test_sequential_vmap "
-        "test_text_of_the_derivative_of_custom_root"
-    ),
-    "programs/test_refs.py": (
-        "test_a_ref_prints_what_was_written test_residuals_of_a_pullback "
-        "test_text test_text_of_batch test_text_of_grad test_text_of_jvp "
-        "test_text_of_programs_over_refs_of_the_caller"
-    ),
-    "pallas/test_kernels.py": "test_text",
-    "pallas/test_triton.py": "test_as_in_jax",
-    "sharding/test_automatic.py": "test_as_in_jax",
-    "sharding/test_manual.py": "test_as_in_jax",
-    "sharding/test_random_programs.py": "test_as_in_jax",
-    "views/test_foreign_programs.py": (
-        "test_source_lines_are_those_that_jax_recorded "
-        "test_the_batch_has_the_equations_of_jax "
-        "test_the_program_computes_what_jax_computes "
-        "test_the_way_back_has_the_equations_of_jax "
-        "test_what_a_policy_keeps_is_what_jax_keeps "
-        "test_what_cannot_be_run_is_refused_by_name test_what_is_not_carried_is_said"
-    ),
-    "random/test_keys.py": "test_printed",
-    "random/test_samplers.py": "test_bits_and_jaxpr",
-    "random/test_gamma_family.py": "test_jaxprs",
-}
-
 
 # These take longest, several of them by waiting for a browser or a child. They start
 # first: what starts last should be short, since the other workers wait for it.
@@ -222,13 +150,21 @@ def _another_jax() -> bool:
     return importlib.metadata.version("jax") != EXPECTED_JAX
 
 
-def _holds_for_one_jax(item: pytest.Item) -> bool:
-    """Whether a test compares what one version of jax does."""
-    path = item.path.relative_to(Path(__file__).parent).as_posix()
-    if path.startswith("views/claims/"):
-        return True  # they count in programs as JAX prints them
-    names = OF_ONE_JAX.get(path, "").split()
-    return getattr(item, "originalname", item.name) in names
+def _shuffle(items: list[pytest.Item], seed: str) -> None:
+    """Puts files, and the tests inside of each, into an order that the seed decides.
+
+    The cells of a notebook and what is between them stay as they are.
+    """
+    order = random.Random(seed)
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    groups = list(files.values())
+    order.shuffle(groups)
+    for group in groups:
+        if group[0].path.suffix == ".py":
+            order.shuffle(group)
+    items[:] = [item for group in groups for item in group]
 
 
 def _missing_tools() -> dict[str, str]:
@@ -247,16 +183,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["repeats"] = "repeats another test: MINIJAX_TEST_ALL=1 runs it"
     if not os.environ.get("MINIJAX_TEST_GPU"):
         reasons["gpu"] = "needs an accelerator: MINIJAX_TEST_GPU=1 runs it"
+    if _another_jax():
+        reasons["of_one_jax"] = f"compares what jax {EXPECTED_JAX} alone does"
     here = Path(__file__).parent
     longest = {here / name: place for place, name in enumerate(LONGEST)}
     checking = "MINIJAX_TEST_UNTIL" in os.environ
+    if SEED in os.environ:
+        _shuffle(items, os.environ[SEED])
     if not checking:
         items.sort(key=lambda item: longest.get(item.path, len(longest)))
-    another = _another_jax()
     for item in items:
-        if another and here in item.path.parents and _holds_for_one_jax(item):
-            reason = f"compares what jax {EXPECTED_JAX} alone does"
-            item.add_marker(pytest.mark.skip(reason=reason))
         if checking and item.path in longest:
             reason = "too long for `make check`: `make test` runs it"
             item.add_marker(pytest.mark.skip(reason=reason))
@@ -267,6 +203,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
+def pytest_report_header() -> list[str]:
+    if SEED not in os.environ:
+        return []
+    return [f"order of the tests: {SEED}={os.environ[SEED]} gives it again"]
+
+
 def pytest_runtest_setup() -> None:
     # `make check` has two minutes, on a slow machine too.
     if time.time() > float(os.environ.get("MINIJAX_TEST_UNTIL", "inf")):
@@ -274,8 +216,10 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    for sentence in _missing_tools().values():
+    for sentence in [*_missing_tools().values(), *pytest_report_header()]:
         terminalreporter.write_line(sentence)
+    if os.environ.get("MINIJAX_TEST_HALF"):
+        terminalreporter.write_line("left to another commit: half of the views' claims")
     if not os.environ.get("MINIJAX_TEST_ALL"):
         terminalreporter.write_line(
             "left to make test-all: tests marked slow or repeats; random programs "

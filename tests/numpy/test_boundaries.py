@@ -51,6 +51,7 @@ def boundary_of_minijax(function: Any) -> tuple[bool, set[str]] | None:
     return options.inline, static
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize(("room", "name"), shared_names())
 def test_boundary_is_that_of_jax(room: str, name: str) -> None:
     ours = minijax.numpy if room == "numpy" else minijax.numpy.linalg

@@ -230,6 +230,7 @@ PADDING = [
 ]
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", SHAPES + JOINING + PADDING)
 def test_agrees_with_jax(one) -> None:
     check(one)

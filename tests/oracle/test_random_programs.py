@@ -32,6 +32,7 @@ COMMON = settings(
 )
 
 
+@pytest.mark.of_one_jax
 @settings(COMMON, phases=(Phase.generate, Phase.shrink))
 @given(random_programs())
 def test_random_programs(program: RandomProgram):

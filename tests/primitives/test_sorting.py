@@ -24,6 +24,7 @@ CALLS = {
 }
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", CALLS)
 def test_texts(name):
     def build(library):

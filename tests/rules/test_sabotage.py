@@ -65,6 +65,7 @@ def test_one_fault_at_a_time():
             pass
 
 
+@pytest.mark.of_one_jax
 def test_each_fault_turns_the_tests_red():
     command = [sys.executable, "-m", "tests.rules.sabotaged"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

@@ -13,6 +13,7 @@ def results():
     return results_of("automatic")
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", automatic.CASES)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])

@@ -18,6 +18,7 @@ def results():
     return results_of("manual")
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", manual.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = results[name]["minijax"], results[name]["jax"]

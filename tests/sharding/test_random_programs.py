@@ -13,6 +13,7 @@ def results():
     return results_of("random_programs")
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", random_programs.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = results[name]["minijax"], results[name]["jax"]

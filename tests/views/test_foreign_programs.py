@@ -69,6 +69,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("function, args", PROGRAMS)
 def test_the_program_computes_what_jax_computes(function, args):
     """So do its derivative and its batched program: nothing was read wrongly."""
@@ -81,6 +82,7 @@ def test_the_program_computes_what_jax_computes(function, args):
     close(minijax.vmap(program, axes)(*many), jax.vmap(function, axes)(*many))
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("function, args", PROGRAMS)
 def test_the_way_back_has_the_equations_of_jax(function, args):
     closed = jax.make_jaxpr(function)(*args)
@@ -93,6 +95,7 @@ def test_the_way_back_has_the_equations_of_jax(function, args):
     assert program.arguments[0].name == closed.jaxpr.debug_info.arg_names[0]
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize("function, args", PROGRAMS)
 def test_the_batch_has_the_equations_of_jax(function, args):
     def count(jaxpr):
@@ -115,6 +118,7 @@ def test_the_batch_has_the_equations_of_jax(function, args):
     assert (without.before, without.after) == (record.before, record.after)
 
 
+@pytest.mark.of_one_jax
 def test_what_a_policy_keeps_is_what_jax_keeps():
     """The policy is JAX's own, asked by minijax."""
     from jax._src.ad_checkpoint import saved_residuals
@@ -136,6 +140,7 @@ def clipped(x):
 clipped.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * 2.0,))
 
 
+@pytest.mark.of_one_jax
 def test_what_is_not_carried_is_said():
     closed = jax.make_jaxpr(lambda x: clipped(x) * 2.0)(1.0)
     view = see.grad(closed)
@@ -150,11 +155,13 @@ def test_what_is_not_carried_is_said():
     assert "not carried: what autodiff keeps" in memory
 
 
+@pytest.mark.of_one_jax
 def test_source_lines_are_those_that_jax_recorded():
     row = see.grad(jax.make_jaxpr(network)(M, X)).recording.program.rows[0]
     assert row.source == "w @ x"
 
 
+@pytest.mark.of_one_jax
 @pytest.mark.parametrize(
     "run, message",
     [

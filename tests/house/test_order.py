@@ -1,0 +1,47 @@
+"""The order of the tests, by a seed, and the half of the claims, by the commit."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import conftest
+from tests.views.claims.conftest import left_out
+
+
+@dataclass(frozen=True)
+class Item:
+    path: Path
+    number: int
+
+
+FILES = [Path("a.py"), Path("b.py"), Path("c.ipynb"), Path("d.py")]
+ITEMS = [Item(path, number) for path in FILES for number in range(9)]
+
+
+def shuffled(seed):
+    items = list(ITEMS)
+    conftest._shuffle(items, seed)
+    return items
+
+
+def test_a_seed_gives_its_order_again():
+    one = shuffled("7")
+    assert one == shuffled("7") and one != shuffled("8") and one != ITEMS
+    assert sorted(one, key=ITEMS.index) == ITEMS
+
+
+def test_files_stay_together_and_cells_in_their_order():
+    orders = [shuffled(str(seed)) for seed in range(5)]
+    for items in orders:
+        paths = [item.path for item in items]
+        assert len(set(zip(paths, paths[1:], strict=False))) == 2 * len(FILES) - 1
+        cells = [item.number for item in items if item.path.suffix == ".ipynb"]
+        assert cells == list(range(9))
+    assert len({tuple(item.path for item in items) for items in orders}) > 1
+
+
+def test_every_claim_has_its_turn():
+    names = [f"tests/views/claims/test_x.py::test_y[{i}]" for i in range(400)]
+    turns = [[left_out(name, str(commit)) for name in names] for commit in range(12)]
+    assert all(120 < sum(turn) < 280 for turn in turns)
+    assert turns[0] == [left_out(name, "0") for name in names]
+    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 4
