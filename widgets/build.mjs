@@ -21,12 +21,20 @@ function hash(text) {
   return createHash("sha256").update(text).digest("hex");
 }
 
+// Private members get short names in the bundle. Those with a capital letter inside are
+// ours alone: no property of the page and no key of a frame is called so.
+const members = sources("src")
+  .flatMap((path) => [...readFileSync(path, "utf8").matchAll(/private (?:readonly )?(\w+)/g)])
+  .map((found) => found[1])
+  .filter((name) => /[A-Z]/.test(name) && !name.startsWith("scroll"));
+
 mkdirSync(STATIC, { recursive: true });
 await build({
   entryPoints: ["src/player/index.ts"],
   outfile: join(STATIC, "player.js"),
   bundle: true,
   minify: true,
+  mangleProps: new RegExp(`^(${[...new Set(members)].join("|")})$`),
   format: "iife",
   globalName: "minijaxPlayer",
   target: "es2022",

@@ -171,6 +171,7 @@ class CacheView(View):
                     kind="scene",
                     wide=True,
                     scene=strip(record, 900),
+                    middle=strip(record, 740),
                     narrow=strip(record, 340),
                 ),
                 Pane("", rows, columns=columns),

@@ -20,7 +20,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.collectives_scene import MOST_MEMBERS, draw_collective
-from minijax_widgets.placement_scene import NARROW, WIDE, Sizes
+from minijax_widgets.placement_scene import MIDDLE, NARROW, WIDE, Sizes
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, shortened, views
 
@@ -177,6 +177,7 @@ class CollectivesView(View):
                     [],
                     kind="scene",
                     scene=self.scene(WIDE),
+                    middle=self.scene(MIDDLE),
                     narrow=self.scene(NARROW),
                     wide=True,
                 )

@@ -120,12 +120,13 @@ class Row:
 class Pane:
     """A part of the picture.
 
-    `scene` is a picture of marks, `narrow` the same for pages under 560 pixels, and
-    `layouts` are what boxes show that open or close (a mark's `opens`). Else: a table,
-    code, prose that wraps, a listing or tiles. A listing is a text with a rail of
-    remarks, which narrow pages leave out; "sides" are a sign and two programs. Cells of
-    tiles wrap, a tile stands for the step that lights its key. A pane is as wide as
-    what it holds asks for: `below` puts it under the one before it, `wide` under all.
+    `scene` is a picture of marks, `middle` the same for pages under 900 pixels that
+    have no room for it, `narrow` the same for pages under 560, and `layouts` are what
+    boxes show that open or close (a mark's `opens`). Else: a table, code, prose that
+    wraps, a listing or tiles. A listing is a text with a rail of remarks, which narrow
+    pages leave out; "sides" are a sign and two programs. Cells of tiles wrap, a tile
+    stands for the step that lights its key. A pane is as wide as what it holds asks
+    for: `below` puts it under the one before it, `wide` under all.
     `key` is a key of the keyboard that hides the pane and shows it again.
     """
 
@@ -136,6 +137,7 @@ class Pane:
     below: bool = False
     wide: bool = False
     scene: Scene | None = None
+    middle: Scene | None = None
     narrow: Scene | None = None
     layouts: list[Scene] = field(default_factory=list)
     key: str = ""
@@ -157,6 +159,8 @@ class Pane:
             page["columns"] = self.columns
         if self.scene:
             page["scene"] = self.scene.to_json()
+        if self.middle:
+            page["middle"] = self.middle.to_json()
         if self.narrow:
             page["narrow"] = self.narrow.to_json()
         if self.layouts:

@@ -222,6 +222,7 @@ class FusionView(View):
                     kind="scene",
                     wide=True,
                     scene=draw(record, groups, 940, tell),
+                    middle=draw(record, groups, 740, tell),
                     narrow=draw(record, groups, 360, tell),
                 ),
                 *roofline,

@@ -43,6 +43,7 @@ class Layout:
 
 
 WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
+MIDDLE = Layout(760, 30, 200, 262, 180, 470, 560, 18, 0.85, 50)
 NARROW = Layout(356, 66, 46, 86, 108, 236, 282, 4, 0.6, 50)
 # Where arrows pass that go around others: on the left, and on the right.
 LANES = 3

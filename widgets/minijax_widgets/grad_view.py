@@ -26,6 +26,7 @@ from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row
 from minijax_widgets.grad_bands import Band, bands_of
 from minijax_widgets.grad_scene import (
+    MIDDLE,
     NARROW,
     WIDE,
     Picture,
@@ -269,15 +270,23 @@ class GradView(View):
     def scene_pane(self, steps: Steps, prefix: str, most: int, title: str) -> Pane:
         """Returns the picture, and that for narrow pages."""
         arguments = self.recording.program.arguments
-        wide, narrow = (
+        wide, middle, narrow = (
             Picture(self.bands, arguments, steps, layout, prefix, most).scene
-            for layout in (WIDE, NARROW)
+            for layout in (WIDE, MIDDLE, NARROW)
         )
         if prefix:
             # What is compared with is there from the first step on.
-            for mark in [*wide.marks, *narrow.marks]:
+            for mark in [*wide.marks, *middle.marks, *narrow.marks]:
                 mark.at = 0
-        return Pane(title, [], kind="scene", scene=wide, narrow=narrow, wide=True)
+        return Pane(
+            title,
+            [],
+            kind="scene",
+            scene=wide,
+            middle=middle,
+            narrow=narrow,
+            wide=True,
+        )
 
     def steps(
         self, sources: CodePanes, prefix: str, start: int

@@ -23,6 +23,8 @@ from minijax_widgets.signs import sign
 from minijax_widgets.view import View, cut
 
 # A program of more equations is grouped by line.
+# A wider graph stands above the listing.
+MOST_BESIDE = 520
 MOST_OPEN = 40
 CHUNKS = 20
 # Boxes that can be opened, of those nearest to the outside.
@@ -206,9 +208,10 @@ class GraphView(View):
         """Returns the picture: the graph, and the listing."""
         frame = self.listing.frame()
         first, layouts = self.scenes()
-        frame.panes.insert(
-            0, Pane("graph", [], kind="scene", scene=first, layouts=layouts)
-        )
+        graph = Pane("graph", [], kind="scene", scene=first, layouts=layouts)
+        # A small one stands beside the listing.
+        graph.wide = first.width > MOST_BESIDE
+        frame.panes.insert(0, graph)
         for pane in frame.panes[2:]:
             pane.below = True
         for number, step in enumerate(frame.steps):

@@ -16,6 +16,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.glyph import text_width
 from minijax_widgets.placement_scene import (
+    MIDDLE,
     NARROW,
     SMALL,
     WIDE,
@@ -179,6 +180,7 @@ class PlacementView(View):
                     [],
                     kind="scene",
                     scene=self.scene(WIDE),
+                    middle=self.scene(MIDDLE),
                     narrow=self.scene(NARROW),
                     wide=True,
                 )

@@ -15,6 +15,7 @@ from minijax_widgets import frame as picture
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
 from minijax_widgets.glyph import text_width
 from minijax_widgets.placement_scene import (
+    MIDDLE,
     NARROW,
     SMALL,
     WIDE,
@@ -141,6 +142,7 @@ class PropagationView(View):
                     [],
                     kind="scene",
                     scene=self.scene(WIDE),
+                    middle=self.scene(MIDDLE),
                     narrow=self.scene(NARROW),
                     wide=True,
                 )

@@ -95,6 +95,7 @@ class StagesDifferenceView(View):
             kind="scene",
             wide=True,
             scene=Drawing(self, 1080).scene,
+            middle=Drawing(self, 760).scene,
             narrow=Drawing(self, 340).scene,
         )
         return Frame(

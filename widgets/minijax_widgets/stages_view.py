@@ -166,6 +166,7 @@ class StagesView(View):
             kind="scene",
             wide=True,
             scene=draw(record, 1080),
+            middle=draw(record, 760),
             narrow=draw(record, 360),
         )
         texts = [

@@ -45,6 +45,7 @@ class Layout:
 
 
 WIDE = Layout(964, 14, 280, 306, 322, 640, 0.85)
+MIDDLE = Layout(740, 14, 210, 232, 250, 494, 0.7)
 NARROW = Layout(352, 10, 334, 10, 334, 10, 0.6)
 
 

@@ -13,7 +13,7 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.view import View, cut, shortened, views
 from minijax_widgets.vmap_lines import Line, lines_of
-from minijax_widgets.vmap_scene import NARROW, WIDE, Picture
+from minijax_widgets.vmap_scene import MIDDLE, NARROW, WIDE, Picture
 
 WIDTH = 100
 # Columns of the text twin: one example, batched.
@@ -176,13 +176,15 @@ class VmapView(View):
                 detail = self.detail(first, eqn)
             marks = mark_of(sources, first.span, first_pane=2)
             steps.append(picture.FrameStep(label, detail, on, marks))
-        drawn = [Picture(record, self.lines, layout).scene for layout in (WIDE, NARROW)]
+        layouts = (WIDE, MIDDLE, NARROW)
+        drawn = [Picture(record, self.lines, layout).scene for layout in layouts]
         arrays = picture.Pane(
             record.transformation,
             [],
             kind="scene",
             scene=drawn[0],
-            narrow=drawn[1],
+            middle=drawn[1],
+            narrow=drawn[2],
             wide=True,
         )
         table = picture.Pane(

@@ -375,7 +375,7 @@ class CacheWatch:
     def ragged(self, key: Key, nearest: Key, names: list[str]) -> str:
         """What to do with a last batch that is smaller; "" for another change.
 
-        The program before must have answered more than one call with full batches, and
+        The program before must have answered a few calls with full batches, and
         all leaves that changed must be shorter along their first axis alone.
         """
         calls = sum(run.count for run in self.runs if run.program == nearest.program)
@@ -386,7 +386,7 @@ class CacheWatch:
             if not shape or shape[1:] != kept[1:] or not 0 < shape[0] < kept[0]:
                 return ""
             sizes.add(kept[0])
-        if calls < 2 or len(sizes) != 1:
+        if calls < SIZES_TO_PAD or len(sizes) != 1:
             return ""
         (full,) = sizes
         listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

@@ -43,6 +43,8 @@ export interface Pane {
   /** Whether the pane takes the whole width, under the others. */
   wide?: boolean;
   scene?: Scene;
+  /** The scene for pages between narrow and wide. */
+  middle?: Scene;
   /** The scene for narrow pages. */
   narrow?: Scene;
   /** What boxes show that open or close. */

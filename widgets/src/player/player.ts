@@ -694,7 +694,7 @@ export class Player {
 
   /** Scrolls each pane, and only panes, to what is lit. */
   private scrollToLit(first: boolean): void {
-    for (const scene of this.scenes) scene.scrollToLit();
+    for (const scene of this.scenes) scene.scrollToLit(first);
     for (const drawn of this.panes) {
       const { section } = drawn;
       if (drawn.pane.scene) continue;

@@ -6,18 +6,28 @@ import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 const SVG = "http://www.w3.org/2000/svg";
 /** Pages narrower than this get the narrow layout. */
 const NARROW = 560;
+/** Pages narrower than this get the middle layout, where the wide one does not fit. */
+const WIDE = 900;
 /** A picture a little too wide is shrunk while no letter gets smaller than so many pixels;
  *  a wider one scrolls. */
 const LEAST_LETTER = 11;
 const LEAST_FIT = 0.8;
 const MOST_ZOOM = 4;
+/** Room around what is lit, and the height of a pane's title, in pixels. */
+const EDGE = 8;
+const TITLE = 24;
 const MOTION = 160;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
 export function leastFit(scene: Scene): number {
+  return Math.max(LEAST_FIT, leastLetters(scene));
+}
+
+/** The same without a bound where there is no text. */
+function leastLetters(scene: Scene): number {
   const sizes = scene.draws.flat().map(([, has]) => Number(has["font-size"] ?? Infinity));
-  return Math.max(LEAST_FIT, Math.min(1, LEAST_LETTER / Math.min(...sizes, Infinity)));
+  return Math.min(1, LEAST_LETTER / Math.min(...sizes, Infinity));
 }
 
 /** What a scene asks of the player. */
@@ -130,6 +140,8 @@ export class ScenePane {
   private layouts = new Map<Scene, Layout>();
   private now!: Layout;
   private zoom = 0;
+  /** How small it is drawn so that all that is lit fits. */
+  private fitted = 1;
   private opened: Scene | undefined;
   private dragged = false;
 
@@ -155,8 +167,7 @@ export class ScenePane {
   choose(): void {
     const { pane, root } = this;
     const width = root.clientWidth;
-    const narrow = pane.narrow && width && width < NARROW;
-    const scene = this.opened ?? (narrow ? pane.narrow! : pane.scene!);
+    const scene = this.opened ?? this.layoutFor(width);
     if (this.now?.scene !== scene) {
       this.now?.svg.setAttribute("hidden", "");
       let layout = this.layouts.get(scene);
@@ -169,6 +180,15 @@ export class ScenePane {
       if (isNew && again) this.stage.relight();
     }
     this.resize();
+    this.scrollToLit(true);
+  }
+
+  private layoutFor(width: number): Scene {
+    const { scene, middle, narrow } = this.pane;
+    if (!width || width >= WIDE || !narrow) return scene!;
+    if (width < NARROW) return narrow;
+    const fits = (one: Scene): boolean => one.w * leastFit(one) <= this.section.clientWidth;
+    return fits(scene!) ? scene! : (middle ?? scene!);
   }
 
   private draw(scene: Scene): Layout {
@@ -261,7 +281,7 @@ export class ScenePane {
     const room = this.section.clientWidth;
     const least = leastFit(scene);
     const fit = room ? Math.min(1, Math.max(least, room / scene.w)) : 1;
-    const zoom = this.zoom || fit;
+    const zoom = this.zoom || Math.min(fit, this.fitted);
     svg.setAttribute("width", String(Math.floor(scene.w * zoom)));
     svg.setAttribute("height", String(Math.ceil(scene.h * zoom)));
   }
@@ -373,19 +393,48 @@ export class ScenePane {
     return true;
   }
 
-  /** Scrolls the pane to what is lit. */
-  scrollToLit(): void {
+  /** Brings all that is lit into the pane: it grows, or the picture shrinks as far as its
+   *  letters allow, where they do not fit; then it scrolls, with motion after a step. */
+  scrollToLit(first = false): void {
     const { section } = this;
-    const box = section.getBoundingClientRect();
-    const lit = this.now.svg.querySelector("g.mj-on")?.getBoundingClientRect();
-    if (!lit || !box.width) return;
-    const edge = 12;
-    const over = (start: number, end: number, from: number, to: number): number =>
-      start < from + edge ? start - from - edge : Math.max(0, Math.min(end - to + edge, start - from - edge));
-    const top = box.top + (this.pane.title ? 24 : 0);
-    if (section.scrollHeight > section.clientHeight) section.scrollTop += over(lit.top, lit.bottom, top, box.bottom);
-    if (section.scrollWidth > section.clientWidth && lit.width < box.width) {
-      section.scrollLeft += over(lit.left, lit.right, box.left, box.right);
+    if (!section.clientWidth) return;
+    const title = this.pane.title ? TITLE : 0;
+    let box = this.litBox();
+    if (!box) return;
+    const wanted = box.bottom - box.top + title + 2 * EDGE;
+    if (section.clientHeight < wanted && section.scrollHeight > section.clientHeight) {
+      section.style.maxHeight = `${Math.ceil(wanted)}px`;
+      box = this.litBox()!; // growing may have moved it
     }
+    const across = box.right - box.left + 2 * EDGE;
+    if (!this.zoom && across > section.clientWidth) {
+      const { scene, svg } = this.now;
+      const zoom = svg.getBoundingClientRect().width / scene.w;
+      this.fitted = Math.max(leastLetters(scene), (zoom * section.clientWidth) / across);
+      this.resize();
+      box = this.litBox()!;
+    }
+    const at = section.getBoundingClientRect();
+    const over = (start: number, end: number, from: number, to: number): number =>
+      start < from + EDGE ? start - from - EDGE : Math.max(0, Math.min(end - to + EDGE, start - from - EDGE));
+    const top = over(box.top, box.bottom, at.top + title, at.top + section.clientHeight);
+    const left = over(box.left, box.right, at.left, at.left + section.clientWidth);
+    if (!top && !left) return;
+    const still = first || matchMedia("(prefers-reduced-motion:reduce)").matches;
+    section.scrollBy?.({ top, left, behavior: still ? "instant" : "smooth" });
+  }
+
+  /** The box around all marks that are lit, in the window. */
+  private litBox(): { left: number; right: number; top: number; bottom: number } | null {
+    const boxes = [...this.now.svg.querySelectorAll("g.mj-on:not(.mj-later)")]
+      .map((mark) => mark.getBoundingClientRect())
+      .filter((box) => box.width || box.height);
+    if (!boxes.length) return null;
+    return {
+      left: Math.min(...boxes.map((box) => box.left)),
+      right: Math.max(...boxes.map((box) => box.right)),
+      top: Math.min(...boxes.map((box) => box.top)),
+      bottom: Math.max(...boxes.map((box) => box.bottom)),
+    };
   }
 }

@@ -204,7 +204,7 @@ stroke-linecap:round;stroke-linejoin:round}
 .swatch{font:600 13px/20px ${CODE};padding:0 4px;border-radius:3px}
 ?svg{display:block;max-width:100%;height:auto}
 ?svg text{font:12px ${CODE};fill:&text}
-?.pane.scene-pane{max-height:620px}
+?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
 ?.fold svg{width:9px}
 ?svg:not(.icon){max-width:none;overflow:visible}
 ?svg.scene{font-variant-numeric:tabular-nums}

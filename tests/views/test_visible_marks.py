@@ -1,0 +1,94 @@
+"""What a step lights is seen: at first paint and after each step, in three widths."""
+
+import pytest
+
+import gallery as states
+
+# Of each view the marks that the step lights and that their pane cuts off: at first
+# paint, and at the ends and some steps between, forwards and then backwards.
+CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
+  const slider = root.querySelector("input[type=range]");
+  const told = root.querySelector(".mj-head").textContent;
+  const seen = {told, marks: 0, cut: []};
+  const count = (when) => {
+    for (const pane of root.querySelectorAll(".mj-scene-pane")) {
+      const edge = pane.getBoundingClientRect();
+      if (!edge.width) continue;
+      const right = edge.left + pane.clientWidth;
+      const bottom = edge.top + pane.clientHeight;
+      const drawn = pane.querySelector("svg.mj-scene:not([hidden])");
+      for (const mark of drawn.querySelectorAll("g.mj-on:not(.mj-later)")) {
+        const box = mark.getBoundingClientRect();
+        if (!box.width && !box.height) continue;
+        seen.marks++;
+        const over = [edge.left - box.left, box.right - right,
+                      edge.top - box.top, box.bottom - bottom];
+        if (Math.max(...over) > 1) seen.cut.push([when, ...over.map(Math.round)]);
+      }
+      const zoom = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
+      for (const text of drawn.querySelectorAll("text")) {
+        const size = zoom * parseFloat(getComputedStyle(text).fontSize);
+        if (size < 10.9) seen.cut.push([when, "letters", size]);
+      }
+    }
+  };
+  count("first");
+  const last = slider ? Number(slider.max) : 0;
+  const some = last < 9 ? [...Array(last + 1).keys()]
+    : [0, 1, 0.3 * last, 0.5 * last, 0.8 * last, last].map(Math.round);
+  for (const step of slider ? [...some, ...some.reverse()] : []) {
+    slider.value = step;
+    slider.dispatchEvent(new Event("input"));
+    count(step);
+  }
+  return seen;
+})"""
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gallery") / "gallery.html"
+    path.write_text(states.page(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("width", [1200, 800, 480])
+def test_nothing_that_is_lit_is_cut(browser, gallery, width):
+    page = browser.new_page(
+        viewport={"width": width, "height": 900}, reduced_motion="reduce", offline=True
+    )
+    page.goto(gallery.as_uri(), timeout=120_000)
+    count = len(states.STATES) + len(states.AS_WIDGETS)
+    page.wait_for_function(
+        "n => document.querySelectorAll('.mj-live').length == n",
+        arg=count,
+        timeout=120_000,
+    )
+    views = page.evaluate(CUT)
+    page.close()
+    assert len(views) == count and sum(view["marks"] for view in views) > 500
+    assert {view["told"]: view["cut"][:3] for view in views if view["cut"]} == {}
+
+
+def test_a_step_scrolls_with_motion(show):
+    """The picture moves to what is lit; with reduced motion it is there at once."""
+    view = states.STATES["fusion, huge"]()
+    for reduced in (False, True):
+        page = show(view, reduced=reduced)
+        tops = page.evaluate(
+            """async () => {
+              const pane = document.querySelector(".mj-scene-pane");
+              const slider = document.querySelector("input[type=range]");
+              const tops = [pane.scrollTop];
+              slider.value = 0;
+              slider.dispatchEvent(new Event("input"));
+              for (let i = 0; i < 90; i++) {
+                tops.push(pane.scrollTop);
+                await new Promise(requestAnimationFrame);
+              }
+              return tops;
+            }"""
+        )
+        moving = len({round(top) for top in tops[1:]})
+        assert tops[-1] != tops[0]
+        assert moving == 1 if reduced else moving > 3
