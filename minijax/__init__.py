@@ -68,10 +68,10 @@ from minijax.transforms.differentiation import (
 from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.vectorization import vmap
 from minijax.core.runtime import xc as _xc
-from minijax.core.runtime import default_backend, devices
+from minijax.core.runtime import devices
 from minijax.backend.processes import (
-    device_count, local_device_count, local_devices, process_count, process_index,
-    process_indices,
+    default_backend, device_count, local_device_count, local_devices, process_count,
+    process_index, process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.values import jax_spellings as _jax_spellings

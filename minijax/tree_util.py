@@ -1,18 +1,18 @@
 """Trees of containers: flatten, map, register. In JAX: `jax.tree_util`."""
 
-from minijax.core.trees import DictKey as DictKey
-from minijax.core.trees import FlattenedIndexKey as FlattenedIndexKey
-from minijax.core.trees import GetAttrKey as GetAttrKey
-from minijax.core.trees import KeyEntry as KeyEntry
 from minijax.core.trees import KeyPath as KeyPath
 from minijax.core.trees import PyTreeDef as PyTreeDef
-from minijax.core.trees import SequenceKey as SequenceKey
 from minijax.core.trees import default_registry as default_registry
 from minijax.core.trees import tree_flatten as tree_flatten
 from minijax.core.trees import tree_leaves as tree_leaves
 from minijax.core.trees import tree_structure as tree_structure
 from minijax.core.trees import tree_unflatten as tree_unflatten
+from minijax.support.tree_util import DictKey as DictKey
+from minijax.support.tree_util import FlattenedIndexKey as FlattenedIndexKey
+from minijax.support.tree_util import GetAttrKey as GetAttrKey
+from minijax.support.tree_util import KeyEntry as KeyEntry
 from minijax.support.tree_util import Partial as Partial
+from minijax.support.tree_util import SequenceKey as SequenceKey
 from minijax.support.tree_util import all_leaves as all_leaves
 from minijax.support.tree_util import build_tree as build_tree
 from minijax.support.tree_util import flatten_one_level as flatten_one_level

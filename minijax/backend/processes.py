@@ -10,6 +10,11 @@ from typing import Any
 from minijax.core.runtime import devices, get_backend
 
 
+def default_backend() -> str:
+    """The name of the default platform: "cpu" or "gpu"."""
+    return get_backend().platform
+
+
 def local_devices(
     process_index: int | None = None, backend: Any = None, host_id: int | None = None
 ) -> list[Any]:

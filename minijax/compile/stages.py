@@ -154,8 +154,7 @@ class Traced(_Stage):
             asked = _known_platform(lowering_platforms[0])
         settings = pjit.settings_of(self._traced.params)
         request = dispatch.CompileRequest(*place_of.run(self), *settings)
-        pure, pure_request = dispatch.compilation.pure(self.jaxpr, request)
-        lowered = dispatch.compilation.lower(pure, pure_request, asked)
+        lowered = dispatch.compilation.lower(self.jaxpr, request, asked)
         marked = mark_shardings.run(lowered, request.place)
         return Lowered(self, lowered, asked, request, marked)
 

@@ -254,7 +254,7 @@ class Compilation:
     def make(self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any) -> Any:
         """Lower, unless that is done; compile; and make the Program."""
         if lowered is None:
-            lowered = self.lower(*self.pure(closed, request))
+            lowered = self.lower(closed, request)
         executable = self.load(lowered, request)
         if events.subscribers:
             events.emit(
@@ -266,16 +266,10 @@ class Compilation:
             )
         return self.program(lowered, executable, request)
 
-    def pure(
-        self, closed: ClosedJaxpr, request: CompileRequest
-    ) -> tuple[ClosedJaxpr, CompileRequest]:
-        """The jaxpr without refs, and the request for it."""
-        return closed, request
-
     def lower(
         self, closed: ClosedJaxpr, request: CompileRequest, platform: str | None = None
     ) -> lowering.Lowered:
-        """The StableHLO of a pure jaxpr, for the device's platform or another one."""
+        """The StableHLO of a jaxpr, for the device's platform or another one."""
         start = time.perf_counter()
         platform = platform or lowering_platform(request.place)
         lowered = lowering.lower_to_module(

@@ -102,8 +102,6 @@ no_effects: frozenset[Effect] = frozenset()
 
 # Keep program order: lowered with a token that is threaded through the program.
 ordered_effects = EffectTypeSet()
-# Ordered, and still allowed in a program that runs on several devices.
-shardable_ordered_effects = EffectTypeSet()
 # May be lowered to StableHLO.
 lowerable_effects = EffectTypeSet()
 # May occur in a body of scan, while_loop or cond.

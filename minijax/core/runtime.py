@@ -190,11 +190,6 @@ def get_backend(platform: Any = None) -> Any:
     return backends()[platform] if isinstance(platform, str) else platform
 
 
-def default_backend() -> str:
-    """The name of the default platform: "cpu" or "gpu"."""
-    return get_backend().platform
-
-
 def devices(backend: Any = None) -> list[Any]:
     """All devices of a platform, of all processes."""
     return get_backend(backend).devices()

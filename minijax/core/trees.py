@@ -20,16 +20,9 @@ if TYPE_CHECKING:
     PyTreeDef = Any
 else:
     PyTreeDef = pytree.PyTreeDef
-SequenceKey = pytree.SequenceKey
-DictKey = pytree.DictKey
-GetAttrKey = pytree.GetAttrKey
-FlattenedIndexKey = pytree.FlattenedIndexKey
 
 Leaf = Any
-PyTree = Any
-KeyEntry = Any
 KeyPath = tuple[Any, ...]
-KeyLeafPair = tuple[Any, Any]
 IsLeaf = Callable[..., bool] | None
 
 

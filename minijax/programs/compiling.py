@@ -43,13 +43,13 @@ class LibraryCompilation(dispatch.Compilation):
         _, refs = discharge.pure_program(closed)
         return StatefulProgram(program, closed, refs)
 
-    def pure(
-        self, closed: ClosedJaxpr, request: CompileRequest
-    ) -> tuple[ClosedJaxpr, CompileRequest]:
-        if not discharge.has_refs(closed):
-            return closed, request
-        pure, donated, _ = discharge.pure_and_donated(closed, request.donated)
-        return pure, request._replace(donated=donated)
+    def lower(
+        self, closed: ClosedJaxpr, request: CompileRequest, platform: str | None = None
+    ) -> lowering.Lowered:
+        if discharge.has_refs(closed):
+            closed, donated, _ = discharge.pure_and_donated(closed, request.donated)
+            request = request._replace(donated=donated)
+        return super().lower(closed, request, platform)
 
     def load(
         self, lowered: lowering.Lowered, request: CompileRequest

@@ -22,11 +22,11 @@ import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.backend.processes import default_backend
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_jvp_with_output
-from minijax.core.runtime import default_backend
 from minijax.primitives.families import front_batch
 from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import scalar_like

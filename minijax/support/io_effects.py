@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from minijax.core.effects import (
     Effect,
+    EffectTypeSet,
     control_flow_allowed_effects,
     lowerable_effects,
     ordered_effects,
-    shardable_ordered_effects,
 )
 
 
@@ -35,6 +35,8 @@ for _io in (IOEffect, OrderedIOEffect):
     lowerable_effects.add_type(_io)
     control_flow_allowed_effects.add_type(_io)
 ordered_effects.add_type(OrderedIOEffect)
+# Ordered effects that a program on several devices may have, too.
+shardable_ordered_effects = EffectTypeSet()
 shardable_ordered_effects.add_type(OrderedIOEffect)
 
 del _io

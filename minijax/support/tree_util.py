@@ -18,14 +18,9 @@ from typing import Any, TypeVar
 
 from minijax.core.runtime import pytree
 from minijax.core.trees import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
     IsLeaf,
-    KeyLeafPair,
     KeyPath,
     PyTreeDef,
-    SequenceKey,
     default_registry,
     registries,
     tree_flatten,
@@ -33,6 +28,13 @@ from minijax.core.trees import (
     tree_structure,
 )
 from minijax.support.tree_prefix import prefix_errors
+
+SequenceKey = pytree.SequenceKey
+DictKey = pytree.DictKey
+GetAttrKey = pytree.GetAttrKey
+FlattenedIndexKey = pytree.FlattenedIndexKey
+KeyEntry = Any
+KeyLeafPair = tuple[Any, Any]
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound=Any)
