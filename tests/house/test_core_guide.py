@@ -34,7 +34,9 @@ def test_the_files_are_told_in_reading_order():
 
 def test_methods_that_are_named_exist():
     code = {path.stem: path.read_text() for path in FILES}
-    for owner, method, target in re.findall(r"`(\w+)\.(\w+)`\]\(#([\w-]+)\)", GUIDE):
+    named = re.findall(r"`(\w+)\.(\w+)`\]\(#([\w-]+)\)", GUIDE)
+    assert named
+    for owner, method, target in named:
         text = next(
             t for stem, t in code.items() if target.startswith(stem.replace("_", "-"))
         )

@@ -33,9 +33,12 @@ def test_the_first_program_prints_what_readme_says():
 def test_paths_and_targets_exist():
     text = (ROOT / "README.md").read_text()
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"`make ([a-z-]+)`", text):
+    targets = re.findall(r"`make ([a-z-]+)`", text)
+    paths = re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text)
+    assert targets and paths
+    for target in targets:
         assert f"\n{target}:" in makefile
-    for path in re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text):
+    for path in paths:
         assert (ROOT / path).exists(), path
 
 
@@ -49,7 +52,9 @@ def test_contributing_shows_code_that_is_there():
 
 def test_contributing_names_files_that_are_there():
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    for path in re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text):
+    paths = re.findall(r"`((?:minijax|notebooks|tests)/[\w/.]+)`", text)
+    assert len(paths) > 5
+    for path in paths:
         if "NN_" not in path:
             assert (ROOT / path).exists(), path
 
