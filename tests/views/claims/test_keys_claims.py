@@ -266,3 +266,22 @@ def test_kinds_of_keys_differ_in_what_fold_in_makes(kind):
     record = see.keys(draws, start).recording
     drawn = [len([u for u in k.uses if u.kind == "draw"]) for k in record.keys]
     assert sorted(n for n in drawn if n) == ([3] if all(same) else [1, 2])
+
+
+def test_a_clone_draws_the_same_numbers():
+    def both(k):
+        return m.normal(k, (3,)), m.normal(m.clone(k), (3,))
+
+    def alone(k):
+        return m.normal(m.clone(k), (3,))
+
+    def others(k):
+        k, now = m.split(k)
+        return m.normal(k, (3,)), m.normal(m.clone(now), (3,))
+
+    m = minijax.random
+    for function in (both, alone, others):
+        drawn = function(m.key(3))
+        same = function is both and np.array_equal(*drawn)
+        told = see.keys(function, m.key(3)).recording.headline
+        assert ("the same numbers" in told) == same

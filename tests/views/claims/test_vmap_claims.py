@@ -228,3 +228,20 @@ def test_inserted(case, place):
             assert not work
         elif row.batched and not row.grid:
             assert len(work) == 1
+
+
+def test_an_axis_that_a_rule_moves_without_a_transpose():
+    """Where jax's program has no transpose, and yet the axis stands elsewhere."""
+
+    def told(function, *args, in_axes):
+        program = jax.make_jaxpr(jax.vmap(function(jax), in_axes))(*args)
+        transposes = sum(e.primitive.name == "transpose" for e in program.eqns)
+        view = see.vmap(function(minijax), *args, in_axes=in_axes)
+        assert view.recording.moves == transposes == 0
+        return view.recording.headline
+
+    w, x = np.ones((3, 8, 4), np.float32), np.ones((4, 8), np.float32)
+    headline = told(lambda m: lambda w, x: w @ x, w, x, in_axes=(1, 1))
+    assert "the batch axis moved, by no transpose" in headline
+    headline = told(lambda m: lambda x: x * 2.0, x.T, in_axes=0)
+    assert "never moved" in headline

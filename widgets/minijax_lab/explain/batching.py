@@ -214,6 +214,8 @@ class Recorder:
         name = title(call.function)
         times = {0: "never moved", 1: "moved once", 2: "moved twice"}
         told = "the batch axis " + times.get(moves, f"moved {moves:,} times")
+        if not moves and any(map(shifted, self.rows)):
+            told = "the batch axis moved, by no transpose"
         equations = count_in_words(before, "equation")
         became = "stayed" if before == after else "became"
         headline = (
@@ -642,6 +644,21 @@ class Inlined:
     wants: str
     family: str
     inserted: bool
+
+
+def shifted(row: Row) -> bool:
+    """Whether a rule puts the batch axis elsewhere, counted from both ends."""
+    for eqn in row.batched:
+        for operand in eqn.operands:
+            for result in eqn.results:
+                if operand.batch is None or result.batch is None:
+                    continue
+                if len(result.shape) < len(operand.shape):
+                    continue  # other axes are gone: places cannot be compared
+                behind = [len(v.shape) - v.batch for v in (operand, result)]
+                if operand.batch != result.batch and behind[0] != behind[1]:
+                    return True
+    return False
 
 
 def alike(these: Sequence[JaxprEqn], those: Sequence[JaxprEqn]) -> bool:

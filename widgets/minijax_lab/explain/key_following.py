@@ -733,6 +733,7 @@ class Follower:
             finding += f"; cannot tell: {self.unsure[0]}"
         else:
             finding += "; each key is used once"
+        finding += cloned_draws(keys)
         used = [i for i, node in enumerate(keys) if node.uses]
         return KeysRecording(
             call=call,
@@ -794,3 +795,18 @@ class Follower:
 
 # The method for `while` cannot have its name.
 setattr(Follower, "while", Follower.while_)
+
+
+def cloned_draws(nodes: list[KeyNode]) -> str:
+    """Says of a clone that what is drawn from it was drawn before."""
+    known = {node.id: node for node in nodes}
+    drawn: dict[int, KeyNode] = {}
+    for node in nodes:
+        origin = node
+        while origin.how == "clone" and origin.parent in known:
+            origin = known[origin.parent]
+        if any(use.kind in ("draw", "split") for use in node.uses):
+            first = drawn.setdefault(origin.id, node)
+            if first is not node:
+                return f"; the clone of {first.name} gives the same numbers as it"
+    return ""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from minijax.core.avals import valid_jaxtype
+from minijax.core.dtypes import short_dtype_name
 from minijax.core.language import get_aval
 from minijax.core.trees import keystr, tree_structure
 from minijax.support.tree_util import tree_flatten_with_path
@@ -146,19 +150,32 @@ def nodes_of(tree: Any) -> list[Node]:
     def visit(value: Any, depth: int, key: str, path: str) -> int:
         pairs, _ = tree_flatten_with_path(value, is_leaf=lambda x: x is not value)
         structure = tree_structure(value)
-        if len(pairs) == 1 and pairs[0][1] is value and not pairs[0][0]:
+        name_of: Any = keystr
+        if is_leaf(pairs, value) and "jax" in sys.modules:
+            # What JAX has registered, minijax has not.
+            of_jax = sys.modules["jax"].tree_util
+            pairs, _ = of_jax.tree_flatten_with_path(
+                value, is_leaf=lambda x: x is not value
+            )
+            name_of = of_jax.keystr
+        if is_leaf(pairs, value):
             nodes.append(leaf_node(value, depth, key, path, next(counter)))
             return nodes[-1].bytes
         node = Node(depth, key, path, kind_of(value), "", 0, None, "", "", "")
         node.static = static_of(structure, value)
         nodes.append(node)
         for child_path, child in [] if value is None else pairs:
-            name = keystr(child_path)
+            name = name_of(child_path)
             node.bytes += visit(child, depth + 1, name, path + name)
         return node.bytes
 
     visit(tree, 0, "", "")
     return nodes
+
+
+def is_leaf(pairs: Any, value: Any) -> bool:
+    """Whether a tree that was flattened is one leaf."""
+    return len(pairs) == 1 and pairs[0][1] is value and not pairs[0][0]
 
 
 def kind_of(value: Any) -> str:
@@ -188,14 +205,28 @@ def leaf_node(value: Any, depth: int, key: str, path: str, number: int) -> Node:
         size = math.prod(value.shape) * getattr(value.dtype, "itemsize", 0)
         aval_text = f"{value.dtype.name}[{','.join(map(str, value.shape))}]"
         return Node(depth, key, path, "leaf", aval_text, size, number, "", "", "")
+    if isinstance(value, (np.ndarray, np.generic)) or is_array_of_jax(value):
+        # As it lies in memory: without x64 a trace takes half of a float64.
+        kind: Any = value.dtype
+        shape = tuple(value.shape)
+        text = f"{short_dtype_name(kind)}[{','.join(map(str, shape))}]"
+        size = math.prod(shape) * getattr(kind, "itemsize", 0)
+        weak = "~" if getattr(value, "weak_type", False) else ""
+        return Node(depth, key, path, "leaf", weak + text, size, number, "", "", "")
     if valid_jaxtype(value):
         aval = get_aval(value)
         text = aval.str_short(short_dtypes=True)
         weak = "~" if getattr(aval, "weak_type", False) else ""
         size = getattr(aval, "size", 0) * getattr(aval.dtype, "itemsize", 0)
         return Node(depth, key, path, "leaf", weak + text, size, number, "", "", "")
-    kind = type(value).__name__
-    note = f"a leaf that is no array ({kind})"
+    name = type(value).__name__
+    note = f"a leaf that is no array ({name})"
     if not isinstance(value, (str, bytes)) and not callable(value):
-        note = f"a leaf: {kind} is not registered"
-    return Node(depth, key, path, "leaf", kind, 0, number, "", note, "")
+        note = f"a leaf: {name} is not registered"
+    return Node(depth, key, path, "leaf", name, 0, number, "", note, "")
+
+
+def is_array_of_jax(value: Any) -> bool:
+    """Whether a leaf is an array, a key or a `ShapeDtypeStruct` of real JAX."""
+    module = type(value).__module__.partition(".")[0]
+    return module in ("jax", "jaxlib") and hasattr(value, "dtype")
