@@ -228,3 +228,14 @@ def pass_manager() -> Any:
     from jaxlib.mlir.passmanager import PassManager
 
     return PassManager
+
+
+def custom_calls_in(program: Any, target: str) -> Iterator[Any]:
+    """The calls of a foreign function in a module, in its order."""
+    for region in program.operation.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                if inner.operation.name == "stablehlo.custom_call":
+                    if inner.attributes["call_target_name"].value == target:
+                        yield inner
+                yield from custom_calls_in(inner, target)

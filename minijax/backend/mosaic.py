@@ -51,14 +51,9 @@ def to_bytes(made: Any) -> bytes:
 
 def kernels_in(program: Any) -> Iterator[str]:
     """The kernels that a StableHLO module calls, as text, in its order."""
-    for region in program.operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                if inner.operation.name == "stablehlo.custom_call":
-                    if inner.attributes["call_target_name"].value == _CALL:
-                        config = json.loads(inner.attributes["backend_config"].value)
-                        yield _text_of(config["custom_call_config"]["body"])
-                yield from kernels_in(inner)
+    for call in hlo_parts.custom_calls_in(program, _CALL):
+        config = json.loads(call.attributes["backend_config"].value)
+        yield _text_of(config["custom_call_config"]["body"])
 
 
 def _text_of(body: str) -> str:

@@ -96,14 +96,8 @@ def call(
 
 def kernels_in(program: Any) -> Iterator[str]:
     """The kernels that a StableHLO module calls, as text, in its order."""
-    for region in program.operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                if inner.operation.name == "stablehlo.custom_call":
-                    if inner.attributes["call_target_name"].value == _CALL:
-                        config = inner.attributes["mhlo.backend_config"]
-                        yield _text_of(config["ir"].value_bytes)
-                yield from kernels_in(inner)
+    for call in hlo_parts.custom_calls_in(program, _CALL):
+        yield _text_of(call.attributes["mhlo.backend_config"]["ir"].value_bytes)
 
 
 def _text_of(made: bytes) -> str:

@@ -188,3 +188,17 @@ def _lower_eqn(
             f"at {place}. It says: {message_of(error)}"
         ) from None
     return outputs if eqn.primitive.multiple_results else [outputs]
+
+
+def verify(made: Any, name: str, machine: str, compiler: str, debug: bool) -> None:
+    """Refuse a module that MLIR finds wrong; with `debug`, print its text."""
+    try:
+        made.operation.verify()
+    except hlo.ir.MLIRError as error:
+        raise NotImplementedError(
+            f"the kernel {name!r} cannot be compiled for {machine}. The verifier of "
+            f"{compiler}'s module says: {message_of(error)}"
+        ) from None
+    if debug:
+        print(f"\nThe {compiler} module of the pallas_call {name}:")
+        print(hlo.module_to_text(made))

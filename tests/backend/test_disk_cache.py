@@ -289,7 +289,9 @@ def _socket(path: Path) -> None:
     os.mknod(path, stat.S_IFSOCK | 0o600)
 
 
-@pytest.mark.parametrize("make", [_pipe, _socket, Path.mkdir], ids=str)
+@pytest.mark.parametrize(
+    "make", [_pipe, _socket, Path.mkdir], ids=["pipe", "socket", "folder"]
+)
 def test_only_regular_files_are_opened(tmp_path, make, numbers) -> None:
     number = numbers()
     with cache_in(tmp_path):

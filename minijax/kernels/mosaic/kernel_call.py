@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.backend import mosaic
-from minijax.backend.dialects import message_of
 from minijax.core import hlo
 from minijax.core.language import Jaxpr
 from minijax.core.lowering import LoweringRuleContext, tensor_type
 from minijax.kernels.grid_mappings import GridMapping
+from minijax.kernels.kernel_rules import verify
 from minijax.kernels.mosaic.kernel_context import stored_dtype
 from minijax.kernels.mosaic.kernel_module import write_kernel
 from minijax.kernels.specs import CostEstimate
@@ -44,16 +44,7 @@ def lower(
     name = name or jaxpr.debug_info.func_name
     with mosaic.module() as made:
         write_kernel(jaxpr, grid_mapping, params, name)
-        try:
-            made.operation.verify()
-        except hlo.ir.MLIRError as error:
-            raise NotImplementedError(
-                f"the kernel {name!r} cannot be compiled for a TPU. MLIR's verifier "
-                f"says: {message_of(error)}"
-            ) from None
-        if debug:
-            print(f"\nThe Mosaic module of the pallas_call {name}:")
-            print(hlo.module_to_text(made))
+        verify(made, name, "a TPU", "Mosaic", debug)
         body = mosaic.to_bytes(made)
     side_effect = _side_effect(params)
     stored = [

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.backend import triton
-from minijax.backend.dialects import dialect, message_of
+from minijax.backend.dialects import dialect
 from minijax.core import hlo, lowering
 from minijax.core.language import Jaxpr, Literal
 from minijax.core.lowering import LoweringRuleContext, tensor_type
 from minijax.kernels import kernel_arithmetic, kernel_control_flow
 from minijax.kernels.grid_context import dynamic_grid_dim
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
-from minijax.kernels.kernel_rules import Kernel, lower_eqns
+from minijax.kernels.kernel_rules import Kernel, lower_eqns, verify
 from minijax.kernels.memory_spaces import MemorySpace
 from minijax.kernels.specs import Blocked, Element, Squeezed
 from minijax.kernels.triton import arrays, elementwise, memory
@@ -58,16 +58,7 @@ def lower(
     refuse(jaxpr, grid_mapping, name)
     with triton.module(name) as made:
         grid = write_kernel(jaxpr, grid_mapping, name)
-        try:
-            made.operation.verify()
-        except hlo.ir.MLIRError as error:
-            raise NotImplementedError(
-                f"the kernel {name!r} cannot be compiled for a GPU. Triton's verifier "
-                f"says: {message_of(error)}"
-            ) from None
-        if debug:
-            print(f"\nThe Triton module of the pallas_call {name}:")
-            print(hlo.module_to_text(made))
+        verify(made, name, "a GPU", "Triton", debug)
         body = hlo.module_to_bytes(made)
     return triton.call(
         body,
