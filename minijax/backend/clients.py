@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from minijax.core import runtime
 from minijax.core.runtime import Clients
 
 
@@ -122,3 +123,8 @@ def find(self: Clients, platform: str) -> Any:
 
 Clients.make = make  # type: ignore[method-assign]
 Clients.__missing__ = find  # type: ignore[attr-defined]
+
+
+def is_initialized() -> bool:
+    """Whether the clients are made: from then on `clients.settings` change nothing."""
+    return bool(runtime._clients)

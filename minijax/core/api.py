@@ -382,14 +382,15 @@ def vmap(
     @functools.wraps(fun)
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_flatten((args, kwargs))
-        for leaf in leaves:
-            signatures.check_arg(leaf, "vmap")
         axes = flat_axes("vmap in_axes", (in_axes, 0), in_tree)
+        for leaf, axis in zip(leaves, axes):
+            if axis is not None:  # the others are passed on, whatever they are
+                signatures.check_arg(leaf, "vmap")
         dims = list(map(_normalized_axis, leaves, axes))
         size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
         name = no_axis_name if axis_name is None else axis_name
-        shardings = [getattr(get_aval(leaf), "sharding", None) for leaf in leaves]
-        cuts = (s.of(dim) for s, dim in zip(shardings, dims) if s is not None)
+        found = [getattr(getattr(x, "aval", None), "sharding", None) for x in leaves]
+        cuts = (s.of(dim) for s, dim in zip(found, dims) if s is not None)
         axis_data = AxisData(name, size, spmd_name, next(filter(None, cuts), None))
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
         outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)

@@ -229,10 +229,7 @@ def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
     except TypeError as error:
         raise TypeError(f"dtype {dtype!r} is not understood.") from error
     if not plain.isnative:
-        raise TypeError(
-            f"The dtype {plain} has the byte order of other machines. Write "
-            "`x.astype(x.dtype.newbyteorder('='))` to convert an array."
-        )
+        raise TypeError(f"{plain} is in foreign byte order: use `newbyteorder('=')`.")
     return plain if enable_x64 else canonical_of.get(plain, plain)
 
 

@@ -507,18 +507,30 @@ def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
 class EvalTrace(Trace):
     """No transformation: compute now, through XLA.
 
-    In JAX: `core.py`, `EvalTrace`.
+    With a trace `around`, which is under way, that trace gets what involves tracers.
+
+    In JAX: `core.py`, `EvalTrace`; the setting `eager_constant_folding`.
     """
+
+    def __init__(self, around: Trace | None = None):
+        self.around = around
 
     def process_primitive(
         self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Any:
+        if self.around is not None:
+            with set_current_trace(self.trace_for(args)) as trace:
+                return trace.process_primitive(primitive, args, params)
         if primitive.impl is not None:
             for arg in args:
                 if isinstance(arg, Tracer):
                     raise escaped_tracer_error(arg)
             return primitive.impl(*args, **params)
         return run_eagerly.run(primitive, args, params)
+
+    def trace_for(self, args: Sequence[Any]) -> Any:
+        """The trace that an operation goes to: `around` if an argument is a tracer."""
+        return self.around if any(isinstance(x, Tracer) for x in args) else eval_trace
 
 
 def chosen(trace_class: type) -> type:
@@ -697,9 +709,11 @@ def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
 def ensure_compile_time_eval() -> set_current_trace:
     """Context manager: compute now what is written inside, also while tracing.
 
-    Only known values can be used inside: constants, and what was computed from them.
+    That is done with constants and what was computed from them. Operations on tracers
+    are traced as they are outside.
     """
-    return set_current_trace(eval_trace)
+    trace = state.trace
+    return set_current_trace(trace if trace is eval_trace else EvalTrace(trace))
 
 
 eval_context = ensure_compile_time_eval

@@ -37,7 +37,6 @@ from .language import (
     Tracer,
     Var,
     escaped_tracer_error,
-    get_aval,
     no_debug_info,
     set_current_trace,
     type_of_application,
@@ -186,7 +185,7 @@ class Constants:
             return known[0]
         if isinstance(value, Tracer) and not value._trace.alive:
             raise escaped_tracer_error(value)
-        aval = get_aval(value)
+        aval = language.shaped_abstractify(value)
         atom: Atom
         if isinstance(value, (int, float, complex, np.generic)):
             return Literal(value, aval)

@@ -171,11 +171,6 @@ def _make_clients() -> None:
             _clients.update(_clients.make())
 
 
-def is_initialized() -> bool:
-    """Whether the clients are made: from then on `clients.settings` change nothing."""
-    return bool(_clients)
-
-
 def get_backend(platform: Any = None) -> Any:
     """The client of a platform, or the default one.
 

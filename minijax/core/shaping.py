@@ -47,14 +47,6 @@ def shape_of(x) -> Shape:
     return get_aval(x).shape
 
 
-def canonicalize_axis(axis, rank: int) -> int:
-    """An axis counted from the front; ValueError if there is no such axis."""
-    axis = operator.index(axis)
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-    return axis + rank if axis < 0 else axis
-
-
 def check_sizes(name: str, shape: Sequence[int]) -> None:
     """TypeError when a size is negative."""
     if any(size < 0 for size in shape):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import dtypes, errors, language
+from .avals import aval_of_description
 from .language import AbstractValue, DebugInfo, Jaxpr, Tracer, get_aval
 from .state import state
 from .trees import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -176,8 +177,9 @@ class CallSignature:
                 f"jitted function {self.name} has invalid argnames {missing} in "
                 f"{what}_argnames. Function takes these args: {known}"
             )
-        nums = tuple(num if num >= 0 else num + count for num in nums)
-        more_names = [positional[num] for num in nums if num < count]
+        if not self._names_of(_VAR_POSITIONAL):  # else they count from the last given
+            nums = tuple(num % count for num in nums)
+        more_names = [positional[num] for num in nums if 0 <= num < count]
         more_nums = [positional.index(name) for name in names if name in positional]
         all_nums = tuple(sorted({*nums, *more_nums}))
         return all_nums, tuple(dict.fromkeys([*names, *more_names]))
@@ -189,8 +191,10 @@ class CallSignature:
             return leaves, tree, ()
         statics: list[tuple[int | str, type, Any]] = []
         dynamic = []
+        if min(self.static_nums, default=0) < -len(args):
+            raise errors.value_error(f"{self.name}: static_argnums below -{len(args)}")
         for position, arg in enumerate(args):
-            if position in self.static_nums:
+            if not {position, position - len(args)}.isdisjoint(self.static_nums):
                 statics.append((position, type(arg), arg))
             else:
                 dynamic.append(arg)
@@ -395,7 +399,7 @@ def flatten_function(
 def check_outputs(outputs: Sequence[Any], tree: Any, name: str, purpose: str) -> None:
     """TypeError, naming the component, when a function returned a non-array."""
     for position, output in enumerate(outputs):
-        if isinstance(output, Tracer) or language.valid_jaxtype(output):
+        if language.valid_jaxtype(output) or type(output) in aval_of_description:
             continue
         paths, _ = tree_flatten_with_path(tree_unflatten(tree, range(len(outputs))))
         path = keystr(paths[position][0])

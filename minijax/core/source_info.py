@@ -227,11 +227,6 @@ class NameStackContext:
         state.name_stack = self.saved.pop()
 
 
-def extend_name_stack(name: str) -> NameStackContext:
-    """Context manager and decorator: operations inside belong to the scope `name`."""
-    return NameStackContext(lambda stack: stack.extend(name))
-
-
 def transform_name_stack(name: str) -> NameStackContext:
     """Context manager: operations inside belong to the transformation `name`."""
     return NameStackContext(lambda stack: stack.transform(name))

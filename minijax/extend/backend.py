@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.backend import clients
-from minijax.core import runtime
 from minijax.core.array import default_device
 from minijax.core.runtime import backends as backends
 from minijax.core.runtime import get_backend as get_backend
@@ -38,7 +37,7 @@ def register_backend_factory(
     Raises:
       RuntimeError: when the clients have been made already.
     """
-    if runtime.is_initialized():
+    if clients.is_initialized():
         raise RuntimeError(
             f"the platform {name!r} was registered after the first use of a device; "
             "register it before."

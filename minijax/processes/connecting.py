@@ -108,7 +108,7 @@ def initialize(
             "distributed.initialize should only be called once: this process is one "
             "of several already."
         )
-    if runtime.is_initialized():
+    if clients.is_initialized():
         raise RuntimeError(
             "distributed.initialize() must be called before any calls that start a "
             "backend: any computation, and also devices() and device_put. Call it at "
@@ -189,7 +189,7 @@ def shutdown() -> None:
     if state.coordinator is not None:
         orderly = not missing and not state.failed
         state.coordinator.close(10.0 if orderly else 2.0, orderly)
-    if not runtime.is_initialized():
+    if not clients.is_initialized():
         distributed.forget_for_clients()
     state.member = state.coordinator = state.client = state.store = None
     if late is not None:
@@ -318,7 +318,7 @@ def _uncaught(kind: type, error: BaseException, traceback: Any) -> None:
 
 def _finish_launched() -> None:
     """Waits for what was launched: others need this process until it is done."""
-    for client in runtime.backends().values() if runtime.is_initialized() else ():
+    for client in runtime.backends().values() if clients.is_initialized() else ():
         for array in client.live_arrays():
             if not array.is_deleted():
                 try:

@@ -68,6 +68,7 @@ from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
 from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.programs.saving_policies import name_p, nothing_saveable
 from minijax.support.tree_util import broadcast_prefix
+from minijax.support.user_source import extend_name_stack
 from minijax.transforms import differentiation, rematerialize, splitting
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
@@ -413,7 +414,7 @@ def _transpose(
         known, rest, unknown_out, forwarded = splitting.partial_eval_jaxpr(
             closed, linear
         )
-        with source_info.extend_name_stack("rematted_computation"):
+        with extend_name_stack("rematted_computation"):
             outputs = eval_jaxpr(known.jaxpr, known.consts, *values)
         num_known = len(unknown_out) - sum(unknown_out)
         residuals = partial_eval.fill_forwarded(

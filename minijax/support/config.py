@@ -570,7 +570,7 @@ use_shardy_partitioner = _flag(
 
 
 def _set_platforms(value: str | None) -> None:
-    if backend_platforms.is_initialized() and value != state.platforms:
+    if backend_clients.is_initialized() and value != state.platforms:
         warnings.warn(
             "jax_platforms was set after the first computation: the devices that are "
             "in use stay. Set it at the start of the program, or by the environment "
@@ -583,14 +583,14 @@ def _set_platforms(value: str | None) -> None:
 def _set_platform_name(value: str | None) -> None:
     name = value.lower() if value else None
     get_backend = backend_platforms.get_backend
-    if backend_platforms.is_initialized() and get_backend(name) is not get_backend():
+    if backend_clients.is_initialized() and get_backend(name) is not get_backend():
         _check_in_time("platform_name", value, "devices exist")
     backend_clients.settings.platform_name = name
 
 
 def _check_in_time(name: str, value: Any, exists: str) -> None:
     """RuntimeError for another value of a flag that backends were started with."""
-    if backend_platforms.is_initialized() and value != getattr(state, name):
+    if backend_clients.is_initialized() and value != getattr(state, name):
         raise RuntimeError(
             f"jax_{name} must be set before the first computation: the {exists} "
             "already. Set it at the start of the program, or by the environment "

@@ -19,7 +19,6 @@ from minijax.core.source_info import (
     SourceInfo,
     _excluded,
     _user_frame_of_traceback,
-    extend_name_stack,
     is_user_filename,
 )
 
@@ -56,6 +55,11 @@ def expression_text(frame: Frame) -> str:
     # Columns count bytes of UTF-8, not characters.
     encoded = line.encode()[frame.start_column : frame.end_column]
     return encoded.decode(errors="replace").strip()
+
+
+def extend_name_stack(name: str) -> NameStackContext:
+    """Context manager and decorator: operations inside belong to the scope `name`."""
+    return NameStackContext(lambda stack: stack.extend(name))
 
 
 def named_scope(name: str) -> NameStackContext:

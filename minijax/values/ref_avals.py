@@ -147,6 +147,12 @@ class ShapeDtypeStruct:
     size = property(lambda self: math.prod(self.shape))
     T = property(lambda self: self.update(shape=self.shape[::-1]))
 
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            "A ShapeDtypeStruct does not have a value and cannot be used as a constant "
+            "of a function that is computed. Give an array of its shape and dtype."
+        )
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")

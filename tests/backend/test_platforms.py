@@ -146,7 +146,7 @@ def test_requested_platform_that_is_not_there() -> None:
         assert len(lines) == 2
         assert all("Unable to initialize backend 'nonsense'" in line for line in lines)
     ours = run(
-        "from minijax.core import runtime; print(runtime.default_backend())",
+        "from minijax.backend import processes; print(processes.default_backend())",
         MINIJAX_PLATFORMS="cpu",
         JAX_PLATFORMS="nonsense",
     )

@@ -184,9 +184,9 @@ def test_name_stacks_print_as_in_jax(steps):
 
 
 def test_name_stack_contexts():
-    with source_info.extend_name_stack("f"):
+    with user_source.extend_name_stack("f"):
         with source_info.transform_name_stack("jvp"):
-            with source_info.extend_name_stack("g") as stack:
+            with user_source.extend_name_stack("g") as stack:
                 assert source_info.current_name_stack() == stack
                 assert str(source_info.current().name_stack) == "f/jvp(g)"
                 with source_info.reset_name_stack():
@@ -194,7 +194,7 @@ def test_name_stack_contexts():
         assert str(source_info.current_name_stack()) == "f"
     assert str(source_info.current_name_stack()) == ""
 
-    @source_info.extend_name_stack("h")
+    @user_source.extend_name_stack("h")
     def inside(depth):
         return inside(depth - 1) if depth else str(source_info.current_name_stack())
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import shaping
 from minijax.core.language import get_aval
 from minijax.core.rules import scalar_like
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.shape import joining, padding, rearranging, slicing
+from minijax.primitives.shape.squeezing import canonicalize_axis
 
 
 def associative_scan(
@@ -43,7 +43,7 @@ def associative_scan(
     leaves, tree = tree_flatten(elems)
     if reverse:
         leaves = [rearranging.rev(leaf, [axis]) for leaf in leaves]
-    axis = shaping.canonicalize_axis(axis, get_aval(leaves[0]).ndim)
+    axis = canonicalize_axis(axis, get_aval(leaves[0]).ndim)
     if len({get_aval(leaf).shape[axis] for leaf in leaves}) > 1:
         shapes = [get_aval(leaf).shape for leaf in leaves]
         raise ValueError(

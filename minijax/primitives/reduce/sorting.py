@@ -19,7 +19,7 @@ from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers
 from minijax.primitives.index import gathering
 from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.squeezing import expand_dims
+from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims
 
 # ----------------------------------------------------------------------------------
 # sort
@@ -180,7 +180,7 @@ def sort(
     if not isinstance(operand, Sequence):
         if num_keys != 1:
             raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
-        dimension = shaping.canonicalize_axis(dimension, get_aval(operand).ndim)
+        dimension = canonicalize_axis(dimension, get_aval(operand).ndim)
         (out,) = sort_p.bind(
             operand, dimension=dimension, is_stable=is_stable, num_keys=1
         )
@@ -192,7 +192,7 @@ def sort(
             f"num_keys={num_keys} must be between 1 and the number of operands, "
             f"{len(operand)}."
         )
-    dimension = shaping.canonicalize_axis(dimension, get_aval(operand[0]).ndim)
+    dimension = canonicalize_axis(dimension, get_aval(operand[0]).ndim)
     return tuple(
         sort_p.bind(
             *operand, dimension=dimension, is_stable=is_stable, num_keys=num_keys
@@ -209,7 +209,7 @@ def sort_key_val(
       TypeError: when the shapes differ.
       ValueError: when the dimension does not exist.
     """
-    dimension = shaping.canonicalize_axis(dimension, get_aval(keys).ndim)
+    dimension = canonicalize_axis(dimension, get_aval(keys).ndim)
     keys, values = sort_p.bind(
         keys, values, dimension=dimension, is_stable=is_stable, num_keys=1
     )
@@ -302,5 +302,5 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     k = int(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    axis = shaping.canonicalize_axis(axis, get_aval(operand).ndim)
+    axis = canonicalize_axis(axis, get_aval(operand).ndim)
     return top_k_p.bind(operand, k=k, axis=axis)

@@ -30,11 +30,11 @@ from minijax.core.rules import (
     moveaxis,
     not_mapped,
 )
-from minijax.core.shaping import canonicalize_axis
 from minijax.core.state import state
 from minijax.primitives import families
 from minijax.primitives.shape.broadcasting import broadcast
 from minijax.primitives.shape.casting import asarray
+from minijax.primitives.shape.squeezing import canonicalize_axis
 from minijax.support.devices.shardings import ShardingTypeError
 
 # XLA's CPU compiler is slow with very many operands: they are joined in a tree.

@@ -5,6 +5,7 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,16 @@ from minijax.core.language import get_aval
 from minijax.core.rules import def_linear, moveaxis, standard_primitive
 from minijax.core.shaping import (
     broadcast_in_dim,
-    canonicalize_axis,
     shape_of,
 )
+
+
+def canonicalize_axis(axis, rank: int) -> int:
+    """An axis counted from the front; ValueError if there is no such axis."""
+    axis = operator.index(axis)
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+    return axis + rank if axis < 0 else axis
 
 
 def expand_dims(array, dimensions: Sequence[int]) -> Any:

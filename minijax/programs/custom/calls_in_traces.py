@@ -51,9 +51,13 @@ define(Trace, _refuse_jvp_call, _refuse_vjp_call)
 
 
 def _run(
-    self: Trace, primitive: Any, fun: Callable, *rules_and_args: Any, **params: Any
+    self: EvalTrace, primitive: Any, fun: Callable, *rules_and_args: Any, **params: Any
 ) -> list[Any]:
-    return fun(*rules_and_args[-1])
+    args = rules_and_args[-1]
+    if self.around is None:
+        return fun(*args)
+    with set_current_trace(self.trace_for(args)) as trace:
+        return primitive.call_in(trace, fun, *rules_and_args, **params)
 
 
 define(EvalTrace, _run, _run)

@@ -24,10 +24,9 @@ import minijax
 from minijax.core.jit import JitFunction
 from minijax.core.language import Primitive, all_primitives
 from minijax.core.partial_eval import DynamicJaxprTrace
-from minijax.core.source_info import extend_name_stack
 from minijax.core.state import state
 from minijax.numpy.math.ufunc_api import ufunc
-from minijax.support.user_source import named_scope
+from minijax.support.user_source import extend_name_stack, named_scope
 from minijax_lab.explain.recording import once_a_code
 
 PACKAGE = os.path.dirname(minijax.__file__) + os.sep
