@@ -8,6 +8,7 @@ from typing import Any
 from minijax_lab.explain.collectives import (
     CollectivesRecording,
     has_ring,
+    in_a_ring,
     over,
     record_collectives,
     ring,
@@ -80,7 +81,8 @@ class CollectivesView(View):
                 rows.append(cut(f"    {each.where}: {each.line}", WIDTH))
             rows.append(
                 cut(
-                    f"    in a ring each device sends {each.sent:,} B, "
+                    f"    {'in a ring' if in_a_ring(each) else 'straight to others'} "
+                    f"each device sends {each.sent:,} B, "
                     f"all {each.total:,} B",
                     WIDTH,
                 )

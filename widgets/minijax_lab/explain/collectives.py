@@ -76,12 +76,22 @@ def headline(name: str, found: list[Collective], mesh: MeshFacts) -> str:
     if len(found) == 1:
         one = found[0]
         told = f"{name}: 1 {one.opcode}{over(one)}, groups of {one.size}, "
-        told += f"{one.bytes:,} B given by each device"
+        told += f"{one.bytes:,} B given and {one.sent:,} B sent by each device"
+        if one.times != 1:
+            told += (
+                f", {one.times:,} times" if one.times else " in each round of a loop"
+            )
     else:
         kinds = Counter(each.opcode for each in found)
         told = f"{name}: " + ", ".join(count_in_words(n, k) for k, n in kinds.items())
     total = sum(each.total for each in found)
-    return f"{told}; in rings {size_in_words(total)} would be sent in all"
+    how = "in rings" if any(in_a_ring(each) for each in found) else "straight"
+    return f"{told}; {how} {size_in_words(total)} would be sent in all"
+
+
+def in_a_ring(collective: Collective) -> bool:
+    """Whether each member sends to the next alone; else straight to who gets it."""
+    return collective.opcode not in ("all-to-all", "collective-permute")
 
 
 def over(collective: Collective) -> str:

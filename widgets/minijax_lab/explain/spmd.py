@@ -64,6 +64,7 @@ class Collective:
     where: str = ""
     line: str = ""
     note: str = ""
+    itemsize: int = 1
 
     @property
     def size(self) -> int:
@@ -75,16 +76,19 @@ class Collective:
         """The bytes that a device sends at most if the members stand in a ring.
 
         All-reduce: 2(n-1)/n of what it gives; all-gather: n-1 times that;
-        reduce-scatter and all-to-all: (n-1)/n; a permutation: all of it.
+        reduce-scatter and all-to-all: (n-1)/n; a permutation: all of it. An element is
+        not cut: where there are fewer than members, a part may be empty.
         """
         n = self.size
+        elements = self.bytes // self.itemsize
+        least = elements // max(n, 1) * self.itemsize  # the smallest of n parts
         if self.opcode == "collective-permute":
             return self.bytes if any(a != b for a, b in self.pairs) else 0
         if self.opcode == "all-gather":
             return self.bytes * (n - 1)
         if self.opcode == "all-reduce":
-            return 2 * self.bytes * (n - 1) // n
-        return self.bytes * (n - 1) // n
+            return 2 * (self.bytes - least) if n > 1 else 0
+        return self.bytes - least if n > 1 else 0
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
@@ -97,7 +101,12 @@ class Collective:
         times = self.times or 1
         if self.opcode == "collective-permute":
             return times * self.bytes * sum(a != b for a, b in self.pairs)
-        return times * self.sent * sum(len(group) for group in self.groups)
+        # Each part of what a group works on goes to n-1 members, or around twice.
+        sizes = [len(group) for group in self.groups]
+        if self.opcode == "all-gather":
+            return times * self.bytes * sum(n * (n - 1) for n in sizes)
+        around = 2 if self.opcode == "all-reduce" else 1
+        return times * around * self.bytes * sum(n - 1 for n in sizes)
 
 
 @dataclass
@@ -293,9 +302,19 @@ def collectives_of(program: Program) -> list[Collective]:
                 where,
                 line,
                 "" if groups else "its groups are written in a form not read here",
+                itemsize_of(module, instruction),
             )
         )
     return found
+
+
+def itemsize_of(module: Module, instruction: Instruction) -> int:
+    """The bytes of an element of what an instruction is given; 1 for several types."""
+    sizes = set()
+    for number in instruction.operands:
+        operand = module.instructions[number]
+        sizes.add(operand.bytes // operand.elements if operand.elements else 1)
+    return sizes.pop() or 1 if len(sizes) == 1 else 1
 
 
 def runs_of(module: Module) -> dict[int, int | None]:
