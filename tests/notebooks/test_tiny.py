@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from minijax_lab import tiny_digits, tiny_score
+from minijax_lab import tiny_score
 from minijax_lab.tiny_programs import Real, Tiny
 from tiny import loops, operations, trace
 from tiny.batching import vmap
@@ -181,12 +181,6 @@ def test_every_table_has_its_rules():
     assert set(tiny.MEANING) - set(tiny.TANGENTS) == linear
     assert set(tiny.MEANING) - set(tiny.BATCHING) == linear
     assert set(tiny.TRANSPOSES) <= set(tiny.MEANING)
-
-
-def test_it_trains_the_digits_of_chapter_00():
-    pytest.importorskip("sklearn")
-    _, accuracy = tiny_digits.train()
-    assert accuracy >= 0.95
 
 
 def test_what_tiny_saves_is_stablehlo_that_xla_computes():

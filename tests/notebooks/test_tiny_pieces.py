@@ -63,6 +63,20 @@ def test_a_right_piece_is_saved_and_scored(own_tiny, capsys):
     assert "7 of 7" in capsys.readouterr().out
 
 
+def test_the_score_says_who_wrote_what(own_tiny, cell, capsys):
+    check("tiny", "09")
+    said = capsys.readouterr().out
+    count = len(tiny_pieces.PIECES)
+    assert f"tiny: 0 of {count} pieces are yours (the course's: nesting.hvp" in said
+    cell(HVP.format("return jvp(grad(function), (x,), (v,))[1]"))
+    check("tiny", "09")
+    check("tiny")
+    said = capsys.readouterr().out
+    both = "(yours: nesting.hvp; the course's: nesting.implicit)."
+    assert f"tiny: 1 of {count} pieces are yours {both}" in said
+    assert f"tiny: 1 of {count} pieces are yours (yours: nesting.hvp)." in said
+
+
 def test_a_wrong_piece_is_named_and_not_saved(own_tiny, capsys):
     before = (own_tiny / "nesting.py").read_text()
 

@@ -65,6 +65,21 @@ def test_one_fault_at_a_time():
             pass
 
 
+@pytest.mark.parametrize("number", FAULTS)
+def test_each_fault_has_a_function_that_shows_it(number):
+    function, args = sabotage(number).shown
+
+    def seen():
+        program = str(minijax.make_jaxpr(function)(*args))
+        result = function(*args)
+        return program, np.asarray(result.astype("float32")).tolist(), result.dtype
+
+    right = seen()
+    with sabotage(number):
+        assert seen() != right
+    assert seen() == right
+
+
 @pytest.mark.of_one_jax
 def test_each_fault_turns_the_tests_red():
     command = [sys.executable, "-m", "tests.rules.sabotaged"]

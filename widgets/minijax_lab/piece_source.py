@@ -130,8 +130,13 @@ class Written:
         self.node = node
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         self.source = "\n".join(lines)
-        self.begins = f"# yours: {name}"
+        self.begins = self.mark(name)
         self.ends = f"# down to here: what {name} needs"
+
+    @staticmethod
+    def mark(name: str) -> str:
+        """The line above a piece in the learner's file."""
+        return f"# yours: {name}"
 
     def is_empty(self) -> bool:
         """Whether the function's body is `...`, below its docstring."""

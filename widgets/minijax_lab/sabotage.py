@@ -70,6 +70,13 @@ class sabotage:
         self.symptom = self.fault.symptom
         self.answer = self.fault.answer
 
+    @property
+    def shown(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A small function and its arguments, on which the fault shows."""
+        from minijax_lab.sabotage_shown import shown
+
+        return shown(self.number)
+
     def __enter__(self) -> sabotage:
         if sabotage.working is not None:
             raise RuntimeError(

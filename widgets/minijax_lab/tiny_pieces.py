@@ -132,6 +132,25 @@ def own_folder() -> Path:
     return Path(str(importlib.import_module("tiny").__file__)).resolve().parent
 
 
+def is_yours(name: str) -> bool:
+    """Whether a piece in the imported `tiny` is one that the learner has saved."""
+    file = own_folder() / f"{name.partition('.')[0]}.py"
+    mark = Written.mark(name)
+    return file.is_file() and mark in file.read_text(encoding="utf-8").splitlines()
+
+
+def whose(*names: str) -> str:
+    """Returns a sentence on who wrote these pieces: the learner, or the course."""
+    yours = [name for name in names if is_yours(name)]
+    course = [name for name in names if name not in yours]
+    parts = [
+        f"{who}: {', '.join(found)}"
+        for who, found in (("yours", yours), ("the course's", course))
+        if found
+    ]
+    return "; ".join(parts)
+
+
 @contextlib.contextmanager
 def trial(written: Written) -> Iterator[None]:
     """Imports of `tiny` in the block find a copy of it that has the new piece."""

@@ -13,7 +13,7 @@ import io
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,21 @@ def score(*chapters: str) -> None:
     except Exception as error:
         print(f"tiny: importing it raised {type(error).__name__}: {error}")
         return
+    print(owners(chapters))
     for line in lines_of(scores):
         print(line)
+
+
+def owners(chapters: Sequence[str]) -> str:
+    """How many pieces the learner wrote, and who wrote those of the chapters named."""
+    from minijax_lab.tiny_pieces import PIECES, is_yours, whose
+
+    yours = [name for name in PIECES if is_yours(name)]
+    told = f"tiny: {len(yours)} of {len(PIECES)} pieces are yours"
+    names = [name for name, chapter in PIECES.items() if chapter in chapters]
+    if not chapters:
+        names = yours
+    return f"{told} ({whose(*names)})." if names else f"{told}."
 
 
 def lines_of(scores: list[ChapterScore]) -> Iterator[str]:
