@@ -19,3 +19,4 @@ from minijax.support.devices.shardings import Sharding as Sharding
 from minijax.support.devices.shardings import (
     SingleDeviceSharding as SingleDeviceSharding,
 )
+from minijax.types_on_meshes import ManualAxisType as ManualAxisType

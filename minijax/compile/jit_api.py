@@ -219,7 +219,7 @@ def _titled(maker: Callable, title: str) -> Callable:
 def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
     """Shape and dtype of a type."""
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=aval.sharding, weak_type=aval.weak_type
+        aval.shape, aval.dtype, sharding=aval.cut, weak_type=aval.weak_type
     )
 
 

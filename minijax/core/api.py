@@ -389,7 +389,7 @@ def vmap(
         dims = list(map(_normalized_axis, leaves, axes))
         size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
         name = no_axis_name if axis_name is None else axis_name
-        found = [getattr(getattr(x, "aval", None), "sharding", None) for x in leaves]
+        found = [getattr(getattr(x, "aval", None), "cut", None) for x in leaves]
         cuts = (s.of(dim) for s, dim in zip(found, dims) if s is not None)
         axis_data = AxisData(name, size, spmd_name, next(filter(None, cuts), None))
         flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)

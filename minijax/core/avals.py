@@ -3,7 +3,7 @@
 `ShapedArray` is the type of arrays. Beside shape and dtype it says whether the dtype is
 weak (the value came from a Python number, so that `x + 1.0` keeps the dtype of `x`),
 and three things that matter only when a program uses several devices or memories: how
-the array is split over a mesh of devices (`sharding`), over which axes of that mesh its
+the array is split over a mesh of devices (`cut`), over which axes of that mesh its
 values differ (`vma`, varying mesh axes), and in which memory it is stored
 (`memory_space`). In a program for one device they are None, empty and None, and a first
 reading may skip them.
@@ -97,8 +97,14 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
         raise
 
 
+# The arguments of `ShapedArray`; its slots have the same names, but for `cut`.
 FIELDS = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space")
-_fields_of = operator.attrgetter(*FIELDS)
+_SLOTS = (*FIELDS[:3], "cut", *FIELDS[4:])
+_fields_of = operator.attrgetter(*_SLOTS)
+
+# What rooms above tell of the types of arrays, as read-only properties by name.
+# `assembly.py` enters them.
+told_of_types: dict[str, Callable[[ShapedArray], Any]] = {}
 
 _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 intern_lock = threading.Lock()
@@ -109,19 +115,20 @@ class ShapedArray(AbstractValue):
 
     Interned: two equal types are one object, so `is` compares them and their hash is
     their address. `weak_type` marks values that came from Python scalars; when dtypes
-    are promoted, they take the dtype of the other operand. `sharding` is None when the
-    array is not on a mesh; `vma` is the set of mesh axes over which it may vary inside
-    `shard_map`; `memory_space` is None for the memory that a device computes in.
+    are promoted, they take the dtype of the other operand. `cut`, the argument
+    `sharding`, is None unless axes of a mesh cut the array; `vma` is the set of mesh
+    axes over which it may vary inside `shard_map`; `memory_space` is None for the
+    memory that a device computes in.
 
     In JAX: `core.py`, `ShapedArray`.
     """
 
-    __slots__ = (*FIELDS, "ndim", "size", "_tangent", "__weakref__")
+    __slots__ = (*_SLOTS, "ndim", "size", "_tangent", "__weakref__")
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
-    sharding: Any
+    cut: Any
     vma: frozenset
     memory_space: Any
     ndim: int
@@ -155,12 +162,17 @@ class ShapedArray(AbstractValue):
             if aval is None:
                 aval = object.__new__(cls)
                 aval.shape, aval.dtype, aval.weak_type = key[:3]
-                aval.sharding, aval.vma, aval.memory_space = key[3:]
+                aval.cut, aval.vma, aval.memory_space = key[3:]
                 aval.ndim = len(shape)
                 aval.size = math.prod(shape)
                 aval._tangent = None
                 _interned[key] = aval
         return aval
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in told_of_types:
+            raise AttributeError(f"the type of an array has no attribute {name!r}")
+        return told_of_types[name](self)
 
     def __reduce__(self):
         return (ShapedArray, _fields_of(self))
@@ -183,8 +195,8 @@ class ShapedArray(AbstractValue):
         `along` says how a mesh cuts that axis, if one does.
         """
         shape = (*self.shape[:axis], size, *self.shape[axis:])
-        cut = self.sharding and self.sharding.inserted(axis)
-        cut = along.inserted_in(self.sharding, axis) if along else cut
+        cut = self.cut and self.cut.inserted(axis)
+        cut = along.inserted_in(self.cut, axis) if along else cut
         return self.update(shape=shape, sharding=cut)
 
     def strip_weak_type(self) -> ShapedArray:
@@ -209,8 +221,8 @@ class ShapedArray(AbstractValue):
         if self.memory_space is not None:
             name += f"<{self.memory_space.name.lower()}>"
         sizes = [str(size) for size in self.shape]
-        if self.sharding is not None:
-            sizes = self.sharding.texts_of_sizes(sizes)
+        if self.cut is not None:
+            sizes = self.cut.texts_of_sizes(sizes)
         axes = ",".join(map(str, sorted(self.vma)))
         axes = f"({axes})" if len(self.vma) > 1 else axes
         return f"{name}[{','.join(sizes)}]" + (f"{{V:{axes}}}" if axes else "")
@@ -351,7 +363,7 @@ def _without_axis(aval: ShapedArray, size: int, axis: int) -> ShapedArray:
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
     shape = aval.shape[:axis] + aval.shape[axis + 1 :]
-    cut = aval.sharding and aval.sharding.without(axis)
+    cut = aval.cut and aval.cut.without(axis)
     return aval.update(shape=shape, sharding=cut)
 
 

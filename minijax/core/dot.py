@@ -160,10 +160,10 @@ def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **
     numbers, permutation = _transpose_plan(
         dimension_numbers, x.ndim, get_aval(y).ndim, swapped
     )
-    if x.aval.sharding is not None:
-        cut = x.aval.sharding.permuted(np.argsort(permutation))
+    if x.aval.cut is not None:
+        cut = x.aval.cut.permuted(np.argsort(permutation))
     else:  # on a mesh, every device gets the whole sum
-        other = get_aval(ct).sharding or get_aval(y).sharding
+        other = get_aval(ct).cut or get_aval(y).cut
         cut = other and other.whole(x.ndim)
     params = {"dimension_numbers": numbers, **params, "out_sharding": cut}
     x_bar = transpose(dot_general_p.bind(ct, y, **params), permutation)

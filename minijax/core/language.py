@@ -28,7 +28,7 @@ import dataclasses
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 
@@ -602,8 +602,14 @@ class Tracer:
     weak_type = property(lambda self: self.aval.weak_type)
     ndim = property(lambda self: self.aval.ndim)
     size = property(lambda self: self.aval.size)
-    sharding = property(lambda self: self.aval.sharding)
     vma = property(lambda self: self.aval.vma)
+
+    @property
+    def sharding(self) -> NoReturn:
+        raise AttributeError(
+            f"A {self._error_repr()} has no attribute 'sharding': devices hold values, "
+            "and a tracer has none. `minijax.typeof(x).sharding` is that of its type."
+        )
 
     def full_lower(self) -> Any:
         """The simplest equivalent value, without this trace where it adds nothing."""

@@ -217,7 +217,7 @@ def zeros_of(aval: AbstractValue) -> Any:
         return _broadcast(np.zeros((), dtypes.float0), aval.shape)
     zeros = scalar_like(aval, 0)
     if aval.shape:
-        zeros = _broadcast(zeros, aval.shape, (), aval.sharding)
+        zeros = _broadcast(zeros, aval.shape, (), aval.cut)
     else:
         zeros = _as_array(zeros, aval)
     for extension in type_extensions:

@@ -137,7 +137,7 @@ reduce_sum_p = reduction(
 
 def _reduce_sum_transpose(ct, x, *, axes, out_sharding):
     kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
-    return [broadcast_in_dim(ct, x.shape, kept, out_sharding=x.aval.sharding)]
+    return [broadcast_in_dim(ct, x.shape, kept, out_sharding=x.aval.cut)]
 
 
 rules.def_linear(reduce_sum_p, _reduce_sum_transpose)

@@ -58,6 +58,7 @@ class AbstractRef(AbstractValue):
     weak_type = property(lambda self: self.inner_aval.weak_type)
     ndim = property(lambda self: self.inner_aval.ndim)
     size = property(lambda self: self.inner_aval.size)
+    cut = property(lambda self: self.inner_aval.cut)
     sharding = property(lambda self: self.inner_aval.sharding)
     vma = property(lambda self: self.inner_aval.vma)
 
@@ -138,9 +139,9 @@ class ShapeDtypeStruct:
             raise NotImplementedError(
                 "ShapeDtypeStruct.like takes arrays, got a ref. Read it: like(x[...])."
             )
-        place = aval if hasattr(x, "_error_repr") else x  # a tracer has a type only
-        committed = getattr(place, "committed", True)
-        sharding = getattr(place, "sharding", aval.sharding) if committed else None
+        sharding = None
+        if getattr(x, "committed", True):  # a tracer has a type only
+            sharding = getattr(x, "sharding", aval.cut)
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     ndim = property(lambda self: len(self.shape))

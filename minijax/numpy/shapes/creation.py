@@ -270,8 +270,9 @@ def _filled(
         shape = canonicalize_shape(shape)
     if device is None and out_sharding is None and isinstance(like, (Array, Tracer)):
         aval: Any = like.aval
-        if aval.sharding is not None and shape in (None, aval.shape):
-            out_sharding, shape = like.sharding, aval.shape
+        if aval.cut is not None and shape in (None, aval.shape):
+            sharding = like.sharding if isinstance(like, Array) else aval.cut
+            out_sharding, shape = sharding, aval.shape
             dtype, like = aval.dtype if dtype is None else dtype, None
     sharding = {"sharding": out_sharding}
     if out_sharding is None or not changes_type(value, out_sharding):

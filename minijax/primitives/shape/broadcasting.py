@@ -85,7 +85,7 @@ def broadcast_to(operand: Any, shape: Sequence[int], sharding: Any = None) -> An
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
     """`arr` repeated to the shape of another array, as `broadcast_to` does it."""
     like = get_aval(like_arr)
-    return broadcast_to(arr, like.shape, like.sharding)
+    return broadcast_to(arr, like.shape, like.cut)
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
@@ -375,4 +375,4 @@ def empty_of(aval: ShapedArray) -> Any:
     entry = empty2_p.bind(dtype=aval.dtype, memory_space=aval.memory_space)
     if not aval.shape:
         return entry
-    return broadcast(entry, aval.shape, out_sharding=aval.sharding)
+    return broadcast(entry, aval.shape, out_sharding=aval.cut)

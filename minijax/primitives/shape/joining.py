@@ -109,7 +109,7 @@ def _concatenate_staging(trace, args, params) -> Any:
     mesh = state.mesh if state.abstract_mesh is None else state.abstract_mesh
     if mesh is not None and mesh.explicit_axes:
         avals = list(map(get_aval, args))
-        if len({aval.sharding is None for aval in avals}) > 1:
+        if len({aval.cut is None for aval in avals}) > 1:
             told = ", ".join(aval.str_short(short_dtypes=True) for aval in avals)
             raise errors.with_facts(
                 ShardingTypeError(

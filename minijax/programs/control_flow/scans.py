@@ -138,7 +138,7 @@ def _unroll(unroll: Any, length: int) -> int:
 def _check_not_cut(xs: Sequence[Any]) -> None:
     """On an Explicit mesh, a device has all of the axis that is looped over."""
     for x in xs:
-        sharding = getattr(get_aval(x), "sharding", None)
+        sharding = getattr(get_aval(x), "cut", None)
         if sharding is not None and sharding.of(0) is not None:
             raise errors.value_error(
                 "0th dimension of all xs should be replicated. Got "

@@ -133,7 +133,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
     decided.
     """
     if isinstance(value, Tracer):
-        sharding = getattr(value.aval, "sharding", None)
+        sharding = getattr(value.aval, "cut", None)
         if sharding is None:
             raise NotImplementedError(
                 "inspect_array_sharding: while a function is traced, the type "

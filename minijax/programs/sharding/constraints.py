@@ -12,16 +12,13 @@ from minijax.core import errors, hlo, language
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
 from minijax.core.state import state
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.programs.sharding.contexts import (
     get_abstract_mesh,
     mesh_of_constraints,
     sharding_of,
 )
+from minijax.programs.sharding.cuts import cut_of
 from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
@@ -81,10 +78,12 @@ def _constrained(x: Any, place: Any) -> Any:
             if part is PartitionSpec.UNCONSTRAINED
         )
         _check_not_manual(sharding)
-    if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
-        _check_same(aval, sharding)
-        return x
     mesh = get_abstract_mesh()
+    if isinstance(sharding, NamedSharding):
+        if mesh.are_all_axes_explicit and not mesh.empty:
+            _check_same(aval, sharding)
+            return x
+        _check_auto(sharding)
     return sharding_constraint_p.bind(
         x,
         sharding=sharding,
@@ -97,8 +96,7 @@ def _constrained(x: Any, place: Any) -> Any:
 def _check_not_manual(sharding: NamedSharding) -> None:
     """ValueError for an axis over which a `shard_map` around this place maps."""
     manual = state.manual_mesh[1] if state.manual_mesh else ()
-    spec = sharding.spec
-    named = {name for dimension in range(len(spec)) for name in spec.axes(dimension)}
+    named = {*sharding._used_axes()}
     if not named.isdisjoint(manual):
         raise errors.value_error(
             f"with_sharding_constraint names the axes {sorted(map(str, named))} in a "
@@ -107,19 +105,28 @@ def _check_not_manual(sharding: NamedSharding) -> None:
         )
 
 
+def _check_auto(sharding: NamedSharding) -> None:
+    """ValueError for axes that the compiler does not cut by itself."""
+    auto = sharding.mesh.auto_axes
+    if not {*sharding._used_axes()} <= {*auto}:
+        raise errors.value_error(
+            "The spec of NamedSharding passed to with_sharding_constraint can only "
+            f"refer to Auto axes of the mesh. Got spec={sharding.spec} and mesh="
+            f"{sharding.mesh}, of which {auto} are Auto. For others there is "
+            "`minijax.sharding.reshard`."
+        )
+
+
 def _check_same(aval: Any, sharding: NamedSharding) -> None:
     """AssertionError unless the type says already what the constraint says."""
-
-    def parts(one: Any) -> list:
-        spec = one.spec.partitions if one is not None else ()
-        return [*spec, *[None] * (aval.ndim - len(spec))]
-
-    if parts(aval.sharding) != parts(sharding):
+    own = cut_of(aval)
+    spec = sharding.spec.partitions
+    if own != (*spec, *(None,) * (aval.ndim - len(spec))):
         raise errors.with_facts(
             AssertionError(
                 "`with_sharding_constraint` acts as an assert when all axes of mesh "
                 "are of type `Explicit`. The array sharding: "
-                f"{PartitionSpec(*parts(aval.sharding))} did not match the sharding "
+                f"{PartitionSpec(*own)} did not match the sharding "
                 f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to "
                 "shard your input to the sharding you want."
             )

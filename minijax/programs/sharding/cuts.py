@@ -27,7 +27,7 @@ RULES: dict[str, Rule] = {}
 
 def cut_of(aval: Any) -> Cut:
     """The cut of a type; of one that is on no mesh, all None."""
-    sharding = getattr(aval, "sharding", None)
+    sharding = getattr(aval, "cut", None)
     rank = getattr(aval, "ndim", 0)
     if sharding is None:
         return (None,) * rank
@@ -58,7 +58,7 @@ def axes_in(part: Any) -> tuple:
 
 
 def _mesh_of(avals: Types) -> Any:
-    return next(aval.sharding.mesh for aval in avals if aval.sharding is not None)
+    return next(aval.cut.mesh for aval in avals if aval.cut is not None)
 
 
 def _rules(*names: str) -> Callable[[Rule], Rule]:
@@ -128,7 +128,7 @@ def _select(ins: Types, params: Params, outs: Types) -> list[Cut]:
     cut = _same_cut("select", "cases", cases)
     if which.ndim and not any(cut):
         return [cut_of(which)]
-    if which.ndim and which.sharding is not None and cut_of(which) != cut:
+    if which.ndim and which.cut is not None and cut_of(which) != cut:
         fail(
             "select `which` must be scalar or have the same sharding as cases, got "
             f"{told([which])} for cases {told(cases)}. Reshard one of them."
@@ -137,7 +137,7 @@ def _select(ins: Types, params: Params, outs: Types) -> list[Cut]:
 
 
 def _same_cut(name: str, what: str, avals: Types) -> Cut:
-    cuts = {cut_of(aval) for aval in avals if aval.sharding is not None}
+    cuts = {cut_of(aval) for aval in avals if aval.cut is not None}
     if len(cuts) > 1:
         fail(
             f"{name} {what} must have the same shardings, got [{told(avals)}]. "
@@ -188,7 +188,7 @@ def _dot_general(ins: Types, params: Params, outs: Types) -> list[Cut]:
 def _convolution(ins: Types, params: Params, outs: Types) -> list[Cut]:
     lhs, rhs = ins
     features = params["dimension_numbers"].lhs_spec[1]
-    if rhs.sharding is not None or cut_of(lhs)[features] is not None:
+    if rhs.cut is not None or cut_of(lhs)[features] is not None:
         fail(
             "conv_general_dilated only supports a kernel that is on every device and "
             f"an input whose feature dimension is whole; got {told(ins)}. Give "
@@ -417,7 +417,7 @@ def _still_divided(
 
 def _resized(name: str) -> Rule:
     def rule(ins: Types, params: Params, outs: Types) -> list[Cut]:
-        if ins[0].sharding is None:
+        if ins[0].cut is None:
             return [whole(out.ndim) for out in outs]
         cut = cut_of(ins[0])
         return [_still_divided(name, ins[0], ins[0].shape, cut, out) for out in outs]

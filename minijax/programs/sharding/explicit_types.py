@@ -100,7 +100,7 @@ def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
     if not isinstance(aval, ShapedArray):
         return aval
     if mesh is None or not sharding.mesh._any_axis_explicit:
-        return aval if aval.sharding is None else aval.update(sharding=None)
+        return aval if aval.cut is None else aval.update(sharding=None)
     cut = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
     return aval.update(sharding=as_type(mesh, cut))
 
@@ -167,17 +167,17 @@ class Cuts(TypeExtension):
         if primitive.name in _OWN_TYPES or not _is_known(primitive):
             return out
         given = _given(params)
-        cut = [a for a in avals if getattr(a, "sharding", None) is not None]
+        cut = [a for a in avals if getattr(a, "cut", None) is not None]
         if given is None and not cut:
             return out
         several = isinstance(out, (list, tuple))
         outs = list(out) if several else [out]
-        mesh = cut[0].sharding.mesh if cut else None
-        other = next((a for a in cut if a.sharding.mesh is not mesh), None)
+        mesh = cut[0].cut.mesh if cut else None
+        other = next((a for a in cut if a.cut.mesh is not mesh), None)
         if other is not None:
             raise errors.value_error(
                 f"Mesh for all inputs should be equal. {primitive} got one mesh: "
-                f"{mesh} and another mesh: {other.sharding.mesh}. Move one operand: "
+                f"{mesh} and another mesh: {other.cut.mesh}. Move one operand: "
                 "`minijax.device_put(x, other.sharding)`."
             )
         if given is not None:
@@ -215,13 +215,13 @@ class Cuts(TypeExtension):
         variables = [*jaxpr.constvars, *jaxpr.invars]
         for eqn in jaxpr.eqns:
             variables += eqn.outvars
-        return any(getattr(v.aval, "sharding", None) is not None for v in variables)
+        return any(getattr(v.aval, "cut", None) is not None for v in variables)
 
     def lower(self, rule: Callable, ctx: Any, *operands: Any, **params: Any) -> Any:
         """Says in the program how the results of an equation are cut."""
         name = ctx.primitive.name
-        wanted = [getattr(aval, "sharding", None) for aval in ctx.avals_out]
-        ins = [getattr(aval, "sharding", None) for aval in ctx.avals_in]
+        wanted = [getattr(aval, "cut", None) for aval in ctx.avals_out]
+        ins = [getattr(aval, "cut", None) for aval in ctx.avals_in]
         mesh = next((s.mesh for s in (*wanted, *ins) if s is not None), None)
         if mesh is None or name in _NOT_CONSTRAINED:
             return rule(ctx, *operands, **params)
@@ -298,7 +298,7 @@ def _checked(given: NamedSharding, out: Any, primitive: Primitive) -> Any:
 
 
 def _plain(aval: Any) -> Any:
-    cut = getattr(aval, "sharding", None) is not None
+    cut = getattr(aval, "cut", None) is not None
     return aval.update(sharding=None) if cut else aval
 
 

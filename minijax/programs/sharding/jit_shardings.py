@@ -23,17 +23,10 @@ from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
 from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer
 from minijax.core.signatures import Bound, JitOptions
 from minijax.core.state import state
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
-from minijax.programs.sharding.placement import (
-    is_spread,
-    put_on_several,
-)
+from minijax.programs.sharding.placement import is_spread, put_on_several
 from minijax.support.devices.layouts import Format
 from minijax.support.devices.shardings import PartitionSpec, Sharding
 

@@ -20,11 +20,7 @@ from minijax.core import dtypes, errors
 from minijax.core.array import Array
 from minijax.core.language import Tracer
 from minijax.core.runtime import devices
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.programs.sharding.making import (
     make_array_from_callback,
     make_array_from_single_device_arrays,

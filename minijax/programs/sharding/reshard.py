@@ -12,18 +12,11 @@ from typing import Any
 from minijax.core import errors, language
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.programs.sharding.constraints import constrain
 from minijax.programs.sharding.contexts import get_abstract_mesh, use_abstract_mesh
-from minijax.programs.sharding.explicit_types import (
-    abstract,
-    as_type,
-    given_sharding,
-)
+from minijax.programs.sharding.cuts import axes_in, cut_of
+from minijax.programs.sharding.explicit_types import abstract, as_type, given_sharding
 from minijax.support.devices.shardings import (
     AxisType,
     Mesh,
@@ -85,9 +78,8 @@ def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray
 def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:
     """The parameters of the way back: to how `x` is cut."""
     aval = x.aval if hasattr(x, "aval") else get_aval(x)
-    sharding = aval.sharding
-    if sharding is None:
-        sharding = NamedSharding(params["dst_sharding"].mesh, PartitionSpec())
+    whole = NamedSharding(params["dst_sharding"].mesh, PartitionSpec())
+    sharding = whole if aval.cut is None else aval.cut
     return {**params, "dst_sharding": sharding}
 
 
@@ -118,10 +110,7 @@ def _reshard_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> 
 
 def _batch_part(x: Any, dim: int) -> Any:
     """The mesh axes that cut the batch axis of a value."""
-    sharding = language.get_aval(x).sharding
-    if sharding is None or dim >= len(sharding.spec.partitions):
-        return None
-    return sharding.spec.partitions[dim]
+    return cut_of(get_aval(x))[dim]
 
 
 @reshard_p.def_lowering
@@ -216,12 +205,10 @@ def _on_mesh(values: Any, mesh: Any) -> Any:
             moved.append(leaf)
             continue
         kinds = mesh._name_to_type
-        parts = aval.sharding.spec.partitions if aval.sharding is not None else ()
         kept: list[Any] = []
-        for part in parts:
-            names = part if isinstance(part, tuple) else (part,)
-            kept.append(tuple(n for n in names if kinds.get(n) is AxisType.Explicit))
-        kept += [()] * (aval.ndim - len(kept))
+        for part in cut_of(aval):
+            names = [n for n in axes_in(part) if kinds.get(n) is AxisType.Explicit]
+            kept.append(tuple(names))
         sharding = NamedSharding(mesh, PartitionSpec(*(k or None for k in kept)))
         moved.append(reshard_p.bind(leaf, dst_sharding=sharding, concrete_mesh=None))
     return tree_unflatten(tree, moved)

@@ -1,0 +1,91 @@
+"""What the type of an array tells of the mesh in use: `typeof(x).sharding`.
+
+The core's types say only how axes of a mesh cut an array (`ShapedArray.cut`), so that a
+program for one device has the same types with a mesh and without. The mesh of a value
+that nothing cuts is read here, from the place in the program that asks.
+
+In JAX: `jax/_src/core.py`, `ShapedArray.sharding` and `ManualAxisType`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import weakref
+
+from minijax.core import errors
+from minijax.core.avals import ShapedArray
+from minijax.core.language import eval_trace
+from minijax.core.state import state
+from minijax.programs.sharding.contexts import get_abstract_mesh
+from minijax.support.devices.shardings import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec,
+    empty_abstract_mesh,
+)
+
+_interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ManualAxisType:
+    """How a value differs over the manual axes of a mesh, inside `shard_map`.
+
+    Two that are equal are one object.
+
+    Args:
+      varying: a frozenset of the axes over which devices may have different values.
+      unreduced: of the axes over which a sum is still to be taken.
+      reduced: of the axes over which the sum was taken.
+
+    Raises:
+      ValueError: for an axis that two of them name.
+      TypeError: for sets that are not frozen.
+
+    In JAX: `jax.sharding.ManualAxisType`.
+    """
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+    def __new__(cls, **axes: frozenset) -> ManualAxisType:
+        key = frozenset(item for item in axes.items() if item[1])
+        return _interned.setdefault(key, object.__new__(cls))
+
+    def __post_init__(self) -> None:
+        kinds = self.varying, self.unreduced, self.reduced
+        if len(frozenset().union(*kinds)) != sum(map(len, kinds)):
+            raise errors.value_error(
+                "varying, unreduced and reduced cannot have common mesh axes. Got "
+                f"{self}: name each axis once."
+            )
+
+    def __getnewargs_ex__(self) -> tuple:
+        return (), vars(self)  # copies are interned, too
+
+
+def sharding_of(aval: ShapedArray) -> NamedSharding:
+    """How a value of a type is cut, with an entry for each dimension.
+
+    A value that nothing cuts is on the mesh in use: while a function is traced that of
+    `set_mesh`, inside `shard_map` its mesh; outside of them one with Explicit axes.
+    Without such a mesh it is an empty one.
+    """
+    if aval.cut is not None:
+        mesh, parts = aval.cut.mesh, aval.cut.spec.partitions
+    else:
+        mesh, parts = get_abstract_mesh(), ()
+        if state.trace is eval_trace and mesh.are_all_axes_auto:
+            mesh = empty_abstract_mesh
+    if state.manual_mesh is not None:
+        mesh, manual = state.manual_mesh
+        kinds = dict.fromkeys(manual, AxisType.Manual)
+        mesh = mesh.abstract_mesh.update_axis_types(kinds)
+    parts = (*parts, *(None,) * (aval.ndim - len(parts)))
+    return NamedSharding(mesh, PartitionSpec(*parts))
+
+
+def manual_axis_type_of(aval: ShapedArray) -> ManualAxisType:
+    """The mesh axes over which values of a type vary; types know no other kinds."""
+    return ManualAxisType(varying=aval.vma)
