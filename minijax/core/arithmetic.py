@@ -41,13 +41,7 @@ from .rules import (
     unary,
 )
 from .rules import constant_like as _scalar
-from .shaping import (
-    Shape,
-    broadcast_in_dim,
-    compare,
-    filled_like,
-    reshape,
-)
+from .shaping import Shape, broadcast_in_dim, compare, filled_like, reshape
 
 
 def one_like(x) -> Any:

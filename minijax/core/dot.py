@@ -21,12 +21,7 @@ import numpy as np
 
 from . import dtypes, hlo
 from .language import ShapedArray, get_aval
-from .rules import (
-    def_bilinear,
-    final_sharding,
-    not_mapped,
-    standard_primitive,
-)
+from .rules import def_bilinear, final_sharding, not_mapped, standard_primitive
 from .shaping import Shape, convert_element_type_to, transpose
 
 # ((lhs contract, rhs contract), (lhs batch, rhs batch))

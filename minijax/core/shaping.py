@@ -31,13 +31,7 @@ from .language import (
     numpy_scalar,
     physical_aval,
 )
-from .rules import (
-    def_linear,
-    is_linear,
-    moveaxis,
-    standard_primitive,
-    zero_tangent_of,
-)
+from .rules import def_linear, is_linear, moveaxis, standard_primitive, zero_tangent_of
 
 Shape = tuple[int, ...]
 

@@ -16,12 +16,7 @@ import numpy as np
 from . import dtypes, hlo, rules
 from .arithmetic import combine_values, div, eq, mul
 from .language import Primitive, ShapedArray, get_aval, register
-from .shaping import (
-    Shape,
-    broadcast_in_dim,
-    convert_element_type,
-    reshape,
-)
+from .shaping import Shape, broadcast_in_dim, convert_element_type, reshape
 
 # ----------------------------------------------------------------------------------
 # The family
