@@ -541,7 +541,7 @@ platforms = _flag(
 )
 platform_name = _flag(
     "platform_name",
-    None,
+    "",
     "The platform among those that start whose devices are the default.",
     process_wide=True,
 )

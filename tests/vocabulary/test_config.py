@@ -44,11 +44,13 @@ def test_names_with_and_without_prefix():
     assert config.values["jax_enable_x64"] is False
 
 
-# In minijax programs are kept on disk without being asked, in a bounded folder.
+# In minijax programs are kept on disk without being asked, in a bounded folder; kernels
+# for GPUs are compiled by Triton, since Mosaic GPU is not there.
 CHOSEN = (
     "jax_compilation_cache_dir",
     "jax_compilation_cache_max_size",
     "jax_persistent_cache_min_compile_time_secs",
+    "jax_pallas_use_mosaic_gpu",
 )
 
 
