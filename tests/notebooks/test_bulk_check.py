@@ -58,8 +58,15 @@ def test_a_folder_of_learners(tmp_path, capsys):
         f"--csv={tmp_path / 'found.csv'}",
         f"--json={tmp_path / 'found.json'}",
         "--jobs=2",
+        "--summary",
     )
     assert "old.ipynb" not in said
+    shares = said.partition("by the share of learners who solved them:\n")[2]
+    solved = [line.split(maxsplit=2) for line in shares.splitlines()]
+    assert ["01.1", "50%", "1 of 2 (1 failed)"] in solved
+    assert solved.index(
+        ["01.4", "0%", "0 of 2 (1 failed, 1 not tried)"]
+    ) < solved.index(["00.1", "100%", "1 of 1"])
     found = states(tmp_path / "found.csv")
     assert found["anna", "00.1"] == "passed"
     assert found["anna", "00.2"] == found["anna", "00.3"] == "not tried"

@@ -294,8 +294,8 @@ def check_folder(
     return reports
 
 
-def table(reports: Sequence[Report]) -> Iterator[str]:
-    """Yields the lines of the table: for each chapter, learners by exercises."""
+def rows_of(reports: Sequence[Report]) -> dict[str, dict[str, Result]]:
+    """The best result of each learner for each exercise, from all their notebooks."""
     rows: dict[str, dict[str, Result]] = {}
     for report in reports:
         row = rows.setdefault(report.learner, {})
@@ -303,6 +303,34 @@ def table(reports: Sequence[Report]) -> Iterator[str]:
             before = row.get(name)
             if before is None or order(result) < order(before):
                 row[name] = result
+    return rows
+
+
+def summary(reports: Sequence[Report]) -> Iterator[str]:
+    """Yields a line for each exercise: how many solved it, the hardest one first.
+
+    Counted are the learners who handed in a notebook of its chapter.
+    """
+    results: dict[str, list[str]] = {}
+    for row in rows_of(reports).values():
+        for name, result in row.items():
+            results.setdefault(name, []).append(result.state)
+    shares = {n: s.count("passed") / len(s) for n, s in results.items()}
+    yield ""
+    yield "exercises by the share of learners who solved them:"
+    width = max((len(name) for name in results), default=0)
+    for name in sorted(results, key=lambda name: (shares[name], chapter_of(name))):
+        states = results[name]
+        others = [f"{states.count(s)} {s}" for s in STATES[1:] if s in states]
+        solved = f"{states.count('passed')} of {len(states)}"
+        yield f"  {name:{width}}  {shares[name]:4.0%}  {solved}" + (
+            f" ({', '.join(others)})" if others else ""
+        )
+
+
+def table(reports: Sequence[Report]) -> Iterator[str]:
+    """Yields the lines of the table: for each chapter, learners by exercises."""
+    rows = rows_of(reports)
     names = sorted({name for row in rows.values() for name in row})
     width = max([len("learner"), *(len(printable(learner)) for learner in rows)])
     for number in sorted({chapter_of(name) for name in names}):

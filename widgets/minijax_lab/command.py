@@ -293,6 +293,9 @@ def course_check(arguments: argparse.Namespace) -> int:
     reports = bulk_check.check_folder(folder, limits, arguments.jobs)
     for line in bulk_check.table(reports):
         print(line)
+    if arguments.summary:
+        for line in bulk_check.summary(reports):
+            print(line)
     for target, write in targets:
         if target is not None:
             write(reports, Path(target))
@@ -430,6 +433,11 @@ def add_check_parser(tools: Any) -> None:
     check_parser.add_argument("--csv", metavar="FILE", help="write the results there")
     check_parser.add_argument(
         "--json", metavar="FILE", help="write the results and all errors there"
+    )
+    check_parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="also print how many solved each exercise, the hardest one first",
     )
     check_parser.add_argument(
         "--seconds", type=float, default=300, help="for a notebook (default: 300)"
