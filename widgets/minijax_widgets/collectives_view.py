@@ -78,7 +78,7 @@ class CollectivesView(View):
             told += f"  {self.groups_told(each)}{self.times_told(each)}"
             rows.append(cut(told, WIDTH))
             if each.where:
-                rows.append(cut(f"    {each.where}: {each.line}", WIDTH))
+                rows.append(cut(f"    {self.line_told(each)}", WIDTH))
             rows.append(
                 cut(
                     f"    {'in a ring' if in_a_ring(each) else 'straight to others'} "
@@ -110,6 +110,11 @@ class CollectivesView(View):
         ]
         more = len(each.groups) - len(told)
         return " ".join(told) + (f" +{more}" if more else "")
+
+    def line_told(self, each: Collective) -> str:
+        """Returns the user's line, and whether others had a part in it."""
+        told = f"{each.where}  {each.line}".strip() or each.primitive
+        return f"{told}  ({each.note})" if each.groups and each.note else told
 
     def times_told(self, each: Collective) -> str:
         """Returns how often it runs, if not once."""
@@ -209,7 +214,7 @@ class CollectivesView(View):
                         f"{count_in_words(len(each.groups), 'group')} of {each.size}",
                         f"{each.bytes:,} B",
                         size_in_words(each.total) + self.times_told(each),
-                        f"{each.where}  {each.line}".strip() or each.primitive,
+                        self.line_told(each),
                     ],
                     keys=[f"c{number}", *key_of_line(each.span)],
                     go=self.starts.get(number),

@@ -19,6 +19,7 @@ import numpy as np
 
 import minijax
 from minijax.compile import stages
+from minijax.compile.titles import title_of
 from minijax.core import hlo
 from minijax.core.trees import tree_flatten
 from minijax_lab.explain import foreign, foreign_compiled
@@ -158,6 +159,9 @@ def program_of(
     module = parse(text)
     mesh = mesh_of_program(compiled, text)
     name = module.name.removeprefix("jit_")
+    of_jax = foreign.is_of_jax(function) or foreign_compiled.is_jitted(function)
+    if callable(function) and not of_jax:
+        name = title_of(function)  # with the transformations around it
     program = Program(name, text, module, mesh, compiled, lowered)
     sources = Sources()
     for number, frame in user_frames(text).items():
@@ -301,11 +305,21 @@ def collectives_of(program: Program) -> list[Collective]:
                 program.spans.get(frame),
                 where,
                 line,
-                "" if groups else "its groups are written in a form not read here",
+                note_of(instruction, groups),
                 itemsize_of(module, instruction),
             )
         )
     return found
+
+
+def note_of(instruction: Instruction, groups: list[list[int]]) -> str:
+    """What a reader should know of a collective that its row does not say."""
+    if not groups:
+        return "its groups are written in a form not read here"
+    count = len(instruction.operands)
+    if count > 1 and not instruction.opcode.startswith("all-to-all"):
+        return f"XLA joined {count} of them; the line is that of one"
+    return ""
 
 
 def itemsize_of(module: Module, instruction: Instruction) -> int:
