@@ -166,7 +166,7 @@ def grade_causal(causal: Callable[..., Any]) -> str | None:
     if record.fetched > 24_000:
         return f"{record.fetched:,} B are fetched, and 24,000 B are enough."
     # Queries may be scaled before; that is little beside the products.
-    return not_in_the_kernel(causal, q, k, v, allowed={"mul", "div"})
+    return not_in_the_kernel(causal, q, k, v, allowed=frozenset({"mul", "div"}))
 
 
 EXERCISES = {

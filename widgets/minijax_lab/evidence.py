@@ -92,10 +92,10 @@ def outside(function: Callable[..., Any], *args: Any) -> set[str]:
 
 
 def not_in_the_kernel(
-    function: Callable[..., Any], *args: Any, allowed: set[str] = frozenset()
+    function: Callable[..., Any], *args: Any, allowed: frozenset[str] = frozenset()
 ) -> str | None:
     """A sentence if a function computes something beside its kernel."""
-    beside = sorted(outside(function, *args) - allowed)
+    beside = sorted(outside(function, *args) - set(allowed))
     if beside:
         return f"{beside[0]} is computed outside of the kernel."
     return None

@@ -109,7 +109,12 @@ def innermost_program_is_written() -> None:
 def finished_programs_are_closed() -> None:
     trace = module("trace")
     kept: list[Any] = []
-    program = trace.trace(lambda x: kept.append(x) or x, np.float32(1.0))
+
+    def keeps(x: Any) -> Any:
+        kept.append(x)
+        return x
+
+    program = trace.trace(keeps, np.float32(1.0))
     assert refuses(TypeError, lambda: kept[0] * 2.0), (
         "a tracer that outlived its program was used, and no TypeError was raised"
     )
