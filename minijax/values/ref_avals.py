@@ -60,6 +60,7 @@ class AbstractRef(AbstractValue):
     size = property(lambda self: self.inner_aval.size)
     cut = property(lambda self: self.inner_aval.cut)
     sharding = property(lambda self: self.inner_aval.sharding)
+    manual_axis_type = property(lambda self: self.inner_aval.manual_axis_type)
     vma = property(lambda self: self.inner_aval.vma)
 
     def of(self, inner_aval: ShapedArray) -> AbstractRef:
@@ -139,9 +140,9 @@ class ShapeDtypeStruct:
             raise NotImplementedError(
                 "ShapeDtypeStruct.like takes arrays, got a ref. Read it: like(x[...])."
             )
-        sharding = None
-        if getattr(x, "committed", True):  # a tracer has a type only
-            sharding = getattr(x, "sharding", aval.cut)
+        place = None if hasattr(x, "_error_repr") else x  # a tracer has a type only
+        committed = getattr(place, "committed", True)
+        sharding = getattr(place, "sharding", aval.cut) if committed else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
     ndim = property(lambda self: len(self.shape))

@@ -39,7 +39,7 @@ def inside(lib, transform, *args):
 def no_mesh(lib):
     jnp = lib.jnp
     values = [jnp.ones((2, 3)), jnp.float32(1), 1.0, True, np.ones(3), np.float32(2)]
-    return told(lib, *values, lib.mj.random.key(0))
+    return told(lib, *values, lib.mj.random.key(0), lib.mj.new_ref(1.0))
 
 
 @case
