@@ -102,6 +102,8 @@ class DynamicJaxprTrace(Trace):
         """The variable or literal that stands for a value in this program."""
         if type(value) is DynamicJaxprTracer and value._trace is self:
             return value.atom
+        if hasattr(value, "__jax_array__"):
+            return self.to_atom(value.__jax_array__())
         return self.constants.atom_of(value)
 
     def lift(self, value: Any) -> DynamicJaxprTracer:
@@ -192,8 +194,6 @@ class Constants:
         if isinstance(value, np.ndarray) and value.ndim == 0:
             atom = Literal(value[()], aval)
         else:
-            if hasattr(value, "__jax_array__"):
-                value = value.__jax_array__()
             atom = Var(aval)
         self.by_id[id(value)] = (atom, value)
         return atom
@@ -223,7 +223,7 @@ def trace_to_jaxpr(
     try:
         with set_current_trace(trace), source_info.reset_name_stack():
             outputs = fun(*args)
-        jaxpr, consts = trace.finish(outputs)
+            jaxpr, consts = trace.finish(outputs)
         del args, outputs  # so that no tracer is left
         trace_ended.run(trace)
     finally:

@@ -45,8 +45,9 @@ def concrete_or_error(
 
 
 def static_index(value: Any, context: str = "") -> int:
-    """`value` as a Python integer known while tracing."""
-    return concrete_or_error(operator.index, value, context)
+    """`value` as a Python integer known while tracing, or a symbolic size."""
+    force = None if is_symbolic(value) else operator.index
+    return concrete_or_error(force, value, context)
 
 
 def is_concrete(value: Any) -> bool:

@@ -18,6 +18,7 @@ In JAX: `jax/_src/export/shape_poly.py`, `_DimExpr`.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -128,10 +129,10 @@ class SymbolicSize:
         return other % self.__jax_array__()
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
-        return divide(self, other)
+        return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
-        return divide(other, self)
+        return other // self, other % self
 
     def _with(self, other: Any, name: str, combine: Callable) -> Any:
         """The sum or product with another size; with an array, computed as arrays."""
@@ -220,7 +221,11 @@ def is_size(value: Any) -> bool:
     """Whether a value is a size: a whole number or an expression."""
     if isinstance(value, (int, SymbolicSize)):
         return True
-    return hasattr(value, "__index__") and getattr(value, "ndim", 0) == 0
+    try:
+        operator.index(value)
+    except TypeError:  # a tracer's too: its value is not known
+        return False
+    return True
 
 
 def terms_of(size: Size) -> dict[Monomial, int]:
@@ -407,9 +412,15 @@ def _variables(monomial: Monomial) -> Iterator[str]:
 _operations: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": lambda x, y: x // y,
     "mod": lambda x, y: x % y,
-    "max": lambda x, y: x.maximum(y) if hasattr(x, "maximum") else max(x, y),
-    "min": lambda x, y: x.minimum(y) if hasattr(x, "minimum") else min(x, y),
+    "max": lambda x, y: _extreme("maximum", max, x, y),
+    "min": lambda x, y: _extreme("minimum", min, x, y),
 }
+
+
+def _extreme(name: str, of_numbers: Callable, x: Any, y: Any) -> Any:
+    if hasattr(y, name):
+        x, y = y, x
+    return getattr(x, name)(y) if hasattr(x, name) else of_numbers(x, y)
 
 
 def _evaluate(monomial: Monomial, values: Mapping[str, Any]) -> Any:

@@ -173,6 +173,59 @@ def test_one_exported_program_serves_many_shapes(name):
             np.testing.assert_allclose(mine, other, rtol=2e-5, atol=2e-5)
 
 
+SIZES_AS_VALUES = {
+    **{
+        f"{left} {sign} {right}": f"{left} {sign} {right}"
+        for sign in ("+", "-", "*", "/", "//", "%")
+        for left, right in (
+            ("b", "(jnp.zeros((), jnp.int32)+2)"),
+            ("(jnp.zeros((), jnp.int32)+2)", "b"),
+            ("b", "jnp.float32(2.5)"),
+            ("b", "np.int32(2)"),
+            ("np.float32(7)", "b"),
+            ("b", "2"),
+            ("b", "x"),
+        )
+    },
+    "divmod of arrays": "divmod(b, jnp.float32(2)) + divmod(b, x) + divmod(7.5, b)",
+    "divmod of numbers": "divmod(b, np.arange(1, 3)) + divmod(np.int32(7), b)",
+    "a result": "(b, -b, 2*b + 1, jnp.ones(b))",
+    "where": "jnp.where(x[0] > 0, b, 0)",
+    "lax": "lax.add(b, jnp.int32(1)), lax.max(jnp.int32(1), b), lax.neg(b)",
+    "clip": "jnp.clip(jnp.arange(9), 1, b), jnp.mod(jnp.arange(9), b)",
+    "sqrt": "jnp.sqrt(b), jnp.maximum(b, 2), jnp.atleast_1d(b), jnp.stack([b, b])",
+    "a slice": "jnp.arange(9)[:b], lax.dynamic_slice(jnp.arange(9), (b,), (2,))",
+    "an argument of jit": "jit(lambda y: y + 1)(b)",
+    "larger": "max(b, 1) + jnp.int32(0)",
+    "comparisons": "jnp.less(b, jnp.float32(3)), jnp.equal(b, 3), jnp.int32(1) < b",
+    "creation": "jnp.arange(1, b), jnp.eye(b, 3), jnp.full((b,), 3.0), jnp.array([b])",
+    "copies": "jnp.tile(jnp.arange(2), b), nn.one_hot(jnp.arange(2), b)",
+}
+
+
+@pytest.mark.parametrize("name", SIZES_AS_VALUES)
+def test_sizes_among_values(name):
+    """A size beside arrays and numbers, and where functions take arrays."""
+
+    def run(lib):
+        def function(x):
+            names = {"x": x, "b": x.shape[0], "np": np, "jit": lib.jit}
+            names |= {"jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn}
+            return eval(SIZES_AS_VALUES[name], names)
+
+        (b,) = lib.export.symbolic_shape("b")
+        kind = lib.ShapeDtypeStruct((b,), "float32")
+        exported = lib.export.export(lib.jit(function))(kind)
+        kinds = [(str(a.shape), a.dtype, a.weak_type) for a in exported.out_avals]
+        called = exported.call(np.arange(1.0, 4.0, dtype=np.float32))
+        return kinds, [np.asarray(x) for x in lib.tree.leaves(called)]
+
+    (ours, values), (theirs, expected) = map(run, LIBRARIES)
+    assert ours == theirs
+    for one, other in zip(values, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
 def exported_mean(lib, text="b, 2*n", **options):
     shape = lib.export.symbolic_shape(text, **options)
     function = lib.jit(lambda x: lib.numpy.tanh(x).mean(0))

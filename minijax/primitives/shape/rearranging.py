@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import hlo, rules, sums
+from minijax.core.avals import canonicalize_dim
 from minijax.core.language import ShapedArray
 from minijax.core.rules import Shape, def_linear
 from minijax.core.shaping import reshape, shape_of
@@ -150,4 +151,4 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     Raises:
       TypeError: when `reps` has not one number for each axis.
     """
-    return tile_p.bind(operand, reps=tuple(operator.index(count) for count in reps))
+    return tile_p.bind(operand, reps=tuple(map(canonicalize_dim, reps)))
