@@ -57,7 +57,8 @@ import numpy as np
 from minijax.backend import buffer_copies, executables, several_devices
 from minijax.core import errors, hlo, runtime
 from minijax.core.avals import ShapedArray
-from minijax.core.effects import Effect, ordered_effects
+from minijax.core.effects import Effect, ordered_effects, shardable_ordered_effects
+from minijax.support.devices.shardings import GSPMDSharding, HloSharding
 from minijax.support.special_errors import add_callback_cause
 
 # ----------------------------------------------------------------------------------
@@ -68,6 +69,17 @@ from minijax.support.special_errors import add_callback_cause
 def ordered(effects: Iterable[Effect]) -> list[Effect]:
     """Those of the effects that have a token, in one order for every program."""
     return sorted(ordered_effects.filter_in(effects), key=str) if effects else []
+
+
+def check_devices(effects: Iterable[Effect], number: int) -> None:
+    """ValueError for effects whose order is not kept on that many devices."""
+    alone = [e for e in ordered(effects) if not shardable_ordered_effects.contains(e)]
+    if alone and number > 1:
+        raise ValueError(
+            "The following ordered effects are not supported for more than 1 device: "
+            f"{', '.join(map(str, alone))}. This program runs on {number}. Leave out "
+            "ordered=True."
+        )
 
 
 def types(effects: Iterable[Effect]) -> list[Any]:
@@ -132,14 +144,18 @@ class RuntimeTokens(threading.local):
         self.current: dict[Effect, Any] = {}
         self.launches: dict[Any, Any] = {}
 
-    def input(self, effect: Effect, device: Any) -> Any:
-        """The token that the next program with the effect takes, on its device."""
+    def input(self, effect: Effect, sharding: Any) -> Any:
+        """The token that the next program with the effect takes, on its devices."""
         token = self.current.get(effect)
-        if token is None:
-            return runtime.put(np.zeros(0, bool), _TOKEN, device, False)
-        if token._sharding.device_set != {device}:
-            return buffer_copies.copy_to_device(token, device)
-        return token
+        devices = sharding._internal_device_list
+        if token is not None:
+            if token._sharding._internal_device_list == devices:
+                return token
+            if len(token._sharding._internal_device_list) == len(devices):
+                return buffer_copies.copy_to_sharding(token, sharding)
+            self.wait_for(effect)
+        parts = [np.zeros(0, bool)] * len(devices.addressable_device_list)
+        return buffer_copies.put_shards(parts, _TOKEN, sharding, False)
 
     def wait_for(self, effect: Effect) -> None:
         """Wait for the programs with an effect: what happens next follows on them."""
@@ -204,22 +220,18 @@ def launcher(
     """
     kinds = ordered(effects)
     device = executable.devices[0]
-    if kinds and len(executable.devices) > 1:
-        raise ValueError(
-            "The following ordered effects are not supported for more than 1 device: "
-            f"{kinds}. This program runs on {len(executable.devices)}. Leave out "
-            "ordered=True."
-        )
+    place: Any = runtime.single_device_sharding(device)
+    if len(executable.devices) > 1:
+        place = GSPMDSharding(executable.devices, HloSharding.replicate())
     avals = [*[_TOKEN] * len(kinds), *out_avals]
-    token_shardings = [runtime.single_device_sharding(device)] * len(kinds)
     run = executables.token_launcher(
-        executable, avals, [*token_shardings, *shardings], committed
+        executable, avals, [*[place] * len(kinds), *shardings], committed
     )
     if several_devices.is_bounded(executable):
         run = several_devices.bounded(run)
 
     def launch(arguments: list[Any]) -> list[Any]:
-        given = [runtime_tokens.input(effect, device) for effect in kinds]
+        given = [runtime_tokens.input(effect, place) for effect in kinds]
         try:
             results, token = run([*given, *arguments])
         except errors.JaxRuntimeError as error:

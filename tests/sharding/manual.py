@@ -713,3 +713,150 @@ _wrong(
     _x,
     _x,
 )
+
+
+def _ordered(lib, body, spec="x", mesh=None, **options):
+    """`body` with a function that notes a value, in order, on each device."""
+    seen = []
+    room = importlib.import_module(f"{lib.name}.experimental")
+
+    def note(a):
+        room.io_callback(lambda v: seen.append(float(v.sum())), None, a, ordered=True)
+
+    function = mapped(
+        lib,
+        lambda a: body(note, a),
+        lib.P(spec),
+        lib.P(spec),
+        mesh=mesh or lib.line,
+        **options,
+    )
+    return lib.mj.jit(function), seen
+
+
+def _run_ordered(lib, function, seen, x):
+    results = [function(x), function(x)]
+    lib.mj.effects_barrier()
+    return [*results, str(sorted(seen)), str(len(seen))]
+
+
+@case
+def ordered_calls_on_each_device(lib):
+    def body(note, a):
+        note(a)
+        note(a + 10)
+        return a * 2
+
+    function, seen = _ordered(lib, body, "i")
+    return _run_ordered(lib, function, seen, lib.numbers(8))
+
+
+@case
+def ordered_calls_in_a_loop_and_a_branch(lib):
+    def body(note, a):
+        def step(carry, _):
+            note(carry)
+            return carry + 1, None
+
+        def noted(a):
+            note(-a)
+            return a
+
+        a = lib.lax.scan(step, a, None, length=3)[0]
+        return lib.lax.cond(a[0] > 4, noted, lambda a: a, a)
+
+    function, seen = _ordered(lib, body, "i")
+    return _run_ordered(lib, function, seen, lib.numbers(8))
+
+
+@case
+def ordered_calls_keep_their_order(lib):
+    """Before, inside and after, over several programs and numbers of devices."""
+    room = importlib.import_module(f"{lib.name}.experimental")
+    texts = []
+    for mesh in (lib.line, lib.make_mesh((1,), "i")):
+        seen = []
+
+        def note(a, seen=seen):
+            return room.io_callback(
+                lambda v: seen.append(int(v)), None, a, ordered=True
+            )
+
+        def body(a, note=note):
+            for i in range(4):
+                note(lib.lax.axis_index("i") * 4 + i)
+            return a
+
+        alone = lib.mj.jit(note)
+        for _ in range(3):
+            mapped(lib, body, lib.P("i"), lib.P("i"), mesh=mesh)(lib.numbers(8))
+            alone(100)
+        lib.mj.effects_barrier()
+        texts.append(str([at for at, n in enumerate(seen) if n == 100]))
+        texts.append(str([[n for n in seen if n // 4 == d] for d in range(8)]))
+    return texts
+
+
+@case
+def an_ordered_call_of_a_program_that_is_cut(lib):
+    room = importlib.import_module(f"{lib.name}.experimental")
+    seen = []
+
+    def function(x):
+        room.io_callback(lambda v: seen.append(float(v.sum())), None, x, ordered=True)
+        return x + 1
+
+    x = lib.mj.device_put(lib.numbers(8), lib.Named(lib.line, lib.P("i")))
+    return [*_run_ordered(lib, lib.mj.jit(function), seen, x)]
+
+
+@case
+def an_ordered_call_under_pmap(lib):
+    seen = []
+    room = importlib.import_module(f"{lib.name}.experimental")
+
+    def function(a):
+        room.io_callback(lambda v: seen.append(float(v)), None, a, ordered=True)
+        return a
+
+    lib.mj.pmap(function)(lib.numbers(8))
+    lib.mj.effects_barrier()
+    return str(sorted(seen))
+
+
+@case
+def an_ordered_print_on_one_device(lib):
+    def body(a):
+        lib.debug.print("{}", a, ordered=True)
+        return a
+
+    one = lib.make_mesh((1,), "i")
+    function = mapped(lib, body, lib.P("i"), lib.P("i"), mesh=one)
+    return np.asarray(function(lib.numbers(8)))
+
+
+@case
+def wrong_ordered_print(lib):
+    def body(a):
+        lib.debug.print("{}", a, ordered=True)
+        return a
+
+    function = mapped(lib, body, lib.P("i"), lib.P("i"), mesh=lib.line)
+    return lib.mj.jit(function)(lib.numbers(8))
+
+
+@case
+def wrong_ordered_print_under_pmap(lib):
+    def function(a):
+        lib.debug.print("{}", a, ordered=True)
+        return a
+
+    return lib.mj.pmap(function)(lib.numbers(8))
+
+
+@case
+def wrong_call_where_the_compiler_cuts(lib):
+    function, _ = _ordered(
+        lib, lambda note, a: note(a) or a, mesh=lib.mesh, axis_names={"x"}
+    )
+    return function(lib.numbers(8))

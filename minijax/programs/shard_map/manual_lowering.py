@@ -322,11 +322,12 @@ def manual_computation(
     """
     sdy = hlo.sdy
 
-    def cut(sharding: NamedSharding, rank: int) -> Any:
+    def cut(sharding: NamedSharding, kind: Any) -> Any:
+        rank = getattr(kind, "rank", 0)  # tokens have none
         return sdy_sharding(sharding, rank, open_dims)
 
-    in_attributes = [cut(s, x.type.rank) for s, x in zip(ins, operands)]
-    out_attributes = [cut(s, kind.rank) for s, kind in zip(outs, types)]
+    in_attributes = [cut(s, x.type) for s, x in zip(ins, operands)]
+    out_attributes = [cut(s, kind) for s, kind in zip(outs, types)]
     operation = sdy.ManualComputationOp(
         list(types),
         list(operands),

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from minijax.compile import tokens
 from minijax.core import arithmetic, autodiff, batching, language, partial_eval, shaping
 from minijax.core import lowering as mlir
 from minijax.core.effects import of_equation
@@ -141,26 +142,45 @@ def _lower(
     axes = [name for name in mesh.axis_names if name in newly_manual_axes]
     manual = (*manual_lowering.current_axes(), *axes)
 
+    calls = len(module.host_callbacks)
+    kinds = tokens.ordered(jaxpr.effects)
+    given = tokens.current(module, kinds)
+
     def write(arguments: Sequence[Any]) -> list[Any]:
-        constants = {id(c): v for c, v in zip(large, arguments)}
-        consts = [mlir.constant_value(constants, const) for const in jaxpr.consts]
-        rest = arguments[len(large) :]
-        with manual_lowering.mesh_being_lowered(mesh, manual):
-            return mlir.lower_eqns(module, jaxpr.jaxpr, consts, rest, constants)
+        with (
+            manual_lowering.mesh_being_lowered(mesh, manual),
+            tokens.region(module, kinds, arguments) as rest,
+        ):
+            constants = {id(c): v for c, v in zip(large, rest)}
+            consts = [mlir.constant_value(constants, const) for const in jaxpr.consts]
+            operands = rest[len(large) :]
+            results = mlir.lower_eqns(module, jaxpr.jaxpr, consts, operands, constants)
+            return [*tokens.last(module), *results]
 
     ins = [_with_cut(spec, aval) for spec, aval in zip(in_specs, ctx.avals_in)]
-    specs = [*[everywhere] * len(large), *ins]
+    specs = [*[everywhere] * len([*given, *large]), *ins]
     outs = [_with_cut(spec, aval) for spec, aval in zip(out_specs, ctx.avals_out)]
-    return manual_lowering.manual_computation(
-        [*values, *operands],
+    outs = [*[everywhere] * len(given), *outs]
+    inputs = [*given, *values, *operands]
+    if given and mesh.size == 1:  # of one part, XLA cannot cut a token
+        return tokens.update(module, kinds, write(inputs))
+    results = manual_lowering.manual_computation(
+        inputs,
         [NamedSharding(mesh, spec) for spec in specs],
-        [mlir.tensor_type(aval) for aval in ctx.avals_out],
+        [*tokens.types(kinds), *map(mlir.tensor_type, ctx.avals_out)],
         [NamedSharding(mesh, spec) for spec in outs],
         axes,
         write,
-        [*(v.type for v in values), *map(mlir.tensor_type, jaxpr.in_avals)],
+        [*(v.type for v in (*given, *values)), *map(mlir.tensor_type, jaxpr.in_avals)],
         open_dims=len(manual) < len(mesh.axis_names),
     )
+    if len(manual) < len(mesh.axis_names) and len(module.host_callbacks) > calls:
+        rest = [name for name in mesh.axis_names if name not in manual]
+        raise NotImplementedError(
+            "callbacks are only supported in a shard_map over all axes of its mesh, and "
+            f"the axes {rest} are left to the compiler. Leave out `axis_names`."
+        )
+    return tokens.update(module, kinds, results)
 
 
 # ----------------------------------------------------------------------------------

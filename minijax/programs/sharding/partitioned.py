@@ -14,7 +14,7 @@ from typing import Any
 
 from minijax.backend import executables, hlo_parts
 from minijax.backend.several_devices import PartitionedSettings
-from minijax.compile import caching
+from minijax.compile import caching, tokens
 from minijax.core import dispatch, errors, events, hlo, language
 from minijax.core.array import Array, wrap_as
 from minijax.processes import fingerprints
@@ -120,7 +120,11 @@ def _two_places(arguments: Any, program: Any) -> Exception:
 
 
 def load(lowered: Any, placement: Placement, options: tuple) -> Any:
-    """The executable of a lowered program for several devices."""
+    """The executable of a lowered program for several devices.
+
+    Raises ValueError for an ordered effect that runs on one device only.
+    """
+    tokens.check_devices(lowered.effects, len(placement.devices))
     ins = in_shardings_of(lowered, placement)
     outs = out_shardings_of(lowered, placement)
     executable = _compile_for_several(lowered, placement, ins, outs, options)
