@@ -57,8 +57,9 @@ import numpy as np
 from minijax.backend import buffer_copies, executables, several_devices
 from minijax.core import errors, hlo, runtime
 from minijax.core.avals import ShapedArray
-from minijax.core.effects import Effect, ordered_effects, shardable_ordered_effects
+from minijax.core.effects import Effect, ordered_effects
 from minijax.support.devices.shardings import GSPMDSharding, HloSharding
+from minijax.support.io_effects import shardable_ordered_effects
 from minijax.support.special_errors import add_callback_cause
 
 # ----------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def _lower(
     if len(manual) < len(mesh.axis_names) and len(module.host_callbacks) > calls:
         rest = [name for name in mesh.axis_names if name not in manual]
         raise NotImplementedError(
-            "callbacks are only supported in a shard_map over all axes of its mesh, and "
+            "callbacks are only supported in a shard_map over all axes of its mesh; "
             f"the axes {rest} are left to the compiler. Leave out `axis_names`."
         )
     return tokens.update(module, kinds, results)
