@@ -20,7 +20,7 @@ from minijax_widgets.buffers_scene import IN_WORDS, ROLES, draw
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.memory_view import shares
-from minijax_widgets.roofline_scene import roofline_panes, told_of
+from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -57,6 +57,8 @@ class BuffersView(View):
             roof = roofline_of(record.program, record.machine)
             told = f"  roofline of {record.machine.name}: {told_of(roof)}"
             rows.append(cut(told, WIDTH))
+            if roof.functions:
+                rows.append(f"  {counted_of(roof)}")
         numbers = self.largest()
         shown = numbers if full else numbers[:12]
         points = len(record.memory.schedule)

@@ -30,7 +30,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.fusion_scene import draw
-from minijax_widgets.roofline_scene import roofline_panes, told_of
+from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -127,6 +127,8 @@ class FusionView(View):
             rows.append(
                 cut(f"  roofline of {self.machine.name}: {told_of(roof)}", WIDTH)
             )
+            if roof.functions:
+                rows.append(f"  {counted_of(roof)}")
         groups = self.groups()
         most = max((kernel.bytes for kernel in self.program.kernels), default=1)
         shown = groups if full else groups[:12]

@@ -39,6 +39,7 @@ def roofline_panes(
         return []
     scenes = [Drawing(program, roof, goes, times, width).scene for width in (940, 340)]
     title = f"roofline of {machine.name}: {told_of(roof)}"
+    title += f"; {counted_of(roof)}" if roof.functions else ""
     picture = Pane(
         title, [], kind="scene", wide=True, scene=scenes[0], narrow=scenes[1]
     )
@@ -50,6 +51,17 @@ def told_of(roof: Roofline) -> str:
     told = f"{seconds_in_words(roof.seconds)}, modelled"
     share = round(100 * roof.waiting)
     return f"{told}; memory is the bound for {share}% of it"
+
+
+def counted_of(roof: Roofline) -> str:
+    """Returns what counts as less than it is, "" if nothing does.
+
+    How many operations a sine takes depends on the machine and its compiler.
+    """
+    if not roof.functions:
+        return ""
+    some = " and ".join(roof.functions[:2]) + (", ..." if roof.functions[2:] else "")
+    return f"{some} counted as one operation for each number, and take more"
 
 
 def table(
@@ -240,9 +252,9 @@ class Drawing:
             start, end, via=[corner], head=False, role="text", thick=2.2, tell=told,
             label=told,
         )  # fmt: skip
-        flat = f"{number_in_words(machine.operations)} ops/s"
+        flat = f"{number_in_words(machine.operations)}op/s"
         scene.text(self.right - 6, TOP + 16, flat, size=12, weight=600, anchor="end")
-        steep = f"{number_in_words(machine.bandwidth)} B/s"
+        steep = f"{number_in_words(machine.bandwidth)}B/s"
         x = start[0] + (corner[0] - start[0]) * 0.12 + 10
         y = start[1] + (corner[1] - start[1]) * 0.12 + 12
         y = min(y, self.base - 5)

@@ -12,7 +12,7 @@ import functools
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 import minijax
 from minijax.backend import targets
 from minijax_lab.explain.compiled import CompiledProgram
-from minijax_lab.explain.kernels import Kernel, total_of
+from minijax_lab.explain.kernels import TRANSCENDENTAL, Kernel, total_of
 
 
 @dataclass
@@ -68,6 +68,8 @@ class Roofline:
     dots: list[Dot]
     seconds: float  # of a run: loops as often as they run, of branches the longest
     unknown: int  # kernels in loops whose length the data decide: counted once
+    # Functions such as "sine" that count as one operation though they take many.
+    functions: list[str] = field(default_factory=list)
 
     @property
     def waiting(self) -> float:
@@ -175,7 +177,19 @@ def roofline_of(program: CompiledProgram, machine: Machine) -> Roofline:
             lambda kernel: dot_of(0, kernel, machine).seconds,
         ).amount,
         unknown=sum(kernel.times is None for kernel in program.kernels),
+        functions=functions_in(program),
     )
+
+
+def functions_in(program: CompiledProgram) -> list[str]:
+    """The transcendental functions that a program computes, each once."""
+    instructions = program.module.instructions
+    found = [
+        instructions[member].opcode
+        for kernel in program.kernels
+        for member in kernel.members
+    ]
+    return [name for name in dict.fromkeys(found) if name in TRANSCENDENTAL]
 
 
 def dot_of(number: int, kernel: Kernel, machine: Machine) -> Dot:
