@@ -165,7 +165,7 @@ export class ScenePane {
 
   /** Shows the layout that the page has room for. */
   choose(): void {
-    const { pane, root } = this;
+    const { root } = this;
     const width = root.clientWidth;
     const scene = this.opened ?? this.layoutFor(width);
     if (this.now?.scene !== scene) {
