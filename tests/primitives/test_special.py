@@ -41,6 +41,68 @@ def test_float32_is_near():
         np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-7)
 
 
+def _pairs(kind, count=20_000):
+    """Shapes a and b, points x >= 0 and u in (0, 1), in float32."""
+    rng = np.random.default_rng(0)
+    if kind == "near":
+        a, b = np.exp(rng.uniform(np.log(0.01), np.log(100), (2, count)))
+        x = a * np.exp(rng.normal(0, 0.7, count))
+    elif kind == "small":
+        a, b, x = rng.uniform(0.01, 10, (3, count))
+    else:
+        a, b = rng.uniform(0.01, 20, (2, count))
+        x = rng.gamma(a)
+    u = rng.uniform(0, 1, count)
+    x = np.maximum(x, 1e-30)
+    return [value.astype(np.float32) for value in (a, b, x, u)]
+
+
+def _exact(name, *args):
+    """The value in float64, by SciPy, or by JAX where SciPy has no such function."""
+    wide = [arg.astype(np.float64) for arg in args]
+    names = {"igamma": "gammainc", "igammac": "gammaincc"}
+    if "grad" in name:
+        with jax.enable_x64(True):
+            return np.asarray(getattr(jax.lax, name)(*wide))
+    if name == "polygamma":
+        wide[0] = wide[0].astype(int)
+    return getattr(scipy.special, names.get(name, name))(*wide)
+
+
+@pytest.mark.parametrize("kind", ["near", "small", "drawn"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "igamma",
+        "igammac",
+        "igamma_grad_a",
+        "random_gamma_grad",
+        "betainc",
+        "zeta",
+        "polygamma",
+    ],
+)
+def test_float32_is_at_most_as_wrong_as_jax(name, kind):
+    a, b, x, u = _pairs(kind)
+    args = {
+        "betainc": (a, b, u),
+        "zeta": (1 + a, x),
+        "polygamma": (np.floor(a / a.max() * 5), x),
+    }.get(name, (a, x))
+    exact = _exact(name, *args)
+    large = np.abs(exact) > 1e-6
+    errors = {}
+    for library in (jax, minijax):
+        function = getattr(library.lax, name)
+        absolute = np.abs(np.asarray(function(*args), np.float64) - exact)
+        relative = absolute[large] / np.abs(exact[large])
+        errors[library] = np.array(
+            [absolute.max(), np.quantile(absolute, 0.99), np.quantile(relative, 0.99)]
+        )
+    assert np.isfinite(errors[jax]).all()
+    assert (errors[minijax] <= 1.2 * errors[jax]).all(), errors
+
+
 def test_incomplete_beta():
     b = SHAPES[::-1].copy()
     with minijax.enable_x64(True):

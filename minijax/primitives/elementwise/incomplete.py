@@ -7,6 +7,9 @@ in Cephes (`igam.c`). Both loops carry the derivative in `a` beside the value. I
 b), the regularized incomplete beta function, is the continued fraction 26.5.8,
 evaluated by Lentz's method, with the symmetry I_x(a, b) = 1 - I_{1-x}(b, a).
 
+An element stops where its own sum has converged: a fraction that is carried on beyond
+that gains rounding errors in each step, and a loop runs as long as its slowest element.
+
 In JAX: `lax/special.py`.
 """
 
@@ -24,7 +27,6 @@ from minijax.core.arithmetic import (
     div,
     exp,
     log,
-    max,
     mul,
     neg,
     sub,
@@ -67,11 +69,25 @@ def _wide(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtype.itemsize < 4 else dtype
 
 
-def _composed(prepare: Callable, condition: Callable, step: Callable, finish: Callable):
+def _composed(
+    prepare: Callable, unfinished: Callable, step: Callable, finish: Callable
+):
     """A lowering: `finish(*operands, *loop over step from prepare(*operands))`.
 
-    The operands are repeated to one shape and widened first.
+    `unfinished(*values)` says which elements go on; the others keep their values. The
+    operands are repeated to one shape and widened first.
     """
+
+    def continues(count: Any, *values: Any) -> Any:
+        return comparing.bitwise_and(
+            elementwise.lt(count, np.int32(_MAX_STEPS)), _any_left(unfinished(*values))
+        )
+
+    def advance(count: Any, *values: Any) -> list[Any]:
+        left = unfinished(*values)
+        stepped = zip(step(*values), values, strict=True)
+        kept = [elementwise.select(left, new, old) for new, old in stepped]
+        return [add(count, np.int32(1)), *kept]
 
     def lower(ctx, *operands) -> Any:
         (out,) = ctx.avals_out
@@ -82,11 +98,11 @@ def _composed(prepare: Callable, condition: Callable, step: Callable, finish: Ca
             for value in ctx.broadcast(operands)
         ]
         inner = ctx.replace(avals_in=[aval] * len(wide), avals_out=[aval])
-        initial = inner.lower_fun(prepare, *wide)
+        initial = inner.lower_fun(lambda *a: [np.int32(0), *prepare(*a)], *wide)
         count = ShapedArray((), np.dtype(np.int32))
         rest = len(initial) - 1
         avals = [count, *[aval] * rest]
-        final = _loop(inner, condition, step, initial, avals)
+        final = _loop(inner, continues, advance, initial, avals)
         both = inner.replace(avals_in=[aval] * (len(wide) + rest))
         (result,) = both.lower_fun(finish, *wide, *final[1:])
         return hlo.stablehlo.convert(hlo.tensor_type(out.shape, out.dtype), result)
@@ -113,7 +129,7 @@ def _uses_fraction(a: Any, x: Any) -> Any:
 
 
 def _gamma_start(a: Any, x: Any) -> list[Any]:
-    """The number of steps, then what the series and the fraction carry along."""
+    """What the series and the fraction carry along."""
     one, zero = _full(x, 1), _full(x, 0)
     use = _uses_fraction(a, x)
     # Where a loop's formula is not used, it runs on numbers with which it ends at once.
@@ -131,29 +147,32 @@ def _gamma_start(a: Any, x: Any) -> list[Any]:
     series = [a_series, x_series, a_series, one, one, zero, zero]
     fraction = [y, z, zero, one, x_fraction, p1, q1, answer]
     derivatives = [zero, zero, zero, neg(x_fraction), slope, one]
-    return [np.int32(0), *series, *fraction, *derivatives]
+    return [*series, *fraction, *derivatives, one]
 
 
-def _gamma_continues(count: Any, *values: Any) -> Any:
-    term, total, dterm, dtotal = values[3], values[4], values[5], values[6]
-    error = values[20]
+def _value_left(*values: Any) -> Any:
+    """Where the sum or the fraction still changes."""
+    term, total, error = values[3], values[4], values[20]
     small = _epsilon(term)
-    series = comparing.bitwise_or(
-        elementwise.gt(term, mul(small, total)),
-        elementwise.gt(
-            rounding.abs(dterm), mul(small, add(rounding.abs(dtotal), small))
-        ),
-    )
-    left = comparing.bitwise_or(series, elementwise.gt(error, small))
-    return comparing.bitwise_and(
-        elementwise.lt(count, np.int32(_MAX_STEPS)), _any_left(left)
+    return comparing.bitwise_or(
+        elementwise.gt(term, mul(small, total)), elementwise.gt(error, small)
     )
 
 
-def _gamma_step(count: Any, *values: Any) -> list[Any]:
+def _slope_left(*values: Any) -> Any:
+    """Where the derivative of the sum or of the fraction still changes."""
+    dterm, dtotal, change = values[5], values[6], values[21]
+    small = _epsilon(dterm)
+    bound = mul(small, add(rounding.abs(dtotal), small))
+    return comparing.bitwise_or(
+        elementwise.gt(rounding.abs(dterm), bound), elementwise.gt(change, small)
+    )
+
+
+def _gamma_step(*values: Any) -> list[Any]:
     a, x, r, term, total, dterm, dtotal = values[:7]
     y, z, c, p2, q2, p1, q1, answer = values[7:15]
-    dp2, dq2, dp1, dq1, slope, _ = values[15:]
+    dp2, dq2, dp1, dq1, slope = values[15:20]
     one = _scalar(x, 1)
     # c_n = c_{n-1} x / (a + n)
     r = add(r, one)
@@ -172,14 +191,10 @@ def _gamma_step(count: Any, *values: Any) -> list[Any]:
     safe = elementwise.select(defined, q, _full(q, 1))
     new = elementwise.select(defined, div(p, safe), answer)
     new_slope = elementwise.select(defined, div(sub(dp, mul(new, dq)), safe), slope)
-    error = max(
-        rounding.abs(div(sub(new, answer), new)),
-        div(
-            rounding.abs(sub(new_slope, slope)),
-            add(rounding.abs(new_slope), _epsilon(x)),
-        ),
-    )
+    error = rounding.abs(div(sub(new, answer), new))
     error = elementwise.select(defined, error, _full(error, 1))
+    change = rounding.abs(sub(new_slope, slope))
+    change = elementwise.select(defined, change, _full(change, 1))
     # Convergents grow; only their ratio counts.
     scale = elementwise.select(
         elementwise.gt(rounding.abs(p), div(one, _epsilon(x))),
@@ -189,8 +204,8 @@ def _gamma_step(count: Any, *values: Any) -> list[Any]:
     p1, q1, p, q = (mul(value, scale) for value in (p1, q1, p, q))
     dp1, dq1, dp, dq = (mul(value, scale) for value in (dp1, dq1, dp, dq))
     return [
-        add(count, np.int32(1)), a, x, r, term, total, dterm, dtotal,
-        y, z, c, p1, q1, p, q, new, dp1, dq1, dp, dq, new_slope, error,
+        a, x, r, term, total, dterm, dtotal,
+        y, z, c, p1, q1, p, q, new, dp1, dq1, dp, dq, new_slope, error, change,
     ]  # fmt: skip
 
 
@@ -253,8 +268,8 @@ def _sample_finish(a: Any, x: Any, *values: Any) -> Any:
     return _limits(a, x, out, 0.0, np.nan)
 
 
-def _gamma_like(name: str, meaning: Any, finish: Callable) -> Any:
-    lower = _composed(_gamma_start, _gamma_continues, _gamma_step, finish)
+def _gamma_like(name: str, meaning: Any, left: Callable, finish: Callable) -> Any:
+    lower = _composed(_gamma_start, left, _gamma_step, finish)
     return nary(name, [floats, floats], meaning, lower)
 
 
@@ -267,15 +282,24 @@ def _slope_of_p(a: Any, x: Any) -> Any:
     return (8 * near - far) / (12 * h)
 
 
-igamma_p = _gamma_like("igamma", special.scipy_meaning("gammainc"), _igamma_finish)
-igammac_p = _gamma_like("igammac", special.scipy_meaning("gammaincc"), _igammac_finish)
+igamma_p = _gamma_like(
+    "igamma", special.scipy_meaning("gammainc"), _value_left, _igamma_finish
+)
+igammac_p = _gamma_like(
+    "igammac", special.scipy_meaning("gammaincc"), _value_left, _igammac_finish
+)
 igamma_grad_a_p = _gamma_like(
-    "igamma_grad_a", lambda a, x: _slope_of_p(a, x).astype(a.dtype), _igamma_grad_finish
+    "igamma_grad_a",
+    lambda a, x: _slope_of_p(a, x).astype(a.dtype),
+    _slope_left,
+    _igamma_grad_finish,
 )
 igamma_grad_a_p.without("jvp", "JAX has no second derivative in a either")
 
 
-random_gamma_grad_p = _gamma_like("random_gamma_grad", None, _sample_finish)
+random_gamma_grad_p = _gamma_like(
+    "random_gamma_grad", None, _slope_left, _sample_finish
+)
 random_gamma_grad_p.without("jvp", "JAX has no second derivative of samples either")
 
 
@@ -344,17 +368,14 @@ def _beta_start(a: Any, b: Any, x: Any) -> list[Any]:
     one = _full(x, 1)
     first = div(mul(add(a, b), x), add(a, one))
     d = div(one, _away_from_zero(sub(one, first)))
-    return [np.int32(1), a, b, x, one, one, d, d, one]
+    return [a, b, x, one, one, d, d, one]
 
 
-def _beta_continues(count: Any, *values: Any) -> Any:
-    left = elementwise.gt(values[7], _epsilon(values[7]))
-    return comparing.bitwise_and(
-        elementwise.lt(count, np.int32(_MAX_STEPS)), _any_left(left)
-    )
+def _beta_left(*values: Any) -> Any:
+    return elementwise.gt(values[7], _epsilon(values[7]))
 
 
-def _beta_step(count: Any, *values: Any) -> list[Any]:
+def _beta_step(*values: Any) -> list[Any]:
     """Two terms of the fraction: d_{2m} and d_{2m+1} of A&S 26.5.8."""
     a, b, x, m, c, d, h, _ = values
     one = _scalar(x, 1)
@@ -371,7 +392,7 @@ def _beta_step(count: Any, *values: Any) -> list[Any]:
         change = mul(c, d)
         h = mul(h, change)
     error = rounding.abs(sub(change, one))
-    return [add(count, np.int32(1)), a, b, x, add(m, one), c, d, h, error]
+    return [a, b, x, add(m, one), c, d, h, error]
 
 
 def _beta_finish(a: Any, b: Any, x: Any, *values: Any) -> Any:
@@ -394,7 +415,7 @@ regularized_incomplete_beta_p = nary(
     "regularized_incomplete_beta",
     [floats, floats, floats],
     special.scipy_meaning("betainc"),
-    _composed(_beta_start, _beta_continues, _beta_step, _beta_finish),
+    _composed(_beta_start, _beta_left, _beta_step, _beta_finish),
 )
 
 
