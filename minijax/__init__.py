@@ -62,9 +62,8 @@ from minijax.compile.transfer_guards import (
 from minijax.compile.array_transfers import (
     block_until_ready, copy_to_host_async, device_get, device_put,
 )
-from minijax.transforms.differentiation import (
-    grad, jvp, linear_transpose, linearize, value_and_grad, vjp,
-)
+from minijax.core.api import grad, value_and_grad
+from minijax.transforms.differentiation import jvp, linear_transpose, linearize, vjp
 from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.vectorization import vmap
 from minijax.core.runtime import xc as _xc

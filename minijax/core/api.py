@@ -2,9 +2,9 @@
 
 Each flattens the arguments, calls one interpreter, and puts the results back into
 trees. `grad` is `vjp` with the cotangent 1, and `make_jaxpr` is what `jit` does before
-compiling. Options that few need (`holomorphic`, sums over a batch, cotangents that add
-up in refs) are in `differentiation.py`, `vectorization.py` and `pullbacks.py`, which
-call the functions of this file.
+compiling. What few need (sums over a batch, cotangents that add up in refs) is in
+`differentiation.py`, `vectorization.py` and `pullbacks.py`, which call the functions of
+this file.
 
 In JAX: `jax/_src/api.py`.
 """
@@ -177,23 +177,33 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return flat.result(outs, functools.partial(derivative.pull, residuals))
 
 
-def check_real_input(x: Any, name: str = "grad") -> None:
-    """TypeError unless `x` is an array of floating dtype."""
+def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
+    """TypeError unless `name` can differentiate with respect to `x`."""
     signatures.check_arg(x, name)
-    dtype = get_aval(x).dtype
-    if not dtypes.issubdtype(dtype, np.inexact):
+    aval = get_aval(x)
+    if not isinstance(aval, ShapedArray):
+        raise errors.type_error(
+            f"{name} differentiates with respect to arrays, but got a value of type "
+            f"{aval.str_short()}. Make the ref inside of the function: pass its "
+            "content and write `ref = new_ref(x)`."
+        )
+    if holomorphic:
+        _check_complex(name, "inputs", aval.dtype)
+    elif not allow_int and not dtypes.issubdtype(aval.dtype, np.inexact):
         raise errors.type_error(
             f"{name} requires real- or complex-valued inputs (input dtype that is a "
-            f"sub-dtype of np.inexact), but got {dtype.name}. Convert the argument to "
-            "a float (`2.0` instead of `2`, `x.astype(float)`), choose another "
-            "argument with argnums, or set allow_int=True."
+            f"sub-dtype of np.inexact), but got {aval.dtype.name}. Convert the "
+            "argument to a float (`2.0` instead of `2`, `x.astype(float)`), choose "
+            "another argument with argnums, or set allow_int=True."
         )
 
 
-def check_real_output(x: Any, name: str = "grad") -> None:
-    """TypeError unless `x`, which a function returned, is of real floating dtype."""
+def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
+    """TypeError unless `name` can differentiate `x`, which a function returned."""
     dtype = get_aval(x).dtype
-    if not dtypes.issubdtype(dtype, np.floating):
+    if holomorphic:
+        _check_complex(name, "outputs", dtype)
+    elif not dtypes.issubdtype(dtype, np.floating):
         raise errors.type_error(
             f"{name} requires real-valued outputs (output dtype that is a sub-dtype of "
             f"np.floating), but got {dtype.name}. For holomorphic differentiation, "
@@ -202,12 +212,21 @@ def check_real_output(x: Any, name: str = "grad") -> None:
         )
 
 
+def _check_complex(name: str, values: str, dtype: Any) -> None:
+    if not dtypes.issubdtype(dtype, np.complexfloating):
+        raise errors.type_error(
+            f"{name} with holomorphic=True requires {values} with complex dtype, but "
+            f"got {dtype.name}."
+        )
+
+
 def value_and_grad(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    check_input: Callable[[Any], None] = check_real_input,
-    check_output: Callable[[Any], None] = check_real_output,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable:
     """A function that returns the value of `fun` and its gradient.
 
@@ -216,8 +235,9 @@ def value_and_grad(
       argnums: the argument (or tuple of arguments) to differentiate; keyword arguments
         are not differentiated.
       has_aux: whether `fun` returns a pair `(value, aux)`.
-      check_input, check_output: raise for what cannot be differentiated; by default
-        both must be real numbers of a floating dtype.
+      holomorphic: whether `fun` is complex-differentiable, of complex arguments.
+      allow_int: whether integer arguments are allowed; their gradient is float0.
+      reduce_axes: must be empty.
 
     Returns:
       A function with the arguments of `fun` that returns `(value, gradient)`; the value
@@ -225,7 +245,12 @@ def value_and_grad(
 
     Raises:
       TypeError: `fun` does not return a real scalar, or an argument is not of floats.
+      NotImplementedError: for `reduce_axes`, which JAX does not take any longer either.
     """
+    if reduce_axes:
+        raise NotImplementedError(
+            "reduce_axes argument to grad is deprecated: add up with `lax.psum`."
+        )
     signatures.check_callable(fun, "value_and_grad")
     numbers = argnums_tuple(argnums, "argnums")
     single = not isinstance(argnums, (tuple, list))
@@ -235,12 +260,12 @@ def value_and_grad(
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
         for leaf in tree_leaves(dynamic):
-            check_input(leaf)
+            check_grad_input("grad", holomorphic, allow_int, leaf)
         flat, outs, derivative, residuals = differentiated(
             partial_fun, dynamic, has_aux, "vjp"
         )
         _check_scalar_output(outs, flat.out_tree)
-        check_output(outs[0])
+        check_grad_output("grad", holomorphic, outs[0])
         one = scalar_like(get_aval(outs[0]), 1)
         # The gradient of the identity is `one` itself, a plain number.
         gradient = tree_map_leaves(_as_array, derivative.pull(residuals, one))
@@ -259,7 +284,9 @@ def grad(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    **checks: Callable[[Any], None],
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
 ) -> Callable:
     """A function that returns the gradient of `fun`, a function to a scalar.
 
@@ -267,7 +294,7 @@ def grad(
     dtypes of the differentiated argument; with `has_aux` the result is a pair
     `(gradient, aux)`.
     """
-    both = value_and_grad(fun, argnums, has_aux, **checks)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @api_boundary
     @functools.wraps(fun)

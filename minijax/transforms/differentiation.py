@@ -1,7 +1,8 @@
-"""Derivatives with all their options: jvp, linearize, vjp, grad, linear_transpose.
+"""jvp, linearize and vjp with messages for users, and linear_transpose.
 
 The work is done by the functions of the same names in `core/api.py`. Here are the
-arguments that few need, and the messages about values that do not fit together.
+arguments that few need, and the messages about values that do not fit together. `grad`
+and `value_and_grad` are those of the core.
 
 In JAX: `jax/_src/api.py`.
 """
@@ -17,7 +18,7 @@ import numpy as np
 from minijax.core import api, autodiff, dtypes, errors, partial_eval, signatures
 from minijax.core.api import differentiated
 from minijax.core.errors import api_boundary
-from minijax.core.language import ShapedArray, get_aval
+from minijax.core.language import get_aval
 from minijax.core.rules import Accumulator, instantiate
 from minijax.core.signatures import (
     CallSignature,
@@ -160,103 +161,6 @@ def vjp(
     flat, outs, derivative, residuals = differentiated(fun, primals, has_aux, "vjp")
     name = signatures.fun_name(fun)
     return flat.result(outs, pullback_of(derivative, name, leaves, residuals))
-
-
-def value_and_grad(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable:
-    """A function that returns the value of `fun` and its gradient.
-
-    Args:
-      fun: returns a scalar (with `has_aux` a pair of a scalar and anything).
-      argnums: the argument (or tuple of arguments) to differentiate; keyword arguments
-        are not differentiated.
-      has_aux: whether `fun` returns a pair `(value, aux)`.
-      holomorphic: whether `fun` is complex-differentiable, of complex arguments.
-      allow_int: whether integer arguments are allowed; their gradient is float0.
-      reduce_axes: must be empty.
-
-    Returns:
-      A function with the arguments of `fun` that returns `(value, gradient)`; the value
-      is `(value, aux)` with `has_aux`, the gradient a tuple if `argnums` is one.
-
-    Raises:
-      TypeError: `fun` does not return a real scalar, or an argument is not of floats.
-    """
-    _refuse_reduce_axes(reduce_axes)
-    checks = _checks(holomorphic, allow_int)
-    return api.value_and_grad(fun, argnums, has_aux, **checks)
-
-
-def _checks(holomorphic: bool, allow_int: bool) -> dict[str, Callable]:
-    """What `grad` asks of its arguments and of the value."""
-    return {
-        "check_input": functools.partial(
-            check_grad_input, "grad", holomorphic, allow_int
-        ),
-        "check_output": functools.partial(check_grad_output, "grad", holomorphic),
-    }
-
-
-def grad(
-    fun: Callable,
-    argnums: int | Sequence[int] = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    reduce_axes: Sequence[Any] = (),
-) -> Callable:
-    """A function that returns the gradient of `fun`, a function to a scalar.
-
-    The arguments are those of `value_and_grad`. Returns the gradient, of the tree,
-    shapes and dtypes of the differentiated argument; with `has_aux`, `(gradient, aux)`.
-    """
-    _refuse_reduce_axes(reduce_axes)
-    checks = _checks(holomorphic, allow_int)
-    return api.grad(fun, argnums, has_aux, **checks)
-
-
-def _refuse_reduce_axes(reduce_axes: Sequence[Any]) -> None:
-    if reduce_axes:
-        raise errors.value_error(
-            "reduce_axes must be empty; use shard_map to reduce gradients"
-        )
-
-
-def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
-    signatures.check_arg(x, name)
-    dtype = get_aval(x).dtype
-    if not isinstance(get_aval(x), ShapedArray):
-        raise errors.type_error(
-            f"{name} differentiates with respect to arrays, but got a value of type "
-            f"{get_aval(x).str_short()}. Make the ref inside of the function: pass its "
-            "content and write `ref = new_ref(x)`."
-        )
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise errors.type_error(
-                f"{name} with holomorphic=True requires inputs with complex dtype, but "
-                f"got {dtype.name}."
-            )
-    elif not allow_int:
-        api.check_real_input(x, name)
-
-
-def check_grad_output(name: str, holomorphic: bool, x: Any) -> None:
-    dtype = get_aval(x).dtype
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise errors.type_error(
-                f"{name} with holomorphic=True requires outputs with complex dtype, "
-                f"but got {dtype.name}."
-            )
-    else:
-        api.check_real_output(x, name)
 
 
 def linear_transpose(

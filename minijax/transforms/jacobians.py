@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, errors, shaping, signatures
-from minijax.core.api import split_arguments
+from minijax.core.api import check_grad_input, check_grad_output, split_arguments
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval
 from minijax.core.signatures import argnums_tuple, check_callable
@@ -27,12 +27,7 @@ from minijax.primitives.shape import broadcasting, joining
 from minijax.support import element_types
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.tree_util import tree_map, tree_transpose
-from minijax.transforms.differentiation import (
-    check_grad_input,
-    check_grad_output,
-    jvp,
-    vjp,
-)
+from minijax.transforms.differentiation import jvp, vjp
 from minijax.transforms.vectorization import vmap
 
 
