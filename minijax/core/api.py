@@ -21,13 +21,7 @@ import numpy as np
 
 from . import autodiff, batching, dtypes, errors, shaping, signatures
 from .errors import api_boundary
-from .language import (
-    AbstractValue,
-    Jaxpr,
-    ShapedArray,
-    eval_jaxpr,
-    get_aval,
-)
+from .language import AbstractValue, Jaxpr, ShapedArray, eval_jaxpr, get_aval
 from .rules import (
     AxisData,
     accumulator_for,

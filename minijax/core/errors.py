@@ -19,13 +19,7 @@ from typing import Any, TypeVar
 
 from .events import Hook
 from .runtime import _jax
-from .source_info import (
-    Frame,
-    format_line,
-    source_text,
-    summarize,
-    user_frame_now,
-)
+from .source_info import Frame, format_line, source_text, summarize, user_frame_now
 
 JaxRuntimeError = _jax.JaxRuntimeError
 XlaRuntimeError = JaxRuntimeError

@@ -258,3 +258,10 @@ def test_modes_over_modes_elsewhere(name, modes):
         return function(0.7), jax.vmap(function)(jax.numpy.array([0.3, 0.7]))
 
     assert_same(compiled_in_jax(program), minijax, jax)
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad"])
+@pytest.mark.parametrize("library", [jax, minijax])
+def test_reduce_axes_are_refused(library, name):
+    with pytest.raises(NotImplementedError, match="reduce_axes"):
+        getattr(library, name)(library.numpy.sin, reduce_axes=("i",))
