@@ -288,9 +288,9 @@ _wide_scalars: dict[tuple[np.dtype, bool], type] = {}
 for _dtype in map(np.dtype, ("i8", "u8", "f8", "c16")):
     for _weak in (False, True):
         _aval = ShapedArray((), _dtype, _weak)
-        _kind = type(f"wide_{_dtype.name}", (_dtype.type,), {"aval": _aval})
-        aval_of_class[_kind] = operator.attrgetter("aval")
-        _wide_scalars[_dtype, _weak] = _kind
+        _wide = type(f"wide_{_dtype.name}", (_dtype.type,), {"aval": _aval})
+        aval_of_class[_wide] = operator.attrgetter("aval")
+        _wide_scalars[_dtype, _weak] = _wide
 
 
 def numpy_scalar(value: Any, dtype: np.dtype, weak_type: bool = False) -> Any:

@@ -208,7 +208,7 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
 
     Raises ValueError if `given` is another mesh than the one in use here.
     """
-    mesh, taken = given, frozenset()
+    mesh, taken = given, frozenset[str]()
     if state.manual_mesh is not None:
         mesh, taken = state.manual_mesh
     elif isinstance(state.mesh, Mesh) or not get_abstract_mesh().empty:

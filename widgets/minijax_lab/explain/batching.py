@@ -655,8 +655,9 @@ def shifted(row: Row) -> bool:
                     continue
                 if len(result.shape) < len(operand.shape):
                     continue  # other axes are gone: places cannot be compared
-                behind = [len(v.shape) - v.batch for v in (operand, result)]
-                if operand.batch != result.batch and behind[0] != behind[1]:
+                before = len(operand.shape) - operand.batch
+                after = len(result.shape) - result.batch
+                if operand.batch != result.batch and before != after:
                     return True
     return False
 

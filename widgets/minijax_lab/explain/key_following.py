@@ -24,9 +24,7 @@ from minijax.core.language import (
     Var,
     jaxprs_in_params,
 )
-from minijax_lab.explain.calls import (
-    inputs_in_words,
-)
+from minijax_lab.explain.calls import inputs_in_words
 from minijax_lab.explain.key_values import (
     CALLED,
     CALLS,
@@ -50,6 +48,7 @@ from minijax_lab.explain.key_values import (
     Value,
     aligned,
     children_of,
+    cloned_draws,
     consuming,
     count_of,
     in_order,
@@ -795,18 +794,3 @@ class Follower:
 
 # The method for `while` cannot have its name.
 setattr(Follower, "while", Follower.while_)
-
-
-def cloned_draws(nodes: list[KeyNode]) -> str:
-    """Says of a clone that what is drawn from it was drawn before."""
-    known = {node.id: node for node in nodes}
-    drawn: dict[int, KeyNode] = {}
-    for node in nodes:
-        origin = node
-        while origin.how == "clone" and origin.parent in known:
-            origin = known[origin.parent]
-        if any(use.kind in ("draw", "split") for use in node.uses):
-            first = drawn.setdefault(origin.id, node)
-            if first is not node:
-                return f"; the clone of {first.name} gives the same numbers as it"
-    return ""

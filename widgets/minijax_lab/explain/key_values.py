@@ -391,3 +391,18 @@ def children_of(eqn: JaxprEqn) -> str:
         return "split"
     known = kind in ("key<fry>", "key<rbg>") and state.threefry_partitionable
     return FOLDLIKE if known else ""
+
+
+def cloned_draws(nodes: list[KeyNode]) -> str:
+    """Says of a clone that what is drawn from it was drawn before."""
+    known = {node.id: node for node in nodes}
+    drawn: dict[int, KeyNode] = {}
+    for node in nodes:
+        origin = node
+        while origin.how == "clone" and origin.parent in known:
+            origin = known[origin.parent]
+        if any(use.kind in ("draw", "split") for use in node.uses):
+            first = drawn.setdefault(origin.id, node)
+            if first is not node:
+                return f"; the clone of {first.name} gives the same numbers as it"
+    return ""
