@@ -36,7 +36,7 @@ from log2 import log2  # noqa: E402
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
 LOOK_UP = ["cheat_sheet", "machines", "processes", "kernels", "primitives", "names"]
-TAKE_PART = ["core", "figures", "contributing"]
+TAKE_PART = ["life_of_a_call", "core", "figures", "contributing"]
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
 
@@ -65,6 +65,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
+        "life_of_a_call": read("book/life_of_a_call.md"),
         "core": read("book/core.md"),
         "figures": figures_page(),
         "contributing": read("CONTRIBUTING.md"),

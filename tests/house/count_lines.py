@@ -107,6 +107,13 @@ def table() -> dict[str, int]:
             weekend += code
     counts["below what users call"] = sum(counts[floor] for floor in INNER)
     counts["weekend core"] = weekend
+    counts["minijax"] = sum(counts[floor] for floor in FLOORS)
+    widgets = (ROOT / "widgets").rglob("*.py")
+    counts["widgets"] = sum(
+        count_code(path.read_text())
+        for path in widgets
+        if not {"node_modules", "build"} & {*path.relative_to(ROOT).parts}
+    )
     return counts
 
 

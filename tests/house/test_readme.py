@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.house.count_lines import table
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +44,22 @@ def test_paths_and_targets_exist():
         assert f"\n{target}:" in makefile
     for path in paths:
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize(
+    "part, counted",
+    [
+        ("the ten files", "weekend core"),
+        ("`minijax/core/`, all of it", "core"),
+        ("`minijax/`, the core included", "minijax"),
+        ("`widgets/`, the views", "widgets"),
+    ],
+)
+def test_the_sizes_are_those_that_the_counter_finds(part, counted):
+    """Within four percent, so that a small change does not make README wrong."""
+    text = (ROOT / "README.md").read_text()
+    (size,) = re.findall(rf"^\| {re.escape(part)} \| about ([\d,]+) \|$", text, re.M)
+    assert int(size.replace(",", "")) == pytest.approx(table()[counted], rel=0.04)
 
 
 def test_contributing_shows_code_that_is_there():
