@@ -19,7 +19,7 @@ from minijax.support.config import (
     numpy_rank_promotion, threefry_partitionable,
 )
 # These attach their parts to the core's hooks and tables.
-from minijax.backend import cpu as _cpu, cuda as _cuda, sharding_methods as _shardings
+from minijax.backend import cpu as _cpu, cuda as _cuda
 from minijax.primitives.shape import dimension_values as _dimension_values
 from minijax.support import traceback_filtering as _traceback_filtering
 from minijax.compile import inlining as _inlining
@@ -40,7 +40,6 @@ from minijax.support.devices.shardings import NamedSharding, P, make_mesh
 from minijax.programs.shard_map import manual_lowering as _shard_map_lowering
 from minijax.programs.shard_map.mapping import shard_map, smap
 from minijax.programs.shard_map.parallel_map import pmap
-from minijax.programs.custom import calls_in_traces as _calls_in_traces
 from minijax.programs.debugging import leaks as _leaks
 from minijax.transforms import batch_names as _batch_names
 from minijax import (
@@ -73,9 +72,6 @@ from minijax.backend.processes import (
     process_index, process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
-from minijax.values import jax_spellings as _jax_spellings
-from minijax.values import print_options as _print_options
-from minijax.values import tracer_interchange as _tracer_interchange
 from minijax.core.language import typeof
 from minijax.core.language import ensure_compile_time_eval
 from minijax.values.ref_avals import ShapeDtypeStruct

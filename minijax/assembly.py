@@ -10,21 +10,60 @@ from __future__ import annotations
 
 import os
 
+from minijax.backend import clients, sharding_methods
 from minijax.core import dispatch
+from minijax.core.array import Array
 from minijax.core.avals import told_of_types
-from minijax.core.language import type_extensions
+from minijax.core.language import (
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    Tracer,
+    type_extensions,
+)
+from minijax.core.runtime import Clients, Sharding, SingleDeviceSharding
+from minijax.core.source_info import NameStackContext
+from minijax.core.state import TraceKey
+from minijax.numpy import array_methods
 from minijax.programs.compiling import LibraryCompilation
+from minijax.programs.custom import calls_in_traces
 from minijax.programs.shard_map.varying import Varying
 from minijax.programs.sharding.explicit_types import Cuts
-from minijax.support.user_source import register_exclusion
+from minijax.support import config, user_source
+from minijax.support.attaching import add_methods, enter
 from minijax.types_on_meshes import manual_axis_type_of, sharding_of
+from minijax.values import (
+    array_interchange,  # noqa: F401  enters methods of `Array`
+    array_places,
+    jax_spellings,
+    print_options,
+    tracer_interchange,
+)
 
 # Frames of this package are not the user's; the core leaves out its own folder only.
-register_exclusion(os.path.dirname(__file__) + os.sep)
+user_source.register_exclusion(os.path.dirname(__file__) + os.sep)
+
+# Methods that rooms write for classes of the core.
+add_methods(Clients, clients.CLIENTS_METHODS)
+add_methods(Sharding, sharding_methods.SHARDING_METHODS)
+add_methods(SingleDeviceSharding, sharding_methods.SINGLE_DEVICE_METHODS)
+add_methods(TraceKey, config.KEY_METHODS)
+add_methods(NameStackContext, {"__call__": user_source.decorate})
+add_methods(Primitive, jax_spellings.PRIMITIVE_METHODS)
+for trace, methods in calls_in_traces.TRACE_METHODS.items():
+    add_methods(trace, methods)
+for program in (Jaxpr, ClosedJaxpr):
+    add_methods(program, {"pretty_print": print_options.pretty_print})
+add_methods(Array, array_places.ARRAY_METHODS)
+add_methods(Tracer, tracer_interchange.TRACER_METHODS)
+for arrays in (Array, Tracer):
+    add_methods(arrays, array_methods.methods_of(arrays))
 
 # What types say beyond shape and dtype.
-type_extensions.extend([Cuts(), Varying()])
-told_of_types.update(sharding=sharding_of, manual_axis_type=manual_axis_type_of)
+enter(type_extensions, Cuts, Cuts())
+enter(type_extensions, Varying, Varying())
+enter(told_of_types, "sharding", sharding_of)
+enter(told_of_types, "manual_axis_type", manual_axis_type_of)
 
 # How programs are compiled, placed and launched.
 dispatch.compile_by(LibraryCompilation())

@@ -1,8 +1,8 @@
 """Which platforms' clients are made: those that are there, or that the user asked for.
 
 `settings` is filled by `minijax.config` before the first client is made. The clients
-themselves are kept in `platforms`, whose class `Clients` gets its methods `make` and
-`__missing__` here.
+themselves are kept in `core/runtime.py`, whose class `Clients` gets its methods `make`
+and `__missing__` from here.
 
 In JAX: `jax/_src/xla_bridge.py`.
 """
@@ -121,8 +121,8 @@ def find(self: Clients, platform: str) -> Any:
     )
 
 
-Clients.make = make  # type: ignore[method-assign]
-Clients.__missing__ = find  # type: ignore[attr-defined]
+# `assembly.py` gives them to the class.
+CLIENTS_METHODS = {"make": make, "__missing__": find}
 
 
 def is_initialized() -> bool:

@@ -21,21 +21,26 @@ Index = tuple[slice, ...]
 # methods, so every public name is defined anew here.
 
 
+# What the two classes have besides, by name. `assembly.py` gives it to them.
+SHARDING_METHODS: dict[str, Any] = {}
+SINGLE_DEVICE_METHODS: dict[str, Any] = {}
+
+
 def on_sharding(method: F) -> F:
-    """Put a method on `Sharding`, under its name."""
-    setattr(Sharding, method.__name__, method)
+    """Enter a method of `Sharding`, under its name."""
+    SHARDING_METHODS[method.__name__] = method
     return method
 
 
 def property_of_sharding(getter: F) -> F:
-    """Put a property on `Sharding`, under the name of its getter."""
-    setattr(Sharding, getter.__name__, property(getter))
+    """Enter a property of `Sharding`, under the name of its getter."""
+    SHARDING_METHODS[getter.__name__] = property(getter)
     return getter
 
 
 def on_single(method: F) -> F:
-    """Put a method on `SingleDeviceSharding`, under its name."""
-    setattr(SingleDeviceSharding, method.__name__, method)
+    """Enter a method of `SingleDeviceSharding`, under its name."""
+    SINGLE_DEVICE_METHODS[method.__name__] = method
     return method
 
 

@@ -52,6 +52,7 @@ class Array(Operators, metaclass=_ArrayMeta):
     __slots__ = ("aval", "_buffer", "_placed", "_host", "__weakref__")
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
+    to_fill = {"__repr__", "_read", "block_until_ready"}  # `values/array_places.py`
 
     aval: Any
     _buffer: Any  # jaxlib's array

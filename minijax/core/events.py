@@ -54,8 +54,8 @@ class Hook(Generic[P, R]):
 
         trace_ended.run(trace)
 
-    A room above calls `trace_ended.attach(check_no_leaks)` when it is imported. Until
-    then, and in a core that runs by itself, the default does the work.
+    A room above calls `trace_ended.attach(check_no_leaks)`, once. Until then, and in a
+    core that runs by itself, the default does the work.
     """
 
     def __init__(self, default: Callable[P, R]) -> None:

@@ -409,7 +409,7 @@ class TypeExtension:
         return rule(ctx, *operands, **params)
 
 
-type_extensions: list[TypeExtension] = []
+type_extensions: dict[type, TypeExtension] = {}
 
 _TYPE_CACHE_SIZE = 4096
 
@@ -455,7 +455,7 @@ def type_of_application(
 
 def _extended_type(primitive: Primitive, avals: tuple, params: dict) -> tuple:
     out, effects = primitive.type_rule(*avals, **params)
-    for extension in type_extensions:
+    for extension in type_extensions.values():
         out = extension.result(primitive, avals, params, out)
     return out, effects
 

@@ -306,7 +306,7 @@ def lower_eqns(
         return env[atom]
 
     outer_source, scope = module_context.source, module_context.scope
-    extensions = [one for one in language.type_extensions if one.lowers(jaxpr)]
+    extensions = [e for e in language.type_extensions.values() if e.lowers(jaxpr)]
     for eqn in jaxpr.eqns:
         rule = lowering_rule(eqn, module_context.platform)
         for extension in extensions:

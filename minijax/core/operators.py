@@ -246,17 +246,12 @@ _OPERATIONS: dict[str, Callable] = {row[2]: row[3] for row in _TABLE}
 _OPERATIONS["negative"] = arithmetic.neg
 
 
-def install(methods: dict[str, Callable]) -> None:
-    """Give `Array` and `Tracer` methods, by name."""
-    for name, method in methods.items():
-        setattr(Array, name, method)
-        setattr(Tracer, name, method)
-
-
+_METHODS = {"__neg__": _negative, "__pow__": _power}
+_METHODS["__rpow__"] = binary_operator("**", "power")[1]
 for _method, *_row in _TABLE:
-    _forward, _reflected = binary_operator(*_row)
-    install({f"__{_method}__": _forward})
+    _METHODS[f"__{_method}__"], _reflected = binary_operator(*_row)
     if _method in ("add", "sub", "mul", "truediv", "matmul"):
-        install({f"__r{_method}__": _reflected})
-install({"__neg__": _negative, "__pow__": _power})
-install({"__rpow__": binary_operator("**", "power")[1]})
+        _METHODS[f"__r{_method}__"] = _reflected
+for _name, _function in _METHODS.items():
+    setattr(Array, _name, _function)
+    setattr(Tracer, _name, _function)

@@ -220,14 +220,14 @@ def zeros_of(aval: AbstractValue) -> Any:
         zeros = _broadcast(zeros, aval.shape, (), aval.cut)
     else:
         zeros = _as_array(zeros, aval)
-    for extension in type_extensions:
+    for extension in type_extensions.values():
         zeros = extension.zeros(aval, zeros)
     return zeros
 
 
 def final_sharding(place: Any, name: str) -> Any:
     """The `out_sharding` that a user gave the function `name`, as equations say it."""
-    for extension in type_extensions:
+    for extension in type_extensions.values():
         place = extension.final(place, name)
     return place
 

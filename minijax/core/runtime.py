@@ -143,6 +143,8 @@ class Clients(dict[str, Any]):
     which of them the user asked for, and what to say of one that is not there.
     """
 
+    to_fill = {"make"}
+
     def make(self) -> dict[str, Any]:
         """New clients, once."""
         set_process_wide_state()

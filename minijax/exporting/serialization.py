@@ -29,6 +29,7 @@ from minijax.core.language import ShapedArray
 from minijax.core.trees import PyTreeDef, default_registry, tree_structure
 from minijax.exporting.exported import DisabledSafetyCheck, Exported
 from minijax.primitives.random.random_bits import prngs
+from minijax.support.attaching import add_methods
 from minijax.support.element_types import PRNGKeyDType
 from minijax.values.symbolic_scopes import SymbolicScope, symbolic_shape
 from minijax.values.symbolic_sizes import is_symbolic, scope_of
@@ -62,7 +63,7 @@ def serialize(exported: Exported, vjp_order: int = 0) -> bytearray:
 
 
 # As a method: `exported.serialize()`.
-Exported.serialize = serialize
+add_methods(Exported, {"serialize": serialize})
 
 
 def _header(exported: Exported, vjp_order: int, programs: list[bytes]) -> dict:

@@ -126,12 +126,10 @@ from minijax.numpy.shapes.vectorizing import vectorize
 from minijax.numpy.rare.windows import bartlett, blackman, hamming, hanning, kaiser
 
 from minijax.numpy import (
-    array_methods as _array_methods, linalg, scalar_types as _scalar_types,
+    linalg, scalar_types as _scalar_types,
 )
 # fmt: on
 
 if hasattr(_scalar_types, "int1"):  # newer versions of ml_dtypes have it
     int1 = _scalar_types.int1
     uint1 = _scalar_types.uint1
-
-_array_methods.install()

@@ -1,9 +1,8 @@
-"""The table of methods and properties of `Array` and `Tracer`, and its installation.
+"""The table of methods and properties of `Array` and `Tracer`.
 
-This is the one link from a low floor to a high one: floor 2 defines the two classes,
-this file gives them `x + y`, `x.sum()`, `x.T` and `x.at[...]`. It is installed once,
-when `minijax.numpy` is imported. Methods are functions of this room under NumPy's
-method signatures.
+The core defines the two classes; this file has `x + y`, `x.sum()`, `x.T` and
+`x.at[...]`, and `assembly.py` gives them to the classes. Methods are functions of this
+room under NumPy's method signatures.
 
 In JAX: `numpy/array_methods.py`.
 """
@@ -20,7 +19,6 @@ from minijax import lax
 from minijax.compile import array_transfers
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.core.language import Tracer
 from minijax.numpy.arguments import index_tuple
 from minijax.numpy.index import selection, taking
 from minijax.numpy.index.index_update import IndexUpdateHelper
@@ -231,17 +229,13 @@ def _method(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def install() -> None:
-    """Give `Array` and `Tracer` their operators, methods and properties.
+def methods_of(cls: type) -> dict[str, Any]:
+    """Operators, methods and properties for `Array` or `Tracer`.
 
-    What a class defines itself (what reads values, on `Array`) is left alone.
+    What the class has already (what reads values, on `Array`) is left alone.
     """
-    for cls, own in ((Array, ARRAY_OPERATORS), (Tracer, TRACER_OPERATORS)):
-        for name, function in (OPERATORS | own).items():
-            setattr(cls, name, function)
-        for name, method in METHODS.items():
-            if name not in vars(cls):
-                setattr(cls, name, _method(method))
-        for name, getter in PROPERTIES.items():
-            if name not in vars(cls):
-                setattr(cls, name, property(getter))
+    own = ARRAY_OPERATORS if cls is Array else TRACER_OPERATORS
+    methods = {name: _method(method) for name, method in METHODS.items()}
+    properties = {name: property(getter) for name, getter in PROPERTIES.items()}
+    free = {n: m for n, m in (methods | properties).items() if n not in vars(cls)}
+    return free | OPERATORS | own

@@ -633,7 +633,7 @@ def checking_leaks() -> override:
     return check_tracer_leaks(True)
 
 
-# ---- what keys and overrides of `thread_state` can do besides -----------------------
+# ---- what trace keys can do besides -----------------------
 
 
 def _differing(self: TraceKey, other: TraceKey) -> tuple[str, ...]:
@@ -650,15 +650,5 @@ def _shown(self: TraceKey) -> str:
     return f"TraceKey({', '.join(shown)})"
 
 
-def _decorate(self: override, function: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(function)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with override(self.name, self.value):
-            return function(*args, **kwargs)
-
-    return wrapped
-
-
-TraceKey.differing = _differing  # type: ignore[attr-defined]
-TraceKey.__repr__ = _shown  # type: ignore[method-assign, assignment]
-override.__call__ = _decorate  # type: ignore[method-assign]
+# `assembly.py` gives them to the class.
+KEY_METHODS = {"differing": _differing, "__repr__": _shown}

@@ -9,7 +9,9 @@ In JAX: `jax/_src/config.py`, `State` and its context managers.
 
 from __future__ import annotations
 
+import functools
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from minijax.core import state as thread_state
@@ -32,10 +34,10 @@ def declare(name: str, default: Any, *, traced: bool = True) -> None:
 
 
 class override:
-    """Set one slot of `state` in this thread, within a `with` block.
+    """Set one slot of `state` in this thread, within a `with` block; also a decorator.
 
     The block may nest, end by an exception, and be entered again; the same object
-    may be used by several threads. `config` makes it a decorator too.
+    may be used by several threads.
     """
 
     __slots__ = ("name", "saved", "value")
@@ -91,6 +93,14 @@ class override:
                 local["trace_key"] = previous_key
             else:
                 local["trace_key"] = thread_state.key_for(local)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with override(self.name, self.value):
+                return function(*args, **kwargs)
+
+        return wrapped
 
     @staticmethod
     def _was_last(local: dict[str, Any]) -> bool:

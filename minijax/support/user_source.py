@@ -73,15 +73,14 @@ def named_scope(name: str) -> NameStackContext:
     return extend_name_stack(name)
 
 
-def _decorate(
+def decorate(
     self: NameStackContext, function: Callable[..., Any]
 ) -> Callable[..., Any]:
+    """What `named_scope` does as a decorator: `NameStackContext.__call__`."""
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         with NameStackContext(self.change):
             return function(*args, **kwargs)
 
     return wrapped
-
-
-NameStackContext.__call__ = _decorate  # type: ignore[method-assign]

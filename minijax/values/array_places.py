@@ -17,20 +17,25 @@ from minijax.backend import buffer_copies
 from minijax.core import errors, runtime
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.language import ShapedArray
+from minijax.support.attaching import enter
 from minijax.support.special_errors import add_callback_cause
 
 F = TypeVar("F", bound=Callable)
 
 
+# What `Array` has besides, by name. `assembly.py` gives it to the class.
+ARRAY_METHODS: dict[str, Any] = {}
+
+
 def on_array(method: F) -> F:
-    """Put a method on `Array`, under its name."""
-    setattr(Array, method.__name__, method)
+    """Enter a method of `Array`, under its name."""
+    enter(ARRAY_METHODS, method.__name__, method)
     return method
 
 
 def property_of_array(getter: F) -> F:
-    """Put a property on `Array`, under the name of its getter."""
-    setattr(Array, getter.__name__, property(getter))
+    """Enter a property of `Array`, under the name of its getter."""
+    enter(ARRAY_METHODS, getter.__name__, property(getter))
     return getter
 
 

@@ -1,7 +1,7 @@
 """What JAX offers to outside authors and minijax's own code does not need.
 
-Each says here what it is in minijax. The methods are put on the classes of `core.py`
-when `minijax` is imported.
+Each says here what it is in minijax. They are methods of `Primitive`, whose class is in
+`core/language.py`; `assembly.py` gives them to it.
 
 In JAX: `core.py`.
 """
@@ -30,5 +30,6 @@ def get_bind_params(self: Primitive, params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-Primitive.bind_with_trace = bind_with_trace  # type: ignore[attr-defined]
-Primitive.get_bind_params = get_bind_params  # type: ignore[attr-defined]
+PRIMITIVE_METHODS = {
+    method.__name__: method for method in (bind_with_trace, get_bind_params)
+}

@@ -142,10 +142,6 @@ def _shows_color() -> bool:
     return in_notebook or sys.stdout.isatty()
 
 
-Jaxpr.pretty_print = pretty_print  # type: ignore[attr-defined]
-ClosedJaxpr.pretty_print = pretty_print  # type: ignore[attr-defined]
-
-
 class prints_equation:
     """Decorator of a `pretty` rule that writes the whole equation.
 

@@ -18,11 +18,15 @@ import numpy as np
 from minijax.core import dtypes, errors
 from minijax.core.language import Tracer
 from minijax.support import special_errors
+from minijax.support.attaching import enter
+
+# What `Tracer` has besides, by name. `assembly.py` gives it to the class.
+TRACER_METHODS: dict[str, Any] = {}
 
 
 def on_tracer(method: Callable) -> Callable:
-    """Put a method on `Tracer`, under its name."""
-    setattr(Tracer, method.__name__, method)
+    """Enter a method of `Tracer`, under its name."""
+    enter(TRACER_METHODS, method.__name__, method)
     return method
 
 
@@ -45,12 +49,12 @@ for _name in (
     "addressable_shards", "committed", "global_shards", "is_fully_addressable",
     "is_fully_replicated",
 ):  # fmt: skip
-    setattr(Tracer, _name, _refusing(_name, is_method=False))
+    enter(TRACER_METHODS, _name, _refusing(_name, is_method=False))
 for _name in (
     "addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes",
     "unsafe_buffer_pointer",
 ):  # fmt: skip
-    setattr(Tracer, _name, _refusing(_name, is_method=True))
+    enter(TRACER_METHODS, _name, _refusing(_name, is_method=True))
 
 
 @on_tracer

@@ -28,6 +28,7 @@ from minijax.experimental.checkify.error_values import (
     reduce_any,
 )
 from minijax.support import traceback_filtering
+from minijax.support.attaching import add_methods
 
 # ----------------------------------------------------------------------------------
 # The primitive: it takes an error, and has no results
@@ -102,7 +103,7 @@ def bind_check(error: Error, *, debug: bool = False) -> None:
     check_p.bind(*leaves, err_tree=tree, debug=debug)
 
 
-def _throw(self: Error) -> None:
+def throw(self: Error) -> None:
     """Raise `JaxRuntimeError` if there was an error.
 
     Like `check_error`, it can be functionalized by `checkify` again.
@@ -110,8 +111,7 @@ def _throw(self: Error) -> None:
     bind_check(self)
 
 
-_throw.__name__ = "throw"
-Error.throw = _throw  # type: ignore[method-assign]
+add_methods(Error, {"throw": throw})
 
 
 # ----------------------------------------------------------------------------------

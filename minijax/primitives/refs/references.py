@@ -28,6 +28,7 @@ from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.primitives.refs.ref_views import RefView, base_and_indexers
+from minijax.support.attaching import add_methods
 from minijax.values.print_options import prints_equation
 from minijax.values.ref_avals import AbstractRef
 
@@ -442,13 +443,7 @@ def _accum_at(self: RefAccumulator, index: Any, cotangent: Any) -> None:
     ref_addupdate(self.inst().ref, index, cotangent)
 
 
-for _class, _name, _method in (
-    (Ref, "__getitem__", ref_get),
-    (Ref, "__setitem__", ref_set),
-    *((Ref, name, method) for name, method in REF_METHODS.items()),
-    *((RefView, name, method) for name, method in REF_METHODS.items()),
-    (RefAccumulator, "accum_at", _accum_at),
-    (RefView, "__getitem__", ref_get),
-    (RefView, "__setitem__", ref_set),
-):
-    setattr(_class, _name, _method)
+_items = {"__getitem__": ref_get, "__setitem__": ref_set}
+add_methods(Ref, REF_METHODS | _items)
+add_methods(RefView, REF_METHODS | _items)
+add_methods(RefAccumulator, {"accum_at": _accum_at})

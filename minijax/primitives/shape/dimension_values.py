@@ -12,6 +12,7 @@ import numpy as np
 from minijax.backend import dynamic_shapes
 from minijax.core.language import Primitive, ShapedArray, register
 from minijax.core.state import state
+from minijax.support.attaching import add_methods
 from minijax.values.symbolic_sizes import SymbolicSize
 
 dim_as_value_p = register(Primitive("dim_as_value"))
@@ -44,4 +45,4 @@ def dim_as_value(dim: Any) -> Any:
     return dim_as_value_p.bind(dim=dim)
 
 
-SymbolicSize.__jax_array__ = dim_as_value  # type: ignore[assignment]
+add_methods(SymbolicSize, {"__jax_array__": dim_as_value})

@@ -2,9 +2,10 @@
 
 Such a call is not one operation: a trace that differentiates it runs the user's rule in
 place of the function. So each trace has two more methods beside `process_primitive`,
-`process_custom_jvp_call` and `process_custom_vjp_call`, which are put on the classes
-here. They are called with the primitive, the function, its rules (`jvp`, or `fwd` and
-`bwd`) and the list of arguments. The primitive (`custom_calls.py`) has these methods:
+`process_custom_jvp_call` and `process_custom_vjp_call`; `assembly.py` gives those of
+this file to the classes. They are called with the primitive, the function, its rules
+(`jvp`, or `fwd` and `bwd`) and the list of arguments. The primitive
+(`custom_calls.py`) has these methods:
 
 ======================  ==============================================================
 `stage`                 `(trace, fun, *rules, args, **params)`: write the equation
@@ -26,12 +27,16 @@ from minijax.core.autodiff import JVPTrace, only_zeros, unzip, zero_if_float0
 from minijax.core.batching import BatchTrace
 from minijax.core.language import EvalTrace, Trace, set_current_trace
 from minijax.core.partial_eval import DynamicJaxprTrace, JaxprTrace
+from minijax.support.attaching import enter
+
+# The methods of each class of traces, by name.
+TRACE_METHODS: dict[type[Trace], dict[str, Callable]] = {}
 
 
 def define(trace_class: type[Trace], jvp_call: Callable, vjp_call: Callable) -> None:
-    """Give a class of traces its methods for the two kinds of calls."""
-    trace_class.process_custom_jvp_call = jvp_call
-    trace_class.process_custom_vjp_call = vjp_call
+    """Enter the methods of a class of traces for the two kinds of calls."""
+    methods = dict(process_custom_jvp_call=jvp_call, process_custom_vjp_call=vjp_call)
+    enter(TRACE_METHODS, trace_class, methods)
 
 
 # ---- traces of one's own that do not say what to do ---------------------------------
