@@ -23,7 +23,7 @@ from minijax.compile.compiler_options import check_options
 from minijax.compile.placing import buffer_on
 from minijax.core import compiler, dispatch, errors, language, lowering
 from minijax.core import jit as pjit
-from minijax.core.array import default_device
+from minijax.core.array import Array, default_device
 from minijax.core.events import Hook
 from minijax.core.jit import JitFunction
 from minijax.core.signatures import Bound
@@ -441,6 +441,15 @@ class Compiled(_Stage):
         if hasattr(self._program, "buffers_of"):
             buffers = self._program.buffers_of(leaves)
         else:
+            for position, leaf in enumerate(leaves):
+                if type(leaf) is Array and leaf.committed and leaf.device != device:
+                    raise errors.value_error(
+                        "Computation was compiled for input shardings that disagree "
+                        f"with the shardings of arguments passed to it: argument "
+                        f"{position} of {name}, {leaf.aval.str_short()}, is on "
+                        f"{leaf.device}, and the program runs on {device}. Move it "
+                        "there with `minijax.device_put`."
+                    )
             buffers = [buffer_on(leaf, device) for leaf in leaves]
         return tree_unflatten(self.out_tree, self._program(buffers))
 

@@ -14,7 +14,7 @@ from minijax.compile.refs import StatefulProgram
 from minijax.core import compiler, dispatch, lowering
 from minijax.core.dispatch import CompileRequest
 from minijax.core.language import ClosedJaxpr
-from minijax.programs.launching import LibraryProgram
+from minijax.programs.launching import CopyingProgram, LibraryProgram
 from minijax.programs.sharding import partitioned, placement
 from minijax.programs.sharding.placement import Placement
 from minijax.transforms import discharge
@@ -36,7 +36,10 @@ class LibraryCompilation(dispatch.Compilation):
     ) -> Any:
         placed = partitioned.placed(closed, request)
         if placed != request:  # it may be there already
-            return self.compile(closed, placed, lowered)
+            program = self.compile(closed, placed, lowered)
+            if type(program) is LibraryProgram and placed.place is not request.place:
+                return CopyingProgram.of(program)
+            return program
         program = super().make(closed, request, lowered)
         if not discharge.has_refs(closed):
             return program

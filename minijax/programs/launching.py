@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.backend import several_devices
+from minijax.backend.buffer_copies import copy_to_device
 from minijax.compile import placing, tokens
 from minijax.core import dispatch
 from minijax.core.array import Array, wrap_as
@@ -81,6 +82,18 @@ class LibraryProgram(dispatch.Program):
                 )
             raise
         return placing.move_to_memories(arrays, self.device) if self.moves else arrays
+
+
+class CopyingProgram(LibraryProgram):
+    """A program on the one device that its shardings name: arguments go there."""
+
+    @classmethod
+    def of(cls, program: LibraryProgram) -> CopyingProgram:
+        """The program for arguments that may lie on another device."""
+        return cls(program.lowered, program.executable, program.device, True)
+
+    def __call__(self, buffers: list[Any]) -> list[Array]:
+        return super().__call__([copy_to_device(b, self.device) for b in buffers])
 
 
 def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:

@@ -166,6 +166,7 @@ def __dlpack__(
       RuntimeError: if it is on another device than `dl_device`.
     """
     self._check_alive()
+    self.block_until_ready()  # raises what its program raised
     if self.sharding.num_devices != 1:
         raise ValueError(
             f"__dlpack__ takes an array of one device, got one of "

@@ -232,3 +232,101 @@ def constraint_on_a_part(lib):
         return lib.lax.with_sharding_constraint(x, first(lib))
 
     return lib.mj.jit(parts(lib, row(lib, [0, 1, 2, 3]), body))(lib.numbers(16))
+
+
+# Two sets of devices in one program.
+
+
+def from_first_to_second(lib):
+    return lib.mj.jit(
+        lambda x: x * 2, in_shardings=first(lib), out_shardings=second(lib)
+    )
+
+
+@case
+def arguments_and_results_apart(lib):
+    return from_first_to_second(lib)(lib.numbers(8))
+
+
+@case
+def arguments_and_results_apart_within(lib):
+    inner = from_first_to_second(lib)
+    return lib.mj.jit(lambda x: inner(x) + 1)(lib.numbers(8))
+
+
+@case
+def arguments_and_results_apart_under_vmap(lib):
+    return lib.mj.vmap(from_first_to_second(lib))(lib.numbers(2, 8))
+
+
+@case
+def arguments_and_results_apart_under_grad(lib):
+    function = from_first_to_second(lib)
+    return lib.mj.grad(lambda x: function(x).sum())(lib.numbers(8))
+
+
+@case
+def arguments_and_results_apart_ahead_of_time(lib):
+    numbers = lib.numbers(8)
+    return from_first_to_second(lib).lower(numbers).compile()(numbers)
+
+
+@case
+def two_arguments_apart(lib):
+    add = lib.mj.jit(lambda x, y: x + y, in_shardings=(first(lib), second(lib)))
+    return add(lib.numbers(8), lib.numbers(8))
+
+
+@case
+def two_results_apart(lib):
+    both = (first(lib), second(lib))
+    return lib.mj.jit(lambda x: (x * 2, x * 3), out_shardings=both)(lib.numbers(8))
+
+
+@case
+def a_committed_argument_and_a_result_apart(lib):
+    x = lib.mj.device_put(lib.numbers(8), first(lib))
+    return lib.mj.jit(lambda x: x * 2, out_shardings=second(lib))(x)
+
+
+@case
+def two_constraints_apart(lib):
+    constrain = lib.lax.with_sharding_constraint
+    return lib.mj.jit(lambda x: constrain(constrain(x, first(lib)) * 2, second(lib)))(
+        lib.numbers(8)
+    )
+
+
+@case
+def two_shard_maps_apart(lib):
+    one = parts(lib, row(lib, [0, 1, 2, 3]))
+    other = parts(lib, row(lib, [4, 5, 6, 7]))
+    return lib.mj.jit(lambda x: other(one(x)))(lib.numbers(8))
+
+
+@case
+def a_compiled_program_and_an_argument_apart(lib):
+    numbers = lib.numbers(8)
+    compiled = lib.mj.jit(lambda x: x * 2).lower(numbers).compile()
+    return compiled(lib.mj.device_put(numbers, lib.mj.devices()[3]))
+
+
+def alone(lib):
+    return lib.sharding.SingleDeviceSharding(lib.mj.devices()[3])
+
+
+@case
+def a_result_on_one_device(lib):
+    return lib.mj.jit(lambda x: x * 2, out_shardings=alone(lib))(lib.numbers(8))
+
+
+@case
+def a_constraint_on_one_device(lib):
+    constrain = lib.lax.with_sharding_constraint
+    return lib.mj.jit(lambda x: constrain(x * 2, alone(lib)))(lib.numbers(8))
+
+
+@case
+def a_result_on_one_device_of_a_committed_argument(lib):
+    x = lib.mj.device_put(lib.numbers(8), lib.mj.devices()[2])
+    return lib.mj.jit(lambda x: x * 2, out_shardings=alone(lib))(x)

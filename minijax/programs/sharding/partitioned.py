@@ -35,6 +35,8 @@ from minijax.support.devices.shardings import (
     GSPMDSharding,
     Mesh,
     NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
     sdy_sharding,
     spec_of_hlo_sharding,
 )
@@ -50,18 +52,28 @@ __all__ = ["PartitionedProgram", "meshes_in", "annotate"]
 @language.weakref_lru_cache
 def meshes_in(closed: language.ClosedJaxpr) -> list[Mesh]:
     """The meshes with devices that the equations of a program name."""
-    found: list[Mesh] = []
+    return [mesh for mesh in _places_in(closed) if isinstance(mesh, Mesh)]
+
+
+@language.weakref_lru_cache
+def _places_in(closed: language.ClosedJaxpr) -> list[Any]:
+    """The meshes, and the shardings of one device, that a program's equations name."""
+    found: list[Any] = []
     _collect(closed.jaxpr, found)
     return found
 
 
-def _collect(jaxpr: language.Jaxpr, found: list[Mesh]) -> None:
+def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
     for eqn in jaxpr.eqns:
+        # To `device_put` in a program one device says nothing, as in JAX.
+        alone = eqn.primitive.name in ("sharding_constraint", "jit")
         for value in eqn.params.values():
             for item in value if isinstance(value, tuple) else (value,):
-                mesh = getattr(item, "mesh", item)
-                if isinstance(mesh, Mesh) and not mesh.empty and mesh not in found:
-                    found.append(mesh)
+                place = getattr(item, "mesh", item)
+                named = isinstance(place, Mesh) and not place.empty
+                named = named or alone and isinstance(place, SingleDeviceSharding)
+                if named and place not in found:
+                    found.append(place)
         for inner in language.jaxprs_in_params(eqn.params):
             _collect(inner, found)
 
@@ -72,10 +84,21 @@ def placed(
     """The request with a `Placement` that says all, if it is for several devices.
 
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
-    use. Raises ValueError if an argument insists on other devices.
+    use. Raises ValueError if two of these name different devices.
     """
     place, committed = request.place, request.committed
     given = request.out_shardings or ()
+    named = [sharding for sharding in given if isinstance(sharding, Sharding)]
+    named += _places_in(closed)
+    for other in named[1:]:
+        if _devices_of(other) != _devices_of(named[0]):
+            raise _two_places("a sharding", _devices_of(named[0]), _devices_of(other))
+    if named and type(place) is not Placement and len(_devices_of(named[0])) == 1:
+        (device,) = _devices_of(named[0])
+        if committed and place != device:
+            raise _two_places("an argument", [place], [device])
+        place, committed = device, True
+        request = request._replace(place=place, committed=committed)
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
     cut = [sharding for sharding in outs if sharding is not None]
     meshes = meshes_in(closed)
@@ -95,9 +118,9 @@ def placed(
         devices, mesh = place.devices, place.mesh
     if type(place) is Placement:
         if devices != place.devices:
-            raise _two_places(place.devices, devices)
+            raise _two_places("an argument", place.devices, devices)
     elif committed and [place] != list(devices):
-        raise _two_places([place], devices)
+        raise _two_places("an argument", [place], devices)
     else:
         place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
     if cut:
@@ -105,12 +128,17 @@ def placed(
     return request._replace(place=place, committed=True, out_shardings=None)
 
 
-def _two_places(arguments: Any, program: Any) -> Exception:
-    ids = [[device.id for device in group] for group in (arguments, program)]
+def _devices_of(place: Any) -> list[Any]:
+    return list(place._internal_device_list)
+
+
+def _two_places(first: str, its_devices: Any, others: Any) -> Exception:
+    ids = [[device.id for device in group] for group in (its_devices, others)]
     return errors.value_error(
-        "Received incompatible devices for jitted computation: the arguments lie on "
-        f"devices {ids[0]}, and a sharding inside the program names devices {ids[1]}. "
-        "Put the arguments there first: `minijax.device_put(x, sharding)`."
+        f"Received incompatible devices for jitted computation: {first} is on devices "
+        f"{ids[0]}, and a sharding of the program names devices {ids[1]}. Use the same "
+        "devices in the same order in both; between two programs, "
+        "`minijax.device_put(x, sharding)` moves an array."
     )
 
 
