@@ -14,13 +14,7 @@ from minijax.backend import clients, sharding_methods
 from minijax.core import dispatch
 from minijax.core.array import Array
 from minijax.core.avals import told_of_types
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    Primitive,
-    Tracer,
-    type_extensions,
-)
+from minijax.core.language import ClosedJaxpr, Jaxpr, Primitive, Tracer, type_extensions
 from minijax.core.runtime import Clients, Sharding, SingleDeviceSharding
 from minijax.core.source_info import NameStackContext
 from minijax.core.state import TraceKey

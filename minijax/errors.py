@@ -4,12 +4,8 @@ from minijax.core.errors import ConcretizationTypeError as ConcretizationTypeErr
 from minijax.core.errors import JaxprTypeError as JaxprTypeError
 from minijax.core.errors import JaxRuntimeError as JaxRuntimeError
 from minijax.core.errors import JAXTypeError as JAXTypeError
-from minijax.core.errors import (
-    TracerArrayConversionError as TracerArrayConversionError,
-)
-from minijax.core.errors import (
-    TracerBoolConversionError as TracerBoolConversionError,
-)
+from minijax.core.errors import TracerArrayConversionError as TracerArrayConversionError
+from minijax.core.errors import TracerBoolConversionError as TracerBoolConversionError
 from minijax.core.errors import UnexpectedTracerError as UnexpectedTracerError
 from minijax.support.special_errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,

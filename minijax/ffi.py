@@ -5,9 +5,7 @@ from minijax.backend.foreign_targets import include_dir as include_dir
 from minijax.backend.foreign_targets import pycapsule as pycapsule
 from minijax.backend.foreign_targets import register_ffi_target as register_ffi_target
 from minijax.backend.foreign_targets import register_ffi_type as register_ffi_type
-from minijax.backend.foreign_targets import (
-    register_ffi_type_id as register_ffi_type_id,
-)
+from minijax.backend.foreign_targets import register_ffi_type_id as register_ffi_type_id
 from minijax.programs.callbacks.foreign_calls import (
     build_ffi_lowering_function as build_ffi_lowering_function,
 )

@@ -28,12 +28,7 @@ from typing import Any
 
 from minijax.backend import cuda
 from minijax.core import compiler, hlo, runtime
-from minijax.core.runtime import (
-    DeviceList,
-    JaxRuntimeError,
-    jaxlib_version_text,
-    xc,
-)
+from minijax.core.runtime import DeviceList, JaxRuntimeError, jaxlib_version_text, xc
 
 # The libtpu that belongs to a jaxlib; others may not understand its programs.
 _LIBTPU = {"0.10.2": "0.0.42", "0.12.0.1": "0.0.50"}

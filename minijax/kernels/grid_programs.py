@@ -33,12 +33,7 @@ import numpy as np
 from minijax.core import arithmetic as elementwise
 from minijax.core import partial_eval, shaping
 from minijax.core.language import ClosedJaxpr, Jaxpr, Literal, get_aval
-from minijax.kernels.grid_context import (
-    Place,
-    dynamic_grid_dim,
-    eval_at,
-    program_id_p,
-)
+from minijax.kernels.grid_context import Place, dynamic_grid_dim, eval_at, program_id_p
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.scoped_memory import fresh
 from minijax.kernels.side_by_side import side_by_side

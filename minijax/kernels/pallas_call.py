@@ -55,12 +55,7 @@ from minijax.kernels.interpret_params import InterpretParams
 from minijax.kernels.interpreter import interpret_grid
 from minijax.kernels.memory_spaces import MemoryRef
 from minijax.kernels.mosaic import kernel_call
-from minijax.kernels.specs import (
-    CostEstimate,
-    GridSpec,
-    no_block_spec,
-    squeezed,
-)
+from minijax.kernels.specs import CostEstimate, GridSpec, no_block_spec, squeezed
 from minijax.kernels.triton import kernel_call as triton_call
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.ref_effects import RefEffect

@@ -10,11 +10,7 @@ from typing import Any
 
 from minijax.core import partial_eval, signatures
 from minijax.core.effects import positional
-from minijax.core.language import (
-    Jaxpr,
-    Primitive,
-    register,
-)
+from minijax.core.language import Jaxpr, Primitive, register
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.kernels.uninitialized import uninitialized
 from minijax.primitives.refs.ref_blocks import discharge_rules

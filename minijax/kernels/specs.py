@@ -24,10 +24,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.language import Tracer, valid_jaxtype
-from minijax.kernels.memory_spaces import (
-    MemorySpace,
-    TpuMemorySpace,
-)
+from minijax.kernels.memory_spaces import MemorySpace, TpuMemorySpace
 
 # ----------------------------------------------------------------------------------
 # Dimensions of a block

@@ -10,11 +10,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.random.arguments import (
-    inexact_dtype,
-    sampler_dtype,
-    shape_as_given,
-)
+from minijax.random.arguments import inexact_dtype, sampler_dtype, shape_as_given
 from minijax.random.frames import sampler
 from minijax.random.keys import split_typed
 from minijax.random.samplers import bernoulli, normal, uniform

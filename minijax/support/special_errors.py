@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from minijax.core.errors import (
-    _NO_VALUES,
-    JAXTypeError,
-    _TeachingError,
-    traced_message,
-)
+from minijax.core.errors import _NO_VALUES, JAXTypeError, _TeachingError, traced_message
 from minijax.core.source_info import is_user_filename
 
 

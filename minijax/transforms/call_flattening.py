@@ -13,12 +13,7 @@ from typing import Any
 
 from minijax.core import errors
 from minijax.core.language import DebugInfo
-from minijax.core.signatures import (
-    CallSignature,
-    JitOptions,
-    argnums_tuple,
-    fun_place,
-)
+from minijax.core.signatures import CallSignature, JitOptions, argnums_tuple, fun_place
 from minijax.core.trees import (
     broadcast_prefix_to_treedef,
     tree_flatten,

@@ -20,16 +20,8 @@ from minijax.core.api import differentiated
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval
 from minijax.core.rules import Accumulator, instantiate
-from minijax.core.signatures import (
-    CallSignature,
-    check_callable,
-)
-from minijax.core.trees import (
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
+from minijax.core.signatures import CallSignature, check_callable
+from minijax.core.trees import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from minijax.support.tree_util import Partial
 from minijax.transforms.pullbacks import pullback_of
 

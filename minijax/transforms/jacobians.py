@@ -16,12 +16,7 @@ from minijax.core.api import check_grad_input, check_grad_output, split_argument
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval
 from minijax.core.signatures import argnums_tuple, check_callable
-from minijax.core.trees import (
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-)
+from minijax.core.trees import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.shape import broadcasting, joining
 from minijax.support import element_types

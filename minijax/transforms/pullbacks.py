@@ -21,11 +21,7 @@ from minijax.core import autodiff, errors
 from minijax.core.api import Derivative
 from minijax.core.language import get_aval
 from minijax.core.rules import Accumulator, NullAccumulator, instantiate
-from minijax.core.trees import (
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
 from minijax.support.tree_util import register_pytree_node
 from minijax.values.ref_avals import AbstractRef

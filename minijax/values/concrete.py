@@ -13,11 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core import errors
-from minijax.core.language import (
-    Tracer,
-    eval_trace,
-    to_concrete_value,
-)
+from minijax.core.language import Tracer, eval_trace, to_concrete_value
 from minijax.core.state import state
 from minijax.support import special_errors
 

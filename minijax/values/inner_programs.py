@@ -16,13 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    eval_jaxpr,
-)
+from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, eval_jaxpr
 
 
 class InnerProgram(NamedTuple):

@@ -7,12 +7,7 @@ edge begins where XLA put it. Above it, on the same scale, the bytes that are in
 
 from __future__ import annotations
 
-from minijax_lab.explain.buffer_map import (
-    KINDS,
-    BuffersRecording,
-    Place,
-    kinds_of,
-)
+from minijax_lab.explain.buffer_map import KINDS, BuffersRecording, Place, kinds_of
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import roofline_of
 from minijax_lab.explain.tree import size_in_words

@@ -5,11 +5,7 @@ from __future__ import annotations
 import functools
 
 from minijax_lab.explain.collectives import over
-from minijax_lab.explain.propagation import (
-    ProgramValue,
-    PropagationRecording,
-    Transfer,
-)
+from minijax_lab.explain.propagation import ProgramValue, PropagationRecording, Transfer
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of

@@ -12,10 +12,7 @@ from itertools import groupby
 
 from minijax_lab.explain.compiled import stands_for
 from minijax_lab.explain.recording import count_in_words
-from minijax_lab.explain.stages_difference import (
-    Line,
-    StagesDifferenceRecording,
-)
+from minijax_lab.explain.stages_difference import Line, StagesDifferenceRecording
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.fusion_scene import fitting

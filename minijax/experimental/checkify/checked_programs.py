@@ -16,12 +16,7 @@ from typing import Any
 
 from minijax.core import errors
 from minijax.core import jit as pjit
-from minijax.core.language import (
-    ClosedJaxpr,
-    DebugInfo,
-    get_aval,
-    weakref_lru_cache,
-)
+from minijax.core.language import ClosedJaxpr, DebugInfo, get_aval, weakref_lru_cache
 from minijax.core.partial_eval import (
     convert_constvars_jaxpr,
     prune_outputs,

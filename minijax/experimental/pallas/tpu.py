@@ -7,9 +7,7 @@ from minijax.kernels.copies import sync_copy as sync_copy
 from minijax.kernels.core_kernels import (
     create_tensorcore_mesh as create_tensorcore_mesh,
 )
-from minijax.kernels.interpret_params import (
-    InterpretParams as InterpretParams,
-)
+from minijax.kernels.interpret_params import InterpretParams as InterpretParams
 from minijax.kernels.interpret_params import (
     force_tpu_interpret_mode as force_tpu_interpret_mode,
 )
@@ -22,13 +20,9 @@ from minijax.kernels.interpreter import (
 )
 from minijax.kernels.memory_spaces import TpuMemorySpace as MemorySpace
 from minijax.kernels.pipelines import emit_pipeline as emit_pipeline
-from minijax.kernels.specs import (
-    PrefetchScalarGridSpec as PrefetchScalarGridSpec,
-)
+from minijax.kernels.specs import PrefetchScalarGridSpec as PrefetchScalarGridSpec
 from minijax.kernels.tpu_params import CompilerParams as CompilerParams
-from minijax.kernels.tpu_params import (
-    GridDimensionSemantics as GridDimensionSemantics,
-)
+from minijax.kernels.tpu_params import GridDimensionSemantics as GridDimensionSemantics
 from minijax.kernels.tpu_params import SideEffectType as SideEffectType
 from minijax.kernels.vector_moves import bitcast as bitcast
 from minijax.kernels.vector_moves import load as load

@@ -16,10 +16,7 @@ import numpy as np
 
 from minijax.backend.dialects import dialect
 from minijax.core import dtypes, hlo
-from minijax.core.language import (
-    AbstractValue,
-    ShapedArray,
-)
+from minijax.core.language import AbstractValue, ShapedArray
 from minijax.kernels.kernel_rules import Machine, kind_of
 from minijax.kernels.memory_spaces import MemorySpace, TpuMemorySpace
 from minijax.values.ref_avals import AbstractRef

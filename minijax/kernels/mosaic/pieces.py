@@ -11,11 +11,7 @@ from minijax.backend.dialects import dialect
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, shaping, sums
 from minijax.kernels.kernel_rules import RuleContext
-from minijax.kernels.mosaic.kernel_context import (
-    repeated,
-    rule,
-    value_type,
-)
+from minijax.kernels.mosaic.kernel_context import repeated, rule, value_type
 from minijax.kernels.mosaic.shapes import reshaped
 from minijax.primitives.reduce import reductions
 

@@ -16,11 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes
 from minijax.core.array import put
-from minijax.core.operators import (
-    INTEGER_TYPES,
-    apply_operator,
-    binary_operator,
-)
+from minijax.core.operators import INTEGER_TYPES, apply_operator, binary_operator
 from minijax.numpy.index import indexing
 from minijax.numpy.index.index_update import IndexUpdateHelper
 from minijax.numpy.math import float_functions, ufuncs

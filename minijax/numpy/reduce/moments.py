@@ -16,11 +16,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axes
-from minijax.numpy.promotion import (
-    ensure_arraylike,
-    promote_dtypes_inexact,
-    user_dtype,
-)
+from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact, user_dtype
 from minijax.numpy.reduce.reducing import (
     check_where,
     reduces,

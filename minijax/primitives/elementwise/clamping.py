@@ -12,10 +12,7 @@ import numpy as np
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, rules, shaping
 from minijax.core.language import ShapedArray, get_aval
-from minijax.core.rules import (
-    Shape,
-    batch_at_front,
-)
+from minijax.core.rules import Shape, batch_at_front
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.shape import broadcasting
 

@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.arithmetic import (
-    add,
-    div,
-    inexact,
-    mul,
-    neg,
-    one_like,
-    square,
-    sub,
-)
+from minijax.core.arithmetic import add, div, inexact, mul, neg, one_like, square, sub
 from minijax.core.rules import constant_like as _scalar
 from minijax.core.rules import nary, unary
 from minijax.primitives.elementwise.elementary import reciprocal, rsqrt

@@ -22,15 +22,7 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo
-from minijax.core.arithmetic import (
-    add,
-    div,
-    exp,
-    log,
-    mul,
-    neg,
-    sub,
-)
+from minijax.core.arithmetic import add, div, exp, log, mul, neg, sub
 from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import constant_like as _scalar
 from minijax.core.rules import floats, nary

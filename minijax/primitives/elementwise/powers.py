@@ -12,15 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, hlo
-from minijax.core.arithmetic import (
-    broadcast_like,
-    eq,
-    inexact,
-    log,
-    mul,
-    select,
-    sub,
-)
+from minijax.core.arithmetic import broadcast_like, eq, inexact, log, mul, select, sub
 from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import constant_like as _scalar
 from minijax.core.rules import def_jvp_with_output, ints, nary

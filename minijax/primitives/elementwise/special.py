@@ -14,16 +14,7 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, shaping
-from minijax.core.arithmetic import (
-    add,
-    div,
-    exp,
-    mul,
-    neg,
-    sqrt,
-    square,
-    sub,
-)
+from minijax.core.arithmetic import add, div, exp, mul, neg, sqrt, square, sub
 from minijax.core.language import get_aval
 from minijax.core.rules import constant_like as _scalar
 from minijax.core.rules import def_jvp_with_output, floats, nary, unary

@@ -16,12 +16,7 @@ from minijax.backend import hlo_parts
 from minijax.backend.buffer_copies import ArrayCopySemantics
 from minijax.core import hlo
 from minijax.core.language import Primitive, register
-from minijax.core.rules import (
-    Zero,
-    final_sharding,
-    instantiate,
-    zero_tangent_of,
-)
+from minijax.core.rules import Zero, final_sharding, instantiate, zero_tangent_of
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.memory_spaces import MemorySpace, space_at
 

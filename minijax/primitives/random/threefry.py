@@ -25,11 +25,7 @@ from minijax.core.rules import (
     broadcasting_batch,
     def_zero_jvp,
 )
-from minijax.core.shaping import (
-    broadcast_in_dim,
-    convert_element_type,
-    reshape,
-)
+from minijax.core.shaping import broadcast_in_dim, convert_element_type, reshape
 from minijax.core.state import state
 from minijax.primitives.elementwise.comparing import (
     bitwise_or,

@@ -19,11 +19,7 @@ from minijax.core import autodiff, dtypes, hlo, rules, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Shape, scalar_like, standard_primitive
 from minijax.core.state import state
-from minijax.primitives.elementwise import (
-    complex_numbers,
-    elementary,
-    rounding,
-)
+from minijax.primitives.elementwise import complex_numbers, elementary, rounding
 from minijax.primitives.reduce import prefix_scans, reductions
 from minijax.primitives.shape import broadcasting
 

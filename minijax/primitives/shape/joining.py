@@ -16,12 +16,7 @@ import numpy as np
 from minijax.backend import hlo_parts
 from minijax.core import errors, hlo, rules
 from minijax.core.array import Array
-from minijax.core.language import (
-    ShapedArray,
-    canonicalize_dim,
-    get_aval,
-    physical_aval,
-)
+from minijax.core.language import ShapedArray, canonicalize_dim, get_aval, physical_aval
 from minijax.core.rules import (
     Shape,
     Zero,

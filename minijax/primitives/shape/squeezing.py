@@ -15,10 +15,7 @@ from minijax.core import hlo
 from minijax.core.array import Array
 from minijax.core.language import get_aval
 from minijax.core.rules import def_linear, moveaxis, standard_primitive
-from minijax.core.shaping import (
-    broadcast_in_dim,
-    shape_of,
-)
+from minijax.core.shaping import broadcast_in_dim, shape_of
 
 
 def canonicalize_axis(axis, rank: int) -> int:

@@ -36,11 +36,7 @@ import numpy as np
 from minijax.backend import foreign_targets, hlo_parts
 from minijax.core import dtypes, errors, hlo, lowering
 from minijax.core.dispatch import buffer_aval
-from minijax.core.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    lowerable_effects,
-)
+from minijax.core.effects import Effect, control_flow_allowed_effects, lowerable_effects
 from minijax.core.language import (
     Primitive,
     ShapedArray,

@@ -28,11 +28,7 @@ from minijax.core import (
     signatures,
     source_info,
 )
-from minijax.core.effects import (
-    control_flow_allowed_effects,
-    of_program,
-    with_inputs,
-)
+from minijax.core.effects import control_flow_allowed_effects, of_program, with_inputs
 from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
@@ -53,10 +49,7 @@ from minijax.core.language import (
 from minijax.core.rules import AxisData, Flags
 from minijax.core.signatures import check_outputs, fun_name, fun_place
 from minijax.core.state import state
-from minijax.core.trees import (
-    tree_flatten,
-    tree_unflatten,
-)
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.programs.control_flow.operands import (
     Operands,
     either,

@@ -45,13 +45,7 @@ from minijax.core.language import (
     set_current_trace,
     weakref_lru_cache,
 )
-from minijax.core.rules import (
-    Accumulator,
-    Zero,
-    batch_at_front,
-    moveaxis,
-    scalar_like,
-)
+from minijax.core.rules import Accumulator, Zero, batch_at_front, moveaxis, scalar_like
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import clamping
@@ -77,12 +71,7 @@ from minijax.programs.control_flow.bodies import (
     with_effects,
     with_leading_inputs,
 )
-from minijax.programs.control_flow.operands import (
-    agree,
-    any_of,
-    merge,
-    partition,
-)
+from minijax.programs.control_flow.operands import agree, any_of, merge, partition
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import split_rules, where, where_not

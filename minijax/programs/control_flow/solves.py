@@ -20,12 +20,7 @@ from typing import Any, NamedTuple
 from minijax.core import arithmetic as elementwise
 from minijax.core import autodiff, signatures
 from minijax.core.effects import positional
-from minijax.core.language import (
-    ClosedJaxpr,
-    Primitive,
-    get_aval,
-    register,
-)
+from minijax.core.language import ClosedJaxpr, Primitive, get_aval, register
 from minijax.core.rules import (
     Zero,
     add_tangents,

@@ -15,12 +15,7 @@ from typing import Any
 
 from minijax.core import batching, signatures
 from minijax.core.errors import api_boundary
-from minijax.core.language import (
-    Tracer,
-    get_aval,
-    mapped_aval,
-    unmapped_aval,
-)
+from minijax.core.language import Tracer, get_aval, mapped_aval, unmapped_aval
 from minijax.core.pretty import printed_first
 from minijax.core.rules import (
     AxisData,

@@ -25,10 +25,7 @@ from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
 from minijax.programs.control_flow.bodies import trace_with_consts
-from minijax.programs.custom.custom_forward import (
-    CustomFunction,
-    positional_arguments,
-)
+from minijax.programs.custom.custom_forward import CustomFunction, positional_arguments
 from minijax.support.tree_util import tree_map
 from minijax.transforms.differentiation import jvp
 

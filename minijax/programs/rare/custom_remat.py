@@ -26,10 +26,7 @@ from minijax.programs.control_flow.operands import (
     order_beside_tangents,
     split_groups_of_tangents,
 )
-from minijax.programs.custom.custom_forward import (
-    FlatCall,
-    split_static,
-)
+from minijax.programs.custom.custom_forward import FlatCall, split_static
 from minijax.transforms.rematerialize import where
 
 remat_opt_p = language.register(Primitive("remat_opt", multiple_results=True))

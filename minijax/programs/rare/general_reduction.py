@@ -25,13 +25,7 @@ from minijax.core.language import (
     to_concrete_value,
     weakref_lru_cache,
 )
-from minijax.core.rules import (
-    AxisData,
-    Zero,
-    batch_at_front,
-    no_axis_name,
-    not_mapped,
-)
+from minijax.core.rules import AxisData, Zero, batch_at_front, no_axis_name, not_mapped
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing

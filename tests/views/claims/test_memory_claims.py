@@ -10,13 +10,7 @@ import minijax
 import minijax_widgets as see
 from minijax_lab.explain.memory import record_memory
 from minijax_lab.explain.tree import size_in_words
-from tests.views.claims.forty import (
-    CASES,
-    DIFFERENTIABLE,
-    UNSEEN,
-    Case,
-    title,
-)
+from tests.views.claims.forty import CASES, DIFFERENTIABLE, UNSEEN, Case, title
 from tests.views.claims.jax_programs import closed_jaxpr, kept_by_jax
 from tests.views.test_memory_view import flat, peak
 

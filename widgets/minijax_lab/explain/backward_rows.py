@@ -25,22 +25,12 @@ from minijax.core.language import (
     set_current_trace,
 )
 from minijax.core.partial_eval import DynamicJaxprTrace
-from minijax.core.rules import (
-    Zero,
-    accumulator_for,
-    add_any_p,
-    is_linear,
-    scalar_like,
-)
+from minijax.core.rules import Zero, accumulator_for, add_any_p, is_linear, scalar_like
 from minijax.programs.calls import close_jaxpr
 from minijax.programs.control_flow.conditionals import cond_p
 from minijax.programs.control_flow.scan_primitive import scan_p
 from minijax.transforms import splitting
-from minijax_lab.explain.recording import (
-    Span,
-    count_in_words,
-    span_text,
-)
+from minijax_lab.explain.recording import Span, count_in_words, span_text
 from minijax_lab.explain.residuals import (
     Facts,
     Linearized,

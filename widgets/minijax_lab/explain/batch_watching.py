@@ -19,14 +19,7 @@ from minijax.core import errors, source_info
 from minijax.core.avals import get_aval
 from minijax.core.batching import BatchTrace, BatchTracer
 from minijax.core.jit import jit_p
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Var,
-    chosen,
-    eval_jaxpr,
-)
+from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Var, chosen, eval_jaxpr
 from minijax.core.partial_eval import DynamicJaxprTrace, trace_to_jaxpr
 from minijax.core.signatures import CallSignature, fun_name, lazy_debug_info
 from minijax.core.state import state

@@ -17,13 +17,7 @@ from minijax_lab.explain import foreign_compiled
 from minijax_lab.explain.fusion_groups import grouped
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
-from minijax_lab.explain.kernels import (
-    NO_KERNELS,
-    Kernel,
-    Total,
-    kernels_of,
-    total_of,
-)
+from minijax_lab.explain.kernels import NO_KERNELS, Kernel, Total, kernels_of, total_of
 from minijax_lab.explain.levels import Levels, levels_of, target_named
 from minijax_lab.explain.recording import Recording, count_in_words
 from minijax_lab.explain.tree import size_in_words

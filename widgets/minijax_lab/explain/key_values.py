@@ -17,14 +17,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core import batching
-from minijax.core.language import (
-    JaxprEqn,
-)
+from minijax.core.language import JaxprEqn
 from minijax.core.state import state
-from minijax_lab.explain.recording import (
-    Recording,
-    Span,
-)
+from minijax_lab.explain.recording import Recording, Span
 
 # How many rounds are followed, of all loops together, and how many keys of one split.
 MOST_ROUNDS = 1024

@@ -22,15 +22,10 @@ from minijax.core.source_info import is_user_filename
 from minijax.core.state import state
 from minijax.support.event_watching import subscribe
 from minijax.support.settings import override
-from minijax_lab.explain.calls import (
-    program_of,
-    statics_in_words,
-)
+from minijax_lab.explain.calls import program_of, statics_in_words
 from minijax_lab.explain.key_following import Follower
 from minijax_lab.explain.key_values import KeysRecording, Shared, Use, Value, Within
-from minijax_lab.explain.recording import (
-    span_text,
-)
+from minijax_lab.explain.recording import span_text
 
 
 def record_keys(

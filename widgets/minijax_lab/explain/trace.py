@@ -32,11 +32,7 @@ from minijax.core.partial_eval import DynamicJaxprTracer
 from minijax.core.trees import tree_leaves
 from minijax.support import event_watching
 from minijax_lab.explain import leaks, lines
-from minijax_lab.explain.calls import (
-    inputs_in_words,
-    statics_in_words,
-    without_statics,
-)
+from minijax_lab.explain.calls import inputs_in_words, statics_in_words, without_statics
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
 from minijax_lab.explain.lines import PAUSES
 from minijax_lab.explain.recording import (
