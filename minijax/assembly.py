@@ -1,9 +1,9 @@
-"""What the house attaches to its core, all on this page, in this order.
+"""What the house attaches to its core, on this page, in this order.
 
-The core and the rooms declare places for parts that rooms above bring: hooks
-(`core/events.py`), methods of their classes, extensions of types. Each place takes
-one part, and a second one raises. Nothing else attaches anything, so that what runs
-does not depend on which modules were imported, or when.
+The core declares places for parts that rooms above bring: methods of its classes,
+extensions of types, how programs are compiled. Each place takes one part, and a second
+one raises, so what runs does not depend on which modules were imported, or when. Hooks
+(`core/events.py`) are attached where their function stands; CONTRIBUTING has a table.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from minijax.programs.compiling import LibraryCompilation
 from minijax.programs.custom import calls_in_traces
 from minijax.programs.shard_map.varying import Varying
 from minijax.programs.sharding.explicit_types import Cuts
+from minijax.programs.sharding.types_on_meshes import manual_axis_type_of, sharding_of
 from minijax.support import config, user_source
 from minijax.support.attaching import add_methods, enter
-from minijax.types_on_meshes import manual_axis_type_of, sharding_of
 from minijax.values import (
     array_interchange,  # noqa: F401  enters methods of `Array`
     array_places,

@@ -8,6 +8,7 @@ from minijax.programs.sharding.contexts import use_mesh as use_mesh
 from minijax.programs.sharding.reshard import auto_axes as auto_axes
 from minijax.programs.sharding.reshard import explicit_axes as explicit_axes
 from minijax.programs.sharding.reshard import reshard as reshard
+from minijax.programs.sharding.types_on_meshes import ManualAxisType as ManualAxisType
 from minijax.support.devices.shardings import AbstractDevice as AbstractDevice
 from minijax.support.devices.shardings import AbstractMesh as AbstractMesh
 from minijax.support.devices.shardings import AxisType as AxisType
@@ -19,4 +20,3 @@ from minijax.support.devices.shardings import Sharding as Sharding
 from minijax.support.devices.shardings import (
     SingleDeviceSharding as SingleDeviceSharding,
 )
-from minijax.types_on_meshes import ManualAxisType as ManualAxisType
