@@ -4,7 +4,9 @@ import pytest
 
 from tests.backend.processes import run
 
-# The interrupt comes `DELAY` seconds after the first program was begun.
+# The interrupt comes `DELAY` seconds after the first program was begun. Python drops an
+# interrupt that comes in a finalizer or a callback of the garbage collector, as in any
+# program; then another one follows, as from a user who presses Ctrl-C again.
 _INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
@@ -21,7 +23,9 @@ def programs():
 
 def interrupt():
     time.sleep(DELAY)
-    os.kill(os.getpid(), signal.SIGINT)
+    while not interrupted:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1.0)
 
 thread = threading.Thread(target=interrupt)
 interrupted = False
