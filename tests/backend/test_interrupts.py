@@ -9,6 +9,7 @@ from tests.backend.processes import run
 # program; then another one follows, as from a user who presses Ctrl-C again.
 _INTERRUPTED = """
 import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here
 import numpy as np
 import minijax, minijax.numpy as jnp
 from minijax.core.language import eval_trace
@@ -67,6 +68,7 @@ def test_at_forty_moments(number, tmp_path):
 def test_an_interrupt_waits_for_the_end():
     program = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from minijax.core.runtime import uninterrupted
 
 done = []

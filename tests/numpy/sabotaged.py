@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import minijax
-from minijax.language.core import all_primitives
+from minijax.core.language import all_primitives
 from tests.numpy import programs
 from tests.rules.sabotaged import run
 

@@ -336,7 +336,7 @@ def test_the_names_in_a_source_lead_further():
         and trace.counterpart == "`core.py`, `Trace`"
     )
     assert inspect.getsourcelines(minijax.core.language.Trace)[1] == trace.line
-    assert names["self.to_pair"].shown.endswith("ad.JVPTrace.to_pair")
+    assert names["self.to_pair"].shown.endswith("autodiff.JVPTrace.to_pair")
     assert names["self.to_pair"].kind == "function"
     for name in record.names:
         assert {span_text(record.sources, span) for span in name.spans}

@@ -40,7 +40,7 @@ class Pair:
 
 class Keyed(Pair):
     def tree_flatten_with_keys(self):
-        keys = trees.GetAttrKey("first"), trees.GetAttrKey("second")
+        keys = tree_util.GetAttrKey("first"), tree_util.GetAttrKey("second")
         return tuple(zip(keys, (self.first, self.second))), self.name
 
     def __eq__(self, other):

@@ -180,7 +180,7 @@ def reduction(
         )
     is_arithmetic = reducer.of_bools is not None
     if dtype is None:
-        result_dtype = dtypes.canonicalize_dtype(a.dtype)
+        result_dtype = dtypes.canonicalize_dtype(a.dtype, True)
         if is_arithmetic and options.promote_integers:
             result_dtype = promote_small_integer(result_dtype)
     else:
@@ -225,7 +225,7 @@ def _plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
     aval = getattr(a, "aval", None)
     if aval is None or aval.weak_type or aval.dtype not in _kept_dtypes:
         return None
-    if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
+    if dtypes.canonicalize_dtype(aval.dtype, True) != aval.dtype:
         return None
     shape = aval.shape
     if 0 in shape:
