@@ -27,9 +27,11 @@ from minijax.processes.coordinator import ENDED_WITH, Coordinator
 from minijax.processes.lines import in_background
 from minijax.processes.membership import LAST_WORDS
 
-# Gloo's C++ code writes these on the standard output of every process, two threads at
-# a time into one line.
-_NOISE = re.compile(rb"\[Gloo\] Rank \d+ is |Expected number of connected peer ranks")
+# Gloo's C++ code writes a message for each group on the standard output of a process,
+# in pieces: those of two threads may stand in one line, and the rest in the next.
+_GLOO_BEGINS = b"[Gloo] Rank "
+_GLOO = re.compile(rb"\[Gloo\] Rank |Expected number of connected peer ranks")
+_GLOO_REST = re.compile(rb"(\d+| is connected to | peer ranks\. |is : )*\n")
 # What a process that was asked to end may take.
 _GRACE = 2.0
 
@@ -108,8 +110,10 @@ class _Running:
 
     def _pump(self, number: int, source: IO[bytes], sink: Any) -> None:
         prefix = f"[{number}] ".encode()
+        unfinished = 0  # messages of Gloo whose end has not come yet
         for line in source:
-            if _NOISE.search(line):
+            if _GLOO.search(line) or (unfinished and _GLOO_REST.fullmatch(line)):
+                unfinished = max(0, unfinished + line.count(_GLOO_BEGINS) - 1)
                 continue
             with self._printing:
                 sink.buffer.write(prefix + line.rstrip(b"\n") + b"\n")

@@ -42,6 +42,11 @@ def test_nothing_goes_wrong():
     check(ended, 0, (0, "done"), (1, "done"))
 
 
+def test_what_gloo_writes_is_left_out():
+    ended = launch(1, "gloo_lines.py")
+    assert ended.said(0).splitlines() == ["between", "3"]
+
+
 @sizes
 def test_one_is_killed(count):
     ended = launch(count, "fault.py", "kill", "1")
