@@ -133,4 +133,38 @@ HINTS = {
         "last goes out.",
         "`Program` and `Equation` in chapter 02.",
     ),
+    "recurrence.recur_tangent": (
+        "in y[t] = a[t] * y[t-1] + x[t] three things move: a[t], y[t-1] and x[t].",
+        "the change of y is a recurrence with the same a; what comes in at step t is "
+        "dx[t] + da[t] * y[t-1]. `toy_shift(y, reverse)` is y[t-1] at t.",
+        "`slopes` in chapter 06: a tangent that is None adds no part.",
+    ),
+    "recurrence.recur_transpose": (
+        "x[t] is in y[t], and through y[t] in y[t+1]: so its cotangent is c[t] plus "
+        "a[t+1] times the cotangent of x[t+1].",
+        "that is a recurrence from the other end, with a moved by one place.",
+        "the transpose of `shift`, a few lines above; `reverse` may be True already.",
+    ),
+    "recurrence.recur_of_many": (
+        "recur goes along the last axis and leaves the others alone: where may the "
+        "examples stand?",
+        "`to_front(x, size)` moves the examples to axis 0, or repeats what has none.",
+        "`shift_of_many` above, and `to_front` and `size_of` in chapter 08.",
+    ),
+    "intervals.product": (
+        "with a negative factor the larger number gives the smaller product.",
+        "the extremes are among four products: each end times each end.",
+        "`np.minimum` and `np.maximum` work entry by entry; the ends may be arrays.",
+    ),
+    "intervals.power": (
+        "an odd power grows with x. What does an even one do left of 0?",
+        "an even power of an interval that crosses 0 begins at 0.",
+        "`np.where(crosses, 0.0, ...)`; some entries may cross and others not.",
+    ),
+    "intervals.bounds": (
+        "trace, then evaluate with another table: this is the shape of `jvp`.",
+        "evaluate(program, INTERVALS, intervals, outside=...): a number from outside "
+        "is an interval with two equal ends.",
+        "`jvp` in chapter 06; the results go back into `program.tree`.",
+    ),
 }

@@ -25,4 +25,5 @@ chapter adds a table that says what an equation means:
 | 18 | kernels | |
 | 19 | attention | |
 | 20 | printing | |
+| 21 | recurrence, intervals | INTERVALS |
 """

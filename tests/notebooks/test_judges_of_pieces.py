@@ -24,6 +24,11 @@ KERNELS = str(tiny_pieces.course_source("fuser.kernels_of"))
 FLATTEN = str(tiny_pieces.course_source("tree.flatten"))
 CHECKED = str(tiny_pieces.course_source("export.checked"))
 THREADED = str(tiny_pieces.course_source("printing.threaded"))
+TANGENT = str(tiny_pieces.course_source("recurrence.recur_tangent"))
+PULLED = str(tiny_pieces.course_source("recurrence.recur_transpose"))
+OF_MANY = str(tiny_pieces.course_source("recurrence.recur_of_many"))
+POWER = str(tiny_pieces.course_source("intervals.power"))
+BOUNDS = str(tiny_pieces.course_source("intervals.bounds"))
 ENTRIES = str(tiny_pieces.course_source("batching.entries_of_many"))
 
 
@@ -200,6 +205,68 @@ def remat(function):
         results = bind("remat", *outer, *leaves, body=body)
         return unflatten(body.tree, results)
     return again
+"""
+    ],
+    "recurrence.recur_tangent": [
+        """
+def recur_tangent(a, x, reverse):
+    y = bind("recur", a.value, x.value, reverse=reverse)
+    moved = [] if x.tangent is None else [x.tangent]
+    if a.tangent is not None:
+        moved = [toy_shift(y, reverse) * a.tangent, *moved]
+    if not moved:
+        return Dual(y)
+    total = moved[0] if len(moved) == 1 else bind("add_any", *moved)
+    return Dual(y, bind("recur", a.value, total, reverse=reverse))
+"""
+    ],
+    "recurrence.recur_transpose": [
+        """
+def recur_transpose(cotangents, a, x, reverse):
+    if unknown(a):
+        raise TypeError("not linear in a")
+    other = not reverse
+    moved = bind("shift", a, reverse=other)
+    return None, bind("recur", moved, cotangents[0], reverse=other)
+"""
+    ],
+    "recurrence.recur_of_many": [
+        """
+def recur_of_many(a, x, reverse):
+    many = a if x.axis is None else x
+    a, x = (to_front(v, many.value.shape[many.axis]) for v in (a, x))
+    return Batched(bind("recur", a, x, reverse=reverse), 0)
+"""
+    ],
+    "intervals.product": [
+        """
+def product(x, y):
+    a, b, c, d = x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high
+    low = np.minimum(np.minimum(a, b), np.minimum(c, d))
+    return Interval(low, np.maximum(np.maximum(a, b), np.maximum(c, d)))
+"""
+    ],
+    "intervals.power": [
+        """
+def power(x, y):
+    if y % 2 == 1:
+        return Interval(x.low**y, x.high**y)
+    nearest = np.clip(0.0, x.low, x.high)
+    farthest = np.maximum(abs(x.low), abs(x.high))
+    return Interval(nearest**y, farthest**y)
+"""
+    ],
+    "intervals.bounds": [
+        """
+def bounds(function, *intervals):
+    types = [x[0] for x in intervals]
+    program = trace(function, *types)
+
+    def known(x):
+        return Interval(low=x, high=x)
+
+    found = evaluate(program, INTERVALS, list(intervals), known)
+    return unflatten(program.tree, list(found))
 """
     ],
 }
@@ -583,6 +650,134 @@ def flash_attention(q, k, v, rows):
                 ),
             ),
             "chapter 20",
+        ),
+    ],
+    "recurrence.recur_tangent": [
+        (with_(TANGENT, ("toy_shift(y, reverse)", "y")), "chapter 21"),
+        (with_(TANGENT, ("toy_shift(y, reverse)", "toy_shift(y)")), "chapter 21"),
+        (with_(TANGENT, ("part if change is None else ", "")), "chapter 21"),
+        (with_(TANGENT, ("toy_recur(a.value, change, reverse)", "change")), "chapter"),
+        (
+            with_(
+                TANGENT,
+                ("None if change is None else ", ""),
+                ("= x.t", "= 0 * y + x.t"),
+            ),
+            "chapter 21",
+        ),
+    ],
+    "recurrence.recur_transpose": [
+        (with_(PULLED, ("toy_shift(a, not reverse)", "a")), "chapter 21"),
+        (with_(PULLED, ("c, not reverse)", "c, reverse)")), "chapter 21"),
+        (with_(PULLED, ("toy_shift(a, not reverse)", "toy_shift(a, reverse)")), "chap"),
+        (with_(PULLED, ("not reverse), c", "True), c")), "chapter 21"),
+        (
+            with_(PULLED, ("if not unknown(x) or unknown(a)", "if False")),
+            "no transpose",
+        ),
+    ],
+    "recurrence.recur_of_many": [
+        (
+            """
+def recur_of_many(a, x, reverse):
+    return Batched(toy_recur(a.value, x.value, reverse), 0)
+""",
+            "chapter 21",
+        ),
+        (with_(OF_MANY, (", reverse), 0", "), 0")), "chapter 21"),
+        (with_(OF_MANY, (", 0)", ", x.axis)")), "chapter 21"),
+        (
+            """
+def recur_of_many(a, x, reverse):
+    n = size_of(a, x)
+    a, x = to_front(a, n), to_front(x, n)
+    rows = [toy_recur(bind("take", a, index=i), bind("take", x, index=i), reverse)
+            for i in range(n)]
+    return Batched(sum(
+        bind("put", row, index=i, shape=(n, *row.shape)) for i, row in enumerate(rows)
+    ), 0)
+""",
+            "",
+        ),
+    ],
+    "intervals.product": [
+        (
+            """
+def product(x, y):
+    return Interval(x.low * y.low, x.high * y.high)
+""",
+            "expected (-2.0, 4.0), got (-1.0, 4.0)",
+        ),
+        (
+            """
+def product(x, y):
+    corners = [a * b for a in x for b in y]
+    return Interval(min(corners), max(corners))
+""",
+            "ValueError",
+        ),
+        (
+            """
+def product(x, y):
+    ends = [x.low * y.low, x.high * y.high]
+    return Interval(np.minimum(*ends), np.maximum(*ends))
+""",
+            "expected (",
+        ),
+        (
+            """
+def product(x, y):
+    size = np.maximum(abs(x.low), abs(x.high)) * np.maximum(abs(y.low), abs(y.high))
+    return Interval(-size, size)
+""",
+            "expected (0.5, 8.0), got (-8.0, 8.0)",
+        ),
+    ],
+    "intervals.power": [
+        (
+            with_(POWER, ("crosses, 0.0", "crosses, np.minimum(low, high)")),
+            "(0.0, 9.0)",
+        ),
+        (with_(POWER, ("if y % 2:", "if y == 1:")), "expected (-8.0, 27.0)"),
+        (with_(POWER, ("np.minimum(low, high)", "low")), "expected (1.0, 9.0)"),
+        (
+            with_(POWER, ("    if y % 2:\n        return Interval(low, high)\n", "")),
+            "ex",
+        ),
+        (
+            """
+def power(x, y):
+    low, high = x.low**y, x.high**y
+    if y % 2:
+        return Interval(low, high)
+    if x.low < 0 < x.high:
+        return Interval(0.0 * low, max(low, high))
+    return Interval(min(low, high), max(low, high))
+""",
+            "ValueError",
+        ),
+    ],
+    "intervals.bounds": [
+        (
+            """
+def bounds(function, *intervals):
+    low = function(*(x.low for x in intervals))
+    return Interval(low, function(*(x.high for x in intervals)))
+""",
+            "chapter 21",
+        ),
+        (
+            """
+def bounds(function, *intervals):
+    ends = [function(*(x[i] for x in intervals)) for i in (0, 1)]
+    return Interval(np.minimum(*ends), np.maximum(*ends))
+""",
+            "chapter 21",
+        ),
+        (with_(BOUNDS, (", outside=lambda x: Interval(x, x)", "")), "chapter 21"),
+        (
+            with_(BOUNDS, ("unflatten(program.tree, results)", "results[0]")),
+            "chapter 21",
         ),
     ],
 }

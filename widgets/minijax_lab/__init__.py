@@ -18,8 +18,15 @@ def _interpreter(made: type, **options: Any) -> None:
     interpreter(made, **options)
 
 
+def _primitive(function: Any, plain: Any) -> None:
+    from minijax_lab.primitive_check import primitive
+
+    primitive(function, plain)
+
+
 # `check.interpreter(MyBatchTrace)` stands beside `check("02.1", ...)`.
 check.interpreter = _interpreter  # type: ignore[attr-defined]
+check.primitive = _primitive  # type: ignore[attr-defined]
 
 # Frames of the course are not the user's code.
 user_source.register_exclusion(os.path.dirname(__file__) + os.sep)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class Program:
     """A generated function of a vector of three numbers."""
 
     lines: list[str]
+    names: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -46,23 +47,28 @@ class Program:
     def function(self) -> Callable[..., Any]:
         """The program as a function."""
         matrix = np.arange(9, dtype=np.float32).reshape(3, 3) / 9
-        scope: dict[str, Any] = {"jnp": jnp, "M": matrix}
+        scope: dict[str, Any] = {"jnp": jnp, "M": matrix, **self.names}
         exec(self.text, scope)
         return scope["f"]
 
 
-def generated(seed: int) -> Program:
-    """The program of a seed; later seeds give longer ones."""
+def generated(seed: int, more: tuple[str, ...] = (), **scope: Any) -> Program:
+    """The program of a seed; later seeds give longer ones.
+
+    A line in three has one of the forms `more`, which may use the names of `scope`.
+    """
     chooser = random.Random(seed)
     names = ["x"]
     lines = []
     for number in range(1 + seed // 40):
         form = chooser.choice([*UNARY, *BINARY, *MIXING])
+        if more and number % 3 == seed % 3:
+            form = chooser.choice(more)
         operands = [chooser.choice(names) for _ in range(2)]
         name = f"v{number}"
         lines.append(f"{name} = {form.format(*operands)}")
         names.append(name)
-    return Program(lines)
+    return Program(lines, scope)
 
 
 X = np.array([0.3, -0.7, 1.1], np.float32)

@@ -39,6 +39,8 @@ def refuses(
         function(*args)
     except exception:
         return True
+    except Exception:
+        return False
     return False
 
 
@@ -488,6 +490,74 @@ def attention_makes_no_scores() -> None:
 
 
 # What is looked at for each piece, after the programs of its chapter.
+def no_step_is_written_out() -> None:
+    batching, trace = module("batching"), module("trace")
+    recurrence, transposes = module("recurrence"), module("transposes")
+    operations, tangents = module("operations"), module("tangents")
+    numbers = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
+    of_many = trace.trace(
+        batching.vmap(recurrence.toy_recur, (None, 0)), numbers[0], numbers
+    )
+    found = names(of_many).count("recur")
+    assert found == 1, f"vmap of 5 examples has {found} `recur`, expected 1:\n{of_many}"
+
+    def change(a: Any, x: Any) -> Any:
+        return tangents.jvp(recurrence.toy_recur, (a, x), (x, a))
+
+    program = trace.trace(change, numbers[0], numbers[1])
+    found = names(program).count("recur")
+    assert found == 2, (
+        f"a value and its change are two `recur`, and {found} are there:\n{program}"
+    )
+
+    def loss(x: Any) -> Any:
+        return operations.sum(operations.sin(recurrence.toy_recur(numbers[0], x)))
+
+    program = trace.trace(transposes.grad(loss), numbers[1])
+    turned = [
+        equation.params["reverse"]
+        for equation in program.equations
+        if equation.primitive == "recur"
+    ]
+    assert turned.count(True) == 1, (
+        f"the way back is one `recur` with reverse=True; got {turned}:\n{program}"
+    )
+
+
+def nothing_moves_nothing_changes() -> None:
+    recurrence, tangents = module("recurrence"), module("tangents")
+    still = recurrence.recur_tangent(
+        tangents.Dual(ROW), tangents.Dual(ROW), reverse=False
+    )
+    assert still.tangent is None, (
+        f"no operand moves: expected the tangent None, got {still.tangent}"
+    )
+
+
+def only_x_is_linear() -> None:
+    recurrence, transposes = module("recurrence"), module("transposes")
+    unknown = transposes.Unknown(module("trace").type_of(ROW))
+    back = recurrence.recur_transpose
+    assert refuses(TypeError, back, [ROW], unknown, ROW, False), (
+        "with `a` Unknown there is no transpose: expected a TypeError"
+    )
+
+
+def a_bound_is_computed_once() -> None:
+    intervals = module("intervals")
+    calls = []
+
+    def probe(x: Any) -> Any:
+        calls.append(x)
+        return x * x
+
+    intervals.bounds(probe, intervals.Interval(ROW, ROW + 1))
+    assert len(calls) == 1, f"the function ran {len(calls)} times, expected once"
+    assert not isinstance(calls[0], np.ndarray), (
+        "the function ran on numbers: trace it, and go through its equations"
+    )
+
+
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "trace.bind": (
         innermost_program_is_written,
@@ -516,6 +586,13 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     ),
     "attention.online_softmax": (softmax_sees_one_part,),
     "attention.flash_attention": (attention_makes_no_scores,),
+    "recurrence.recur_tangent": (
+        no_step_is_written_out,
+        nothing_moves_nothing_changes,
+    ),
+    "recurrence.recur_transpose": (no_step_is_written_out, only_x_is_linear),
+    "recurrence.recur_of_many": (no_step_is_written_out,),
+    "intervals.bounds": (a_bound_is_computed_once,),
 }
 
 

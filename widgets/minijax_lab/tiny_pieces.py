@@ -44,6 +44,12 @@ PIECES = {
     "attention.online_softmax": "19",
     "attention.flash_attention": "19",
     "printing.threaded": "20",
+    "recurrence.recur_tangent": "21",
+    "recurrence.recur_transpose": "21",
+    "recurrence.recur_of_many": "21",
+    "intervals.product": "21",
+    "intervals.power": "21",
+    "intervals.bounds": "21",
 }
 
 

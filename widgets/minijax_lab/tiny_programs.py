@@ -43,6 +43,7 @@ class Tiny:
         for name in (
             *("batching", "nesting", "loops", "loop_rules", "custom", "fuser"),
             *("export", "placed", "collectives", "kernels", "attention"),
+            *("recurrence", "intervals"),
         ):
             self.__dict__.update(vars(importlib.import_module(f"tiny.{name}")))
 
@@ -114,6 +115,10 @@ class Tiny:
         specs = [call["BlockSpec"](*spec) for spec in made.specs]
         run = call["pallas_call"](kernel, made.shape, made.grid, specs[:-1], specs[-1])
         return run(*arrays)
+
+    def recur(self, a: Any, x: Any, reverse: bool = False) -> Any:
+        """Returns y[t] = a[t] * y[t-1] + x[t] along the last axis."""
+        return self.bind("recur", a, x, reverse=reverse)
 
     def kept(self, function: Callable[..., Any], *args: Any) -> Any:
         """Returns what comes back after the function was saved in a file."""
@@ -189,6 +194,18 @@ class Real:
         scores = self.dot(q, k.T) / np.float32(np.sqrt(q.shape[1]))
         e = self.exp(scores - self.max(scores, 1)[:, None])
         return self.dot(e / self.sum(e, 1)[:, None], v)
+
+    def recur(self, a: Any, x: Any, reverse: bool = False) -> Any:
+        """Returns y[t] = a[t] * y[t-1] + x[t] along the last axis, by a loop."""
+        numpy = importlib.import_module(f"{self.jax.__name__}.numpy")
+
+        def step(before: Any, now: Any) -> Any:
+            y = now[0] * before + now[1]
+            return y, y
+
+        steps = numpy.moveaxis(a, -1, 0), numpy.moveaxis(x, -1, 0)
+        start = numpy.zeros_like(x[..., 0])
+        return numpy.moveaxis(self.scan(step, start, steps, reverse=reverse)[1], 0, -1)
 
     def by_blocks(self, name: str, *arrays: Any) -> Any:
         """Returns what a kernel gives, run over its grid."""
@@ -755,6 +772,64 @@ PROGRAMS: dict[str, list[TinyProgram]] = {
         for name, rows in (
             *(("all_reduce", WIDE), ("all_reduce", BLOCK), ("all_reduce", WIDE[:1])),
             *(("reduce_scatter", SQUARE), ("all_gather", WIDE)),
+        )
+    ],
+    "21": [
+        P(line, function, args, text=False)
+        for line, function, args in (
+            ("a recurrence", lambda m, a, x: m.recur(a, x), (OTHER, SMALL)),
+            (
+                "from the end, row by row",
+                lambda m, a, x: m.recur(a, x, True),
+                (WIDE, WIDE + 1),
+            ),
+            (
+                "its change, both operands moving",
+                lambda m, a, x: m.jvp(m.recur, (a, x), (x, a)),
+                (OTHER, SMALL),
+            ),
+            (
+                "its change if only the decay moves, from the end",
+                lambda m, a, x: m.jvp(lambda a: m.recur(a, x, True), (a,), (x,)),
+                (OTHER, SMALL),
+            ),
+            (
+                "its gradients",
+                lambda m, a, x: [
+                    m.grad(lambda a: m.sum(m.sin(m.recur(a, x))))(a),
+                    m.grad(lambda x: m.sum(m.sin(m.recur(a, x))))(x),
+                ],
+                (OTHER, SMALL),
+            ),
+            (
+                "its gradient from the end",
+                lambda m, a, x: m.grad(
+                    lambda x: m.sum(m.sin(m.recur(a, m.sin(x), True)))
+                )(x),
+                (OTHER, SMALL),
+            ),
+            (
+                "many of both, the second along its columns",
+                lambda m, a, x: m.vmap(m.recur, (0, 1))(a, x),
+                (WIDE, WIDE.T + 1),
+            ),
+            (
+                "one decay for many",
+                lambda m, a, x: m.vmap(m.recur, (None, 0))(a, x),
+                (OTHER, WIDE),
+            ),
+            (
+                "many decays for one",
+                lambda m, a, x: m.vmap(m.recur, (1, None))(a, x),
+                (WIDE.T, SMALL),
+            ),
+            (
+                "gradients of many",
+                lambda m, a, x: m.vmap(
+                    m.grad(lambda x, a: m.sum(m.sin(m.recur(a, x)))), (0, None)
+                )(x, a),
+                (OTHER, WIDE),
+            ),
         )
     ],
 }

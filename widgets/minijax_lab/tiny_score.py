@@ -44,6 +44,7 @@ TITLES = {
     "18": "kernels",
     "19": "attention",
     "20": "printing",
+    "21": "your own rules",
 }
 
 
@@ -386,6 +387,70 @@ def silence_passes_the_token() -> None:
     assert lines == [] and outputs == [2.0, ()], "a program without a print"
 
 
+def inside(function: Callable[..., Any], *ends: tuple[Any, Any]) -> None:
+    """Raises if a point between the ends has a result outside of the bounds."""
+    intervals = module("intervals")
+    given = [
+        intervals.Interval(*(np.asarray(end, np.float32) for end in pair))
+        for pair in ends
+    ]
+    found = intervals.bounds(function, *given)
+    for share in np.linspace(0, 1, 9):
+        for other in np.linspace(0, 1, 9):
+            shares = [share, other][: len(given)]
+            x = [np.float32(a + (b - a) * s) for (a, b), s in zip(given, shares)]
+            result = np.asarray(function(*x))
+            slack = 1e-4 * (1 + np.abs(result))
+            out = (result < found.low - slack) | (result > found.high + slack)
+            assert not out.any(), (
+                f"at {[v.tolist() for v in x]} the result {result.tolist()} is outside "
+                f"of [{np.asarray(found.low).tolist()}, "
+                f"{np.asarray(found.high).tolist()}]"
+            )
+
+
+def tight(function: Callable[..., Any], right: tuple[float, float], *ends: Any) -> None:
+    """Raises unless bounds are these."""
+    intervals = module("intervals")
+    given = [intervals.Interval(*map(np.float32, pair)) for pair in ends]
+    found = intervals.bounds(function, *given)
+    ours = (float(found.low), float(found.high))
+    expected = tuple(map(float, right))
+    assert np.allclose(ours, right), f"expected {expected}, got {ours} for {ends}"
+
+
+def bounds_of_products() -> None:
+    for x in ((1, 2), (-2, 3), (-3, -1)):
+        for y in ((0.5, 4), (-1, 2), (-4, -2)):
+            corners = [a * b for a in x for b in y]
+            tight(lambda a, b: a * b, (min(corners), max(corners)), x, y)
+    row = np.array([-1.0, 0.5, 2.0], np.float32)
+    inside(lambda a, b: a * b - b, (row, row + 2), (row - 1, row + 1))
+    tight(lambda a: a * 2.0 - 3.0, (-5.0, -1.0), (-1, 1))
+
+
+def bounds_of_powers() -> None:
+    for x in ((1, 2), (-2, 3), (-3, 2), (-3, -1), (0, 2)):
+        for y in (1, 2, 3, 4):
+            values = [float(a) ** y for a in x]
+            least = 0.0 if y % 2 == 0 and x[0] < 0 < x[1] else min(values)
+            tight(lambda a, y=y: a**y, (least, max(values)), x)
+    inside(lambda a: a**2, (np.array([-2.0, 1.0]), np.array([1.0, 3.0])))
+
+
+def bounds_of_several() -> None:
+    operations = module("operations")
+    row = np.array([-1.0, 0.5, 2.0], np.float32)
+    both = (row, row + 1)
+    inside(lambda a, b: operations.tanh(a * b) - b**2, both, (row - 1, row + 2))
+    inside(lambda a: 2.0 - operations.exp(-a) * row, both)
+    intervals = module("intervals")
+    one = intervals.Interval(np.float32(0), np.float32(1))
+    found = intervals.bounds(lambda a: {"twice": (a + a, a)}, one)
+    assert set(found) == {"twice"}, "the results have the function's tree"
+    assert tuple(map(float, found["twice"][0])) == (0.0, 2.0), "a + a of [0, 1]"
+
+
 OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "01": {"x.at[i].add": array_stays},
     "02": {"if x:": bool_says_why},
@@ -405,5 +470,10 @@ OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
         "prints in order": prints_in_order,
         "the token goes on": token_goes_on,
         "no print": silence_passes_the_token,
+    },
+    "21": {
+        "bounds of sums and products": bounds_of_products,
+        "bounds of powers": bounds_of_powers,
+        "bounds of a function of several": bounds_of_several,
     },
 }
