@@ -21,22 +21,25 @@ function hash(text) {
   return createHash("sha256").update(text).digest("hex");
 }
 
-// Private members get short names in the bundle. Those with a capital letter inside are
-// ours alone: no property of the page and no key of a frame is called so.
-const members = sources("src")
-  .flatMap((path) => [...readFileSync(path, "utf8").matchAll(/private (?:readonly )?(\w+)/g)])
-  .map((found) => found[1])
-  .filter((name) => /[A-Z]/.test(name) && !name.startsWith("scroll"));
+// The rules of the style sheet need no line ends.
+const style = {
+  name: "style",
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /style\.ts$/ }, ({ path }) => ({
+      contents: readFileSync(path, "utf8").replace(/const RULES = `[^`]*`/, (rules) => rules.replaceAll("\n", "")),
+      loader: "ts",
+    })),
+};
 
 mkdirSync(STATIC, { recursive: true });
 await build({
   entryPoints: ["src/player/index.ts"],
   outfile: join(STATIC, "player.js"),
   bundle: true,
+  plugins: [style],
   minify: true,
-  mangleProps: new RegExp(`^(${[...new Set(members)].join("|")})$`),
   format: "iife",
-  globalName: "minijaxPlayer",
+  banner: { js: "var minijaxPlayer={};" },
   target: "es2022",
   charset: "utf8",
   legalComments: "none",

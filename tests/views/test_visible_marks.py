@@ -92,3 +92,65 @@ def test_a_step_scrolls_with_motion(show):
         moving = len({round(top) for top in tops[1:]})
         assert tops[-1] != tops[0]
         assert moving == 1 if reduced else moving > 3
+
+
+MAP = """() => {
+  const pane = document.querySelector(".mj-scene-pane");
+  const map = pane.querySelector(".mj-map svg").getBoundingClientRect();
+  const part = pane.querySelector(".mj-map svg > rect").getBoundingClientRect();
+  return {
+    map: [map.x, map.y, map.width, map.height],
+    part: (part.top + part.bottom) / 2 - map.top,
+    shown: (pane.scrollTop + pane.clientHeight / 2) / pane.scrollHeight * map.height,
+  };
+}"""
+
+
+def test_a_large_picture_has_a_map(show):
+    """It shows the part that is seen, follows it, and a click on it goes there."""
+    page = show(states.STATES["graph, huge"](), reduced=True)
+    for step in ("End", "Home"):
+        page.locator(".mj-live").focus()
+        page.keyboard.press(step)
+        page.wait_for_timeout(100)
+        seen = page.evaluate(MAP)
+        assert abs(seen["part"] - seen["shown"]) < 3
+    x, y, width, height = seen["map"]
+    page.mouse.click(x + width / 2, y + 0.7 * height)
+    page.wait_for_timeout(100)
+    seen = page.evaluate(MAP)
+    assert (
+        abs(seen["part"] - 0.7 * height) < 3 and abs(seen["shown"] - seen["part"]) < 3
+    )
+
+
+def test_a_picture_that_fits_has_no_map(show):
+    page = show(states.STATES["graph"](), reduced=True)
+    maps = page.locator(".mj-map")
+    assert all(not maps.nth(i).is_visible() for i in range(maps.count()))
+
+
+def test_the_whole_screen(show):
+    """`z` fills the screen: there the wheel alone makes the picture larger."""
+    page = show(states.STATES["fusion, huge"](), reduced=True)
+    page.locator(".mj-live").focus()
+    drawn = "document.querySelector('svg.mj-scene:not([hidden])')"
+    width = f"{drawn}.getBoundingClientRect().width"
+    wheel = f"""{drawn}.dispatchEvent(
+        new WheelEvent('wheel', {{deltaY: -200, bubbles: true, cancelable: true}}))"""
+    before = page.evaluate(width)
+    page.evaluate(wheel)
+    assert page.evaluate(width) == before
+    page.keyboard.press("z")
+    page.wait_for_function("document.fullscreenElement?.matches('.mj-live')")
+    before = page.evaluate(width)
+    page.evaluate(wheel)
+    assert page.evaluate(width) > 1.2 * before
+    page.keyboard.press("0")  # as drawn
+    page.keyboard.press("0")  # all of it
+    assert page.evaluate(
+        "(pane => pane.scrollHeight <= pane.clientHeight + 30)"
+        "(document.querySelector('.mj-scene-pane'))"
+    )
+    page.keyboard.press("z")
+    page.wait_for_function("!document.fullscreenElement")

@@ -1,5 +1,6 @@
 // Sliders for steps that stand in a grid: one for each of its axes.
 
+import { element, label } from "./dom";
 import type { Frame } from "./frame";
 
 /** The step at which the place of step `now` has another number along one axis; else
@@ -19,10 +20,10 @@ export function axisSliders(
 ): (step: number) => void {
   let now = 0;
   const sliders = names.map((name, axis) => {
-    const slider = document.createElement("input");
+    const slider = element("input");
     slider.type = "range";
     slider.max = String(sizes[axis]! - 1);
-    slider.setAttribute("aria-label", `axis ${name}`);
+    label(slider, `axis ${name}`);
     slider.oninput = () => {
       const found = stepAt(places, now, axis, Number(slider.value));
       goTo(found < 0 ? now : found);

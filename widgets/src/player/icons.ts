@@ -1,5 +1,7 @@
 // Signs on buttons, drawn; what they mean stands in the button's label.
 
+import { set, svgElement } from "./dom";
+
 /** Paths on 16 by 16; "f" before one that is filled. */
 const PATHS: Record<string, string> = {
   first: "M4 3v10M12 3 7 8l5 5",
@@ -8,6 +10,7 @@ const PATHS: Record<string, string> = {
   last: "M12 3v10M4 3l5 5-5 5",
   play: "fM4 2.5 13 8l-9 5.5z",
   stop: "fM4 3h3v10H4zM9 3h3v10H9z",
+  whole: "M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10",
   search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5 14 14",
 };
 
@@ -15,14 +18,14 @@ const PATHS: Record<string, string> = {
 export function icon(name: string): SVGElement | null {
   const path = PATHS[name];
   if (!path) return null;
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 16 16");
-  svg.setAttribute("aria-hidden", "true");
+  const svg = svgElement("svg");
+  set(svg, "viewBox", "0 0 16 16");
+  set(svg, "aria-hidden", "true");
   svg.classList.add("mj-icon");
-  const made = document.createElementNS(svg.namespaceURI, "path");
+  const made = svgElement("path");
   const filled = path[0] === "f";
-  made.setAttribute("d", filled ? path.slice(1) : path);
-  if (filled) made.setAttribute("fill", "currentColor");
+  set(made, "d", filled ? path.slice(1) : path);
+  if (filled) set(made, "fill", "currentColor");
   svg.append(made);
-  return svg as SVGElement;
+  return svg;
 }

@@ -4,7 +4,7 @@ import type { Frame } from "./frame";
 import { Player } from "./player";
 
 /** Turns each static frame with this id that is not live yet into a player. */
-export function mount(id: string, frame: Frame): Player[] {
+function mount(id: string, frame: Frame): Player[] {
   const roots = document.querySelectorAll<HTMLElement>(`[data-mj="${id}"]:not(.mj-live)`);
   return [...roots].map((root) => new Player(root, frame));
 }
@@ -18,7 +18,7 @@ interface Model {
 }
 
 /** A view as a widget: its traits are `frame`, `step` and `selection`. */
-export function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
+function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   let player: Player | undefined;
   const draw = (): void => {
     const root = document.createElement("div");
@@ -46,4 +46,6 @@ export function render({ model, el }: { model: Model; el: HTMLElement }): () => 
   };
 }
 
-export { Player };
+// What the page's scripts know of the player; the build declares the name.
+declare const minijaxPlayer: object;
+if (typeof minijaxPlayer !== "undefined") Object.assign(minijaxPlayer, { mount, render });

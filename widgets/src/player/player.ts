@@ -2,6 +2,7 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
+import { bounds, element, listen, label, set } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph } from "./scene";
 import { icon } from "./icons";
@@ -29,24 +30,16 @@ const KEYS_OF_EQUATIONS: [string, string][] = [
   ["o", "only this primitive, only this line, all"],
 ];
 const KEYS_OF_PARAMETERS: [string, string][] = [["e", "parameters behind ...: show, hide"]];
-const KEYS_OF_SCENES: [string, string][] = [["+ - 0", "larger, smaller, as drawn"]];
+const KEYS_OF_SCENES: [string, string][] = [
+  ["+ - 0", "larger, smaller, all of it or as drawn"],
+  ["z", "whole screen"],
+];
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
 /** A text of fewer letters stands on one line also in a narrow page. */
 const SURE_TO_FIT = 24;
 /** The width of a letter of code, in pixels. */
 const LETTER = 7.8;
-
-function element<K extends keyof HTMLElementTagNameMap>(
-  name: K,
-  className = "",
-  text = "",
-): HTMLElementTagNameMap[K] {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  if (text) made.textContent = text;
-  return made;
-}
 
 /** Makes the lines into which a long text wraps stand right of where it begins. */
 function hang(cell: HTMLElement, pieces: Piece[]): void {
@@ -83,29 +76,29 @@ export interface Options {
 
 export class Player {
   readonly state: State;
-  private panes: Drawn[] = [];
-  private byKey = new Map<string, Set<Element>>();
-  private lit: Element[] = [];
-  private near: Element[] = [];
-  private marked: HTMLElement[] = [];
-  private head = element("div", "mj-head");
-  private where = element("span", "mj-where");
-  private slider = element("input");
-  private detail = element("div", "mj-detail");
-  private strip: HTMLElement | null = null;
-  private textBox = element("pre", "mj-text");
-  private panesBox = element("div", "mj-panes");
-  private help = element("div", "mj-help");
-  private searchBox = element("input");
-  private buttons: Record<string, HTMLButtonElement> = {};
-  private onlyBox = element("select");
-  private choices: Choice[] = [];
-  private timer: ReturnType<typeof setInterval> | null = null;
-  private speed = 1;
-  private hues: Map<string, number> | null = null;
-  private scenes: ScenePane[] = [];
-  private moveAxes: ((step: number) => void) | null = null;
-  private rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
+  #panes: Drawn[] = [];
+  #byKey = new Map<string, Set<Element>>();
+  #lit: Element[] = [];
+  #near: Element[] = [];
+  #marked: HTMLElement[] = [];
+  #head = element("div", "mj-head");
+  #where = element("span", "mj-where");
+  #slider = element("input");
+  #detail = element("div", "mj-detail");
+  #strip: HTMLElement | null = null;
+  #textBox = element("pre", "mj-text");
+  #panesBox = element("div", "mj-panes");
+  #help = element("div", "mj-help");
+  #searchBox = element("input");
+  #buttons: Record<string, HTMLButtonElement> = {};
+  #onlyBox = element("select");
+  #choices: Choice[] = [];
+  #timer: ReturnType<typeof setInterval> | null = null;
+  #speed = 1;
+  #hues: Map<string, number> | null = null;
+  #scenes: ScenePane[] = [];
+  #moveAxes: ((step: number) => void) | null = null;
+  #rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
 
   constructor(
     readonly root: HTMLElement,
@@ -113,30 +106,30 @@ export class Player {
     private options: Options = {},
   ) {
     this.state = new State(frame);
-    this.draw();
-    this.show(true);
+    this.#draw();
+    this.#show(true);
   }
 
   // ---- drawing ---------------------------------------------------------------------
 
-  private draw(): void {
+  #draw(): void {
     const { root, frame } = this;
     root.textContent = "";
     root.removeAttribute("style");
     root.classList.add("mj-live");
     root.tabIndex = 0;
-    root.setAttribute("role", "group");
-    root.setAttribute("aria-label", `${frame.headline} Arrow keys step; ? shows the keys.`);
+    set(root, "role", "group");
+    label(root, `${frame.headline} Arrow keys step; ? shows the keys.`);
     const style = element("style");
     style.textContent = styleSheet();
-    this.head.textContent = frame.headline;
-    this.detail.setAttribute("aria-live", "polite");
-    this.textBox.hidden = true;
-    this.textBox.tabIndex = 0;
-    this.textBox.textContent = frame.text;
-    this.help.hidden = true;
+    this.#head.textContent = frame.headline;
+    set(this.#detail, "aria-live", "polite");
+    this.#textBox.hidden = true;
+    this.#textBox.tabIndex = 0;
+    this.#textBox.textContent = frame.text;
+    this.#help.hidden = true;
     const shown = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
-    if (this.hasParameters()) shown.push(...KEYS_OF_PARAMETERS);
+    if (this.#hasParameters()) shown.push(...KEYS_OF_PARAMETERS);
     if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
     shown.push(...(frame.jumps ?? []).map(([key, what]): [string, string] => [key, what]));
     for (const { key, title } of frame.panes) {
@@ -146,68 +139,68 @@ export class Player {
       const line = element("div");
       for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
       line.append(what);
-      this.help.append(line);
+      this.#help.append(line);
     }
     const colours = element("div", "mj-legend");
     for (const [role, what] of legend(frame)) {
       const swatch = element("span", `mj-swatch mj-${role}`, "a");
-      swatch.setAttribute("aria-hidden", "true");
+      set(swatch, "aria-hidden", "true");
       const entry = element("span", "mj-meaning");
       entry.append(swatch, ` ${what}`);
       colours.append(entry);
     }
-    if (colours.childElementCount) this.help.append(colours);
+    if (colours.childElementCount) this.#help.append(colours);
     const top = element("div", frame.steps.length > 1 ? "" : "mj-still");
-    top.append(this.head, this.bar());
+    top.append(this.#head, this.#bar());
     if (frame.axes) {
       const box = element("div", "mj-bar mj-axes");
-      this.moveAxes = axisSliders(box, frame.axes, (step) => this.goTo(step));
+      this.#moveAxes = axisSliders(box, frame.axes, (step) => this.goTo(step));
       top.append(box);
     }
-    root.append(style, top, this.panesBox, this.textBox);
-    this.drawPanes();
+    root.append(style, top, this.#panesBox, this.#textBox);
+    this.#drawPanes();
     // Only now is it known how much room each pane has.
-    for (const scene of this.scenes) scene.choose();
+    for (const scene of this.#scenes) scene.choose();
     if (frame.live !== undefined) {
-      this.strip = element("div", "mj-strip");
-      root.append(this.strip);
+      this.#strip = element("div", "mj-strip");
+      root.append(this.#strip);
     }
-    root.append(this.detail, this.help);
-    root.addEventListener("keydown", (event) => this.key(event));
-    root.addEventListener("mouseover", (event) => this.hover(event));
-    root.addEventListener("mouseleave", () => {
-      this.hoverKeys([]);
+    root.append(this.#detail, this.#help);
+    listen(root, "keydown", (event) => this.#key(event));
+    listen(root, "mouseover", (event) => this.#hover(event));
+    listen(root, "mouseleave", () => {
+      this.#hoverKeys([]);
       if (this.frame.panes.some((pane) => pane.kind === "tiles") || this.frame.kind === "source") {
-        this.detail.textContent = this.frame.steps[this.state.step]?.detail ?? "";
+        this.#detail.textContent = this.frame.steps[this.state.step]?.detail ?? "";
       }
     });
-    root.addEventListener("click", (event) => this.click(event));
+    listen(root, "click", (event) => this.#click(event));
   }
 
-  private button(name: string, text: string, title: string, run: () => void): HTMLButtonElement {
+  #button(name: string, text: string, title: string, run: () => void): HTMLButtonElement {
     const sign = icon(name);
     const made = element("button", "", sign ? "" : text);
     if (sign) made.append(sign);
     made.type = "button";
     made.title = title;
-    made.setAttribute("aria-label", title);
-    made.addEventListener("click", run);
-    this.buttons[name] = made;
+    label(made, title);
+    listen(made, "click", run);
+    this.#buttons[name] = made;
     return made;
   }
 
-  private bar(): HTMLElement {
+  #bar(): HTMLElement {
     const bar = element("div", "mj-bar");
-    bar.setAttribute("role", "toolbar");
-    bar.setAttribute("aria-label", "steps");
+    set(bar, "role", "toolbar");
+    label(bar, "steps");
     const { state } = this;
-    this.slider.type = "range";
-    this.slider.min = "0";
-    this.slider.max = String(state.last);
-    this.slider.setAttribute("aria-label", "step");
-    this.slider.addEventListener("input", () => this.goTo(Number(this.slider.value)));
+    this.#slider.type = "range";
+    this.#slider.min = "0";
+    this.#slider.max = String(state.last);
+    label(this.#slider, "step");
+    listen(this.#slider, "input", () => this.goTo(Number(this.#slider.value)));
     const speed = element("select");
-    speed.setAttribute("aria-label", "steps per second");
+    label(speed, "steps per second");
     speed.title = "steps per second";
     for (const value of [0.5, 1, 2, 4]) {
       const option = element("option", "", `${value}x`);
@@ -215,58 +208,61 @@ export class Player {
       option.selected = value === 1;
       speed.append(option);
     }
-    speed.addEventListener("change", () => {
-      this.speed = Number(speed.value);
-      if (this.timer) this.play(true);
+    listen(speed, "change", () => {
+      this.#speed = Number(speed.value);
+      if (this.#timer) this.#play(true);
     });
-    this.searchBox.type = "search";
-    this.searchBox.placeholder = "search";
-    this.searchBox.setAttribute("aria-label", "search");
-    this.searchBox.hidden = true;
-    this.searchBox.addEventListener("input", () => {
-      if (state.only?.kind === "found") this.filter({ kind: "found", key: this.searchBox.value });
-      else this.found(state.find(this.searchBox.value));
+    this.#searchBox.type = "search";
+    this.#searchBox.placeholder = "search";
+    label(this.#searchBox, "search");
+    this.#searchBox.hidden = true;
+    listen(this.#searchBox, "input", () => {
+      if (state.only?.kind === "found") this.#filter({ kind: "found", key: this.#searchBox.value });
+      else this.#found(state.find(this.#searchBox.value));
     });
     if (this.frame.steps.length > 1) {
       bar.append(
-        this.button("first", "|<", "first step", () => this.goTo(0)),
-        this.button("back", "<", "one step back", () => this.goTo(state.step - 1)),
-        this.slider,
-        this.button("forward", ">", "one step on", () => this.goTo(state.step + 1)),
-        this.button("last", ">|", "last step", () => this.goTo(state.last)),
-        this.button("play", "play", "play", () => this.play(!this.timer)),
+        this.#button("first", "|<", "first step", () => this.goTo(0)),
+        this.#button("back", "<", "one step back", () => this.goTo(state.step - 1)),
+        this.#slider,
+        this.#button("forward", ">", "one step on", () => this.goTo(state.step + 1)),
+        this.#button("last", ">|", "last step", () => this.goTo(state.last)),
+        this.#button("play", "play", "play", () => this.#play(!this.#timer)),
         speed,
       );
     }
     bar.append(
-      this.where,
+      this.#where,
       element("span", "mj-gap"),
-      this.searchBox,
-      this.button("search", "/", "search", () => this.openSearch()),
+      this.#searchBox,
+      this.#button("search", "/", "search", () => this.#openSearch()),
     );
     if (this.frame.only) {
       if (state.last) {
-        this.drawChoices();
-        bar.append(this.onlyBox);
+        this.#drawChoices();
+        bar.append(this.#onlyBox);
       }
-      const types = this.button("types", "types", "show or hide types", () => this.toggleTypes());
-      types.setAttribute("aria-pressed", "true");
+      const types = this.#button("types", "types", "show or hide types", () => this.#toggleTypes());
+      set(types, "aria-pressed", "true");
       bar.append(types);
     }
     if (this.frame.panes.some((pane) => pane.rows.some((row) => row.d))) {
-      bar.append(this.button("fold", "fold", "fold or open all", () => this.foldAll()));
+      bar.append(this.#button("fold", "fold", "fold or open all", () => this.#foldAll()));
+    }
+    if (this.frame.panes.some((pane) => pane.scene) && document.fullscreenEnabled) {
+      bar.append(this.#button("whole", "", "whole screen", () => this.#wholeScreen()));
     }
     bar.append(
-      this.button("text", "text", "show as text", () => this.toggleText()),
-      this.button("help", "?", "keys", () => this.toggleHelp()),
+      this.#button("text", "text", "show as text", () => this.#toggleText()),
+      this.#button("help", "?", "keys", () => this.#toggleHelp()),
     );
     return bar;
   }
 
   /** The list from which one chooses what alone is to be shown. */
-  private drawChoices(): void {
-    const box = this.onlyBox;
-    box.setAttribute("aria-label", "show only");
+  #drawChoices(): void {
+    const box = this.#onlyBox;
+    label(box, "show only");
     box.title = "show only";
     const add = (parent: HTMLElement, text: string, value: string): void => {
       const option = element("option", "", text);
@@ -277,27 +273,27 @@ export class Player {
     add(box, "those found by search", "found");
     // Counting takes a moment in a long program: the first picture does not wait for it.
     setTimeout(() => {
-      this.choices = choices(this.frame);
+      this.#choices = choices(this.frame);
       for (const kind of ["label", "line"] as const) {
         const group = element("optgroup");
         group.label = kind === "label" ? "only the primitive" : "only the line";
-        this.choices.forEach((choice, index) => {
+        this.#choices.forEach((choice, index) => {
           if (choice.kind === kind) add(group, `${choice.text} (${choice.count})`, String(index));
         });
         if (group.childElementCount) box.append(group);
       }
     });
-    box.addEventListener("change", () => {
+    listen(box, "change", () => {
       if (box.value === "found") {
-        this.filter({ kind: "found", key: this.searchBox.value });
-        this.openSearch();
-      } else this.filter(box.value ? this.choices[Number(box.value)]! : null);
+        this.#filter({ kind: "found", key: this.#searchBox.value });
+        this.#openSearch();
+      } else this.#filter(box.value ? this.#choices[Number(box.value)]! : null);
     });
   }
 
   /** Panes side by side; some under the one before. What room is left beyond the least
    *  that each needs goes to those that would like to have more. */
-  private drawPanes(): void {
+  #drawPanes(): void {
     let column: HTMLElement | null = null;
     let width = 0;
     const columns: { made: HTMLElement; least: number; likes: number; code: number; wide: boolean }[] = [];
@@ -306,7 +302,7 @@ export class Player {
         column = element("div", pane.wide ? "mj-column mj-wide" : "mj-column");
         width = 0;
         columns.push({ made: column, least: 0, likes: 0, code: 0, wide: !!pane.wide });
-        this.panesBox.append(column);
+        this.#panesBox.append(column);
       }
       const here = columns[columns.length - 1]!;
       width = here.likes = Math.max(width, naturalWidth(pane));
@@ -317,9 +313,9 @@ export class Player {
         const weight = pane.kind === "listing" ? 3 : 1;
         column.style.flexGrow = String(weight * Math.max(1, width - here.least));
       }
-      const section = this.drawPane(pane, index);
+      const section = this.#drawPane(pane, index);
       column.append(section);
-      if (pane.scene) this.scenes.push(this.drawScene(pane, index, section));
+      if (pane.scene) this.#scenes.push(this.#drawScene(pane, index, section));
     });
     const inAll = columns.reduce((sum, one) => sum + (one.wide ? 0 : one.likes * LETTER + 12), 0);
     for (const { made, least, likes, code } of columns) {
@@ -331,11 +327,11 @@ export class Player {
     }
   }
 
-  private drawPane(pane: Pane, index: number): HTMLElement {
+  #drawPane(pane: Pane, index: number): HTMLElement {
     const section = element("section", "mj-pane");
     section.tabIndex = 0;
-    section.setAttribute("role", "region");
-    section.setAttribute("aria-label", pane.title || `pane ${index + 1}`);
+    set(section, "role", "region");
+    label(section, pane.title || `pane ${index + 1}`);
     if (pane.title) section.append(element("div", "mj-title", pane.title));
     const table = element("table", `mj-table mj-${pane.kind}`);
     if (pane.kind === "table") table.classList.add("mj-plain");
@@ -347,7 +343,7 @@ export class Player {
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
     table.style.setProperty("--mj-first", `calc(${widths[0]}ch + ${sign}px)`);
-    table.setAttribute("role", "presentation");
+    set(table, "role", "presentation");
     if (pane.columns) {
       table.removeAttribute("role");
       const line = element("tr");
@@ -373,46 +369,46 @@ export class Player {
       below,
       folds: below.some((rows) => rows.length > 0),
     };
-    this.panes.push(drawn);
-    this.hues ??= huesOfLines(this.frame);
-    this.showRows(index);
+    this.#panes.push(drawn);
+    this.#hues ??= huesOfLines(this.frame);
+    this.#showRows(index);
     return section;
   }
 
-  private drawScene(pane: Pane, index: number, section: HTMLElement): ScenePane {
+  #drawScene(pane: Pane, index: number, section: HTMLElement): ScenePane {
     const detail = (): string => this.frame.steps[this.state.step]?.detail ?? "";
     return new ScenePane(section, this.root, pane, index, {
-      remember: (key, made) => this.remember(key, made),
+      remember: (key, made) => this.#remember(key, made),
       goTo: (step) => this.goTo(step),
-      say: (text) => this.say(text),
-      near: (keys) => this.hoverKeys(keys),
-      relight: () => this.show(),
+      say: (text) => this.#say(text),
+      near: (keys) => this.#hoverKeys(keys),
+      relight: () => this.#show(),
       step: () => this.state.step,
       detail,
     });
   }
 
   /** Puts the visible rows into the document, making those that were never shown. */
-  private showRows(index: number): void {
-    const drawn = this.panes[index]!;
+  #showRows(index: number): void {
+    const drawn = this.#panes[index]!;
     const folded = this.state.folded[index]!;
     const shown = this.state.shown(index);
     const made: HTMLTableRowElement[] = [];
     shown.forEach((isShown, number) => {
       if (!isShown) return;
       let row = drawn.rows[number];
-      if (!row) row = drawn.rows[number] = this.drawRow(drawn, index, number);
+      if (!row) row = drawn.rows[number] = this.#drawRow(drawn, index, number);
       const button = row.querySelector<HTMLButtonElement>(".mj-fold");
       if (button) {
         const isFolded = folded.has(number);
-        button.setAttribute("aria-expanded", String(!isFolded));
+        set(button, "aria-expanded", !isFolded);
       }
       made.push(row);
     });
     drawn.body.replaceChildren(...made);
   }
 
-  private drawRow(drawn: Drawn, pane: number, number: number): HTMLTableRowElement {
+  #drawRow(drawn: Drawn, pane: number, number: number): HTMLTableRowElement {
     const row: Row = drawn.pane.rows[number]!;
     const line = element("tr", "mj-r");
     line.dataset.pane = String(pane);
@@ -424,8 +420,8 @@ export class Player {
     if (row.s) line.classList.add(CLASSES[row.s] ?? `mj-${row.s}`);
     if (row.go !== undefined) line.classList.add("mj-go");
     for (const key of row.k ?? []) {
-      this.remember(key, line);
-      const hue = row.s === "error" ? undefined : this.hues!.get(key);
+      this.#remember(key, line);
+      const hue = row.s === "error" ? undefined : this.#hues!.get(key);
       if (hue === undefined) continue;
       line.classList.add("mj-line");
       line.style.setProperty("--mj-hue", String(hue));
@@ -439,7 +435,7 @@ export class Player {
         const fold = element("button", "mj-fold");
         fold.type = "button";
         fold.tabIndex = -1;
-        fold.setAttribute("aria-label", "fold");
+        label(fold, "fold");
         fold.append(icon("play")!);
         cell.append(fold);
       }
@@ -456,18 +452,18 @@ export class Player {
       }
       // A line without remarks has their room.
       if (kind === "listing" && row.c.length === 1) cell.colSpan = 9;
-      cell.append(...this.drawCell(drawn, number, column));
+      cell.append(...this.#drawCell(drawn, number, column));
       line.append(cell);
     });
     if (row.at !== undefined) {
       line.classList.toggle("mj-later", row.at > this.state.step);
-      this.rowSteps.push({ at: row.at, row: line });
+      this.#rowSteps.push({ at: row.at, row: line });
     }
     return line;
   }
 
   /** The tokens of a pane's code, row by row. */
-  private tokensOf(drawn: Drawn): Token[][] {
+  #tokensOf(drawn: Drawn): Token[][] {
     drawn.tokens ??= tokens(
       drawn.pane.rows.map((row) => (row.c[1] ?? []).map((piece) => piece[0]).join("")),
     );
@@ -475,12 +471,12 @@ export class Player {
   }
 
   /** What a cell holds: its pieces, code in colours, and from `from` to `to` marked. */
-  private drawCell(drawn: Drawn, number: number, column: number, from = 0, to = 0): Node[] {
+  #drawCell(drawn: Drawn, number: number, column: number, from = 0, to = 0): Node[] {
     const { kind, rows } = drawn.pane;
     const pieces = rows[number]!.c[column]!;
-    const code = kind === "code" && column === 1 ? this.tokensOf(drawn)[number]! : [];
+    const code = kind === "code" && column === 1 ? this.#tokensOf(drawn)[number]! : [];
     if (!code.length && to <= from) {
-      return pieces.map((piece, index) => this.compared(this.drawPiece(piece), drawn, number, column, index));
+      return pieces.map((piece, index) => this.#compared(this.#drawPiece(piece), drawn, number, column, index));
     }
     const made: Node[] = [];
     let mark: HTMLElement | null = null;
@@ -495,7 +491,7 @@ export class Player {
         const token = code.find(([first, last]) => first <= start && stop <= last);
         const [, role, ...rest] = piece;
         const roles = token && !role ? `t-${token[2]}` : role;
-        const node = this.drawPiece([piece[0].slice(start - at, stop - at), roles, ...rest]);
+        const node = this.#drawPiece([piece[0].slice(start - at, stop - at), roles, ...rest]);
         if (start >= from && stop <= to) {
           if (!mark) made.push((mark = element("mark")));
           mark.append(node);
@@ -507,8 +503,8 @@ export class Player {
   }
 
   /** A piece that another text stood in before: marked. */
-  private compared(made: Node, drawn: Drawn, row: number, column: number, index: number): Node {
-    const old = this.options.before?.panes[this.panes.indexOf(drawn)]?.rows;
+  #compared(made: Node, drawn: Drawn, row: number, column: number, index: number): Node {
+    const old = this.options.before?.panes[this.#panes.indexOf(drawn)]?.rows;
     if (!old || old.length !== drawn.pane.rows.length) return made;
     const text = drawn.pane.rows[row]!.c[column]![index]![0];
     if (old[row]!.c[column]?.[index]?.[0] === text || !text.trim()) return made;
@@ -517,7 +513,7 @@ export class Player {
     return around;
   }
 
-  private drawPiece(piece: Piece): Node {
+  #drawPiece(piece: Piece): Node {
     const [text, role, key, flags, link] = piece;
     if (!role && !key) {
       const parts = document.createDocumentFragment();
@@ -531,22 +527,22 @@ export class Player {
       bar.style.width = `calc(${Number(text)}*var(--mj-pixel,1px))`;
       return bar;
     }
-    if (role === "params") return this.drawParameters(text);
+    if (role === "params") return this.#drawParameters(text);
     const span = element(link ? "a" : "span", "", text);
     // Only pages beside this one: a recording that was made elsewhere may hold any text.
-    if (link && /^[\w-]+(\/[\w-]+)*\.html$/.test(link)) span.setAttribute("href", link);
+    if (link && /^[\w-]+(\/[\w-]+)*\.html$/.test(link)) set(span, "href", link);
     if (role) span.className = role.split(" ").map((name) => `mj-${name}`).join(" ");
     if (key) {
       span.classList.add("mj-n");
       span.dataset.key = key;
       if ((flags ?? 0) & DEFINES) span.dataset.defines = "";
-      this.remember(key, span);
+      this.#remember(key, span);
     }
     return span;
   }
 
   /** What stands in brackets, as `...` until it is asked for. */
-  private drawParameters(text: string): Node {
+  #drawParameters(text: string): Node {
     const parts = document.createDocumentFragment();
     const made = element("span", "mj-params");
     made.title = text.trim();
@@ -556,15 +552,15 @@ export class Player {
     return parts;
   }
 
-  private hasParameters(): boolean {
+  #hasParameters(): boolean {
     return this.frame.panes.some((pane) =>
       pane.rows.some((row) => row.c.some((cell) => cell.some((piece) => piece[1] === "params"))),
     );
   }
 
-  private remember(key: string, made: Element): void {
-    let known = this.byKey.get(key);
-    if (!known) this.byKey.set(key, (known = new Set()));
+  #remember(key: string, made: Element): void {
+    let known = this.#byKey.get(key);
+    if (!known) this.#byKey.set(key, (known = new Set()));
     known.add(made);
   }
 
@@ -573,100 +569,100 @@ export class Player {
   goTo(step: number): void {
     if (this.state.to(step)) {
       this.state.selected = null;
-      this.show();
-      this.tell();
+      this.#show();
+      this.#tell();
     }
   }
 
   /** Brings the page to the state of the current step. */
-  private show(first = false): void {
+  #show(first = false): void {
     const { state, frame } = this;
     const step = frame.steps[state.step];
-    for (const { at, row } of this.rowSteps) row.classList.toggle("mj-later", at > state.step);
-    for (const scene of this.scenes) scene.step(first);
-    for (const made of this.lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
-    this.lit = [];
-    for (const mark of this.marked) this.unmark(mark);
-    this.marked = [];
+    for (const { at, row } of this.#rowSteps) row.classList.toggle("mj-later", at > state.step);
+    for (const scene of this.#scenes) scene.step(first);
+    for (const made of this.#lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
+    this.#lit = [];
+    for (const mark of this.#marked) this.#unmark(mark);
+    this.#marked = [];
     // In each pane the rows of the first key that has any are the step; rows of later
     // keys are what it is compared with.
     const leading = new Map<string, string>();
     for (const key of step?.on ?? []) {
-      this.ensure(key);
-      for (const made of this.byKey.get(key) ?? []) {
+      this.#ensure(key);
+      for (const made of this.#byKey.get(key) ?? []) {
         const pane = (made as HTMLElement).dataset.pane;
         if (pane !== undefined && !leading.has(pane)) leading.set(pane, key);
-        this.light(made, pane === undefined || leading.get(pane) === key);
+        this.#light(made, pane === undefined || leading.get(pane) === key);
       }
     }
     this.root.classList.toggle("mj-wrong", step?.s === "error");
-    for (const [pane, row, from, to] of step?.marks ?? []) this.mark(pane, row, from, to);
-    this.slider.value = String(state.step);
-    this.moveAxes?.(state.step);
+    for (const [pane, row, from, to] of step?.marks ?? []) this.#mark(pane, row, from, to);
+    this.#slider.value = String(state.step);
+    this.#moveAxes?.(state.step);
     const count = frame.steps.length;
     const label = step?.label ?? "";
-    this.slider.setAttribute("aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
-    this.where.textContent =
+    set(this.#slider, "aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
+    this.#where.textContent =
       count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : "";
-    this.where.title = label;
-    this.say(step?.detail ?? "", step?.s === "error");
-    if (this.buttons.first) {
-      this.buttons.first.disabled = this.buttons.back!.disabled = state.step === 0;
-      this.buttons.last!.disabled = this.buttons.forward!.disabled = state.step === state.last;
+    this.#where.title = label;
+    this.#say(step?.detail ?? "", step?.s === "error");
+    if (this.#buttons.first) {
+      this.#buttons.first.disabled = this.#buttons.back!.disabled = state.step === 0;
+      this.#buttons.last!.disabled = this.#buttons.forward!.disabled = state.step === state.last;
     }
-    if (this.strip) {
-      this.strip.replaceChildren(element("b", "", frame.live!));
+    if (this.#strip) {
+      this.#strip.replaceChildren(element("b", "", frame.live!));
       for (const [name, value, traced] of step?.live ?? []) {
         const span = element("span");
         const glyph = frame.glyphs?.[value];
         if (glyph) span.append(inlineGlyph(glyph), " ");
         span.append(`${name} = `, element("span", traced ? "mj-chip" : "mj-dash", value));
-        this.strip.append(span);
+        this.#strip.append(span);
       }
-      if (!step?.live?.length) this.strip.append(element("span", "mj-constant", "none yet"));
+      if (!step?.live?.length) this.#strip.append(element("span", "mj-constant", "none yet"));
     }
-    this.scrollToLit(first);
+    this.#scrollToLit(first);
   }
 
-  private light(made: Element, leads: boolean): void {
+  #light(made: Element, leads: boolean): void {
     if (made instanceof HTMLElement && made.dataset.key !== undefined) {
       made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
     } else {
       made.classList.add(leads ? "mj-on" : "mj-rel");
     }
-    this.lit.push(made);
+    this.#lit.push(made);
   }
 
   /** Writes the line below; its parts stand apart, the text stays one. In what we say
    *  ourselves (`ours`) code stands between backticks. */
-  private say(text: string, ours = false): void {
-    this.detail.hidden = !text;
-    if (this.detail.textContent === text) return;
-    this.detail.replaceChildren();
+  #say(text: string, ours = false): void {
+    this.#detail.hidden = !text;
+    if (this.#detail.textContent === text) return;
+    this.#detail.replaceChildren();
     text.split(SEPARATOR).forEach((part, index) => {
-      if (index) this.detail.append(element("span", "mj-separator", SEPARATOR));
+      if (index) this.#detail.append(element("span", "mj-separator", SEPARATOR));
       const pieces = ours ? part.split("`") : [part];
       if (pieces.length % 2 === 0) pieces.splice(0, pieces.length, part);
-      pieces.forEach((piece, at) => this.detail.append(at % 2 ? element("span", "mj-code-text", piece) : piece));
+      pieces.forEach((piece, at) => this.#detail.append(at % 2 ? element("span", "mj-code-text", piece) : piece));
     });
   }
 
   /** Opens the groups that hide the rows of a key. */
-  private ensure(key: string): void {
+  #ensure(key: string): void {
     this.frame.panes.forEach((pane, index) => {
       if (this.state.left) return;
-      if (pane.rows.length <= MANY_ROWS && this.panes[index]!.rows.every(Boolean)) return;
-      const row = this.firstRow(index, key);
-      if (row >= 0 && this.state.reveal(index, row)) this.showRows(index);
+      if (pane.rows.length <= MANY_ROWS && this.#panes[index]!.rows.every(Boolean)) return;
+      const row = this.#firstRow(index, key);
+      if (row >= 0 && this.state.reveal(index, row)) this.#showRows(index);
     });
   }
 
-  private rowsOfKey: Map<string, number>[] = [];
+  #rowsOfKey: Map<string, number>[] = [];
 
-  private firstRow(pane: number, key: string): number {
-    let known = this.rowsOfKey[pane];
+  #firstRow(pane: number, key: string): number {
+    let known = this.#rowsOfKey[pane];
     if (!known) {
-      known = this.rowsOfKey[pane] = new Map();
+      known = this.#rowsOfKey[pane] = new Map();
       this.frame.panes[pane]!.rows.forEach((row, index) => {
         for (const one of row.k ?? []) if (!known!.has(one)) known!.set(one, index);
       });
@@ -674,36 +670,36 @@ export class Player {
     return known.get(key) ?? -1;
   }
 
-  private mark(pane: number, row: number, from: number, to: number): void {
-    const drawn = this.panes[pane];
+  #mark(pane: number, row: number, from: number, to: number): void {
+    const drawn = this.#panes[pane];
     if (!drawn) return;
-    if (this.state.reveal(pane, row)) this.showRows(pane);
+    if (this.state.reveal(pane, row)) this.#showRows(pane);
     const cell = drawn.rows[row]?.cells[drawn.pane.kind === "code" ? 1 : 0];
     if (!cell) return;
     const column = drawn.pane.kind === "code" ? 1 : 0;
-    cell.replaceChildren(...this.drawCell(drawn, row, column, from, to));
-    this.marked.push(cell);
+    cell.replaceChildren(...this.#drawCell(drawn, row, column, from, to));
+    this.#marked.push(cell);
   }
 
-  private unmark(cell: HTMLElement): void {
+  #unmark(cell: HTMLElement): void {
     const line = cell.parentElement as HTMLElement;
-    const pane = this.panes[Number(line.dataset.pane)]!;
+    const pane = this.#panes[Number(line.dataset.pane)]!;
     const column = pane.pane.kind === "code" ? 1 : 0;
-    cell.replaceChildren(...this.drawCell(pane, Number(line.dataset.row), column));
+    cell.replaceChildren(...this.#drawCell(pane, Number(line.dataset.row), column));
   }
 
   /** Scrolls each pane, and only panes, to what is lit. */
-  private scrollToLit(first: boolean): void {
-    for (const scene of this.scenes) scene.scrollToLit(first);
-    for (const drawn of this.panes) {
+  #scrollToLit(first: boolean): void {
+    for (const scene of this.#scenes) scene.scrollToLit(first);
+    for (const drawn of this.#panes) {
       const { section } = drawn;
       if (drawn.pane.scene) continue;
       const line =
         section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use") ??
         section.querySelector<HTMLElement>(".mj-use") ??
-        this.newest(drawn);
+        this.#newest(drawn);
       if (!line) continue;
-      const box = section.getBoundingClientRect();
+      const box = bounds(section);
       const mark = section.querySelector("mark")?.getBoundingClientRect();
       if (mark && section.scrollWidth > section.clientWidth) {
         // The end of the mark if there is room, in any case its beginning.
@@ -712,7 +708,7 @@ export class Player {
         if (over > 24) section.scrollLeft += over;
         else if (under < 0) section.scrollLeft += under;
       }
-      const at = line.getBoundingClientRect();
+      const at = bounds(line);
       const title = 24;
       if (at.top < box.top + title) drawn.section.scrollTop -= box.top + title - at.top;
       else if (at.bottom > box.bottom) {
@@ -723,7 +719,7 @@ export class Player {
   }
 
   /** The last row of a growing pane that is there at this step; its first if none is. */
-  private newest(drawn: Drawn): HTMLElement | null {
+  #newest(drawn: Drawn): HTMLElement | null {
     if (!drawn.pane.rows.some((row) => row.at !== undefined)) return null;
     let there = 0;
     drawn.pane.rows.forEach((row, index) => {
@@ -732,14 +728,14 @@ export class Player {
     return drawn.rows[there] ?? null;
   }
 
-  private tell(): void {
+  #tell(): void {
     this.options.onChange?.(this.state.step, this.frame.steps[this.state.step]?.on?.[0] ?? "");
   }
 
   select(hit: Hit): void {
     const { pane, row } = hit;
-    if (this.state.reveal(pane, row)) this.showRows(pane);
-    const drawn = this.panes[pane]!;
+    if (this.state.reveal(pane, row)) this.#showRows(pane);
+    const drawn = this.#panes[pane]!;
     const data = drawn.pane.rows[row]!;
     this.root.querySelectorAll(".mj-sel").forEach((made) => made.classList.remove("mj-sel"));
     this.state.selected = hit;
@@ -752,61 +748,61 @@ export class Player {
       line.classList.add("mj-sel");
       line.scrollIntoView?.({ block: "nearest" });
     }
-    if (data.t) this.say(data.t);
-    this.hoverKeys(data.k ?? []);
+    if (data.t) this.#say(data.t);
+    this.#hoverKeys(data.k ?? []);
   }
 
-  private found(hit: Hit | null): void {
+  #found(hit: Hit | null): void {
     this.root.querySelectorAll(".mj-found").forEach((made) => made.classList.remove("mj-found"));
     const { state } = this;
-    const text = this.searchBox.value;
+    const text = this.#searchBox.value;
     if (!hit) {
-      this.where.textContent = text ? "not found" : "";
-      if (!text) this.show();
+      this.#where.textContent = text ? "not found" : "";
+      if (!text) this.#show();
       return;
     }
     this.select(hit);
-    const row = this.panes[hit.pane]!.rows[hit.row];
+    const row = this.#panes[hit.pane]!.rows[hit.row];
     row?.classList.add("mj-found");
     const hidden = row?.querySelector(".mj-params");
     if (hidden?.textContent!.toLowerCase().includes(text.trim().toLowerCase())) hidden.classList.add("mj-open");
     // A row of tiles is many steps: go to the tile that was meant.
     for (const tile of row?.querySelectorAll<HTMLElement>(".mj-tile") ?? []) {
       if (!tile.textContent!.includes(text.trim().toLowerCase())) continue;
-      const step = this.stepOf(tile);
+      const step = this.#stepOf(tile);
       if (step >= 0) this.goTo(step);
       break;
     }
-    this.where.textContent = `found ${state.hit + 1} of ${state.hits.length}`;
+    this.#where.textContent = `found ${state.hit + 1} of ${state.hits.length}`;
   }
 
   // ---- what the user does ----------------------------------------------------------
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.shiftKey && event.key === "Enter") return;
-    const inField = event.target === this.searchBox;
+    const inField = event.target === this.#searchBox;
     if (event.key === "Escape") {
       event.stopPropagation();
       if (inField) {
-        this.searchBox.hidden = true;
+        this.#searchBox.hidden = true;
         this.root.focus();
       } else {
-        this.leave();
+        this.#leave();
       }
       return;
     }
     if (event.key === "Tab") return;
     event.stopPropagation();
     if (inField) {
-      if (event.key === "Enter") this.found(this.state.next(event.shiftKey ? -1 : 1));
+      if (event.key === "Enter") this.#found(this.state.next(event.shiftKey ? -1 : 1));
       return;
     }
     const { target } = event;
-    const ofAxis = target instanceof HTMLInputElement && target !== this.slider;
+    const ofAxis = target instanceof HTMLInputElement && target !== this.#slider;
     const onControl = target instanceof HTMLButtonElement || target instanceof HTMLSelectElement || ofAxis;
     if (onControl && (event.key === " " || event.key === "Enter" || event.key.startsWith("Arrow"))) return;
-    if (this.scenes.some((scene) => scene.key(event))) {
+    if (this.#scenes.some((scene) => scene.key(event))) {
       event.preventDefault();
       return;
     }
@@ -816,29 +812,30 @@ export class Player {
       ArrowRight: () => this.goTo(state.step + 1),
       Home: () => this.goTo(0),
       End: () => this.goTo(state.last),
-      " ": () => this.play(!this.timer),
-      ArrowUp: () => this.moveRow(-1),
-      ArrowDown: () => this.moveRow(1),
-      Enter: () => this.toggleRow(),
-      "[": () => this.goToGroup(-1),
-      "]": () => this.goToGroup(1),
-      "/": () => this.openSearch(),
-      n: () => this.found(state.next(1)),
-      N: () => this.found(state.next(-1)),
-      f: () => this.foldAll(),
-      t: () => this.toggleText(),
-      "?": () => this.toggleHelp(),
+      " ": () => this.#play(!this.#timer),
+      ArrowUp: () => this.#moveRow(-1),
+      ArrowDown: () => this.#moveRow(1),
+      Enter: () => this.#toggleRow(),
+      "[": () => this.#goToGroup(-1),
+      "]": () => this.#goToGroup(1),
+      "/": () => this.#openSearch(),
+      n: () => this.#found(state.next(1)),
+      N: () => this.#found(state.next(-1)),
+      f: () => this.#foldAll(),
+      t: () => this.#toggleText(),
+      "?": () => this.#toggleHelp(),
+      z: () => this.#wholeScreen(),
     };
     if (this.frame.only) {
-      actions.o = () => this.filterByStep();
-      actions.y = () => this.toggleTypes();
+      actions.o = () => this.#filterByStep();
+      actions.y = () => this.#toggleTypes();
     }
-    if (this.hasParameters()) actions.e = () => void this.root.classList.toggle("mj-all-params");
+    if (this.#hasParameters()) actions.e = () => void this.root.classList.toggle("mj-all-params");
     for (const [key, , steps] of this.frame.jumps ?? []) {
       actions[key] = () => this.goTo(jumped(steps, state.step));
     }
-    for (const { pane, section } of this.panes) {
-      if (pane.key) actions[pane.key] = () => this.togglePane(section);
+    for (const { pane, section } of this.#panes) {
+      if (pane.key) actions[pane.key] = () => this.#togglePane(section);
     }
     const action = actions[event.key];
     if (!action) return;
@@ -846,33 +843,38 @@ export class Player {
     action();
   }
 
-  private togglePane(section: HTMLElement): void {
+  #wholeScreen(): void {
+    if (document.fullscreenElement) void document.exitFullscreen();
+    else void this.root.requestFullscreen?.();
+  }
+
+  #togglePane(section: HTMLElement): void {
     section.hidden = !section.hidden;
     if (!section.hidden) section.scrollIntoView?.({ block: "nearest" });
   }
 
   /** Gives the focus back to the notebook's cell, or to nobody. */
-  private leave(): void {
+  #leave(): void {
     const cell = this.root.closest<HTMLElement>(".jp-Cell, .jp-Notebook, .cell");
     (document.activeElement as HTMLElement | null)?.blur();
     const notebook = cell?.closest<HTMLElement>(".jp-Notebook");
     notebook?.focus({ preventScroll: true });
   }
 
-  private goToGroup(by: number): void {
+  #goToGroup(by: number): void {
     const step = this.state.group(by);
     if (step !== null) this.goTo(step);
   }
 
-  private moveRow(by: number): void {
+  #moveRow(by: number): void {
     const active = document.activeElement?.closest?.(".mj-pane");
-    let pane = this.panes.findIndex((drawn) => drawn.section === active);
+    let pane = this.#panes.findIndex((drawn) => drawn.section === active);
     const { selected } = this.state;
-    if (pane < 0) pane = selected?.pane ?? this.mainPane();
-    const drawn = this.panes[pane];
+    if (pane < 0) pane = selected?.pane ?? this.#mainPane();
+    const drawn = this.#panes[pane];
     if (!drawn) return;
     const shown = this.state.shown(pane);
-    let row = selected?.pane === pane ? selected.row : this.currentRow(pane);
+    let row = selected?.pane === pane ? selected.row : this.#currentRow(pane);
     const start = row;
     do row += by;
     while (row >= 0 && row < shown.length && !shown[row]);
@@ -881,152 +883,152 @@ export class Player {
   }
 
   /** The pane whose rows are steps. */
-  private mainPane(): number {
-    const found = this.panes.findIndex((d) => d.pane.rows.some((row) => row.go !== undefined));
+  #mainPane(): number {
+    const found = this.#panes.findIndex((d) => d.pane.rows.some((row) => row.go !== undefined));
     return Math.max(0, found);
   }
 
-  private currentRow(pane: number): number {
-    const line = this.panes[pane]!.section.querySelector<HTMLElement>("tr.mj-on");
+  #currentRow(pane: number): number {
+    const line = this.#panes[pane]!.section.querySelector<HTMLElement>("tr.mj-on");
     return line ? Number(line.dataset.row) : -1;
   }
 
-  private toggleRow(): void {
-    const pane = this.state.selected?.pane ?? this.mainPane();
-    const row = this.state.selected?.row ?? this.currentRow(pane);
+  #toggleRow(): void {
+    const pane = this.state.selected?.pane ?? this.#mainPane();
+    const row = this.state.selected?.row ?? this.#currentRow(pane);
     if (row < 0) return;
-    this.fold(pane, row);
-    this.panes[pane]!.rows[row]?.querySelector(".mj-params")?.classList.toggle("mj-open");
+    this.#fold(pane, row);
+    this.#panes[pane]!.rows[row]?.querySelector(".mj-params")?.classList.toggle("mj-open");
   }
 
-  private fold(pane: number, row: number): void {
-    if (!this.panes[pane]!.below[row]?.length) return;
+  #fold(pane: number, row: number): void {
+    if (!this.#panes[pane]!.below[row]?.length) return;
     const folded = this.state.folded[pane]!;
     if (!folded.delete(row)) folded.add(row);
-    this.showRows(pane);
+    this.#showRows(pane);
   }
 
-  private foldAll(): void {
-    this.panes.forEach((drawn, index) => {
+  #foldAll(): void {
+    this.#panes.forEach((drawn, index) => {
       const folded = this.state.folded[index]!;
       const parents = drawn.below.flatMap((below, row) => (below.length ? [row] : []));
       if (!parents.length) return;
       const open = parents.some((row) => !folded.has(row));
       folded.clear();
       if (open) for (const row of parents) folded.add(row);
-      this.showRows(index);
+      this.#showRows(index);
     });
   }
 
-  private play(on: boolean): void {
-    if (this.timer) clearInterval(this.timer);
-    this.timer = null;
+  #play(on: boolean): void {
+    if (this.#timer) clearInterval(this.#timer);
+    this.#timer = null;
     if (on) {
       if (this.state.step === this.state.last) this.goTo(0);
-      this.timer = setInterval(() => {
+      this.#timer = setInterval(() => {
         this.goTo(this.state.step + 1);
-        if (this.state.step === this.state.last || !this.root.isConnected) this.play(false);
-      }, 1000 / this.speed);
+        if (this.state.step === this.state.last || !this.root.isConnected) this.#play(false);
+      }, 1000 / this.#speed);
     }
-    if (this.buttons.play) {
-      this.buttons.play.replaceChildren(icon(on ? "stop" : "play")!);
-      this.buttons.play.title = on ? "stop" : "play";
-      this.buttons.play.setAttribute("aria-label", on ? "stop" : "play");
+    if (this.#buttons.play) {
+      this.#buttons.play.replaceChildren(icon(on ? "stop" : "play")!);
+      this.#buttons.play.title = on ? "stop" : "play";
+      label(this.#buttons.play, on ? "stop" : "play");
     }
   }
 
-  private openSearch(): void {
-    this.searchBox.hidden = false;
-    this.searchBox.focus();
-    this.searchBox.select();
+  #openSearch(): void {
+    this.#searchBox.hidden = false;
+    this.#searchBox.focus();
+    this.#searchBox.select();
   }
 
   /** Shows only some equations; null: all of them. */
-  private filter(only: Only | null): void {
+  #filter(only: Only | null): void {
     const { state, frame } = this;
     // An empty search finds nothing, and hides nothing.
     const empty = only?.kind === "found" && !only.key.trim();
     state.filter(empty ? null : only);
     if (empty) state.only = only;
     frame.panes.forEach((pane, index) => {
-      if (pane.kind === "listing") this.showRows(index);
+      if (pane.kind === "listing") this.#showRows(index);
     });
-    const at = this.choices.findIndex((one) => one.kind === only?.kind && one.key === only.key);
-    this.onlyBox.value = only?.kind === "found" ? "found" : at < 0 ? "" : String(at);
-    this.onlyBox.classList.toggle("mj-filtering", only !== null);
-    this.show();
+    const at = this.#choices.findIndex((one) => one.kind === only?.kind && one.key === only.key);
+    this.#onlyBox.value = only?.kind === "found" ? "found" : at < 0 ? "" : String(at);
+    this.#onlyBox.classList.toggle("mj-filtering", only !== null);
+    this.#show();
     if (state.left) {
       const [some, all] = [state.countLeft, frame.steps.length].map((n) => n.toLocaleString("en"));
-      this.where.textContent = `${some} of ${all} shown`;
+      this.#where.textContent = `${some} of ${all} shown`;
     }
-    this.tell();
+    this.#tell();
   }
 
   /** Filters by what the step is: its primitive, then its source line, then not at all. */
-  private filterByStep(): void {
+  #filterByStep(): void {
     const { state, frame } = this;
     const label: Only = { kind: "label", key: frame.steps[state.step]!.label };
     const line: Only = { kind: "line", key: linesOfSteps(frame)[state.step] ?? "" };
-    if (!state.only) this.filter(label);
-    else if (state.only.kind === "label" && line.key) this.filter(line);
-    else this.filter(null);
+    if (!state.only) this.#filter(label);
+    else if (state.only.kind === "label" && line.key) this.#filter(line);
+    else this.#filter(null);
   }
 
-  private toggleTypes(): void {
+  #toggleTypes(): void {
     const hidden = this.root.classList.toggle("mj-untyped");
-    this.buttons.types!.setAttribute("aria-pressed", String(!hidden));
+    set(this.#buttons.types!, "aria-pressed", !hidden);
   }
 
-  private toggleText(): void {
-    this.textBox.hidden = !this.textBox.hidden;
-    this.panesBox.hidden = !this.textBox.hidden;
-    this.buttons.text!.setAttribute("aria-pressed", String(!this.textBox.hidden));
+  #toggleText(): void {
+    this.#textBox.hidden = !this.#textBox.hidden;
+    this.#panesBox.hidden = !this.#textBox.hidden;
+    set(this.#buttons.text!, "aria-pressed", !this.#textBox.hidden);
   }
 
-  private toggleHelp(): void {
-    this.help.hidden = !this.help.hidden;
-    this.buttons.help!.setAttribute("aria-pressed", String(!this.help.hidden));
+  #toggleHelp(): void {
+    this.#help.hidden = !this.#help.hidden;
+    set(this.#buttons.help!, "aria-pressed", !this.#help.hidden);
   }
 
-  private hover(event: Event): void {
+  #hover(event: Event): void {
     const target = event.target as Element;
     const name = target.closest<HTMLElement>("[data-key]");
     if (name) {
-      this.hoverKeys([name.dataset.key!]);
-      const step = this.stepOf(name);
-      if (step >= 0) this.detail.textContent = this.frame.steps[step]!.detail;
+      this.#hoverKeys([name.dataset.key!]);
+      const step = this.#stepOf(name);
+      if (step >= 0) this.#detail.textContent = this.frame.steps[step]!.detail;
       return;
     }
-    const picture = this.sceneAt(target);
+    const picture = this.#sceneAt(target);
     if (picture) {
       picture.over(target);
       return;
     }
     const line = target.closest<HTMLElement>("tr.mj-r");
     if (!line) return;
-    const row = this.panes[Number(line.dataset.pane)]?.pane.rows[Number(line.dataset.row)];
-    this.hoverKeys(row?.k ?? []);
+    const row = this.#panes[Number(line.dataset.pane)]?.pane.rows[Number(line.dataset.row)];
+    this.#hoverKeys(row?.k ?? []);
   }
 
-  private sceneAt(target: Element): ScenePane | undefined {
+  #sceneAt(target: Element): ScenePane | undefined {
     const svg = target.closest("svg.mj-scene");
-    return svg ? this.scenes.find((scene) => scene.section.contains(svg)) : undefined;
+    return svg ? this.#scenes.find((scene) => scene.section.contains(svg)) : undefined;
   }
 
-  private hoverKeys(keys: string[]): void {
-    for (const made of this.near) made.classList.remove("mj-near", "mj-def", "mj-use");
-    this.near = [];
+  #hoverKeys(keys: string[]): void {
+    for (const made of this.#near) made.classList.remove("mj-near", "mj-def", "mj-use");
+    this.#near = [];
     for (const key of keys) {
-      for (const made of this.byKey.get(key) ?? []) {
+      for (const made of this.#byKey.get(key) ?? []) {
         if (made instanceof HTMLElement && made.dataset.key !== undefined) {
           made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
         } else {
           made.classList.add("mj-near");
         }
-        this.near.push(made);
+        this.#near.push(made);
       }
     }
-    for (const made of this.lit) {
+    for (const made of this.#lit) {
       if (made instanceof HTMLElement && made.dataset.key !== undefined) {
         made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
       }
@@ -1034,26 +1036,26 @@ export class Player {
   }
 
   /** The step that a tile, or a name that leads further, stands for, or -1. */
-  private stepOf(made: HTMLElement): number {
+  #stepOf(made: HTMLElement): number {
     if (!made.matches(".mj-tile, .mj-jump")) return -1;
     return this.frame.steps.findIndex((step) => step.on?.[0] === made.dataset.key);
   }
 
-  private click(event: Event): void {
+  #click(event: Event): void {
     const target = event.target as Element;
     const tile = target.closest<HTMLElement>(".mj-tile, .mj-jump");
     if (tile) {
-      const step = this.stepOf(tile);
+      const step = this.#stepOf(tile);
       if (step >= 0) this.goTo(step);
       return;
     }
-    if (this.sceneAt(target)?.click(target)) return;
+    if (this.#sceneAt(target)?.click(target)) return;
     target.closest(".mj-params")?.classList.toggle("mj-open");
     const line = target.closest<HTMLElement>("tr.mj-r");
     if (!line) return;
     const pane = Number(line.dataset.pane);
     const row = Number(line.dataset.row);
-    if (target.closest(".mj-fold")) this.fold(pane, row);
+    if (target.closest(".mj-fold")) this.#fold(pane, row);
     else this.select({ pane, row });
   }
 }

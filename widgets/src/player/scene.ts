@@ -1,9 +1,10 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
+import { bounds, listen, label, set, svgElement } from "./dom";
+import { SmallMap } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
-const SVG = "http://www.w3.org/2000/svg";
 /** Pages narrower than this get the narrow layout. */
 const NARROW = 560;
 /** Pages narrower than this get the middle layout, where the wide one does not fit. */
@@ -17,6 +18,8 @@ const MOST_ZOOM = 4;
 const EDGE = 8;
 const TITLE = 24;
 const MOTION = 160;
+/** How large a picture is drawn at most to fill the whole screen. */
+const MOST_FIT = 2;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
@@ -95,14 +98,14 @@ function apply(made: SVGElement, has: Drawing[1]): void {
     else if (name === "font-family") made.style.fontFamily = value === "code" ? "" : "inherit";
     else if (name === "font-size") made.style.fontSize = `${value}px`;
     else if (name === "font-weight") made.style.fontWeight = String(value);
-    else made.setAttribute(name, String(value));
+    else set(made, name, value);
   }
 }
 
 /** Draws simple parts; the player uses it for glyphs in lines of text, too. */
 export function drawParts(parts: Drawing[]): SVGElement[] {
   return parts.map(([tag, has, text]) => {
-    const made = document.createElementNS(SVG, tag) as SVGElement;
+    const made = svgElement(tag as "g") as SVGElement;
     apply(made, has);
     if (text) made.textContent = text;
     return made;
@@ -111,12 +114,12 @@ export function drawParts(parts: Drawing[]): SVGElement[] {
 
 /** A glyph in a line of text, which says the same. */
 export function inlineGlyph(glyph: NonNullable<Frame["glyphs"]>[string]): SVGElement {
-  const svg = document.createElementNS(SVG, "svg");
+  const svg = svgElement("svg");
   svg.classList.add("mj-glyph");
-  svg.setAttribute("viewBox", `${glyph.x} ${glyph.y} ${glyph.w} ${glyph.h}`);
-  svg.setAttribute("width", String(glyph.w));
-  svg.setAttribute("height", String(glyph.h));
-  svg.setAttribute("aria-hidden", "true");
+  set(svg, "viewBox", `${glyph.x} ${glyph.y} ${glyph.w} ${glyph.h}`);
+  set(svg, "width", glyph.w);
+  set(svg, "height", glyph.h);
+  set(svg, "aria-hidden", "true");
   svg.append(...drawParts(glyph.d));
   return svg;
 }
@@ -137,13 +140,14 @@ interface Layout {
 }
 
 export class ScenePane {
-  private layouts = new Map<Scene, Layout>();
-  private now!: Layout;
-  private zoom = 0;
+  #layouts = new Map<Scene, Layout>();
+  #now!: Layout;
+  #zoom = 0;
   /** How small it is drawn so that all that is lit fits. */
-  private fitted = 1;
-  private opened: Scene | undefined;
-  private dragged = false;
+  #fitted = 1;
+  #opened: Scene | undefined;
+  #dragged = false;
+  #map: SmallMap;
 
   constructor(
     readonly section: HTMLElement,
@@ -153,6 +157,7 @@ export class ScenePane {
     private stage: Stage,
   ) {
     section.classList.add("mj-scene-pane");
+    this.#map = new SmallMap(section);
     this.choose();
     if (typeof ResizeObserver === "undefined") return;
     let width = root.clientWidth;
@@ -167,23 +172,23 @@ export class ScenePane {
   choose(): void {
     const { root } = this;
     const width = root.clientWidth;
-    const scene = this.opened ?? this.layoutFor(width);
-    if (this.now?.scene !== scene) {
-      this.now?.svg.setAttribute("hidden", "");
-      let layout = this.layouts.get(scene);
+    const scene = this.#opened ?? this.#layoutFor(width);
+    if (this.#now?.scene !== scene) {
+      this.#now?.svg.setAttribute("hidden", "");
+      let layout = this.#layouts.get(scene);
       const isNew = !layout;
-      if (!layout) this.layouts.set(scene, (layout = this.draw(scene)));
+      if (!layout) this.#layouts.set(scene, (layout = this.#draw(scene)));
       layout.svg.removeAttribute("hidden");
-      const again = this.now !== undefined;
-      this.now = layout;
+      const again = this.#now !== undefined;
+      this.#now = layout;
       this.step(true);
       if (isNew && again) this.stage.relight();
     }
-    this.resize();
+    this.#resize();
     this.scrollToLit(true);
   }
 
-  private layoutFor(width: number): Scene {
+  #layoutFor(width: number): Scene {
     const { scene, middle, narrow } = this.pane;
     if (!width || width >= WIDE || !narrow) return scene!;
     if (width < NARROW) return narrow;
@@ -191,31 +196,31 @@ export class ScenePane {
     return fits(scene!) ? scene! : (middle ?? scene!);
   }
 
-  private draw(scene: Scene): Layout {
-    const svg = document.createElementNS(SVG, "svg") as SVGSVGElement;
+  #draw(scene: Scene): Layout {
+    const svg = svgElement("svg");
     svg.classList.add("mj-scene");
-    svg.setAttribute("viewBox", `0 0 ${scene.w} ${scene.h}`);
-    svg.setAttribute("role", "group");
-    svg.setAttribute("aria-label", scene.label || this.pane.title || "picture");
+    set(svg, "viewBox", `0 0 ${scene.w} ${scene.h}`);
+    set(svg, "role", "group");
+    label(svg, scene.label || this.pane.title || "picture");
     const shown = scene.marks.map((mark, number) => {
-      const group = document.createElementNS(SVG, "g") as SVGGElement;
+      const group = svgElement("g");
       group.classList.add("mj-mark");
       group.dataset.mark = String(number);
       group.dataset.pane = String(this.index);
       if (mark.l) {
-        group.setAttribute("role", mark.go === undefined && mark.o === undefined ? "img" : "button");
-        group.setAttribute("aria-label", mark.l);
-      } else group.setAttribute("aria-hidden", "true");
+        set(group, "role", mark.go === undefined && mark.o === undefined ? "img" : "button");
+        label(group, mark.l);
+      } else set(group, "aria-hidden", "true");
       if (mark.h === undefined) group.classList.add("mj-idle");
       else {
         const [halo] = drawParts(scene.draws[mark.h]!);
         halo!.removeAttribute("style");
-        halo!.setAttribute("class", "mj-halo");
+        set(halo!, "class", "mj-halo");
         group.append(halo!);
       }
       const leads = mark.go !== undefined || mark.o !== undefined;
       if (leads) group.classList.add("mj-go");
-      if (leads || mark.t) group.setAttribute("tabindex", "-1");
+      if (leads || mark.t) set(group, "tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
       const parts = drawParts(scene.draws[mark.d]!);
       group.append(...parts);
@@ -223,10 +228,10 @@ export class ScenePane {
       return { mark, group, parts, drawing: mark.d, timer: 0 };
     });
     svg.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
-    svg.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    svg.addEventListener("focusin", (event) => this.over(event.target as Element));
-    svg.addEventListener("pointerdown", (event) => this.pan(event));
-    svg.addEventListener("mouseleave", () => this.over(null));
+    listen(svg, "wheel", (event) => this.#wheel(event), { passive: false });
+    listen(svg, "focusin", (event) => this.over(event.target as Element));
+    listen(svg, "pointerdown", (event) => this.#pan(event));
+    listen(svg, "mouseleave", () => this.over(null));
     this.section.append(svg);
     return { scene, svg, shown };
   }
@@ -234,19 +239,19 @@ export class ScenePane {
   /** Brings the marks to the player's step. */
   step(cut = false): void {
     const step = this.stage.step();
-    for (const one of this.now.shown) {
+    for (const one of this.#now.shown) {
       const { mark, group } = one;
       group.classList.toggle("mj-later", !isThere(mark, step));
       const [x, y] = placeOf(mark, step);
       group.style.transform = x || y ? `translate(${x}px,${y}px)` : "";
       const drawing = drawingOf(mark, step);
-      if (drawing !== one.drawing) this.turn(one, drawing, cut);
+      if (drawing !== one.drawing) this.#turn(one, drawing, cut);
     }
   }
 
   /** Turns a glyph: its numbers run to those of the other drawing. */
-  private turn(one: Shown, drawing: number, cut: boolean): void {
-    const { draws } = this.now.scene;
+  #turn(one: Shown, drawing: number, cut: boolean): void {
+    const { draws } = this.#now.scene;
     const [from, to] = [draws[one.drawing]!, draws[drawing]!];
     one.drawing = drawing;
     cancelAnimationFrame(one.timer);
@@ -266,7 +271,7 @@ export class ScenePane {
         for (const [name, value] of Object.entries(has)) {
           const before = from[index]![1][name];
           if (before !== undefined && before !== value && !/fill|stroke|font|anchor/.test(name)) {
-            one.parts[index]!.setAttribute(name, between(String(before), String(value), part));
+            set(one.parts[index]!, name, between(String(before), String(value), part));
           }
         }
       });
@@ -275,49 +280,70 @@ export class ScenePane {
     one.timer = requestAnimationFrame(draw);
   }
 
+  #isWhole(): boolean {
+    return !!document.fullscreenElement?.contains(this.root);
+  }
+
+  /** The height that the pane may have. */
+  #height(): number {
+    return innerHeight - bounds(this.section).top - 2 * TITLE;
+  }
+
+  #showMap(): void {
+    const { width, height } = bounds(this.#now.svg);
+    this.#map.show(this.#now.svg, width, height);
+  }
+
   /** The width of the picture: as wide as drawn, a little less where there is no room. */
-  private resize(): void {
-    const { scene, svg } = this.now;
+  #resize(): void {
+    const { scene, svg } = this.#now;
     const room = this.section.clientWidth;
     const least = leastFit(scene);
-    const fit = room ? Math.min(1, Math.max(least, room / scene.w)) : 1;
-    const zoom = this.zoom || Math.min(fit, this.fitted);
-    svg.setAttribute("width", String(Math.floor(scene.w * zoom)));
-    svg.setAttribute("height", String(Math.ceil(scene.h * zoom)));
+    let fit = room ? Math.min(1, Math.max(least, room / scene.w)) : 1;
+    fit = Math.min(fit, this.#fitted);
+    if (this.#isWhole() && room) {
+      fit = Math.max(fit, Math.min(MOST_FIT, room / scene.w, this.#height() / scene.h));
+    }
+    const zoom = this.#zoom || fit;
+    set(svg, "width", Math.floor(scene.w * zoom));
+    set(svg, "height", Math.ceil(scene.h * zoom));
+    this.#showMap();
   }
 
   /** Makes the picture larger; the point (x, y) of the window stays where it is. */
-  private zoomBy(factor: number, x?: number, y?: number): void {
+  #zoomBy(factor: number, x?: number, y?: number): void {
     const { section } = this;
-    const { scene, svg } = this.now;
-    const before = svg.getBoundingClientRect();
-    const box = section.getBoundingClientRect();
+    const { scene, svg } = this.#now;
+    const before = bounds(svg);
+    const box = bounds(section);
     const at = [x ?? box.left + box.width / 2, y ?? box.top + box.height / 2] as const;
     const scale = before.width / scene.w;
-    this.zoom = factor ? Math.min(MOST_ZOOM, Math.max(0.25, scale * factor)) : 0;
-    this.resize();
-    const after = svg.getBoundingClientRect();
+    const all = Math.min(section.clientWidth / scene.w, section.clientHeight / scene.h);
+    if (!factor) this.#zoom = this.#zoom ? 0 : all;
+    else this.#zoom = Math.min(MOST_ZOOM, Math.max(0.05, scale * factor));
+    this.#resize();
+    const after = bounds(svg);
     const grown = after.width / before.width;
     section.scrollLeft += (at[0] - before.left) * grown - (at[0] - after.left);
     section.scrollTop += (at[1] - before.top) * grown - (at[1] - after.top);
   }
 
-  private wheel(event: WheelEvent): void {
-    if (!event.ctrlKey && !event.metaKey) return;
+  #wheel(event: WheelEvent): void {
+    if (!event.ctrlKey && !event.metaKey && !this.#isWhole()) return;
     event.preventDefault();
-    this.zoomBy(Math.exp(-event.deltaY / 400), event.clientX, event.clientY);
+    this.#zoomBy(Math.exp(-event.deltaY / 400), event.clientX, event.clientY);
   }
 
   /** Dragging moves the picture, if it is larger than the pane. */
-  private pan(down: PointerEvent): void {
+  #pan(down: PointerEvent): void {
     const { section } = this;
-    this.dragged = false;
+    this.#dragged = false;
     if (down.button || down.pointerType === "touch") return;
     const [left, top] = [section.scrollLeft, section.scrollTop];
     const move = (event: PointerEvent): void => {
       const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
-      this.dragged ||= Math.hypot(x, y) > 4;
-      if (!this.dragged) return;
+      this.#dragged ||= Math.hypot(x, y) > 4;
+      if (!this.#dragged) return;
       section.scrollLeft = left - x;
       section.scrollTop = top - y;
     };
@@ -326,40 +352,40 @@ export class ScenePane {
   }
 
   /** Shows another layout; the box that was opened or closed stays where it is. */
-  private open(one: Shown): void {
+  #open(one: Shown): void {
     const key = one.mark.k?.[0];
-    const before = one.group.getBoundingClientRect();
+    const before = bounds(one.group);
     const focused = one.group === document.activeElement;
-    this.opened = this.pane.layouts![one.mark.o!];
+    this.#opened = this.pane.layouts![one.mark.o!];
     this.choose();
-    const same = this.now.shown.find((other) => other.mark.o !== undefined && other.mark.k?.[0] === key);
+    const same = this.#now.shown.find((other) => other.mark.o !== undefined && other.mark.k?.[0] === key);
     if (!same) return;
-    const after = same.group.getBoundingClientRect();
+    const after = bounds(same.group);
     this.section.scrollTop += after.top - before.top;
     this.section.scrollLeft += after.left + after.width / 2 - before.left - before.width / 2;
     if (focused) same.group.focus({ preventScroll: true });
   }
 
-  private markOf(target: Element | null): Shown | undefined {
+  #markOf(target: Element | null): Shown | undefined {
     const group = target?.closest<SVGGElement>("g.mj-mark");
-    if (!group || !this.now.svg.contains(group)) return undefined;
-    return this.now.shown[Number(group.dataset.mark)];
+    if (!group || !this.#now.svg.contains(group)) return undefined;
+    return this.#now.shown[Number(group.dataset.mark)];
   }
 
   /** What the pointer or the focus is on: its sentence, and what has its keys. */
   over(target: Element | null): void {
-    const one = this.markOf(target);
+    const one = this.#markOf(target);
     this.stage.near(one?.mark.k ?? []);
     this.stage.say(one?.mark.t ?? this.stage.detail());
   }
 
   /** Whether a click was on a mark. */
   click(target: Element): boolean {
-    const one = this.markOf(target);
+    const one = this.#markOf(target);
     if (!one) return false;
-    if (this.dragged) return true;
+    if (this.#dragged) return true;
     if (one.mark.o !== undefined) {
-      this.open(one);
+      this.#open(one);
       return true;
     }
     if (one.mark.go !== undefined) this.stage.goTo(one.mark.go);
@@ -372,22 +398,22 @@ export class ScenePane {
   key(event: KeyboardEvent): boolean {
     const zooms: Record<string, number> = { "+": 1.25, "=": 1.25, "-": 0.8, "0": 0 };
     if (event.key in zooms) {
-      this.zoomBy(zooms[event.key]!);
+      this.#zoomBy(zooms[event.key]!);
       return true;
     }
-    const one = this.markOf(document.activeElement);
+    const one = this.#markOf(document.activeElement);
     if (!one) return false;
     if (event.key === "Enter") {
-      this.dragged = false;
+      this.#dragged = false;
       return this.click(one.group);
     }
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!by) return false;
-    const all = [...this.now.svg.querySelectorAll<SVGGElement>("g[tabindex]")];
+    const all = [...this.#now.svg.querySelectorAll<SVGGElement>("g[tabindex]")];
     const next = all[all.indexOf(one.group) + by];
     if (next) {
-      one.group.setAttribute("tabindex", "-1");
-      next.setAttribute("tabindex", "0");
+      set(one.group, "tabindex", "-1");
+      set(next, "tabindex", "0");
       next.focus();
     }
     return true;
@@ -399,35 +425,36 @@ export class ScenePane {
     const { section } = this;
     if (!section.clientWidth) return;
     const title = this.pane.title ? TITLE : 0;
-    let box = this.litBox();
+    let box = this.#litBox();
     if (!box) return;
     const wanted = box.bottom - box.top + title + 2 * EDGE;
     if (section.clientHeight < wanted && section.scrollHeight > section.clientHeight) {
       section.style.maxHeight = `${Math.ceil(wanted)}px`;
-      box = this.litBox()!; // growing may have moved it
+      box = this.#litBox()!; // growing may have moved it
     }
     const across = box.right - box.left + 2 * EDGE;
-    if (!this.zoom && across > section.clientWidth) {
-      const { scene, svg } = this.now;
-      const zoom = svg.getBoundingClientRect().width / scene.w;
-      this.fitted = Math.max(leastLetters(scene), (zoom * section.clientWidth) / across);
-      this.resize();
-      box = this.litBox()!;
+    if (!this.#zoom && across > section.clientWidth) {
+      const { scene, svg } = this.#now;
+      const zoom = bounds(svg).width / scene.w;
+      this.#fitted = Math.max(leastLetters(scene), (zoom * section.clientWidth) / across);
+      this.#resize();
+      box = this.#litBox()!;
     }
-    const at = section.getBoundingClientRect();
+    const at = bounds(section);
     const over = (start: number, end: number, from: number, to: number): number =>
       start < from + EDGE ? start - from - EDGE : Math.max(0, Math.min(end - to + EDGE, start - from - EDGE));
     const top = over(box.top, box.bottom, at.top + title, at.top + section.clientHeight);
     const left = over(box.left, box.right, at.left, at.left + section.clientWidth);
+    this.#showMap();
     if (!top && !left) return;
     const still = first || matchMedia("(prefers-reduced-motion:reduce)").matches;
     section.scrollBy?.({ top, left, behavior: still ? "instant" : "smooth" });
   }
 
   /** The box around all marks that are lit, in the window. */
-  private litBox(): { left: number; right: number; top: number; bottom: number } | null {
-    const boxes = [...this.now.svg.querySelectorAll("g.mj-on:not(.mj-later)")]
-      .map((mark) => mark.getBoundingClientRect())
+  #litBox(): { left: number; right: number; top: number; bottom: number } | null {
+    const boxes = [...this.#now.svg.querySelectorAll("g.mj-on:not(.mj-later)")]
+      .map((mark) => bounds(mark))
       .filter((box) => box.width || box.height);
     if (!boxes.length) return null;
     return {

@@ -66,7 +66,7 @@ const RULES = `
 .still .where{min-width:0;flex:none}
 .head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
 .bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
-.bar button,.bar select,.bar input[type=search],.foot button{font:inherit;color:&text;
+.bar button,.bar select,.bar input[type=search]{font:inherit;color:&text;
 |&panel;border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
 height:24px;padding:0 6px;cursor:pointer}
 .bar button:hover{border-color:&line}
@@ -205,6 +205,13 @@ stroke-linecap:round;stroke-linejoin:round}
 ?svg{display:block;max-width:100%;height:auto}
 ?svg text{font:12px ${CODE};fill:&text}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
+.map{position:sticky;bottom:0;left:0;height:0}
+?.map svg{position:absolute;right:8px;bottom:8px;|&base;border:1px solid &line;opacity:.8;overflow:hidden;cursor:pointer;touch-action:none}
+?.map svg:hover{opacity:1}
+?.map .halo{display:none}
+?.map>svg>rect{fill:&value-wash;fill-opacity:.5;stroke:&value;vector-effect:non-scaling-stroke}
+.live:fullscreen{overflow:auto}
+?:fullscreen .pane{max-height:none}
 ?.fold svg{width:9px}
 ?svg:not(.icon){max-width:none;overflow:visible}
 ?svg.scene{font-variant-numeric:tabular-nums}
@@ -270,5 +277,5 @@ export function styleSheet(): string {
     RULES.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
       .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
     roles
-  ).replaceAll("\n", "");
+  );
 }

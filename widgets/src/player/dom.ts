@@ -1,0 +1,43 @@
+// Elements of the page, in few words.
+
+export function element<K extends keyof HTMLElementTagNameMap>(
+  name: K,
+  className = "",
+  text = "",
+): HTMLElementTagNameMap[K] {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function svgElement<K extends keyof SVGElementTagNameMap>(name: K): SVGElementTagNameMap[K] {
+  return document.createElementNS(SVG, name);
+}
+
+/** Sets an attribute. */
+export function set(made: Element, name: string, value: string | number | boolean): void {
+  made.setAttribute(name, String(value));
+}
+
+/** Says what a screen reader is to call it. */
+export function label(made: Element, text: string): void {
+  set(made, "aria-label", text);
+}
+
+/** Calls a function at each event of that name. */
+export function listen<K extends keyof HTMLElementEventMap>(
+  made: Element | Window,
+  name: K,
+  run: (event: HTMLElementEventMap[K]) => void,
+  options?: AddEventListenerOptions,
+): void {
+  made.addEventListener(name, run as EventListener, options);
+}
+
+/** Where an element stands in the window. */
+export function bounds(made: Element): DOMRect {
+  return made.getBoundingClientRect();
+}

@@ -1,0 +1,66 @@
+// A small map: the whole of a picture that its pane shows in part, and which part.
+
+import { bounds, element, listen, set, svgElement } from "./dom";
+
+/** How much larger than its pane a picture is that gets a map. */
+const LEAST = 1.3;
+/** The longer side of the map, in pixels. */
+const SIDE = 120;
+
+export class SmallMap {
+  private holder = element("div", "mj-map");
+  private small = svgElement("svg");
+  private part = svgElement("rect");
+  #picture: SVGSVGElement | undefined;
+
+  constructor(private section: HTMLElement) {
+    set(this.holder, "aria-hidden", "true");
+    set(this.small, "preserveAspectRatio", "none");
+    this.holder.append(this.small);
+    listen(section, "scroll", () => this.#follow());
+    for (const name of ["pointerdown", "pointermove"] as const) {
+      listen(this.holder, name, (event) => event.buttons && this.#go(event));
+    }
+  }
+
+  /** Shows the map of a picture that is drawn so large, if its pane is much smaller. */
+  show(picture: SVGSVGElement, width: number, height: number): void {
+    const { section, holder, small } = this;
+    const wide = width / section.clientWidth;
+    holder.hidden = !(Math.max(wide, height / section.clientHeight) > LEAST && wide < Infinity);
+    if (holder.hidden) return;
+    if (this.#picture !== picture) {
+      this.#picture = picture;
+      const copies = [...picture.children].map((mark) => mark.cloneNode(true) as Element);
+      for (const mark of copies) mark.removeAttribute("tabindex");
+      set(small, "viewBox", picture.getAttribute("viewBox")!);
+      small.replaceChildren(...copies, this.part);
+    }
+    const scale = SIDE / Math.max(width, height);
+    set(small, "width", Math.max(24, width * scale));
+    set(small, "height", Math.max(24, height * scale));
+    section.append(holder);
+    this.#follow();
+  }
+
+  /** The frame stands around what the pane shows. */
+  #follow(): void {
+    if (this.holder.hidden || !this.#picture) return;
+    const { section, part } = this;
+    const { width: drawn } = bounds(this.#picture);
+    const size = this.#picture.viewBox.baseVal.width / drawn;
+    const { scrollLeft: x, scrollTop: y, clientWidth: width, clientHeight: height } = section;
+    Object.entries({ x, y, width, height }).forEach(([name, at]) => set(part, name, at * size));
+  }
+
+  /** Brings what the pointer is on into the middle of the pane. */
+  #go(event: PointerEvent): void {
+    event.preventDefault();
+    event.stopPropagation();
+    const { section } = this;
+    const at = bounds(this.small);
+    const all = bounds(this.#picture!);
+    section.scrollLeft = ((event.clientX - at.left) / at.width) * all.width - section.clientWidth / 2;
+    section.scrollTop = ((event.clientY - at.top) / at.height) * all.height - section.clientHeight / 2;
+  }
+}
