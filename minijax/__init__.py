@@ -89,6 +89,7 @@ from minijax.programs.debugging.reports import explain_cache_misses, log_compile
 from minijax.support.user_source import named_scope
 from minijax.support.version import __version__ as __version__
 from minijax.support.version import __version_info__ as __version_info__
+from minijax.jax_names.aliases import as_jax
 from minijax import assembly as _assembly
 # fmt: on
 

@@ -1,0 +1,1 @@
+"""minijax under the name of jax, for programs that say `import jax`."""
