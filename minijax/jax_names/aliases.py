@@ -1,9 +1,9 @@
 """`as_jax()`: in this process `import jax` gives minijax.
 
-Each module of JAX becomes a module of its own here (`Alias`), with the names of minijax's
-module beside it and those that `listed.py` adds. Modules of `jax._src` exist as far as
-they are listed. jaxlib looks for two of them by itself and must not find them: they are
-not listed, and a test holds it.
+Each module of JAX becomes a module of its own here (`Alias`), with the names of
+minijax's module beside it and those that `listed.py` adds. Modules of `jax._src` exist
+as far as they are listed. jaxlib looks for two of them by itself and must not find
+them: they are not listed, and a test holds it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def as_jax() -> None:
     if loaded is not None:
         raise RuntimeError(
             "as_jax: jax itself has been imported already, and who holds one of its "
-            "functions would go on with it. Call minijax.as_jax() first in the program, "
-            "or start it with `python -m minijax.as_jax script.py`."
+            "functions would go on with it. Call minijax.as_jax() first in the "
+            "program, or start it with `python -m minijax.as_jax script.py`."
         )
     sys.meta_path.insert(0, _Finder())
 

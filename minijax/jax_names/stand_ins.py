@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from minijax.core.language import Primitive, eval_trace
+from minijax.core.state import state
+
 # The version of JAX whose names and answers minijax has.
 JAX_VERSION = "0.10.2"
 JAX_VERSION_INFO = tuple(map(int, JAX_VERSION.split(".")))
@@ -13,3 +16,32 @@ JAX_VERSION_INFO = tuple(map(int, JAX_VERSION.split(".")))
 def api_boundary(fun: Callable, **_: Any) -> Callable:
     """The function itself: minijax knows its own frames by their folder."""
     return fun
+
+
+class _Compiler:
+    """`jax._src.compiler`: libraries put a function of theirs in place of one of it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise NotImplementedError(
+            f"jax._src.compiler.{name} cannot be replaced: minijax, which stands for "
+            "jax here, compiles elsewhere, and the replacement would never be called. "
+            "To keep programs off a platform set the environment variable "
+            "JAX_PLATFORMS."
+        )
+
+    def backend_compile_and_load(self, *args: Any, **kwargs: Any) -> Any:
+        """Not to be called: NotImplementedError."""
+        raise NotImplementedError("call `jax.jit(f).lower(...).compile()` instead")
+
+
+compiler = _Compiler()
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is under way in this thread."""
+    return state.trace is eval_trace
+
+
+# lineax writes a transpose rule for it. JAX too has it as a name that nothing binds:
+# `lax.stop_gradient` is a rule of derivatives, not an operation.
+stop_gradient_p = Primitive("stop_gradient")

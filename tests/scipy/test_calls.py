@@ -1,0 +1,121 @@
+"""scipy.special and scipy.stats against jax: values, dtypes, derivatives."""
+
+import importlib
+import inspect
+
+import jax
+import jax.scipy.special
+import jax.scipy.stats
+import numpy as np
+import pytest
+
+minijax = pytest.importorskip("minijax")
+
+ODD = [0.0, -0.0, 1.0, -1.0, -2.5, 0.3, 7.9, 8.0, 30.0, np.inf, -np.inf, np.nan]
+REAL = np.concatenate([ODD, np.linspace(-12, 12, 25)]).astype(np.float32)
+POSITIVE = np.array([1e-3, 0.2, 0.5, 1.0, 2.5, 8.0, 9.5, 40.0], np.float32)
+UNIT = np.array([0, 1e-6, 0.01, 0.3, 0.5, 0.86, 0.9, 0.9999, 1], np.float32)
+WHOLE = np.arange(-2, 9, dtype=np.int32)
+PAIR = (POSITIVE[:, None], POSITIVE)
+
+SPECIAL = {
+    "gammasgn": [REAL], "gamma": [REAL], "loggamma": [POSITIVE], "factorial": [WHOLE],
+    "comb": [WHOLE[:, None], WHOLE], "poch": PAIR, "betaln": PAIR, "beta": PAIR,
+    "betainc": [2.0, 3.0, UNIT], "gammainc": PAIR,
+    "gammaincc": [POSITIVE[1:, None], POSITIVE[1:]],
+    "polygamma": [2, POSITIVE], "zeta": [POSITIVE + 1, POSITIVE], "i0": [REAL],
+    "i0e": [REAL], "i1": [REAL], "i1e": [REAL], "multigammaln": [POSITIVE + 2, 3],
+    "boxcox": PAIR, "boxcox1p": PAIR, "entr": [REAL], "kl_div": [UNIT[:, None], UNIT],
+    "rel_entr": [UNIT[:, None], UNIT], "ndtr": [REAL], "ndtri": [UNIT],
+    "log_ndtr": [REAL], "softmax": [POSITIVE], "log_softmax": [POSITIVE],
+    "bernoulli": [9],
+}  # fmt: skip
+STATS = {
+    "norm": [], "uniform": [], "beta": [2.0, 3.5], "gamma": [2.5], "expon": [],
+    "laplace": [], "logistic": [], "t": [3.0], "poisson": [2.5], "bernoulli": [0.3],
+}  # fmt: skip
+CALLS = [
+    (distribution, name)
+    for distribution in STATS
+    for name in dir(getattr(jax.scipy.stats, distribution))
+    if not name.startswith("_")
+]
+
+
+def of(library, path):
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(f"{library}.scipy.{module}"), name)
+
+
+def assert_alike(path, args, tolerance=3e-6):
+    ours, theirs = (of(library, path)(*args) for library in ("minijax", "jax"))
+    assert ours.dtype == theirs.dtype and ours.weak_type == theirs.weak_type
+    np.testing.assert_allclose(ours, theirs, tolerance, 1e-7)
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special(name):
+    assert_alike(f"special.{name}", SPECIAL[name], 2e-5)
+    ours, theirs = (of(lib, f"special.{name}") for lib in ("minijax", "jax"))
+    assert list(inspect.signature(ours).parameters) == list(
+        inspect.signature(theirs).parameters
+    )
+
+
+# At these points the derivative is a finite number in jax.
+@pytest.mark.parametrize(
+    "name", ["betaln", "ndtr", "ndtri", "log_ndtr", "entr", "gamma", "boxcox", "i1"]
+)
+@pytest.mark.parametrize("at", [0.2, 0.7, 0.95])
+def test_derivatives_of_special(name, at):
+    rest = SPECIAL[name][1:] and [np.float32(9.0)]
+    for order in (1, 2):
+        values = []
+        for library in (minijax, jax):
+            f = of(library.__name__, f"special.{name}")
+            for _ in range(order):
+                f = library.grad(f)
+            values.append(f(np.float32(at), *rest))
+        np.testing.assert_allclose(*values, 1e-4)
+
+
+@pytest.mark.parametrize("distribution, name", CALLS)
+def test_stats(distribution, name):
+    path = f"stats.{distribution}.{name}"
+    shape = STATS[distribution]
+    if name == "entropy":
+        calls = [[np.array([0, 0.5, 9.9, 10, 80, 150], np.float32)], [3.0]]
+    else:
+        x = UNIT if name in ("ppf", "isf") else REAL
+        calls = [[x, *shape], [0.4, *shape], [np.int32(1), *shape]]
+        parameters = inspect.signature(of("jax", path)).parameters
+        if name in ("ppf", "isf") or "norm" in path:
+            calls.pop()
+        if "scale" in parameters:
+            calls.append([x, *shape, 0.5, 2.0])
+        elif "loc" in parameters:
+            calls.append([x, *shape, 1])
+    for args in calls:
+        assert_alike(path, args, 2e-5)
+
+
+@pytest.mark.parametrize(
+    "path, args",
+    [
+        ("special.ndtr", [1]),
+        ("special.log_ndtr", [1.0, 31]),
+        ("special.log_ndtr", [1.0, 1.5]),
+        ("special.polygamma", [1.0, 2.0]),
+        ("special.zeta", [2.0]),
+        ("special.factorial", [3, True]),
+        ("special.bernoulli", [-1]),
+        ("special.beta", [1j, 1.0]),
+    ],
+)
+def test_refused(path, args):
+    kinds = []
+    for library in ("minijax", "jax"):
+        with pytest.raises(Exception) as caught:
+            of(library, path)(*args)
+        kinds.append(caught.type)
+    assert kinds[0] is kinds[1]
