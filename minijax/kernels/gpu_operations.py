@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.language import get_aval
+from minijax.kernels.in_kernels import positive
 from minijax.primitives.linear import products
 from minijax.support import element_types
 
@@ -54,11 +55,9 @@ def dot(
 
 
 def max_contiguous(x: Any, values: Sequence[int] | int) -> Any:
-    """`x`, of which a GPU's compiler may believe that so many entries follow by one.
+    """`x`, with a hint to a GPU's compiler: runs of `values` entries are consecutive.
 
     Raises ValueError for numbers that are not positive.
     """
-    values = (values,) if isinstance(values, int) else tuple(values)
-    if not all(isinstance(value, int) and value > 0 for value in values):
-        raise ValueError(f"max_contiguous takes positive integers, got {values}.")
+    positive("max_contiguous", values)
     return x

@@ -13,16 +13,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from minijax.core import source_info
 from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
-    Literal,
     Primitive,
     ShapedArray,
     jaxprs_in_params,
@@ -37,6 +36,7 @@ from minijax.programs.control_flow import (
     while_loops,
 )
 from minijax.support.settings import declare, override
+from minijax.transforms.walking import run_equations
 
 
 class DynamicGridDim:
@@ -167,15 +167,7 @@ def eval_at(
     """
     env = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args, strict=True))
-    outer = source_info.current_name_stack()
-    for eqn in jaxpr.eqns:
-        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        with source_info.user_context(eqn.source_info, outer=outer):
-            outputs = _eval_eqn(place, eqn, inputs)
-        if not eqn.primitive.multiple_results:
-            outputs = [outputs]
-        env.update(zip(eqn.outvars, outputs))
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    return run_equations(jaxpr, env, partial(_eval_eqn, place))
 
 
 def _eval_eqn(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> Any:

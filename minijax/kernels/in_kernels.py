@@ -109,11 +109,19 @@ multiple_of_p.def_lowering(lambda ctx, x, *, values: x)
 
 
 def multiple_of(x: Any, values: Sequence[int] | int) -> Any:
-    """`x`, of which the compiler may believe that it is a multiple of `values`."""
+    """`x`, with a hint to the compiler: `x` is a multiple of `values`.
+
+    Raises ValueError for numbers that are not positive.
+    """
+    return multiple_of_p.bind(x, values=positive("pl.multiple_of", values))
+
+
+def positive(name: str, values: Sequence[int] | int) -> tuple[int, ...]:
+    """Returns one or several numbers as a tuple; ValueError unless all are positive."""
     values = (values,) if isinstance(values, int) else tuple(values)
     if not all(isinstance(value, int) and value > 0 for value in values):
-        raise ValueError(f"pl.multiple_of takes positive integers, got {values}.")
-    return multiple_of_p.bind(x, values=values)
+        raise ValueError(f"{name} takes positive integers, got {values}.")
+    return values
 
 
 def debug_print(fmt: str, *args: Any) -> None:

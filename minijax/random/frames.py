@@ -1,8 +1,8 @@
-"""What stands around the arithmetic of a sampler: its public face.
+"""`sampler`: makes a public function of a distribution's formula.
 
-A sampler is written as its arithmetic alone, a function of a checked key, parameters,
-a shape and a dtype. `sampler` compiles that under the name with an underscore, and
-makes the public function, which checks the key and settles dtype and shape before.
+The formula is a function of a checked key, parameters, a shape and a dtype. `sampler`
+compiles it under the name with an underscore. The public function checks the key, the
+dtype and the shape, and calls it.
 
 In JAX: `random/core.py`, where each sampler has its own copy.
 """
@@ -40,15 +40,15 @@ def sampler(
     inline: bool = False,
     takes_sharding: bool = True,
 ) -> Callable[[Callable[..., Array]], Callable[..., Array]]:
-    """Makes a sampler of its arithmetic, `draw(key, *parameters, shape, dtype)`.
+    """Makes a sampler of a formula, `draw(key, *parameters, shape, dtype)`.
 
     The public function is called as `(key, *parameters, shape, dtype, *,
     out_sharding)`, the last if it `takes_sharding`. Without parameters, `shape` is ()
     by default, else None, of which `shape_of` makes what the parameters broadcast to
-    (`shape_as_given` has the default () too). Their types are said here alone: the
-    arithmetic gets arrays, a tuple and a NumPy dtype. `dtype_of` checks the dtype and
-    gives the default one; `check_casts` forbids parameters of wider dtypes. What is not
-    `compiled` calls a compiled function itself.
+    (`shape_as_given` has the default () too). Only this decorator converts argument
+    types: `draw` gets arrays, a tuple and a NumPy dtype. `dtype_of` checks the dtype
+    and gives the default one; `check_casts` forbids parameters of wider dtypes. With
+    `compiled=False`, `draw` is not jitted, since it calls a jitted function itself.
     """
 
     def decorate(draw: Callable[..., Array]) -> Callable[..., Array]:

@@ -29,19 +29,11 @@ In JAX: `state/discharge.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import compress
 from typing import Any
 
-from minijax.core import source_info
-from minijax.core.language import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    weakref_lru_cache,
-)
+from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Var, weakref_lru_cache
 from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.core.rules import Flags
 from minijax.primitives.refs import mutable_arrays
@@ -49,6 +41,7 @@ from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect, RefEffect
 from minijax.primitives.shape import broadcasting
+from minijax.transforms.walking import run_equations
 from minijax.values.ref_avals import AbstractRef
 
 # ----------------------------------------------------------------------------------
@@ -110,17 +103,9 @@ def eval_discharged(
     ]
     discharged = set(inputs)
 
-    def read(atom: Atom) -> Any:
-        return atom.val if type(atom) is Literal else env[atom]
-
-    outer = source_info.current_name_stack()
-    for eqn in jaxpr.eqns:
-        with source_info.user_context(eqn.source_info, outer=outer):
-            outputs = _eval_eqn(eqn, [read(v) for v in eqn.invars], discharged, env)
-        if not eqn.primitive.multiple_results:
-            outputs = [outputs]
-        env.update(zip(eqn.outvars, outputs))
-    return [*(read(v) for v in jaxpr.outvars), *(env[var] for var in inputs)]
+    step = partial(_eval_eqn, discharged=discharged, env=env)
+    outputs = run_equations(jaxpr, env, step)
+    return [*outputs, *(env[var] for var in inputs)]
 
 
 def _eval_eqn(eqn: JaxprEqn, args: list[Any], discharged: set[Var], env: dict) -> Any:

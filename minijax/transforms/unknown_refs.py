@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import source_info
 from minijax.core.language import (
     Jaxpr,
     JaxprEqn,
@@ -32,6 +31,7 @@ from minijax.primitives.refs.ref_effects import (
     InternalMutableArrayEffect,
     WriteEffect,
 )
+from minijax.transforms.walking import run_equations
 from minijax.values.inner_programs import inner_programs
 
 
@@ -104,16 +104,11 @@ def eval_split(
         return eval_jaxpr(jaxpr, consts, *args)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
-    outer = source_info.current_name_stack()
-    for eqn in jaxpr.eqns:
-        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        with source_info.user_context(eqn.source_info, outer=outer):
-            if refs.isdisjoint(eqn.outvars):
-                outputs = eqn.primitive.rebind(inputs, eqn.params)
-            else:
-                with set_current_trace(unknown):
-                    outputs = eqn.primitive.rebind(inputs, eqn.params)
-        if not eqn.primitive.multiple_results:
-            outputs = [outputs]
-        env.update(zip(eqn.outvars, outputs))
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+    def step(eqn: JaxprEqn, inputs: list[Any]) -> Any:
+        if refs.isdisjoint(eqn.outvars):
+            return eqn.primitive.rebind(inputs, eqn.params)
+        with set_current_trace(unknown):
+            return eqn.primitive.rebind(inputs, eqn.params)
+
+    return run_equations(jaxpr, env, step)

@@ -128,13 +128,7 @@ class Drawing:
         most = max(self.live) or 1
         scale, base = CURVE / most, TOP + CURVE
         said = "bytes in use at each instruction, in XLA's order"
-        self.scene.text(
-            self.left,
-            16,
-            said if self.wide else "bytes in use",
-            role="constant",
-            size=12,
-        )
+        self.scene.note(self.left, 16, said if self.wide else "bytes in use")
         for step, run in enumerate(self.runs):
             point = max(run, key=lambda n: self.live[n])
             high = self.live[point] * scale
@@ -254,8 +248,5 @@ class Drawing:
             if middle - half < end:
                 continue
             if self.across > 10:
-                self.scene.text(
-                    middle, y, text, size=12, role="constant", anchor="middle",
-                    key=f"p{point}",
-                )  # fmt: skip
+                self.scene.note(middle, y, text, anchor="middle", key=f"p{point}")
                 end = middle + half

@@ -13,9 +13,10 @@ from minijax_lab.explain.roofline import roofline_of
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.buffers_scene import IN_WORDS, ROLES, draw
 from minijax_widgets.code import code_panes, mark_of
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.memory_view import shares
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
+from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -103,14 +104,7 @@ class BuffersView(View):
         record = self.recording
         if not record.places:
             told = "XLA describes no buffers: nothing is computed."
-            return Frame(
-                "buffers",
-                record.call,
-                record.headline,
-                [],
-                [FrameStep("", told)],
-                text=self.text(full=True),
-            )
+            return self.empty(told)
         drawn = sorted(self.largest()[:MOST_PLACES])
         kernels = record.kernels()
         runs = shares(len(record.memory.schedule), MOST_STEPS)
@@ -143,23 +137,20 @@ class BuffersView(View):
         telling = record.telling // each
         goes = {n: record.places[n].first // each for n in drawn}
         tells = {n: self.told(record.places[n]) for n in drawn}
-        made = [
-            draw(record, drawn, runs, live, goes, tells, width) for width in (940, 340)
-        ]
-        return Frame(
-            kind="buffers",
-            call=record.call,
-            headline=record.headline,
-            panes=[
-                Pane("", [], kind="scene", wide=True, scene=made[0], narrow=made[1]),
+
+        def scene(width: float) -> Scene:
+            return draw(record, drawn, runs, live, goes, tells, width)
+
+        return self.picture(
+            [
+                scene_pane(scene, 940, 340),
                 *self.roofline(each),
                 self.table(goes),
                 *sources.panes,
                 self.totals(),
             ],
-            steps=steps,
-            telling=telling,
-            text=self.text(full=True),
+            steps,
+            telling,
         )
 
     def span_at(self, point: int) -> Span | None:

@@ -7,7 +7,7 @@ from typing import Any
 from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change, Run
 from minijax_lab.explain.jax_cache import JaxCacheWatch, is_jitted_by_jax
 from minijax_widgets.code import code_panes, key_of_line, mark_of
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, text_width
 from minijax_widgets.view import View, cut, shortened, views
 
@@ -126,13 +126,9 @@ class CacheView(View):
         if not record.watched:
             kept = Pane("keys", [Row([key]) for key in record.keys])
             told = "The next call of any kind is traced and compiled."
-            return Frame(
-                "cache",
-                record.call,
-                record.headline,
+            return self.picture(
                 [kept] if record.keys else [],
                 [] if record.keys else [FrameStep("", told)],
-                text=self.text(full=True),
             )
         spans = [call.span for call in record.calls if call.span is not None]
         sources = code_panes(record.sources, spans)
@@ -160,26 +156,14 @@ class CacheView(View):
                 )
             )
         columns = ["call", "what decided", "write instead"]
-        return Frame(
-            kind="cache",
-            call=record.call,
-            headline=record.headline,
-            panes=[
-                Pane(
-                    "",
-                    [],
-                    kind="scene",
-                    wide=True,
-                    scene=strip(record, 900),
-                    middle=strip(record, 740),
-                    narrow=strip(record, 340),
-                ),
+        return self.picture(
+            [
+                scene_pane(lambda width: strip(record, width), 900, 340, 740),
                 Pane("", rows, columns=columns),
                 *sources.panes,
             ],
-            steps=steps,
-            telling=record.telling,
-            text=self.text(full=True),
+            steps,
+            record.telling,
         )
 
     def detail(self, call: Call) -> str:
@@ -265,11 +249,11 @@ def strip(record: CacheRecording, width: float) -> Scene:
                 label=told(record, run),
             )
         times = f"{counts[number]:,} x"
-        scene.text(right + 8, y + 13, times, role="constant", size=12)
+        scene.note(right + 8, y + 13, times)
     if others:
         rest = sum(counts[n] for n in list(counts)[MOST_PROGRAMS:])
         said = f"{others:,} more programs, {rest:,} calls"
-        scene.text(8, LINE * len(shown) + 17, said, role="constant", size=12)
+        scene.note(8, LINE * len(shown) + 17, said)
     y = LINE * lines + 20
     scene.text(left, y, "call 1", role="constant", size=11)
     scene.text(right, y, f"{calls:,}", role="constant", size=11, anchor="end")

@@ -95,18 +95,14 @@ class CardView(View):
         if record.stablehlo:
             example.append(Row([[Piece("becomes StableHLO")]], look="head"))
         example += [Row([line], depth=1) for line in record.stablehlo]
-        return Frame(
-            kind="card",
-            call=record.call,
-            headline=record.headline,
-            panes=[
+        return self.picture(
+            [
                 Pane(f"block, {record.path}", block, kind="code"),
                 *self.drawn(),
                 Pane("example", example, below=True),
                 Pane("", rows, kind="prose"),
             ],
-            steps=[FrameStep("", f"{record.name}, in {record.family}")],
-            text=self.text(full=True),
+            [FrameStep("", f"{record.name}, in {record.family}")],
         )
 
 
@@ -159,14 +155,8 @@ class PrimitivesView(View):
             label.append(Piece(f" {FAMILIES.get(family, '')}", "constant"))
             rows.append(Row([label, tiles]))
         telling = next((i for i, step in enumerate(steps) if step.label == "sin"), 0)
-        return Frame(
-            kind="primitives",
-            call="primitives",
-            headline=self.recording.headline,
-            panes=[Pane("", rows, kind="tiles")],
-            steps=steps,
-            telling=telling,
-            text=self.text(full=True),
+        return self.picture(
+            [Pane("", rows, kind="tiles")], steps, telling, call="primitives"
         )
 
 

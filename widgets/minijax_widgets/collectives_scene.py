@@ -65,7 +65,7 @@ def draw_collective(
         y += 20
     if count and each.opcode != "collective-permute":
         told = "one way to do it: a ring, each sends to the next"
-        scene.text(6, y + 14, told, role="constant", size=12)
+        scene.note(6, y + 14, told)
         y += 18
     gap = (58.0, 34.0) if sizes.beside else (40.0, 30.0)
     room = (sizes.width - 70) / mesh.axes[-1].size - gap[0]

@@ -178,30 +178,12 @@ class CollectivesView(View):
             steps.append(picture.FrameStep("none", record.headline))
         panes = []
         if self.drawn:
-            panes.append(
-                picture.Pane(
-                    "",
-                    [],
-                    kind="scene",
-                    scene=self.scene(WIDE),
-                    middle=self.scene(MIDDLE),
-                    narrow=self.scene(NARROW),
-                    wide=True,
-                )
-            )
+            panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
         panes.append(self.table())
         telling = self.starts.get(record.telling, 0)
         if self.drawn and self.rounds_of(record.telling):
             telling += 1
-        return picture.Frame(
-            kind="collectives",
-            call=record.call,
-            headline=record.headline,
-            panes=[*panes, *sources.panes],
-            steps=steps,
-            telling=telling,
-            text=self.text(full=True),
-        )
+        return self.picture([*panes, *sources.panes], steps, telling)
 
     def table(self) -> picture.Pane:
         """Returns a row for each collective."""

@@ -251,14 +251,10 @@ class DifferenceView(View):
                 rows.append(Row(["", "", [Piece(caption, "batch")]], look="group"))
             rows += [self.row_of(number, pair, depth) for number, pair in run]
         columns = ["", self.recording.first.call, self.recording.second.call]
-        return Frame(
-            kind="difference",
-            call=self.recording.call,
-            headline=self.recording.headline,
-            panes=[Pane("", rows, columns=columns, kind="sides")],
-            steps=steps,
-            telling=self.recording.telling,
-            text=self.text(full=True),
+        return self.picture(
+            [Pane("", rows, columns=columns, kind="sides")],
+            steps,
+            self.recording.telling,
         )
 
 

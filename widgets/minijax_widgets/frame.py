@@ -11,13 +11,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from textwrap import wrap
 from typing import Any
 
 from minijax_widgets import signs
-from minijax_widgets.glyph import glyph, numeral, rounded, text_width, words
+from minijax_widgets.glyph import (
+    as_inline,
+    glyph,
+    numeral,
+    text_width,
+    told_only,
+    words,
+)
 from minijax_widgets.scene import Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
@@ -57,13 +65,7 @@ class Piece:
 
     def to_json(self) -> list[Any]:
         """Returns `[text, role, key, flags, link]` without what the end lacks."""
-        parts: list[Any] = [
-            self.text,
-            self.role,
-            self.key,
-            int(self.defines),
-            self.link,
-        ]
+        parts = [self.text, self.role, self.key, int(self.defines), self.link]
         while not parts[-1]:
             parts.pop()
             if len(parts) == 1:
@@ -96,24 +98,16 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the row with one-letter names, without what has its usual value."""
-        page: dict[str, Any] = {
-            "c": [[piece.to_json() for piece in cell] for cell in self.pieces()]
-        }
-        if self.keys:
-            page["k"] = self.keys
-        if self.at is not None:
-            page["at"] = self.at
-        if self.go is not None:
-            page["go"] = self.go
-        if self.depth:
-            page["d"] = self.depth
-        if self.folded:
-            page["f"] = True
-        if self.tell:
-            page["t"] = self.tell
-        if self.look:
-            page["s"] = self.look
-        return page
+        cells = [[piece.to_json() for piece in cell] for cell in self.pieces()]
+        return {"c": cells} | told_only(
+            k=self.keys,
+            at=self.at,
+            go=self.go,
+            d=self.depth or None,
+            f=self.folded,
+            t=self.tell,
+            s=self.look,
+        )
 
 
 @dataclass
@@ -144,28 +138,32 @@ class Pane:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the pane as the player takes it."""
-        page: dict[str, Any] = {
-            "title": self.title,
-            "kind": self.kind,
-            "rows": [row.to_json() for row in self.rows],
-        }
-        if self.below:
-            page["below"] = True
-        if self.wide:
-            page["wide"] = True
-        if self.key:
-            page["key"] = self.key
-        if self.columns:
-            page["columns"] = self.columns
-        if self.scene:
-            page["scene"] = self.scene.to_json()
-        if self.middle:
-            page["middle"] = self.middle.to_json()
-        if self.narrow:
-            page["narrow"] = self.narrow.to_json()
-        if self.layouts:
-            page["layouts"] = [scene.to_json() for scene in self.layouts]
-        return page
+        rows = [row.to_json() for row in self.rows]
+        return {"title": self.title, "kind": self.kind, "rows": rows} | told_only(
+            below=self.below,
+            wide=self.wide,
+            key=self.key,
+            columns=self.columns,
+            scene=self.scene and self.scene.to_json(),
+            middle=self.middle and self.middle.to_json(),
+            narrow=self.narrow and self.narrow.to_json(),
+            layouts=[scene.to_json() for scene in self.layouts],
+        )
+
+
+def scene_pane(
+    draw: Callable[[Any], Scene], wide: Any, narrow: Any, middle: Any = None
+) -> Pane:
+    """Returns a pane under all others, with a picture drawn for each width of page."""
+    return Pane(
+        "",
+        [],
+        kind="scene",
+        wide=True,
+        scene=draw(wide),
+        middle=None if middle is None else draw(middle),
+        narrow=draw(narrow),
+    )
 
 
 @dataclass
@@ -186,16 +184,9 @@ class FrameStep:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the step as the player takes it."""
-        page: dict[str, Any] = {"label": self.label, "detail": self.detail}
-        if self.on:
-            page["on"] = self.on
-        if self.marks:
-            page["marks"] = self.marks
-        if self.live:
-            page["live"] = self.live
-        if self.look:
-            page["s"] = self.look
-        return page
+        return {"label": self.label, "detail": self.detail} | told_only(
+            on=self.on, marks=self.marks, live=self.live, s=self.look
+        )
 
 
 @dataclass
@@ -239,7 +230,7 @@ class Frame:
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
-        page: dict[str, Any] = {
+        page = {
             "kind": self.kind,
             "call": self.call,
             "headline": self.headline,
@@ -247,19 +238,15 @@ class Frame:
             "steps": [step.to_json() for step in self.steps],
             "panes": [pane.to_json() for pane in self.panes],
             "text": self.text,
-        }
-        if self.live is not None:
-            page["live"] = self.live
-        glyphs = self.live_glyphs() | self.signs()
-        if glyphs:
-            page["glyphs"] = glyphs
-        if self.only:
-            page["only"] = True
-        if self.axes is not None:
-            page["axes"] = dataclasses.asdict(self.axes)
-        jumps = [[jump.key, jump.what, jump.steps] for jump in self.jumps if jump.steps]
-        if jumps:
-            page["jumps"] = jumps
+        } | told_only(
+            live=self.live,
+            glyphs=self.live_glyphs() | self.signs(),
+            only=self.only,
+            axes=self.axes and dataclasses.asdict(self.axes),
+            jumps=[
+                [jump.key, jump.what, jump.steps] for jump in self.jumps if jump.steps
+            ],
+        )
         text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
         return text.translate(UNSEEN)
 
@@ -272,13 +259,7 @@ class Frame:
                 continue
             role = "value" if traced else "constant"
             made = glyph(shape, role=role, scale=LIVE_SCALE, sizes=False)
-            found[value] = {
-                "x": rounded(made.left),
-                "y": rounded(made.top),
-                "w": rounded(made.w),
-                "h": rounded(made.h),
-                "d": [part.to_json() for part in made.drawn],
-            }
+            found[value] = as_inline(made.left, made.top, made.w, made.h, made.drawn)
         return found
 
     def signs(self) -> dict[str, Any]:
@@ -337,17 +318,15 @@ class Frame:
         for pane, scene in panes:
             if pane.title:
                 y += 20
-                made.append(
-                    words(MARGIN, y, pane.title, "constant", weight=600).svg(dark)
-                )
+                title = words(MARGIN, y, pane.title, "constant", weight=600)
+                made.append(title.svg(dark))
             y += 8
             inside = scene.parts(self.telling, step.on if step else (), dark)
             made.append(f'<g transform="translate({MARGIN} {numeral(y)})">{inside}</g>')
             y += scene.height
         height = y + MARGIN
-        return svg_file(width, height, "".join(made), self.headline, dark).translate(
-            UNSEEN
-        )
+        page = svg_file(width, height, "".join(made), self.headline, dark)
+        return page.translate(UNSEEN)
 
 
 def shape_of_type(text: str) -> tuple[int, ...] | None:

@@ -93,7 +93,7 @@ class Drawing:
             rest = [g for n, g in enumerate(groups) if n not in set(drawn)]
             moved = size_in_words(sum(g.kernel.bytes for g in rest))
             said = f"and {len(rest):,} smaller kernels, {moved} in all: in the table"
-            self.scene.text(self.left, y + 14, said, role="constant", size=12)
+            self.scene.note(self.left, y + 14, said)
 
     # ---- the bars of all bytes -----------------------------------------------------
 
@@ -119,7 +119,7 @@ class Drawing:
             y += 32
         said = "a bar is bytes: read (filled) and written (open), all on one scale"
         if self.wide:
-            scene.text(self.left, y + 14, said, role="constant", size=12)
+            scene.note(self.left, y + 14, said)
         return y + 34
 
     # ---- one kernel ----------------------------------------------------------------
@@ -193,7 +193,7 @@ class Drawing:
         if written:
             self.scene.box(at, y, max(written, 4.0), 14, role="value", filled=False)
         said = size_in_words(kernel.bytes)
-        self.scene.text(at + written + 8, y + 12, said, role="constant", size=12)
+        self.scene.note(at + written + 8, y + 12, said)
 
     def curves(self, group: Group, y: float, tall: float, key: str) -> None:
         """Places a line from each row on the left into the kernel."""
@@ -230,7 +230,7 @@ class Drawing:
             name = f"{name}, {runs}"
         at = x + 22 + text_width(title, 13)
         shown = fitting(name, room - 40 - text_width(title, 13))
-        self.scene.text(at, y + 19, shown, size=12, role="constant", mono=True)
+        self.scene.note(at, y + 19, shown, mono=True)
         under = self.chips(module, kernel, x + 12, y + 30, room - 24)
         self.bars(kernel, x + 12, under + 4, self.room)
 
@@ -256,7 +256,7 @@ class Drawing:
             at += wide + 16
         if len(kernel.members) > len(members):
             said = f"and {len(kernel.members) - len(members):,} more"
-            self.scene.text(at, y + 16, said, role="constant", size=12)
+            self.scene.note(at, y + 16, said)
         return y + CHIP
 
     # ---- heights -------------------------------------------------------------------

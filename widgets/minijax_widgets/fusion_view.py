@@ -8,7 +8,6 @@ bytes, read (filled) and written (open), all on one scale.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 from minijax_lab.explain.compiled import (
@@ -28,7 +27,7 @@ from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import Machine, machine_for, roofline_of
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.code import code_panes, mark_of
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import draw
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
 from minijax_widgets.view import View, cut, views
@@ -183,14 +182,7 @@ class FusionView(View):
         groups = self.groups()
         if not groups:
             told = "No kernel runs: what comes out is what came in, or a constant."
-            return Frame(
-                "fusion",
-                record.call,
-                record.headline,
-                [],
-                [FrameStep("", told)],
-                text=self.text(full=True),
-            )
+            return self.empty(told)
         spans = [span for group in groups for span in self.spans(group.kernel)]
         sources = code_panes(record.sources, spans)
         roofline: list[Pane] = []
@@ -212,29 +204,21 @@ class FusionView(View):
                     ),
                 )
             )
-        tell: Callable[[int, Group], str] = self.detail
-        return Frame(
-            kind="fusion",
-            call=record.call,
-            headline=record.headline,
-            panes=[
-                Pane(
-                    "",
-                    [],
-                    kind="scene",
-                    wide=True,
-                    scene=draw(record, groups, 940, tell),
-                    middle=draw(record, groups, 740, tell),
-                    narrow=draw(record, groups, 360, tell),
+        return self.picture(
+            [
+                scene_pane(
+                    lambda width: draw(record, groups, width, self.detail),
+                    940,
+                    360,
+                    740,
                 ),
                 *roofline,
                 self.table(groups),
                 *sources.panes,
                 *self.decisions_pane(),
             ],
-            steps=steps,
-            telling=self.telling(groups),
-            text=self.text(full=True),
+            steps,
+            self.telling(groups),
         )
 
     def telling(self, groups: list[Group]) -> int:

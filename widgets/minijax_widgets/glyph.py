@@ -61,6 +61,24 @@ class Drawn:
         return f'{open_tag} xml:space="preserve">{escape(self.text)}</{self.tag}>'
 
 
+def told_only(**page: Any) -> dict[str, Any]:
+    """Returns what says something: without None, False, and what is empty."""
+    return {
+        name: said
+        for name, said in page.items()
+        if said or (said == 0 and said is not False)
+    }
+
+
+def as_inline(
+    x: float, y: float, w: float, h: float, drawn: Sequence[Drawn]
+) -> dict[str, Any]:
+    """Returns a small drawing within a line of text, as the player takes it."""
+    sides = {"x": x, "y": y, "w": w, "h": h}
+    page = {name: rounded(value) for name, value in sides.items()}
+    return page | {"d": [part.to_json() for part in drawn]}
+
+
 def rounded(value: Any) -> Any:
     """Returns a number with at most one decimal, and none that is zero."""
     if not isinstance(value, float):

@@ -288,7 +288,7 @@ class Picture:
             name = cut(argument.cotangent, 14)
             if argument.zero:
                 note = f"{name} = 0: not used" if layout.wide else f"{name} = 0"
-                at = scene.text(right - 10, middle, note, role="constant", size=12)
+                at = scene.note(right - 10, middle, note)
                 right = at.x + at.w + 24
                 continue
             drawn = glyph(
@@ -334,10 +334,12 @@ class Picture:
             if band.note and layout.wide:
                 said = f"{said}: {band.note}"
             room = int((layout.width - indent - 20) / 6.4)
-            scene.text(
-                indent + 10, y + 15, cut(said, room), role="constant", size=12,
+            scene.note(
+                indent + 10,
+                y + 15,
+                cut(said, room),
                 tell=f"{band.title}: {band.note}" if band.note else band.title,
-            )  # fmt: skip
+            )
             y, height = y + 20, height - 20
         row = band.cotangent
         left = layout.label + indent
@@ -449,10 +451,9 @@ class Picture:
                         for r in sorted(band.kept, key=lambda r: -r.bytes)[MOST_BOXES:]
                     )
                     said = f"+ {rest:,} more, {bytes_in_words(more)}"
-                scene.text(
-                    left + 6, at + 13, said, role="constant", size=12,
-                    at=down if rest > 0 or up is None else up,
-                )  # fmt: skip
+                scene.note(
+                    left + 6, at + 13, said, at=down if rest > 0 or up is None else up
+                )
             at += line_height
         word = "again" if band.again else "keep"
         if first is not None and first.x - source.right[0] > 14:

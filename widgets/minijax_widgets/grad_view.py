@@ -230,15 +230,12 @@ class GradView(View):
             pane.below = False
         for step in told:
             step.marks = [(first + p, r, a, b) for p, r, a, b in step.marks]
-        return Frame(
-            kind="grad",
-            call=record.call,
-            headline=self.headline(),
-            panes=[*panes, *sources.panes],
-            steps=told,
-            telling=telling,
-            text=self.text(full=True),
+        return self.picture(
+            [*panes, *sources.panes],
+            told,
+            telling,
             jumps=[Jump("r", "what is kept, the largest first", self.keeping(steps))],
+            headline=self.headline(),
         )
 
     def keeping(self, steps: Steps) -> list[int]:

@@ -243,15 +243,8 @@ class JaxprView(View):
                 equation.primitive, self.detail(equation), on, marks
             )
             steps.append(step)
-        return picture.Frame(
-            kind="jaxpr",
-            call=record.call,
-            headline=record.headline,
-            panes=panes,
-            steps=steps,
-            telling=record.telling,
-            text=record.text,
-            only=bool(steps),
+        return self.picture(
+            panes, steps, record.telling, only=bool(steps), text=record.text
         )
 
     def rows(self) -> list[picture.Row]:

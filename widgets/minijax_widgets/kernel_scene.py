@@ -285,13 +285,10 @@ def draw_array(
     shown = scene.text(x, y + 13, name, weight=700, mono=True, key=key)
     if not axes and name == operand.name:
         sides = operand.type.removeprefix(kind)
-        shown = scene.text(
-            shown.x + shown.w + 6, y + 13, kind + sides, role="constant", mono=True,
-            size=12,
-        )  # fmt: skip
+        shown = scene.note(shown.x + shown.w + 6, y + 13, kind + sides, mono=True)
     right = shown.x + shown.w
     under = axes or operand.index_map or role_text(operand)
-    below = scene.text(x, y + 30, under, role="constant", size=12, mono=not axes)
+    below = scene.note(x, y + 30, under, mono=not axes)
     right = max(right, below.x + below.w)
     top = y + 40 + tiles.deep
     for card in reversed(range(1, tiles.cards)):
@@ -534,7 +531,7 @@ def draw_bytes(
             rows.append(("read", "text", sum(o.used for o in moved), []))
     most = max([number for _, _, number, _ in rows], default=0)
     scene.text(x, y + 13, "bytes", weight=700)
-    scene.text(x, y + 30, "filled: so far", role="constant", size=12)
+    scene.note(x, y + 30, "filled: so far")
     right, row_y = x, y + 42
     for name, role, number, moved in rows:
         scene.text(x + 78, row_y + 13, name, size=12, anchor="end")
@@ -593,7 +590,7 @@ def draw_pipeline(
         f"{machine.operations / 1e12:,.1f} Tflop/s, no latencies"
     )
     scene.text(6, y + 13, "pipeline, modelled: two buffers for each block", weight=600)
-    scene.text(6, y + 30, told, role="constant", size=12)
+    scene.note(6, y + 30, told)
     y += 42
     left, room = 74.0, sizes.width - 84
     for lane, (name, _, _) in enumerate(LANES):
@@ -647,7 +644,7 @@ def draw_pipeline(
         times.append((step, parts))
     scene.drawn(left, low, 0, 0, times[0][1], turns=times, label="")
     whole = f"all {len(slots):,} programs: {seconds_text(slots[-1].copy_out[1])}"
-    scene.text(left, low + 16, whole, role="constant", size=12)
+    scene.note(left, low + 16, whole)
     return low + 22
 
 

@@ -246,12 +246,7 @@ class KernelView(View):
         panes: list[picture.Pane] = []
         steps: list[picture.FrameStep] = []
         if record.places:
-            scene, narrow = self.scene(WIDE), self.scene(NARROW)
-            panes.append(
-                picture.Pane(
-                    "", [], kind="scene", scene=scene, narrow=narrow, wide=True
-                )
-            )
+            panes.append(picture.scene_pane(self.scene, WIDE, NARROW))
         wrong = {problem.program for problem in record.wrong}
         for step, program in enumerate(self.programs):
             on = [f"s{step}"]
@@ -278,14 +273,10 @@ class KernelView(View):
         errors = sorted(
             {self.steps[p.program] for p in record.wrong if p.program in self.steps}
         )
-        return picture.Frame(
-            kind="kernel",
-            call=record.call,
-            headline=record.headline,
-            panes=panes,
-            steps=steps,
-            telling=self.steps.get(record.telling, 0),
-            text=self.text(full=True),
+        return self.picture(
+            panes,
+            steps,
+            self.steps.get(record.telling, 0),
             axes=self.axes(),
             live="values" if any(one.values for one in record.operands) else None,
             jumps=[
@@ -371,7 +362,7 @@ class KernelView(View):
         more = len(record.operands) - len(self.drawn)
         if more > 0:
             low += 20
-            scene.text(6, low, f"and {more} more operands", role="constant", size=12)
+            scene.note(6, low, f"and {more} more operands")
         if x > 6 and x + 260 > sizes.width:
             x, y = 6.0, low + 26
         end_x, end_y = draw_bytes(scene, record, x, y, self.programs)

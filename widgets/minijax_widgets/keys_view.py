@@ -257,14 +257,8 @@ class KeysView(View):
             told = "The function makes no random key, splits none and draws from none."
             steps.append(FrameStep("", told))
         rows += [Row([[Piece(f"cannot tell: {why}", "miss")]]) for why in record.unsure]
-        return Frame(
-            kind="keys",
-            call=record.call,
-            headline=record.headline,
-            panes=[Pane("", rows), *sources.panes],
-            steps=steps,
-            telling=self.telling(shown),
-            text=self.text(full=True),
+        return self.picture(
+            [Pane("", rows), *sources.panes], steps, self.telling(shown)
         )
 
     def detail(self, row: Shown) -> str:

@@ -149,25 +149,15 @@ class MemoryView(View):
         record, first = self.recording, self.first
         if not first.points:
             told = "There are no equations: what comes out is what came in."
-            return Frame(
-                "memory",
-                record.call,
-                record.headline,
-                [],
-                [FrameStep("", told)],
-                text=self.text(full=True),
-            )
+            return self.empty(told)
         drawn = self.drawn()
         steps = []
         for number, point in enumerate(first.points):
             alive = first.alive(number)
             on = [f"p{number}", *(f"v{v.id}" for v in alive if v.id in drawn)]
             steps.append(FrameStep(point.primitive, self.detail(number, alive), on))
-        return Frame(
-            kind="memory",
-            call=record.call,
-            headline=record.headline,
-            panes=[
+        return self.picture(
+            [
                 Pane(
                     "",
                     [],
@@ -179,9 +169,8 @@ class MemoryView(View):
                 self.truths(),
                 *lost_panes(record.lost),
             ],
-            steps=steps,
-            telling=first.peak,
-            text=self.text(full=True),
+            steps,
+            first.peak,
         )
 
     def drawn(self) -> set[int]:
@@ -234,9 +223,7 @@ class MemoryView(View):
         def x_of(point: float) -> float:
             return left + point * across
 
-        scene.text(
-            left, 14, "bytes alive while each equation runs", role="constant", size=12
-        )
+        scene.note(left, 14, "bytes alive while each equation runs")
         for numbers in shares(len(points), MOST_COLUMNS):
             number = max(numbers, key=lambda n: points[n].live)
             high = points[number].live * scale
@@ -264,14 +251,7 @@ class MemoryView(View):
             near = abs(y - (base - points[self.first.peak].live * scale - 6)) < 14
             if near and abs(x - own) < text_width(words, 12):
                 y -= 15  # above the other label
-            scene.text(
-                x,
-                y,
-                words,
-                role="constant",
-                size=12,
-                anchor="middle",
-            )
+            scene.note(x, y, words, anchor="middle")
         peak = points[self.first.peak].live
         y = base - peak * scale
         scene.text(
@@ -283,14 +263,12 @@ class MemoryView(View):
             anchor="middle",
             weight=600,
         )
-        scene.text(
+        scene.note(
             left,
             base + 16,
             "each array, from the equation that makes it to the last that reads it"
             if width > 500
             else "each array, while alive",
-            role="constant",
-            size=12,
         )
         legend = [("residual", "kept for the backward pass")]
         if any(value.backward for value in self.first.values):

@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax_lab.explain.passes import Difference, PassesRecording, record_passes
 from minijax_lab.explain.recording import count_in_words
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import fitting
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views
@@ -67,37 +67,19 @@ class PassesView(View):
         record = self.recording
         if not record.passes:
             told = "No pass changed the program."
-            return Frame(
-                "passes",
-                record.call,
-                record.headline,
-                [],
-                [FrameStep("", told)],
-                text=self.text(full=True),
-            )
+            return self.empty(told)
         steps = [
             FrameStep(each.name, self.detail(number), [f"p{number}"])
             for number, each in enumerate(record.passes)
         ]
         changes = Pane("what the passes changed", self.rows(), kind="listing")
-        return Frame(
-            kind="passes",
-            call=record.call,
-            headline=record.headline,
-            panes=[
-                Pane(
-                    "",
-                    [],
-                    kind="scene",
-                    wide=True,
-                    scene=self.scene(940),
-                    narrow=self.scene(360),
-                ),
+        return self.picture(
+            [
+                scene_pane(self.scene, 940, 360),
                 changes,
             ],
-            steps=steps,
-            telling=min(record.telling, len(steps) - 1),
-            text=self.text(full=True),
+            steps,
+            min(record.telling, len(steps) - 1),
         )
 
     def detail(self, number: int) -> str:
@@ -149,11 +131,11 @@ class PassesView(View):
             ("gone", "miss", True),
         ):
             scene.box(at, 8, 12, 12, role=role, filled=filled)
-            scene.text(at + 17, 19, text, role="constant", size=12)
+            scene.note(at + 17, 19, text)
             at += 78
         if wide:
             said = "instructions in the program"
-            scene.text(size_at, 19, said, role="constant", size=12)
+            scene.note(size_at, 19, said)
         for number, each in enumerate(shown):
             y = 34 + number * ROW
             key, told = f"p{number}", self.detail(number)
@@ -180,12 +162,12 @@ class PassesView(View):
                     scene.box(x, y + 3, long, 14, role=role, filled=filled)
                     x += long + 3
             if each.reordered and not each.changes:
-                scene.text(x, y + 15, "reordered", role="constant", size=12)
+                scene.note(x, y + 15, "reordered")
             if wide:
                 long = max(4.0, size_room * each.instructions / largest)
                 scene.box(size_at, y + 3, long, 14)
                 text = f"{each.instructions:,}"
-                scene.text(size_at + long + 6, y + 15, text, role="constant", size=12)
+                scene.note(size_at + long + 6, y + 15, text)
         return scene
 
 

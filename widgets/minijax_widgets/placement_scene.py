@@ -187,7 +187,7 @@ def draw_array(
             scene.box(px, py, w, h, role="constant", filled=False, dash=True)
         if count == 8:
             more = f"and {len(panels) - count} more of {len(panels)} slabs"
-            scene.text(px, py + 14, more, role="constant", size=12)
+            scene.note(px, py + 14, more)
             low = max(low, py + 20)
             break
         for card in reversed(range(1, depth)):

@@ -174,27 +174,9 @@ class PlacementView(View):
             steps.append(picture.FrameStep("host", record.values[0].note))
         panes = []
         if self.drawn:
-            panes.append(
-                picture.Pane(
-                    "",
-                    [],
-                    kind="scene",
-                    scene=self.scene(WIDE),
-                    middle=self.scene(MIDDLE),
-                    narrow=self.scene(NARROW),
-                    wide=True,
-                )
-            )
+            panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
         panes.append(self.table())
-        return picture.Frame(
-            kind="placement",
-            call=record.call,
-            headline=record.headline,
-            panes=panes,
-            steps=steps,
-            telling=self.starts.get(record.telling, 0),
-            text=self.text(full=True),
-        )
+        return self.picture(panes, steps, self.starts.get(record.telling, 0))
 
     def table(self) -> picture.Pane:
         """Returns a row for each array."""

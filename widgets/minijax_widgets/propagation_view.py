@@ -132,28 +132,12 @@ class PropagationView(View):
         sources = code_panes(record.sources, spans)
         panes = []
         if self.drawn:
-            panes.append(
-                picture.Pane(
-                    "",
-                    [],
-                    kind="scene",
-                    scene=self.scene(WIDE),
-                    middle=self.scene(MIDDLE),
-                    narrow=self.scene(NARROW),
-                    wide=True,
-                )
-            )
+            panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
         panes.append(self.table())
         if record.steps:
             panes.append(self.step_table())
-        return picture.Frame(
-            kind="propagation",
-            call=record.call,
-            headline=record.headline,
-            panes=[*panes, *sources.panes],
-            steps=self.frame_steps(sources, len(panes)),
-            telling=self.last,
-            text=self.text(full=True),
+        return self.picture(
+            [*panes, *sources.panes], self.frame_steps(sources, len(panes)), self.last
         )
 
     def frame_steps(self, sources: CodePanes, first: int) -> list[picture.FrameStep]:
@@ -327,10 +311,7 @@ class PropagationView(View):
             scene.text(x, lines_y + 25, said, role=loud, size=13, weight=600, at=at)
         if value.line:
             room = 38 if sizes.beside else 36
-            scene.text(
-                x, lines_y + 43, cut(value.line, room), role="constant", size=12,
-                mono=True,
-            )  # fmt: skip
+            scene.note(x, lines_y + 43, cut(value.line, room), mono=True)
         wide = max(text_width(title, 14, mono=True), text_width(said, 13.5))
         return max(low, lines_y + 48), max(right, min(x + wide, TEXT_END))
 
@@ -396,10 +377,12 @@ class PropagationView(View):
                     for position in piece.devices:
                         held[position] += piece.bytes
         y += 14 * (len(mesh.axes) > 2)
-        scene.text(
-            x - 40, y - 22 - 14 * (len(mesh.axes) > 2),
-            "each device: arguments and results", role="constant", size=12, key="held",
-        )  # fmt: skip
+        scene.note(
+            x - 40,
+            y - 22 - 14 * (len(mesh.axes) > 2),
+            "each device: arguments and results",
+            key="held",
+        )
         across = mesh.axes[-1].size if len(mesh.axes) > 1 else 4
         device = sizes.device if across <= 2 else SMALL
         room = max(220.0, sizes.width - x)

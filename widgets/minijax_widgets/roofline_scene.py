@@ -217,11 +217,11 @@ class Drawing:
             said += (
                 ": a dot is a kernel, its area the bytes; filled: memory is the bound"
             )
-        scene.text(self.left, self.base + 40, said, size=12, role="constant")
+        scene.note(self.left, self.base + 40, said)
         if self.times is not None:
             said = "dots are measured; above the roof the data were in a cache"
             said = said if self.wide else "above the roof: in a cache"
-            scene.text(self.left, self.base + 57, said, size=12, role="constant")
+            scene.note(self.left, self.base + 57, said)
         start, end = self.y_ends
         powers = range(math.ceil(start), math.floor(end) + 1)
         for power in powers[:: max(1, len(powers) // 6)]:

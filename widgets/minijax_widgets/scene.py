@@ -33,6 +33,7 @@ from minijax_widgets.glyph import (
     rect,
     rounded,
     text_width,
+    told_only,
     words,
 )
 from minijax_widgets.style import PALETTE
@@ -214,8 +215,8 @@ class Scene:
         said = f"{name} {glyph_text(shape, batch, cuts)}".strip()
         if role != "value":
             said += f", {role}"
-        moves = [
-            (step, to_x + dx, to_y + dy) for step, to_x, to_y in times.pop("moves", ())
+        times["moves"] = [
+            (n, to_x + dx, to_y + dy) for n, to_x, to_y in times.get("moves", ())
         ]
         self._add(
             x + dx,
@@ -224,9 +225,8 @@ class Scene:
             key,
             said,
             halo(left, top, right - left, bottom - top),
-            moves,
-            [(step, picture.drawn) for step, picture in turned],
             times,
+            [(step, picture.drawn) for step, picture in turned],
         )
         cx, cy = x + dx, y + dy
         return Placed(cx + first.left, cy + first.top, first.w, first.h, cx, cy)
@@ -297,8 +297,6 @@ class Scene:
             key,
             " ".join([*lines, *([role] if role else [])]),
             halo(left, -2 if lid else 0, right - left, h + (2 if lid else 0)),
-            list(times.pop("moves", ())),
-            [],
             times,
         )
         return Placed(x + left, y, right - left, h, x + w / 2, y + h / 2)
@@ -326,8 +324,6 @@ class Scene:
             key,
             "dot",
             halo(-radius, -radius, side, side),
-            list(times.pop("moves", ())),
-            [],
             times,
         )
         return Placed(x - radius, y - radius, side, side, x, y)
@@ -348,9 +344,7 @@ class Scene:
 
         `turns` are (step, parts): from that step on it is drawn so.
         """
-        moves = list(times.pop("moves", ()))
-        said = times.get("label", "")
-        self._add(x, y, parts, key, said, halo(0, 0, w, h), moves, list(turns), times)
+        self._add(x, y, parts, key, "", halo(0, 0, w, h), times, turns)
         return Placed(x, y, w, h, x + w / 2, y + h / 2)
 
     def arrow(
@@ -413,17 +407,7 @@ class Scene:
                     "start" if steep else "middle",
                 )
             )  # fmt: skip
-        self._add(
-            0,
-            0,
-            drawn,
-            key,
-            text or "arrow",
-            path(d, "halo", thick + 8),
-            list(times.pop("moves", ())),
-            [],
-            times,
-        )
+        self._add(0, 0, drawn, key, text or "arrow", path(d, "halo", thick + 8), times)
 
     def band(
         self,
@@ -445,17 +429,7 @@ class Scene:
         if text:
             ink = role if role in PALETTE else "constant"
             drawn.append(words(10, 17, text, ink, 12, weight=600))
-        self._add(
-            x,
-            y,
-            drawn,
-            key,
-            text,
-            halo(2, 2, wide - 4, h - 4),
-            list(times.pop("moves", ())),
-            [],
-            times,
-        )
+        self._add(x, y, drawn, key, text, halo(2, 2, wide - 4, h - 4), times)
         return Placed(x, y, wide, h, x + wide / 2, y + h / 2)
 
     def area(
@@ -485,17 +459,7 @@ class Scene:
         if text:
             top = min(corners, key=lambda corner: corner[1])
             drawn.append(words(top[0], top[1] - 6, text, role, 12))
-        self._add(
-            0,
-            0,
-            drawn,
-            key,
-            text or "curve",
-            path(d, "halo", 8),
-            list(times.pop("moves", ())),
-            [],
-            times,
-        )
+        self._add(0, 0, drawn, key, text or "curve", path(d, "halo", 8), times)
 
     def text(
         self,
@@ -525,11 +489,13 @@ class Scene:
             key,
             text,
             halo(left, -size, wide, size * 1.3),
-            list(times.pop("moves", ())),
-            [],
             times,
         )
         return Placed(x + left, y - size, wide, size * 1.3, x + left + wide / 2, y - 4)
+
+    def note(self, x: float, y: float, text: str, **options: Any) -> Placed:
+        """Places a small grey remark; options are those of `text`."""
+        return self.text(x, y, text, **{"role": "constant", "size": 12} | options)
 
     def _add(
         self,
@@ -539,9 +505,8 @@ class Scene:
         key: str | Iterable[str],
         said: str,
         around: Drawn,
-        moves: list[tuple[int, float, float]],
-        turns: list[tuple[int, list[Drawn]]],
         times: Times,
+        turns: Iterable[tuple[int, list[Drawn]]] = (),
     ) -> None:
         unknown = set(times) - set(Times.__annotations__)
         if unknown:
@@ -564,7 +529,7 @@ class Scene:
             times.get("go"),
             times.get("opens"),
             tell,
-            sorted(moves),
+            sorted(times.get("moves", ())),
             sorted(turns, key=lambda turn: turn[0]),
         )
         self.marks.append(mark)
@@ -580,34 +545,26 @@ class Scene:
 
         marks = []
         for mark in self.marks:
-            page: dict[str, Any] = {
-                "x": rounded(float(mark.x)),
-                "y": rounded(float(mark.y)),
-                "d": of(mark.drawn),
-            }
-            if mark.halo:
-                page["h"] = of([mark.halo])
-            if mark.keys:
-                page["k"] = mark.keys
-            if mark.label:
-                page["l"] = mark.label
-            if mark.at:
-                page["at"] = mark.at
-            if mark.until is not None:
-                page["u"] = mark.until
-            if mark.go is not None:
-                page["go"] = mark.go
-            if mark.opens is not None:
-                page["o"] = mark.opens
-            if mark.tell:
-                page["t"] = mark.tell
-            if mark.moves:
-                page["m"] = [
-                    [step, rounded(float(x)), rounded(float(y))]
-                    for step, x, y in mark.moves
-                ]
-            if mark.turns:
-                page["v"] = [[step, of(drawn)] for step, drawn in mark.turns]
+            place = {"x": rounded(float(mark.x)), "y": rounded(float(mark.y))}
+            page = (
+                place
+                | {"d": of(mark.drawn)}
+                | told_only(
+                    h=of([mark.halo]) if mark.halo else None,
+                    k=mark.keys,
+                    l=mark.label,
+                    at=mark.at or None,
+                    u=mark.until,
+                    go=mark.go,
+                    o=mark.opens,
+                    t=mark.tell,
+                    m=[
+                        [n, rounded(float(x)), rounded(float(y))]
+                        for n, x, y in mark.moves
+                    ],
+                    v=[[step, of(drawn)] for step, drawn in mark.turns],
+                )
+            )
             marks.append(page)
         return {
             "w": rounded(float(self.width)),
@@ -667,8 +624,7 @@ def bend_between(start: Point, end: Point, curve: str) -> tuple[Point, Point]:
 
 def halo(x: float, y: float, w: float, h: float) -> Drawn:
     """Returns what lights up around a mark; it is also where a pointer finds it."""
-    around = rect(x - HALO, y - HALO, w + 2 * HALO, h + 2 * HALO, "halo", round_by=4)
-    return around
+    return rect(x - HALO, y - HALO, w + 2 * HALO, h + 2 * HALO, "halo", round_by=4)
 
 
 def lit_halo(around: Drawn) -> Drawn:

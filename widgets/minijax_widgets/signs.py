@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from minijax_widgets.glyph import Drawn, numeral, path, rounded
+from minijax_widgets.glyph import Drawn, as_inline, numeral, path
 
 HEIGHT = 12.0
 GAP = 3.0
@@ -72,13 +72,7 @@ def sign(names: str) -> tuple[float, list[Drawn]]:
 def inline(names: str) -> dict[str, Any]:
     """Returns a sign as the player takes a glyph in a line of text."""
     wide, drawn = sign(names)
-    return {
-        "x": 0,
-        "y": -HEIGHT / 2,
-        "w": rounded(wide),
-        "h": HEIGHT,
-        "d": [part.to_json() for part in drawn],
-    }
+    return as_inline(0, -HEIGHT / 2, wide, HEIGHT, drawn)
 
 
 def image(names: str, text: str) -> str:

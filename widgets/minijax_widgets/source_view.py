@@ -60,14 +60,7 @@ class SourceView(View):
                 steps.append(FrameStep(name.name, told(name), [f"n{number}"]))
             title = "names that lead further"
             panes.append(Pane(title, rows, kind="listing", below=True))
-        return Frame(
-            kind="source",
-            call=record.call,
-            headline=record.headline,
-            panes=panes,
-            steps=steps,
-            text=self.text(full=True),
-        )
+        return self.picture(panes, steps)
 
     def link(self, pane: Pane) -> None:
         """Cuts the lines of code where a name stands that leads further."""

@@ -95,14 +95,8 @@ class StagesDifferenceView(View):
             middle=Drawing(self, 760).scene,
             narrow=Drawing(self, 340).scene,
         )
-        return Frame(
-            kind="stages_difference",
-            call=record.call,
-            headline=record.headline,
-            panes=[picture, *(self.pane(level) for level in range(4))],
-            steps=steps,
-            telling=record.telling,
-            text=self.text(full=True),
+        return self.picture(
+            [picture, *(self.pane(level) for level in range(4))], steps, record.telling
         )
 
     def name_of(self, group: int) -> str:
@@ -205,7 +199,7 @@ class Drawing:
             ("constant", "in both"), ("miss", "- before"), ("batch", "+ after")
         ):  # fmt: skip
             self.scene.box(end, 74, 16, 12, role=role)
-            placed = self.scene.text(end + 22, 84, text, role="constant", size=12)
+            placed = self.scene.note(end + 22, 84, text)
             end = placed.x + placed.w + 18
 
     def level(
@@ -214,7 +208,7 @@ class Drawing:
         """Places a level: a box for each line that changed, one for what did not."""
         lines = self.record.levels[level]
         self.scene.text(x, y + 10, TITLES[level], size=13, weight=600)
-        self.scene.text(x, y + 27, counted(lines), role="constant", size=12)
+        self.scene.note(x, y + 27, counted(lines))
         at = y + 38
         for line, text in boxes:
             if line is None:

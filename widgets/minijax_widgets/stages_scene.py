@@ -106,7 +106,7 @@ class Drawing:
             names.append(f"lines of {language}" if self.wide else language)
         for left, count, name in zip(self.lefts, counts, names):
             self.scene.text(left, 20, f"{count:,}", size=15, weight=700)
-            self.scene.text(left, 36, name, role="constant", size=12)
+            self.scene.note(left, 36, name)
 
     def items(self, stage: Stage, number: int) -> list[list[Item]]:
         """Returns the boxes of a line in the first three columns."""
@@ -231,12 +231,8 @@ class Drawing:
         drawn = sum(len(group) for group in groups)
         rest = len(self.record.compiled.program.kernels) - drawn
         if rest:
-            self.scene.text(
-                self.lefts[3],
-                self.scene.height - 4,
-                f"and {rest:,} smaller kernels",
-                role="constant",
-                size=12,
+            self.scene.note(
+                self.lefts[3], self.scene.height - 4, f"and {rest:,} smaller kernels"
             )
 
     def kernel(

@@ -137,14 +137,7 @@ class StagesView(View):
         """Returns the picture, and the texts of the four levels."""
         record = self.recording
         if not record.stages:
-            return Frame(
-                "stages",
-                record.call,
-                record.headline,
-                [],
-                [FrameStep("", "There are no equations: what comes out came in.")],
-                text=self.text(full=True),
-            )
+            return self.empty("There are no equations: what comes out came in.")
         spans = [stage.span for stage in record.stages if stage.span is not None]
         sources = code_panes(record.sources, spans)
         for stage_number, stage in enumerate(record.stages):
@@ -176,15 +169,7 @@ class StagesView(View):
             *self.code_panes(),
             *self.passes_panes(home),
         ]
-        return Frame(
-            kind="stages",
-            call=record.call,
-            headline=record.headline,
-            panes=[scene, *sources.panes, *texts],
-            steps=steps,
-            telling=record.telling,
-            text=self.text(full=True),
-        )
+        return self.picture([scene, *sources.panes, *texts], steps, record.telling)
 
     def detail(self, stage: Stage) -> str:
         """Returns what a line became, and the rules that wrote it."""

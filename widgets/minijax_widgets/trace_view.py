@@ -209,15 +209,8 @@ class TraceView(View):
                     look="error" if step.kind in ("error", "leak") else "",
                 )
             )
-        return Frame(
-            kind="trace",
-            call=record.call,
-            headline=record.headline,
-            panes=[*sources.panes, program],
-            steps=steps,
-            telling=record.telling,
-            text=self.text(full=True),
-            live="names",
+        return self.picture(
+            [*sources.panes, program], steps, record.telling, live="names"
         )
 
     def mark_lines(self, sources: CodePanes) -> None:

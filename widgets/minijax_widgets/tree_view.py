@@ -86,15 +86,7 @@ class TreeView(View):
             steps.append(
                 FrameStep(node.path or "tree", self.detail(node), [f"n{number}"])
             )
-        return Frame(
-            kind="tree",
-            call=self.recording.call,
-            headline=self.recording.headline,
-            panes=[Pane("", rows)],
-            steps=steps,
-            telling=self.recording.telling,
-            text=self.text(full=True),
-        )
+        return self.picture([Pane("", rows)], steps, self.recording.telling)
 
     def bar(self, node: Node) -> list[Piece]:
         """Returns a node's bytes as a bar, as long as its part of the largest tree."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.recording import read as read_recording
-from minijax_widgets.frame import Frame
+from minijax_widgets.frame import Frame, FrameStep, Pane
 from minijax_widgets.style import LIGHT, TEXT
 
 STATIC = Path(__file__).parent / "static"
@@ -75,6 +75,23 @@ class View(ABC):
     @abstractmethod
     def frame(self) -> Frame:
         """Returns the picture: what the player draws."""
+
+    def picture(
+        self, panes: list[Pane], steps: list[FrameStep], telling: int = 0, **other: Any
+    ) -> Frame:
+        """Returns a frame of panes and steps, with the recording's headline.
+
+        `other` are fields of `Frame`; those of the recording and the twin are replaced.
+        """
+        record = self.recording
+        usual = {"kind": record.kind, "call": record.call, "headline": record.headline}
+        if "text" not in other:
+            usual["text"] = self.text(full=True)
+        return Frame(**usual | other, panes=panes, steps=steps, telling=telling)
+
+    def empty(self, told: str) -> Frame:
+        """Returns a frame with nothing but a sentence."""
+        return self.picture([], [FrameStep("", told)])
 
     def static_html(self) -> str:
         """Returns the picture at its telling step, without any script."""

@@ -173,9 +173,7 @@ class Picture:
     def caption(self, line: Line, y: float) -> float:
         """Places the name of a program inside of a row: "each turn"."""
         x = self.layout.one + INDENT * (line.depth - 1)
-        self.scene.text(
-            x, y + 16, f"{line.program}:", role="constant", size=12, weight=600
-        )
+        self.scene.note(x, y + 16, f"{line.program}:", weight=600)
         return y + 20
 
     def line(self, number: int, line: Line, y: float) -> float:
@@ -261,7 +259,7 @@ class Picture:
         label = max(text_width(name, 12) for name in branches) + 8
         for place, name in enumerate(branches):
             top = y + place * (CELL + 4)
-            scene.text(x, top + 11, name, size=12, role="constant")
+            scene.note(x, top + 11, name)
             for example in range(shown):
                 kept = grid.chosen is not None and grid.chosen[example] == place
                 role = "batch" if kept else ("value" if grid.chosen is None else "")
@@ -367,7 +365,7 @@ class Picture:
             self.place(value, x - made.left, middle, arrays.scale)
             x += made.w + GAP
         if arrays.left_out:
-            scene.text(x, middle + 4, f"+{arrays.left_out}", role="constant", size=12)
+            scene.note(x, middle + 4, f"+{arrays.left_out}")
             x += 34
         if arrays.before and arrays.after:
             scene.arrow((x, middle), (x + ARROW, middle))

@@ -193,13 +193,10 @@ class VmapView(View):
             columns=["one example", "batched", "why"],
             wide=True,
         )
-        return picture.Frame(
-            kind="vmap",
-            call=record.call,
-            headline=record.headline,
-            panes=[arrays, table, *sources.panes, *lost_panes(record.lost)],
-            steps=steps,
-            telling=self.telling(),
+        return self.picture(
+            [arrays, table, *sources.panes, *lost_panes(record.lost)],
+            steps,
+            self.telling(),
             jumps=[picture.Jump("b", "next inserted equation", self.inserting())],
             text=self.text(full=len(record.rows) <= MANY),
         )

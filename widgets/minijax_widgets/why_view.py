@@ -113,15 +113,7 @@ class WhyView(View):
             steps.append(FrameStep(moment.label, detail, on, marks, look=look))
         if not steps:
             steps.append(FrameStep("", record.message))
-        return Frame(
-            kind="why",
-            call=record.call,
-            headline=record.headline,
-            panes=panes,
-            steps=steps,
-            telling=record.telling,
-            text=self.text(full=True),
-        )
+        return self.picture(panes, steps, record.telling)
 
 
 def marked_sizes(shapes: str, signs: str) -> list[Piece]:

@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.core import signatures, source_info
+from minijax.core import signatures
 from minijax.core.errors import api_boundary
 from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
     Jaxpr,
-    Literal,
+    JaxprEqn,
     Primitive,
     Var,
     eval_trace,
@@ -40,6 +40,7 @@ from minijax.experimental.checkify.error_values import (
     user_checks,
 )
 from minijax.primitives.shape import casting
+from minijax.transforms.walking import run_equations
 
 Enabled = frozenset[ErrorCategory]
 # What a rule returns: the error after the equation, and its outputs.
@@ -66,19 +67,17 @@ def checkify_jaxpr(
     """Run a program: (the error after it, its outputs)."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args, strict=True))
-    outer = source_info.current_name_stack()
-    for eqn in jaxpr.eqns:
-        inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+
+    def step(eqn: JaxprEqn, inputs: list[Any]) -> Any:
+        nonlocal error
         rule = error_checks.get(eqn.primitive)
-        with source_info.user_context(eqn.source_info, outer=outer):
-            if rule is None:
-                outputs = eqn.primitive.rebind(inputs, eqn.params)
-            else:
-                error, outputs = rule(error, enabled, *inputs, **eqn.params)
-        if not eqn.primitive.multiple_results:
-            outputs = [outputs]
-        env.update(zip(eqn.outvars, outputs, strict=True))
-    return error, [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+        if rule is None:
+            return eqn.primitive.rebind(inputs, eqn.params)
+        error, outputs = rule(error, enabled, *inputs, **eqn.params)
+        return outputs
+
+    outputs = run_equations(jaxpr, env, step)
+    return error, outputs
 
 
 @dataclass(slots=True, eq=False)

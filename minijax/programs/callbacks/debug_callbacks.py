@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 
 class DebugEffect(Effect):
-    """Somebody looks on."""
+    """A debug callback observes a value."""
 
     def __str__(self) -> str:
         return "Debug"

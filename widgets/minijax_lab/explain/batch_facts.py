@@ -95,10 +95,10 @@ class Row:
     results: list[Value]
     batched: list[BatchedEquation]
     why: str
-    rule: str
-    file: str
-    line: int
-    span: Span | None
+    rule: str = ""
+    file: str = ""
+    line: int = 0
+    span: Span | None = None
     depth: int = 0
     grid: Grid | None = None
     note: str = ""

@@ -451,10 +451,6 @@ class Recorder:
             results=[],
             batched=said,
             why=why,
-            rule="",
-            file="",
-            line=0,
-            span=None,
             depth=depth,
         )
         self.rows.append(made)

@@ -122,12 +122,7 @@ def buffers_by_jax(
         options = {"xla_dump_to": str(folder), "xla_dump_hlo_as_text": True}
         compiled = stage.compile(options)
         platform = foreign_compiled.platform_of(compiled)
-        if target not in (None, platform):
-            raise ValueError(
-                f"target={target!r} was asked for, but JAX compiled the program for "
-                f"{platform}. Give the function itself, to be compiled by minijax, or "
-                "leave target out."
-            )
+        foreign_compiled.check_target(target, platform)
         module, jaxpr = foreign_compiled.read_program(compiled.as_text())
         memory = read_memory(Path(folder), module, compiled.memory_analysis(), platform)
     return recording_of(jaxpr, memory, read_by_jax(module, compiled), machine)

@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from minijax.backend import dumps, executables
+from minijax.backend import executables
 from minijax.compile import cross_compiling
 from minijax.core import compiler
 from minijax_lab.explain.hlo_text import Module, parse
-from minijax_lab.explain.levels import Levels, levels_of, target_named
+from minijax_lab.explain.levels import (
+    Levels,
+    compiled_with_dump,
+    levels_of,
+    target_named,
+)
 
 
 @dataclass
@@ -144,14 +149,7 @@ def compiled_with_memory(
 ) -> tuple[CompiledMemory, compiler.Executable]:
     """The memory of a program's levels, and the program that has it."""
     lowered = levels.lower(machine.platform)
-    cross_compiling.refuse_calls(machine, lowered)
-    settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
-    with (
-        lowered.context,
-        dumps.compile_with_dump(
-            machine, lowered.module, settings, host_callbacks=lowered.host_callbacks
-        ) as dump,
-    ):
+    with compiled_with_dump(levels, machine, lowered) as dump:
         stats = executables.memory_stats(dump.executable)
         module = parse(dump.executable.hlo_modules()[0].to_string())
         memory = read_memory(dump.folder, module, stats, machine.platform)

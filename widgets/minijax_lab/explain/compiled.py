@@ -181,17 +181,30 @@ def compiled_of(
         unfused = program_of(compile_now(machine, lowered, options), levels.jaxpr)
     except runtime.JaxRuntimeError as error:
         because = str(error).splitlines()[0]
+    names = (machine.name, machine.platform)
+    return recording_of(levels.jaxpr, *names, program, unfused, because)
+
+
+def recording_of(
+    jaxpr: JaxprRecording,
+    target: str,
+    platform: str,
+    program: CompiledProgram,
+    unfused: CompiledProgram | None,
+    because: str,
+) -> CompiledRecording:
+    """The recording of a compiled program, and of the one without fusion if it is."""
     recording = CompiledRecording(
-        call=levels.jaxpr.call,
-        headline=headline(levels.jaxpr.name, machine.name, program, unfused),
+        call=jaxpr.call,
+        headline=headline(jaxpr.name, target, program, unfused),
         telling=telling(program, unfused),
-        sources=levels.jaxpr.sources,
-        target=machine.name,
-        platform=machine.platform,
-        jaxpr=levels.jaxpr,
+        sources=jaxpr.sources,
+        target=target,
+        platform=platform,
+        jaxpr=jaxpr,
         program=program,
         unfused=unfused,
-        switched_off=switched_off,
+        switched_off=FUSING.get(platform, FUSING["cpu"]),
         unfused_because=because,
     )
     recording.unmapped = recording.without_equation()
@@ -206,37 +219,18 @@ def compiled_by_jax(stage: Any, target: str | None) -> CompiledRecording:
     is_lowered = type(stage).__name__ == "Lowered"
     compiled = stage.compile() if is_lowered else stage
     platform = foreign_compiled.platform_of(compiled)
-    if target not in (None, platform):
-        raise ValueError(
-            f"target={target!r} was asked for, but JAX compiled the program for "
-            f"{platform}. Give the function itself, to be compiled by minijax, or "
-            "leave target out."
-        )
+    foreign_compiled.check_target(target, platform)
     module, jaxpr = foreign_compiled.read_program(compiled.as_text())
     program = read_by_jax(module, compiled)
     unfused, because = None, "JAX's Compiled has one program; give its Lowered"
-    switched_off = FUSING.get(platform, FUSING["cpu"])
     if is_lowered:
+        switched_off = FUSING.get(platform, FUSING["cpu"])
         before = stage.compile({"xla_disable_hlo_passes": switched_off})
         text = before.as_text()
         plain = parse(text)
         foreign_compiled.renumber(plain, jaxpr, text)
         unfused, because = read_by_jax(plain, before), ""
-    recording = CompiledRecording(
-        call=jaxpr.call,
-        headline=headline(jaxpr.name, platform, program, unfused),
-        telling=telling(program, unfused),
-        sources=jaxpr.sources,
-        target=platform,
-        platform=platform,
-        jaxpr=jaxpr,
-        program=program,
-        unfused=unfused,
-        switched_off=switched_off,
-        unfused_because=because,
-    )
-    recording.unmapped = recording.without_equation()
-    return recording
+    return recording_of(jaxpr, platform, platform, program, unfused, because)
 
 
 def read_by_jax(module: Module, compiled: Any) -> CompiledProgram:

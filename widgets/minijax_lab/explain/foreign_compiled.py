@@ -38,6 +38,16 @@ def is_jitted(value: Any) -> bool:
     return type(value).__name__ == "PjitFunction" and hasattr(value, "lower")
 
 
+def check_target(target: str | None, platform: str) -> None:
+    """Raises ValueError for a target other than JAX compiled the program for."""
+    if target not in (None, platform):
+        raise ValueError(
+            f"target={target!r} was asked for, but JAX compiled the program for "
+            f"{platform}. Give the function itself, to be compiled by minijax, or "
+            "leave target out."
+        )
+
+
 def platform_of(compiled: Any) -> str:
     """The platform of a compiled program of JAX, by the name that rules have."""
     executable = compiled.runtime_executable()

@@ -20,8 +20,13 @@ from minijax.core import lowering
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
 from minijax_lab.explain.kernels import kernels_of, members_of
-from minijax_lab.explain.levels import Levels, levels_of, target_named
-from minijax_lab.explain.passes import compiled_with_dump, main_module, snapshots
+from minijax_lab.explain.levels import (
+    Levels,
+    compiled_with_dump,
+    levels_of,
+    target_named,
+)
+from minijax_lab.explain.passes import main_module, snapshots
 from minijax_lab.explain.recording import Recording, count_in_words
 
 
@@ -156,7 +161,8 @@ def fusion_steps_of(
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(machine.platform) if lowered is None else lowered
     on_gpu = machine.platform == "cuda"
-    with compiled_with_dump(levels, machine, lowered, fusion_steps=on_gpu) as dump:
+    options = {"passes": ".*", "fusion_steps": on_gpu}
+    with compiled_with_dump(levels, machine, lowered, **options) as dump:
         names = dump.names()
         files = list(snapshots(names, main_module(names)))
         fusing = "priority-fusion" if on_gpu else "fusion"

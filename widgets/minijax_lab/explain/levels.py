@@ -9,13 +9,16 @@ the program are the same as without the marks.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import minijax
+from minijax.backend import dumps
 from minijax.compile import cross_compiling, stages
 from minijax.compile.titles import title_of
-from minijax.core import lowering
+from minijax.core import compiler, lowering
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn
 from minijax.core.source_info import NameStack, SourceInfo
@@ -182,3 +185,26 @@ class Marker:
 def target_named(target: str | None) -> cross_compiling.Target:
     """The machine that a view was asked for; by default this machine's CPU."""
     return cross_compiling.find("cpu" if target is None else target)
+
+
+@contextlib.contextmanager
+def compiled_with_dump(
+    levels: Levels,
+    machine: cross_compiling.Target,
+    lowered: lowering.Lowered,
+    **options: Any,
+) -> Iterator[dumps.Dump]:
+    """A context: the program compiled, with what XLA writes about it.
+
+    Options are those of `dumps.compile_with_dump`: `passes`, `fusion_steps`.
+    """
+    cross_compiling.refuse_calls(machine, lowered)
+    settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
+    callbacks = lowered.host_callbacks
+    with (
+        lowered.context,
+        dumps.compile_with_dump(
+            machine, lowered.module, settings, host_callbacks=callbacks, **options
+        ) as dump,
+    ):
+        yield dump

@@ -12,10 +12,14 @@ from typing import Any
 
 from minijax.backend import dumps
 from minijax.compile import cross_compiling
-from minijax.core import compiler
 from minijax_lab.explain.hlo_text import parse
 from minijax_lab.explain.kernels import Kernel, kernels_of
-from minijax_lab.explain.levels import Levels, levels_of, target_named
+from minijax_lab.explain.levels import (
+    Levels,
+    compiled_with_dump,
+    levels_of,
+    target_named,
+)
 from minijax_lab.explain.recording import Recording, count_in_words
 
 MOST_LINES = 400
@@ -69,14 +73,7 @@ def machine_code_of(
 ) -> MachineCodeRecording:
     """The recording of a program's levels."""
     lowered = levels.lower(machine.platform)
-    cross_compiling.refuse_calls(machine, lowered)
-    settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
-    with (
-        lowered.context,
-        dumps.compile_with_dump(
-            machine, lowered.module, settings, host_callbacks=lowered.host_callbacks
-        ) as dump,
-    ):
+    with compiled_with_dump(levels, machine, lowered) as dump:
         module = parse(dump.executable.hlo_modules()[0].to_string())
         texts = of_gpu(dump) if machine.platform == "cuda" else of_cpu(dump)
     codes, without = [], []

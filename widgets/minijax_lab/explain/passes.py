@@ -7,7 +7,6 @@ puts the program after any pass together again.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +14,16 @@ from typing import Any
 
 from minijax.backend import dumps
 from minijax.compile import cross_compiling
-from minijax.core import compiler, lowering
+from minijax.core import lowering
 from minijax_lab.explain.equation_marks import equation_in
 from minijax_lab.explain.hlo_text import COMMENT, CONFIG, HEADER, METADATA, OP_NAME
 from minijax_lab.explain.jaxpr import JaxprRecording
-from minijax_lab.explain.levels import Levels, levels_of, target_named
+from minijax_lab.explain.levels import (
+    Levels,
+    compiled_with_dump,
+    levels_of,
+    target_named,
+)
 from minijax_lab.explain.recording import Recording, count_in_words
 
 
@@ -200,7 +204,7 @@ def passes_of(
 ) -> PassesRecording:
     """The recording of levels that may have been lowered already."""
     lowered = levels.lower(machine.platform) if lowered is None else lowered
-    with compiled_with_dump(levels, machine, lowered) as dump:
+    with compiled_with_dump(levels, machine, lowered, passes=".*") as dump:
         names = dump.names()
         prefix = main_module(names)
         first = program_lines(dump.read(f"{prefix}.before_optimizations.txt"))
@@ -227,30 +231,6 @@ def passes_of(
         files=len(names),
         bytes=sum(sizes),
     )
-
-
-@contextlib.contextmanager
-def compiled_with_dump(
-    levels: Levels,
-    machine: cross_compiling.Target,
-    lowered: lowering.Lowered,
-    fusion_steps: bool = False,
-) -> Iterator[dumps.Dump]:
-    """A context: the program compiled, with all that XLA writes about it."""
-    cross_compiling.refuse_calls(machine, lowered)
-    settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
-    with (
-        lowered.context,
-        dumps.compile_with_dump(
-            machine,
-            lowered.module,
-            settings,
-            passes=".*",
-            fusion_steps=fusion_steps,
-            host_callbacks=lowered.host_callbacks,
-        ) as dump,
-    ):
-        yield dump
 
 
 def main_module(names: list[str]) -> str:
