@@ -45,7 +45,7 @@ from minijax.transforms import batch_names as _batch_names
 from minijax import (
     ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
     distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax, memory,
-    monitoring, nn, numpy, ops, profiler, random, ref, sharding, stages, tree,
+    monitoring, nn, numpy, ops, random, ref, sharding, stages, tree,
     tree_util, typing, util,
 )
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
@@ -94,3 +94,12 @@ from minijax import assembly as _assembly
 # fmt: on
 
 Device = _xc.Device
+
+
+def __getattr__(name: str) -> object:
+    """Load `minijax.profiler` when it is first asked for."""
+    if name == "profiler":
+        from importlib import import_module
+
+        return import_module("minijax.profiler")
+    raise AttributeError(f"module 'minijax' has no attribute {name!r}")

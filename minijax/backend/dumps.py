@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,6 +82,8 @@ def compile_with_dump(
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
     """A folder that only this user can read, removed at the end."""
+    import tempfile  # here, since it brings half of the standard library along
+
     try:
         folder = tempfile.TemporaryDirectory(
             prefix="minijax-", ignore_cleanup_errors=True

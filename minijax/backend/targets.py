@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -229,9 +228,11 @@ def _missing(target: str, compiler_name: str, extra: str) -> ModuleNotFoundError
 
 def _check_version(wheel: str, prefix: str, wanted: str) -> None:
     """RuntimeError if a wheel is installed in another version than `prefix`."""
+    from importlib import metadata  # here: it brings mail, archives and sockets along
+
     try:
-        version = importlib.metadata.version(wheel)
-    except importlib.metadata.PackageNotFoundError:
+        version = metadata.version(wheel)
+    except metadata.PackageNotFoundError:
         return  # a library without its wheel's papers
     if version != prefix and not version.startswith(f"{prefix}."):
         raise RuntimeError(

@@ -243,13 +243,11 @@ class Compilation:
         `lowered` is the lowered program, if the caller has it.
         """
         programs, lock = _programs_of(closed)
-        program = programs.get(request)
-        if program is None:
-            with lock:
-                program = programs.get(request)
-                if program is None:
-                    program = programs[request] = self.make(closed, request, lowered)
-        return program
+        with lock:
+            program = programs.get(request)
+            if program is None:
+                program = programs[request] = self.make(closed, request, lowered)
+            return program
 
     def make(self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any) -> Any:
         """Lower, unless that is done; compile; and make the Program."""
@@ -356,15 +354,15 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: Params) -
     if place is not None:
         key = (key, place)
     try:
-        program = primitive.executables.get(key)
+        run = primitive.executables.get(key)
     except TypeError:
         language.type_of_application(primitive, avals, params)
         raise
-    if program is None:
+    if run is None:
         place = place or (first_device(), False)
-        program = eager_program(primitive, avals, params, *place)
-        primitive.executables[key] = program
-    outputs = program(buffers)
+        run = eager_program(primitive, avals, params, *place).__call__
+        primitive.executables[key] = run
+    outputs = run(buffers)
     return outputs if primitive.multiple_results else outputs[0]
 
 

@@ -81,34 +81,36 @@ def staged(function: JitFunction, traced: Traced, bound: Bound) -> Any:
 class _Call:
     """What a repeated call needs: the compiled program and the result's tree."""
 
-    __slots__ = ("program", "unflatten", "donated")
+    __slots__ = ("run", "unflatten", "donated")
 
     def __init__(self, program: Any, traced: Traced):
-        self.program = program
+        self.run = program.__call__
         self.unflatten = traced.out_tree.unflatten
         donated = traced.params["donated_invars"]
-        self.donated = [index for index, flag in enumerate(donated) if flag]
+        self.donated = donated if any(donated) else ()
 
 
 class _Caches:
     """The caches of one function under one set of options; freed with the function."""
 
-    __slots__ = ("calls", "traced", "lock", "__weakref__")
+    __slots__ = ("calls", "plain", "traced", "lock", "__weakref__")
 
     def __init__(self) -> None:
         self.calls: dict[tuple, _Call] = {}
+        # Of these, by trace key and types, the calls with arrays by position alone.
+        self.plain: dict[tuple, _Call] = {}
         self.traced: dict[tuple, Traced] = {}
         self.lock = threading.RLock()
 
     def usable(self, key: tuple) -> Traced | None:
         """The traced program, unless it closes over tracers that have ended."""
         traced = self.traced.get(key)
-        if traced is None or all(t._trace.alive for t in traced.outer):
-            return traced
-        return None
+        alive = traced is None or all(t._trace.alive for t in traced.outer)
+        return traced if alive else None
 
     def clear(self) -> None:
         self.calls.clear()
+        self.plain.clear()
         self.traced.clear()
 
 
@@ -162,7 +164,6 @@ class JitFunction:
         self._signature = CallSignature(fun, options)
         self._caches = _caches_for(fun, options)
         functools.update_wrapper(self, fun, updated=())
-        self.__wrapped__ = fun
 
     def __repr__(self) -> str:
         return f"<minijax.jit function {signatures.fun_name(self._fun)}>"
@@ -175,32 +176,45 @@ class JitFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if state.disable_jit:
-                return self._fun(*args, **kwargs)
-            leaves, tree, statics = self._signature.flatten(args, kwargs)
-            if state.trace is not eval_trace:
-                return self._bind(args, kwargs)
-            try:
-                avals, buffers, place = dispatch.prepare(leaves)
-            except TypeError:
-                self._signature.types_of(leaves, args, kwargs, language.get_aval)
-                raise
-            if buffers is None:
-                return self._bind(args, kwargs)
-            key: tuple = (tree, avals, state.trace_key, statics)
-            call_key = key if place is None else (key, *place)
-            try:
-                call = self._caches.calls.get(call_key)
-            except TypeError:
-                self._signature.check_statics(statics)
-                raise
+            call = None
+            leaves: Sequence[Any] = args
+            if state.trace is eval_trace and not (kwargs or events.subscribers):
+                # The short way: arrays, where they usually are. There is no tree.
+                types: list[Any] = [state.trace_key]
+                buffers: list[Any] | None = []
+                for arg in args:
+                    if type(arg) is not Array or arg._placed is not None:
+                        break
+                    types.append(arg.aval)
+                    buffers.append(arg._buffer)
+                else:
+                    call = self._caches.plain.get(tuple(types))
             if call is None:
-                self._signature.types_of(leaves, args, kwargs, language.get_aval)
-                bound = Bound(leaves, tree, statics, len(args))
-                call = self._compile(bound, key, call_key, place)
-            elif events.subscribers:
-                events.emit("jit.hit", function=self, key=call_key)
-            outputs = call.program(buffers)
+                if state.disable_jit:
+                    return self._fun(*args, **kwargs)
+                if state.trace is not eval_trace:
+                    return self._bind(args, kwargs)
+                leaves, tree, statics = self._signature.flatten(args, kwargs)
+                try:
+                    avals, buffers, place = dispatch.prepare(leaves)
+                    key: tuple = (tree, avals, state.trace_key, statics)
+                    call_key = key if place is None else (key, *place)
+                    call = self._caches.calls.get(call_key)
+                except TypeError:
+                    self._signature.types_of(leaves, args, kwargs, language.get_aval)
+                    self._signature.check_statics(statics)
+                    raise
+                if buffers is None:
+                    return self._bind(args, kwargs)
+                if call is None:
+                    self._signature.types_of(leaves, args, kwargs, language.get_aval)
+                    bound = Bound(leaves, tree, statics, len(args))
+                    call = self._compile(bound, key, call_key, place)
+                    if place is None and not kwargs and {*map(type, args)} == {Array}:
+                        self._caches.plain[(state.trace_key, *avals)] = call
+                elif events.subscribers:
+                    events.emit("jit.hit", function=self, key=call_key)
+            outputs = call.run(buffers)
             if call.donated:
                 _give_up(leaves, call.donated)
             return call.unflatten(outputs)
@@ -229,13 +243,12 @@ class JitFunction:
             traced = self._traced(bound, key)
             if traced.outer:
                 raise language.escaped_tracer_error(traced.outer[0])
-            device, committed = place or (first_device(), False)
-            settings = settings_of(traced.params)
-            request = dispatch.CompileRequest(device, committed, *settings)
+            place = place or (first_device(), False)
+            request = dispatch.CompileRequest(*place, *settings_of(traced.params))
             program = dispatch.compilation.compile(traced.closed, request)
             call = _Call(program, traced)
             if len(caches.calls) >= _CACHE_SIZE:
-                caches.calls.clear()  # a bound on memory, far beyond ordinary use
+                caches.clear()  # a bound on memory, far beyond ordinary use
             caches.calls[call_key] = call
             return call
 
@@ -322,15 +335,14 @@ class JitFunction:
 errors.boundaries.add(JitFunction.__call__.__code__)
 
 
-def _give_up(leaves: list[Any], donated: Sequence[int]) -> None:
+def _give_up(leaves: Sequence[Any], donated: Sequence[bool]) -> None:
     """Mark the donated arrays whose memory XLA took, so that later calls refuse them.
 
     The short way through a call does not check whether buffers were deleted. Setting
     `_placed` sends later calls the long way, which does. (XLA would refuse such buffers
     too, but with a line in its log.)
     """
-    for position in donated:
-        leaf = leaves[position]
+    for leaf in compress(leaves, donated):
         if type(leaf) is Array and leaf._buffer.is_deleted():
             leaf._placed = leaf._buffer._sharding
 
@@ -372,7 +384,7 @@ def jit_params(
 ) -> dict[str, Any]:
     """The parameters of an equation of `jit_p`."""
     return {
-        **_params_for(closed, donated),
+        **with_program({}, closed, donated),
         "ctx_mesh": None,
         "name": name,
         "keep_unused": keep_unused,
@@ -384,14 +396,13 @@ def jit_params(
 def with_program(
     params: dict[str, Any], closed: ClosedJaxpr, donated: tuple | None = None
 ) -> dict[str, Any]:
-    """The parameters of a jit equation, with another program in it."""
-    return {**params, **_params_for(closed, donated)}
+    """The parameters of a jit equation, with another program in it.
 
-
-def _params_for(closed: ClosedJaxpr, donated: tuple | None) -> dict[str, Any]:
-    """The parameters that change with the program: one entry per input or output."""
+    Those that change have one entry per input or output.
+    """
     num_in, num_out = len(closed.jaxpr.invars), len(closed.jaxpr.outvars)
     return {
+        **params,
         "jaxpr": closed,
         "in_shardings": (UNSPECIFIED,) * num_in,
         "out_shardings": (UNSPECIFIED,) * num_out,
@@ -617,17 +628,12 @@ jit_p.dce = _jit_dce
 @pretty.printed_first("name")
 def _jit_pretty(params: dict[str, Any]) -> dict[str, Any]:
     """Print the name and the program; other parameters only if they are not default."""
-    shown = {"name": params["name"], "jaxpr": params["jaxpr"]}
-    if any(params["donated_invars"]):
-        shown["donated_invars"] = params["donated_invars"]
-    if params["keep_unused"]:
-        shown["keep_unused"] = True
-    if params["compiler_options_kvs"]:
-        shown["compiler_options_kvs"] = params["compiler_options_kvs"]
-    for name in ("in_shardings", "out_shardings"):
-        if not _none_given(params[name]):
-            shown[name] = params[name]
-    return shown
+    name, closed = params["name"], params["jaxpr"]
+    usual = jit_params(closed, name)
+    rare = ("donated_invars", "keep_unused", "compiler_options_kvs")
+    names = (*rare, "in_shardings", "out_shardings")
+    given = {key: params[key] for key in names if params[key] != usual[key]}
+    return {"name": name, "jaxpr": closed, **given}
 
 
 jit_p.pretty = _jit_pretty

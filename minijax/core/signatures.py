@@ -239,7 +239,11 @@ class CallSignature:
 
         TypeError, naming the argument, for a leaf that is neither an array nor one.
         """
-        return tuple(
+        with contextlib.suppress(TypeError):
+            avals = tuple(map(rule, leaves))
+            if argument_checks.keys().isdisjoint(map(type, avals)):
+                return avals
+        return tuple(  # one of them is to be checked, or has no type
             self.type_of(leaf, position, args, kwargs, rule)
             for position, leaf in enumerate(leaves)
         )

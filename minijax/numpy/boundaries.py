@@ -65,13 +65,14 @@ def inline_jit(
     if function is None:
         return functools.partial(inline_jit, static_argnames=static_argnames)
     jitted = jit(function, inline=True, static_argnames=static_argnames)
+    compiled = jitted.__call__  # bound: a call of the object would look it up
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = state.trace
         try:
             if trace is eval_trace:
-                return jitted(*args, **kwargs)
+                return compiled(*args, **kwargs)
             if len(args) > 1 and type(trace) is DynamicJaxprTrace:
                 _enter_in_order(trace, args)
             return function(*args, **kwargs)

@@ -1,5 +1,7 @@
 """What is compiled, how often, and by what: the one `Compilation` of the library."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -132,3 +134,75 @@ def test_the_rules_of_jit_stand_in_one_file():
         if rule.__module__ not in (pjit.__name__, "minijax.core.language")
     }
     assert elsewhere == {}
+
+
+# A repeated call with arrays alone goes a short way, without trees.
+
+
+def python_calls(function):
+    """The names of the Python functions that run during a call."""
+    names = []
+
+    def note(frame, event, _):
+        if event == "call":
+            names.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return names
+
+
+def test_a_repeated_call_runs_few_functions():
+    f = minijax.jit(lambda x, y: x + y)
+    x = jnp.ones(3)
+    f(x, x)
+    names = python_calls(lambda: f(x, x))[1:]
+    assert names[0] == "JitFunction.__call__"
+    assert len(names) <= 4, names
+    jnp.sin(x)
+    assert len(python_calls(lambda: jnp.sin(x))[1:]) <= 5
+
+
+def test_the_short_way_finds_only_what_belongs_to_the_call():
+    f = minijax.jit(lambda x, n=2: x * n, static_argnums=1)
+    x = jnp.arange(3)
+    for _ in range(2):
+        assert f(x).tolist() == [0, 2, 4]
+        assert f(x, 3).tolist() == [0, 3, 6]
+        assert f(x, n=4).tolist() == [0, 4, 8]
+    g = minijax.jit(lambda *xs, **named: (len(xs), [*named], sum(xs) + 1))
+    for _ in range(2):
+        assert g(x, x)[:2] == (2, [])
+        assert g(x)[:2] == (1, [])
+        assert g(x, a=x)[:2] == (1, ["a"])
+        assert g(x.astype(float))[2].dtype == jnp.float32
+        assert g(x)[2].dtype == jnp.int32
+        assert g(jnp.ones((1, 3), int))[2].shape == (1, 3)
+        with minijax.disable_jit():
+            assert g(x, x)[2].tolist() == [1, 3, 5]
+
+
+def test_a_cleared_function_is_compiled_again():
+    traces = []
+    f = minijax.jit(lambda x: traces.append(x) or x + 1)
+    x = jnp.ones(3)
+    f(x), f(x)
+    assert len(traces) == 1
+    f.clear_cache()
+    f(x), f(x)
+    assert len(traces) == 2
+    with minijax.enable_x64(True):
+        f(x)
+    assert len(traces) == 3
+    f(x)
+    assert len(traces) == 3
+
+
+def test_a_watcher_sees_each_repeated_call():
+    f = minijax.jit(lambda x: x + 1)
+    x = jnp.ones(3)
+    f(x), f(x)
+    assert names_of_events(lambda: f(x), "jit.hit", "jit.miss") == ["jit.hit"]

@@ -6,7 +6,6 @@ follow with their own lines.
 In JAX: `numpy/math/ufuncs.py` and parts of `numpy/lax_numpy.py`.
 """
 
-import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -42,24 +41,17 @@ from minijax.numpy.shapes.broadcasting import _where
 def _inexact_function(
     name: str, primitive: Callable[[Any], Array], meaning: str
 ) -> Callable[[Any], Array]:
-    def promoted(x: Any, /) -> Array:
-        return primitive(*promote_args_inexact(name, x))
-
-    promoted.__name__ = promoted.__qualname__ = name
-    promoted = inline_jit(promoted)
-
-    @functools.wraps(promoted)
     def function(x: Any, /) -> Array:
-        # One primitive is one program: there is nothing to compile together.
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in INEXACT_TYPES:
             return primitive(x)
-        return promoted(x)
+        return primitive(*promote_args_inexact(name, x))
 
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = (
         f"{meaning}, elementwise. Integers and bools become floating point first."
     )
-    return function
+    return inline_jit(function)
 
 
 exp = _inexact_function("exp", lax.exp, "e to the power x")
