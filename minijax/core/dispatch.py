@@ -350,9 +350,7 @@ def apply_primitive(primitive: Primitive, args: Sequence[Any], params: Params) -
     avals, buffers, place = prepare(args)
     if buffers is None:
         raise language.escaped_tracer_error(next(filter(language.is_tracer, args)))
-    key: tuple = (avals, tuple(params.items()), state.trace_key)
-    if place is not None:
-        key = (key, place)
+    key = (avals, tuple(params.items()), state.trace_key, place)
     try:
         run = primitive.executables.get(key)
     except TypeError:

@@ -173,11 +173,11 @@ def test_the_short_way_finds_only_what_belongs_to_the_call():
         assert f(x).tolist() == [0, 2, 4]
         assert f(x, 3).tolist() == [0, 3, 6]
         assert f(x, n=4).tolist() == [0, 4, 8]
-    g = minijax.jit(lambda *xs, **named: (len(xs), [*named], sum(xs) + 1))
+    g = minijax.jit(lambda *xs, **named: (len(xs), len(named), sum(xs) + 1))
     for _ in range(2):
-        assert g(x, x)[:2] == (2, [])
-        assert g(x)[:2] == (1, [])
-        assert g(x, a=x)[:2] == (1, ["a"])
+        assert g(x, x)[:2] == (2, 0)
+        assert g(x)[:2] == (1, 0)
+        assert g(x, a=x)[:2] == (1, 1)
         assert g(x.astype(float))[2].dtype == jnp.float32
         assert g(x)[2].dtype == jnp.int32
         assert g(jnp.ones((1, 3), int))[2].shape == (1, 3)
