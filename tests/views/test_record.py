@@ -1,5 +1,6 @@
 """The flight recorder: a script that uses real JAX, run as it is, and its page."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+import minijax_widgets as see
 
 SCRIPT = """
 import sys
@@ -36,6 +39,10 @@ for number in range(int(sys.argv[1])):
 print("loss", float(loss(w, np.ones((2, 4), np.float32))), __name__, len(sys.argv))
 print("twice", np.asarray(twice(jnp.ones(3))).tolist())
 """
+STEP, LOSS, TWICE = (
+    next(n for n, text in enumerate(SCRIPT.splitlines(), 1) if start in text)
+    for start in ("= step(", 'print("loss"', 'print("twice"')
+)
 
 
 def recorded(folder: Path, script: str, *arguments: str):
@@ -51,6 +58,14 @@ def recorded(folder: Path, script: str, *arguments: str):
         env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
     )
     return done, page.read_text() if page.is_file() else ""
+
+
+def rows_of(page: str) -> dict[int, str]:
+    """The counts of each line that the page shows, by its number."""
+    found = re.findall(
+        r'data-at="line (\d+)".*?</code><small>(.*?)</small>', page, re.DOTALL
+    )
+    return {int(line): told for line, told in found}
 
 
 @pytest.fixture(scope="module")
@@ -69,33 +84,83 @@ def test_the_script_runs_as_it_would(run, tmp_path) -> None:
     assert "__main__ 2" in done.stdout
 
 
-def test_the_page_counts_calls_and_misses(run) -> None:
+def test_the_page_counts_by_the_users_line(run) -> None:
+    done, page = run
+    rows = rows_of(page)
+    assert rows[STEP].startswith("6 calls, 2 traced, lowered, compiled")
+    assert rows[LOSS].startswith("2 calls, 1 traced, lowered, compiled, 1 wait")
+    assert "`x` has (8, 4) and sometimes (5, 4)" in page
+    assert "if len(np.ones((size, 4), np.float32)) == 8:" in page
+    assert "http://" not in page and "https://" not in page
+    assert len(page) < 100_000
+    # The terminal has the finding in one line, and where the page is.
+    (told,) = [row for row in done.stderr.splitlines() if "sometimes (5, 4)" in row]
+    assert told.strip().startswith(f"line {STEP}") and "can go" in told
+    assert "recorded: " in done.stderr
+
+
+def test_programs_have_bytes_and_owners(run) -> None:
     _, page = run
-    rows = re.findall(
-        r"<tr><td>(?:<a[^>]*>)?(\w+)(?:</a>)?</td><td>(\d+)</td><td>(\d+)", page
-    )
-    assert {name: (int(c), int(m)) for name, c, m in rows} == {
-        "step": (6, 2),
-        "loss": (1, 1),
-        "twice": (1, 1),
-    }
-    for kind in ("cache of step", "stages of step", "fusion of step", "cache of loss"):
-        assert kind in page
-    assert "http://" not in page.replace("http://www.w3.org", "")
-    assert "https://" not in page
+    assert f"step, line {STEP}: kernels by bytes" in page
+    # w: 4 x 4 floats, x: 8 x 4 floats.
+    for owner, size in (("w", "64 B"), ("x", "128 B")):
+        assert re.search(rf"<span>{owner}</span>.*?<small>{size}</small>", page)
 
 
-def test_the_page_opens_without_a_network(run, browser, tmp_path) -> None:
-    _, html = run
-    path = tmp_path / "page.html"
+def opened(browser, html, folder, **options):
+    path = folder / "page.html"
     path.write_text(html)
-    page = browser.new_page(offline=True)
+    page = browser.new_page(offline=True, **options)
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(path.as_uri())
-    page.wait_for_function("document.querySelectorAll('.mj-live').length >= 9")
+    return page, errors
+
+
+@pytest.mark.parametrize("scheme", ("light", "dark"))
+@pytest.mark.parametrize("width", (1280, 480))
+def test_the_page_in_a_browser(run, browser, tmp_path, width, scheme) -> None:
+    _, html = run
+    size = {"width": width, "height": 900}
+    page, errors = opened(browser, html, tmp_path, viewport=size, color_scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    now = "[...document.querySelectorAll('.row')].findIndex(r => r.ariaCurrent)"
+    assert page.evaluate(now) == 0
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(now) == 1
+    assert "2 of" in page.inner_text("#at")
+    page.keyboard.press("Enter")
+    assert page.locator(".row[aria-current] details").get_attribute("open") is not None
+    page.keyboard.press("Home")
+    assert page.evaluate(now) == 0
+    page.keyboard.press("t")
+    assert "sometimes (5, 4)" in page.inner_text("#plain")
+    page.keyboard.press("+")
+    assert page.locator("#lanes svg").first.get_attribute("viewBox") != "0 0 1000 16"
+    page.keyboard.press("0")
+    assert page.locator("#lanes svg").first.get_attribute("viewBox") == "0 0 1000 16"
+    # Nothing that is told is cut: text wraps, or ends in dots with its source below.
+    cut = "[...document.querySelectorAll('.why *')].filter(e => e.scrollWidth > "
+    assert page.evaluate(cut + "e.clientWidth + 1 && e.clientWidth).length") == 0
+    small = "[...document.querySelectorAll('main *')].filter(e => e.innerText && "
+    assert (
+        page.evaluate(small + "parseFloat(getComputedStyle(e).fontSize) < 11).length")
+        == 0
+    )
     assert errors == []
     page.close()
+
+
+def test_a_page_that_is_written_over_is_compared(run, tmp_path) -> None:
+    _, page = run
+    kept = json.loads(re.search(r'id="record">(.*?)</script>', page)[1])
+    assert kept["w = step(w, np.ones((size, 4), np.float32), rate=0.1)"] > 0
+    (tmp_path / "page.html").write_text(page)
+    done, after = recorded(
+        tmp_path, SCRIPT.replace("5 if number == 3 else 8", "8"), "6"
+    )
+    assert "sometimes" not in after
+    assert 'class="before"' in after and "The page before this one" in after
 
 
 def test_a_script_that_fails_still_gives_a_page(tmp_path) -> None:
@@ -110,16 +175,93 @@ def test_a_script_that_fails_still_gives_a_page(tmp_path) -> None:
     )
     assert done.returncode == 1
     assert "the data are gone" in done.stderr and "the data are gone" in page
-    assert "<td>1</td><td>1</td>" in page
+    assert rows_of(page)[4].startswith("1 call, 1 traced, lowered, compiled")
 
 
 def test_exit_status_and_wrong_arguments(tmp_path) -> None:
     done, page = recorded(tmp_path, "import sys\nsys.exit(3)\n")
     assert done.returncode == 3
-    assert "0 functions jitted" in page
-    command = [sys.executable, "-m", "minijax_widgets.record", "nobody.py"]
+    assert "nothing of JAX ran at a line of yours" in page
+    command = [sys.executable, "-m", "minijax_widgets.record"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=environment
-    )
-    assert done.returncode == 2 and "there is no file nobody.py" in done.stderr
+    for arguments, told in (
+        (["nobody.py"], "there is no file nobody.py"),
+        (["-o", "page.txt", "train.py"], "ends in .html"),
+    ):
+        done = subprocess.run(
+            [*command, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+        )
+        assert done.returncode == 2 and told in done.stderr
+
+
+# ---- in a notebook -------------------------------------------------------------------
+
+
+def test_what_was_jitted_before_has_its_misses_told() -> None:
+    import jax
+    import numpy as np
+
+    jax_jit = jax.jit
+    before = jax.jit(lambda x: x * 3)
+    before(np.ones(2, np.float32))
+    with see.recording() as record:
+        for size in (3, 4, 5, 6):
+            before(np.ones(size, np.float32))
+        with pytest.raises(RuntimeError, match="leave its `with` block"):
+            record.text()
+    assert jax.jit is jax_jit
+    (fault,) = record.finished().told
+    assert fault.kind == "shape" and fault.count == 3
+    assert "`x` came in 4 shapes: (3,), (4,), (5,), ..." in record.text()
+    assert "<iframe" in record._repr_mimebundle_()["text/html"]
+    with pytest.raises(ValueError, match="saved as .html"):
+        record.save("page.txt")
+
+
+def test_hooks_are_gone_afterwards() -> None:
+    import warnings
+
+    import jax
+    import numpy as np
+
+    array = type(jax.numpy.zeros(()))
+    names = ("_value", "item", "tolist", "block_until_ready")
+    held = [array.__dict__.get(name) for name in names]
+    rest = np.asarray, np.array, jax.device_get, warnings.showwarning
+    filters = list(warnings.filters)
+    with see.recording():
+        jax.jit(lambda x: x + 1)(1.0)
+    assert [array.__dict__.get(name) for name in names] == held
+    assert (np.asarray, np.array, jax.device_get, warnings.showwarning) == rest
+    assert list(warnings.filters) == filters
+
+
+def test_jit_keeps_its_ways() -> None:
+    import jax
+    import jax.numpy as jnp
+
+    with see.recording():
+
+        class Scale:
+            def __init__(self, by):
+                self.by = by
+
+            @jax.jit(static_argnums=0)
+            def __call__(self, x):
+                "Scales."
+                return x * self.by
+
+        double = Scale(2.0)
+        assert float(double(jnp.ones(()))) == 2.0
+        f = jax.jit(lambda x: x**2)
+        assert float(jax.grad(f)(3.0)) == 6.0
+        assert jax.vmap(f)(jnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
+        assert f.lower(1.0).compile()(2.0) == 4.0
+        assert float(jax.jit(lambda x: f(x) + f(x))(1.0)) == 2.0
+        assert jax.eval_shape(f, 1.0).shape == ()
+    assert Scale.__call__.__doc__ == "Scales."
+    assert float(f(4.0)) == 16.0

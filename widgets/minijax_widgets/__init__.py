@@ -71,6 +71,7 @@ __all__ = [
     "passes",
     "placement",
     "primitives",
+    "recording",
     "source",
     "stages",
     "trace",
@@ -86,6 +87,11 @@ def __getattr__(name: str) -> Any:
         from minijax_widgets.widget import live
 
         return live
+    # Nor does a view need the recorder, which is a program of its own.
+    if name == "recording":
+        from minijax_widgets.record import recording
+
+        return recording
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import re
+from collections.abc import Callable
 from typing import Any
 
 from minijax.core import source_info
@@ -134,8 +135,14 @@ STACK = re.compile(
 )
 
 
-def user_frames(text: str) -> dict[int, Frame]:
-    """The innermost frame of each stack that is the user's."""
+def user_frames(
+    text: str, wanted: Callable[[str], bool] | None = None
+) -> dict[int, Frame]:
+    """The innermost frame of each stack that is the user's.
+
+    One in a package that is installed, such as Flax, stands only where there is none of
+    the user's own. `wanted` tells whose files are meant, if it is given.
+    """
     head = text.partition("\n%")[0]
     files = dict(QUOTED.findall(section(head, "FileNames")))
     functions = dict(QUOTED.findall(section(head, "FunctionNames")))
@@ -151,9 +158,11 @@ def user_frames(text: str) -> dict[int, Frame]:
         while each in stacks:
             place, parent = stacks[each]
             frame = places.get(place)
-            if frame is not None and is_users(frame[0]):
-                found[number] = frame
-                break
+            if frame is not None and (wanted or is_users)(frame[0]):
+                if wanted or not is_installed(frame[0]):
+                    found[number] = frame
+                    break
+                found.setdefault(number, frame)
             each = parent - 1
     return found
 
@@ -161,6 +170,12 @@ def user_frames(text: str) -> dict[int, Frame]:
 def section(head: str, title: str) -> str:
     """The table of a program's text that stands under a title."""
     return head.partition(f"\n{title}\n")[2].partition("\n\n")[0]
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to a package that was installed."""
+    parts = re.split(r"[\\/]", file)
+    return "site-packages" in parts or "dist-packages" in parts
 
 
 def is_users(file: str) -> bool:

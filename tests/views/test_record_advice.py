@@ -1,0 +1,286 @@
+"""The flight recorder's advice, tested by obeying it.
+
+Each script has one fault. It is recorded; the repaired lines of the page are put into
+the script by a machine, as the page says; it is recorded again, and the fault is gone,
+with the programs that it cost, and the script's answer is the one from before.
+"""
+
+import runpy
+import textwrap
+from dataclasses import dataclass
+
+import jax
+import pytest
+
+import minijax
+import minijax_widgets as see
+
+HEAD = """
+from functools import partial
+import LIBRARY as jax
+import LIBRARY.numpy as jnp
+import numpy as np
+"""
+
+# name: (kind of the fault, what its sentence says, the script)
+SCRIPTS = {
+    "jit in a loop": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        w = jnp.ones((3, 3))
+        answer = []
+        for i in range(5):
+            y = jax.jit(lambda w, x: jnp.tanh(w @ x))(w, jnp.ones(3))
+            answer.append(y)
+        """,
+    ),
+    "jit in a loop that reads the loop": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        answer = []
+        for i in range(5):
+            scale = 1.0 + i
+            y = jax.jit(lambda x: x * scale)(jnp.ones(3))
+            answer.append(y)
+        """,
+    ),
+    "jit in a function": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        def evaluate(x):
+            forward = jax.jit(lambda x: jnp.sin(x) * 2)
+            return forward(x)
+
+        answer = [evaluate(jnp.ones(3)) for i in range(5)]
+        """,
+    ),
+    "static": (
+        "static",
+        "`number` took 6 values",
+        """
+        @partial(jax.jit, static_argnames=("number",))
+        def warm(x, number):
+            return x * np.sin(number)
+
+        answer = []
+        for i in range(6):
+            answer.append(warm(jnp.ones(3), i))
+        """,
+    ),
+    "static by place": (
+        "static",
+        "`number` took 6 values",
+        """
+        def warm(x, number):
+            return x * number
+
+        warm = jax.jit(warm, static_argnums=1)
+        answer = []
+        for i in range(6):
+            answer.append(warm(jnp.ones(3), i))
+        """,
+    ),
+    "ragged last batch": (
+        "shape",
+        "`x` has (8, 3) and sometimes (4, 3)",
+        """
+        @jax.jit
+        def total(x):
+            return jnp.sum(x)
+
+        data = np.zeros((20, 3), np.float32)
+        answer = 0.0
+        for i in range(0, len(data), 8):
+            answer = answer + total(data[i : i + 8])
+        """,
+    ),
+    "ragged batch of an iterator": (
+        "shape",
+        "`x` has (8, 3) and sometimes (4, 3)",
+        """
+        @jax.jit
+        def total(x):
+            return jnp.sum(x)
+
+        answer = 0.0
+        for batch in np.split(np.zeros((20, 3), np.float32), [8, 16]):
+            answer = answer + total(batch)
+        """,
+    ),
+    "weak type": (
+        "type",
+        "`state['ema']` was weak int32 at first and is float32",
+        """
+        @jax.jit
+        def step(state, x):
+            return {"ema": 0.5 * state["ema"] + jnp.sum(x)}
+
+        state = {"ema": 0}
+        for i in range(5):
+            state = step(state, jnp.ones(3))
+        answer = state["ema"]
+        """,
+    ),
+    "types by turns": (
+        "type",
+        "by turns",
+        """
+        @jax.jit
+        def scale(x, rate):
+            return x * rate
+
+        answer = []
+        for rate in (2.0, 2.0, np.float32(3), 4.0, np.float32(5)):
+            answer.append(scale(jnp.ones(3), rate))
+        """,
+    ),
+    "constant": (
+        "constant",
+        "`TABLE` (1,048,576 bytes) is baked into a program",
+        """
+        TABLE = jnp.ones((512, 512))
+
+        @jax.jit
+        def look(x):
+            return TABLE @ x
+
+        answer = []
+        for i in range(3):
+            answer.append(look(jnp.ones(512)))
+        """,
+    ),
+    "donated in vain": (
+        "unusable",
+        "float32[64,64]",
+        """
+        @partial(jax.jit, donate_argnums=(0,))
+        def norm(x):
+            return jnp.sum(x * x)
+
+        answer = norm(jnp.ones((64, 64)))
+        """,
+    ),
+    "host copies": (
+        "wait",
+        "brought an array to the host 5 times",
+        """
+        step = jax.jit(lambda x: x + 1)
+        x = jnp.zeros(())
+        answer = []
+        for i in range(5):
+            x = step(x)
+            answer.append(float(x))
+        """,
+    ),
+    "host sum": (
+        "wait",
+        "brought an array to the host 5 times",
+        """
+        step = jax.jit(lambda x: x + 1)
+        x = jnp.zeros(())
+        answer = 0.0
+        for i in range(5):
+            x = step(x)
+            answer += x.item()
+        """,
+    ),
+    "waits in the loop": (
+        "wait",
+        "waited for the device 5 times",
+        """
+        step = jax.jit(lambda x: x + 1)
+        answer = jnp.zeros(())
+        for i in range(5):
+            answer = step(answer)
+            answer.block_until_ready()
+        """,
+    ),
+    "pushed again and again": (
+        "pushed",
+        "the same NumPy array `x` (1,200 bytes)",
+        """
+        step = jax.jit(lambda w, x: w + x)
+        data = np.ones((100, 3), np.float32)
+        answer = jnp.zeros((100, 3))
+        for i in range(5):
+            answer = step(answer, data)
+        """,
+    ),
+}
+# minijax is not real JAX: it warns of no donated buffer, and answers as its own calls.
+OURS = [name for name in SCRIPTS if name != "donated in vain"]
+
+
+@dataclass
+class Run:
+    faults: list
+    answer: object
+    programs: int
+
+
+def recorded(library, source, path):
+    path.write_text(source)
+    if library == "minijax":
+        globals()["minijax"]  # the caller has it: minijax is listened to
+    with see.recording() as record:
+        names = runpy.run_path(str(path), run_name="__main__")
+    report = record.finished()
+    # Both libraries are listened to: faults are those of the script.
+    faults = [fault for fault in report.told if fault.file == str(path)]
+    made = sum(
+        site.counts.get("compile", 0) + site.counts.get("read from disk", 0)
+        for site in report.sites
+        if site.file == str(path)
+    )
+    return Run(faults, names["answer"], made)
+
+
+def obeyed(source, fault):
+    """The script with the repaired lines of a fault, put where they say."""
+    lines = source.splitlines()
+    loop = [n for n, text in enumerate(lines, 1) if text.startswith(("for ", "while "))]
+    for line in sorted(fault.lines, key=lambda line: (-line.line, not line.old)):
+        place = line.line - 1
+        if line.old:
+            assert lines[place].strip() == line.old
+            indent = lines[place][: len(lines[place]) - len(lines[place].lstrip())]
+            lines[place : place + 1] = [indent + line.new] if line.new else []
+        else:
+            assert line.where
+            if line.where == "after the loop":
+                assert loop and loop[-1] < line.line
+            lines.insert(place, line.new)
+    return "\n".join(lines) + "\n"
+
+
+def check(library, name, folder):
+    kind, told, script = SCRIPTS[name]
+    source = HEAD.replace("LIBRARY", library) + textwrap.dedent(script)
+    before = recorded(library, source, folder / "before.py")
+    (fault,) = [fault for fault in before.faults if fault.kind == kind]
+    assert told in fault.words
+    assert fault.lines, fault.write
+    after = recorded(library, obeyed(source, fault), folder / "after.py")
+    assert [f.kind for f in after.faults if f.kind == kind] == []
+    if kind in ("loop", "static", "shape", "type"):
+        assert fault.seconds > 0 and after.programs < before.programs
+        # What is told to go are the programs that went.
+        assert before.programs - after.programs >= fault.count
+    leaves = jax.tree.leaves if library == "jax" else minijax.tree.leaves
+    one, two = leaves(before.answer), leaves(after.answer)
+    assert [float(x.sum() if hasattr(x, "sum") else x) for x in one] == pytest.approx(
+        [float(x.sum() if hasattr(x, "sum") else x) for x in two]
+    )
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_of_jax(name, tmp_path) -> None:
+    check("jax", name, tmp_path)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_of_minijax(name, tmp_path) -> None:
+    check("minijax", name, tmp_path)

@@ -1,0 +1,1115 @@
+"""The flight recorder's hooks: what a program that uses JAX spends, by the user's line.
+
+It listens to JAX's own monitoring events (tracing, lowering, compiling), puts a small
+object in front of each function that the user's code jits, and notes where arrays are
+copied to the host. Arguments are taken apart on misses only; a hit costs a count.
+
+Neither JAX nor a hook of it is imported: `library` is the module, real JAX or minijax,
+which have the same public names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import sysconfig
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+STAGES = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "compile",
+}
+READ_FROM_DISK = "/jax/compilation_cache/cache_hits"
+UNUSABLE = "Some donated buffers were not usable"
+# What a site keeps of its calls; later ones are thinned out, and always counted.
+MOST_TIMES = 512
+MOST_MISSES = 400
+# Arguments are looked at on the first calls, then on each of so many; after `OFTEN` of
+# them more rarely.
+EACH, OFTEN, LATER = 16, 64, 256
+# Constants of at least so many bytes are told.
+LARGE = 1 << 18
+
+clock = time.perf_counter
+
+
+# ---- lines -------------------------------------------------------------------------
+
+
+class Lines:
+    """Which frames are the user's: neither Python's, nor an installed package's."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self.known: dict[str, bool] = {}
+        self.libraries = [os.path.join(folder, "") for folder in folders]
+        self.libraries.append(os.path.join(sysconfig.get_paths()["stdlib"], ""))
+        for folder in sys.path:
+            # Where packages are installed, as by `pip install --target`.
+            if folder and any(Path(folder).glob("*.dist-info")):
+                self.libraries.append(os.path.join(os.path.abspath(folder), ""))
+
+    def is_users(self, file: str) -> bool:
+        """Whether the user wrote a file."""
+        found = self.known.get(file)
+        if found is None:
+            found = not (
+                file.startswith("<")
+                and not file.startswith("<ipython")
+                or "site-packages" in file
+                or "dist-packages" in file
+                or any(os.path.abspath(file).startswith(f) for f in self.libraries)
+            )
+            self.known[file] = found
+        return found
+
+    def frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost frame of the user's, None for what an import runs."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self.is_users(file):
+                return frame
+            if "importlib._bootstrap" in file:
+                return None
+            frame = frame.f_back
+        return None
+
+
+# ---- what is kept ------------------------------------------------------------------
+
+
+@dataclass
+class Leaf:
+    """One array among the arguments: its path, type, place."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    weak: bool
+    place: str
+    bytes: int
+
+    @property
+    def type(self) -> str:
+        """Its dtype, with `weak` before it."""
+        return f"weak {self.dtype}" if self.weak else self.dtype
+
+
+@dataclass
+class Key:
+    """What decides whether a kept program serves."""
+
+    leaves: list[Leaf]
+    statics: dict[str, Any]
+    structure: str
+    settings: Any = None
+
+    def same(self, other: Key) -> bool:
+        """Whether two calls are of the same kind."""
+        return (
+            self.leaves == other.leaves
+            and self.structure == other.structure
+            and self.settings == other.settings
+            and same_statics(self.statics, other.statics)
+        )
+
+
+@dataclass
+class Miss:
+    """A call that no kept program served."""
+
+    made: tuple[str, int] | str  # the line that jitted the function, or its name
+    function: str
+    object: int  # the jitted function's number
+    key: Key | None
+    call: int  # the number of the call of that function, 0 if calls are not counted
+    begin: float
+    seconds: dict[str, float]
+    cause: str = ""
+    nearest: Miss | None = None
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass
+class Site:
+    """A line of the user's code, and what happened there."""
+
+    file: str
+    line: int
+    calls: int = 0
+    counts: dict[str, int] = field(default_factory=dict)  # trace, lower, compile, ...
+    seconds: dict[str, float] = field(default_factory=dict)
+    functions: dict[str, int] = field(default_factory=dict)
+    misses: list[Miss] = field(default_factory=list)
+    missed: int = 0
+    times: list[float] = field(default_factory=list)
+    step: int = 1  # one of so many calls is in `times`
+    waits: dict[str, int] = field(default_factory=dict)
+    waited: float = 0.0  # seconds
+    waits_of_host: float = 0.0  # seconds of waiting that work on the host could fill
+    copied: int = 0  # bytes brought to the host
+    copy: int = 0  # bytes of one copy, looked at now and then
+    last_wait: float | None = None
+    begun: float = 0.0
+
+    def seen(self, now: float) -> None:
+        """Keeps the time of a call or copy."""
+        self.times.append(now)
+        if len(self.times) > MOST_TIMES:
+            del self.times[::2]
+            self.step *= 2
+
+    def spend(self, stage: str, seconds: float) -> None:
+        """Adds the seconds of one stage."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        self.counts[stage] = self.counts.get(stage, 0) + 1
+
+
+@dataclass
+class Constant:
+    """An array that stands in a program as a number."""
+
+    name: str
+    bytes: int
+    file: str
+    line: int
+    programs: int = 1
+    made: tuple[str, int] | str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Pushed:
+    """A NumPy array that is copied to the device."""
+
+    path: str
+    bytes: int
+    calls: int
+    same: bool
+
+
+@dataclass
+class Made:
+    """All that one line jitted: `@jit`, or a `jit(...)` in a loop."""
+
+    place: tuple[str, int] | str
+    name: str
+    objects: int = 0
+    calls: int = 0
+    statics: tuple[str, ...] = ()
+    donated: bool = False
+    misses: list[Miss] = field(default_factory=list)
+    code_line: int = 0  # of the function itself
+    code_file: str = ""
+    executable: Any = None
+    shapes: Key | None = None
+    site: Site | None = None
+    passed_on: dict[str, int] = field(default_factory=dict)  # root -> bytes
+
+
+class Jitted:
+    """A function that the library jitted, with a recorder in front; else as it was."""
+
+    def __init__(self, jitted: Any, ear: Ear, made: Made, options: dict) -> None:
+        self.jitted = jitted
+        self.ear = ear
+        self.made = made
+        self.options = options
+        self.number = made.objects
+        self.calls = 0
+        self.counted = 0  # of them, those that `made` knows of
+        self.sites: dict[tuple[int, int], Site] = {}
+        self.results: list[weakref.ref] = []
+        self.arrays: dict[str, int] = {}
+        self.signature = signature_of(jitted)
+        functools.update_wrapper(self, jitted, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(1)
+        site = self.sites.get((id(frame.f_code), frame.f_lasti))
+        ear = self.ear
+        state = ear.state
+        if state.depth or not ear.on:  # inside of another program's trace
+            return self.jitted(*args, **kwargs)
+        if site is None:
+            site = self.site(frame)
+            if site is None:
+                return self.jitted(*args, **kwargs)
+        begin = clock()
+        self.calls = number = self.calls + 1
+        state.calling = self, args, kwargs, site
+        try:
+            result = self.jitted(*args, **kwargs)
+        finally:
+            state.calling = None
+        site.calls += 1
+        if not site.calls % site.step:
+            site.seen(begin)
+        if number <= 2 or not number % (EACH if number <= OFTEN else LATER):
+            self.made.calls += number - self.counted
+            self.counted = number
+            ear.look(self, site, args, kwargs, result)
+        return result
+
+    def site(self, frame: FrameType) -> Site | None:
+        """The site of a call; kept for the next one, if the frame is the user's."""
+        users = self.ear.lines.frame(frame)
+        if users is None:
+            return None
+        site = self.ear.site(users)
+        if users is frame:
+            # The code is kept, so that no other one gets its number.
+            self.ear.codes.append(frame.f_code)
+            self.sites[id(frame.f_code), frame.f_lasti] = site
+        return site
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        # A jitted method: the object that it belongs to is its first argument.
+        return self if instance is None else functools.partial(self, instance)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.jitted, name)
+
+
+class State(threading.local):
+    """What goes on in one thread."""
+
+    def __init__(self) -> None:
+        self.events = 0
+        self.depth = 0  # traces that go on
+        self.stack: list[list[Any]] = []
+        self.calling: tuple[Jitted, tuple, dict, Site] | None = None
+        self.read = False
+        self.miss: Miss | None = None
+        self.fetching = False
+
+
+# One for all libraries: an array of minijax holds one of jaxlib, whose read is its own.
+STATE = State()
+
+
+class Ear:
+    """Listens to one library, between `start` and `stop`."""
+
+    def __init__(self, library: Any, lines: Lines) -> None:
+        self.library = library
+        self.lines = lines
+        self.on = False
+        self.state = STATE
+        self.sites: dict[tuple[str, int], Site] = {}
+        self.made: dict[Any, Made] = {}
+        self.at: dict[tuple[int, int], Site] = {}
+        self.codes: list[Any] = []
+        self.constants: dict[tuple[Any, str], Constant] = {}
+        self.pushed: dict[tuple[Site | int, str], tuple[Site, Pushed]] = {}
+        self.donations: dict[tuple[str, int], list[str]] = {}
+        # Operations that ran outside of jit, by the outermost line that led to them.
+        self.loose: dict[tuple[str, int], dict[str, Any]] = {}
+        self.moves: dict[tuple[str, int], dict[str, Any]] = {}
+        self.undo: list[Callable[[], None]] = []
+        self.began = clock()
+        self.own = library.__name__ == "minijax"
+        self.of_numpy = {getattr(sys.modules.get("numpy"), "ndarray", None)}
+
+    # ---- starting and stopping -----------------------------------------------------
+
+    def start(self) -> None:
+        """Begins to listen; calls of what was jitted before are not counted."""
+        monitoring = self.library.monitoring
+        self.on = True
+        self.hear(monitoring, "event_duration_secs", self.took, "event_duration")
+        if self.own:
+            self.hear_minijax()
+        elif hasattr(monitoring, "register_scalar_listener"):
+            self.hear(monitoring, "scalar", self.begins)
+        self.hear(monitoring, "event", self.happened)
+        self.replace(self.library, "jit", self.jit(self.library.jit))
+        self.watch_copies()
+        self.watch_warnings()
+
+    def stop(self) -> None:
+        """Stops listening, and gives all names back."""
+        self.on = False
+        for site in self.sites.values():
+            if site.waits:
+                site.seconds["wait"] = site.waited
+                site.counts["wait"] = sum(site.waits.values())
+        for undo in reversed(self.undo):
+            undo()
+        self.undo.clear()
+
+    def hear(self, monitoring: Any, kind: str, listener: Any, ends: str = "") -> None:
+        """Registers a listener, which `stop` takes away where the library can."""
+        getattr(monitoring, f"register_{kind}_listener")(listener)
+        for name in (kind, ends):
+            end = getattr(monitoring, f"unregister_{name}_listener", None)
+            if end is not None:
+                self.undo.append(functools.partial(end, listener))
+                return
+
+    def hear_minijax(self) -> None:
+        """minijax tells of the end of a trace only to JAX's listeners: ask its core."""
+        from minijax.support import event_watching
+
+        def listen(name: str, data: dict[str, Any]) -> None:
+            if name == "trace.begin":
+                self.state.depth += 1
+            elif name == "trace.end":
+                self.state.depth -= 1
+
+        subscribed = event_watching.subscribe(listen)
+        subscribed.__enter__()
+        self.undo.append(lambda: subscribed.__exit__(None, None, None))
+
+    def replace(self, owner: Any, name: str, value: Any) -> None:
+        """Replaces an attribute until `stop`; not one that cannot be set."""
+        before = getattr(owner, name)
+        try:
+            setattr(owner, name, value)
+        except (AttributeError, TypeError):
+            return
+
+        def undo() -> None:
+            if getattr(owner, name) is value:
+                setattr(owner, name, before)
+
+        self.undo.append(undo)
+
+    # ---- jit -----------------------------------------------------------------------
+
+    def jit(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`jit` that hands out the same functions with a recorder in front."""
+        template = type(original(lambda: 0))
+
+        @functools.wraps(original)
+        def jit(*args: Any, **kwargs: Any) -> Any:
+            made = original(*args, **kwargs)
+            frame = self.lines.frame(sys._getframe(1))
+            if frame is None or not self.on:
+                return made  # a library jitted it as it was imported
+            place = (frame.f_code.co_filename, frame.f_lineno)
+            if isinstance(made, template):
+                return self.front(made, place, kwargs)
+
+            def decorate(function: Callable[..., Any]) -> Any:
+                # `@jit(static_argnames=...)`: options first, the function later.
+                return self.front(made(function), place, kwargs)
+
+            return decorate
+
+        return jit
+
+    def front(self, jitted: Any, place: tuple[str, int], options: dict) -> Jitted:
+        """One jitted function with a recorder in front."""
+        function = getattr(jitted, "__wrapped__", None)
+        name = getattr(jitted, "__name__", "function")
+        made = self.made.get(place)
+        if made is None:
+            made = self.made[place] = Made(place, name)
+            code = getattr(function, "__code__", None)
+            if code is not None:
+                made.code_line, made.code_file = code.co_firstlineno, code.co_filename
+            made.donated = bool({"donate_argnums", "donate_argnames"} & set(options))
+        made.objects += 1
+        return Jitted(jitted, self, made, options)
+
+    # ---- events --------------------------------------------------------------------
+
+    def begins(self, event: str, _: Any = None, **__: Any) -> None:
+        """A stage begins."""
+        if event in STAGES:
+            state = self.state
+            state.depth += event.endswith("trace_duration")
+            state.stack.append([event, 0.0])
+
+    def took(self, event: str, seconds: float, **facts: Any) -> None:
+        """A stage has ended."""
+        if event not in STAGES:
+            return
+        state, stage = self.state, STAGES[event]
+        state.events += 1
+        own = seconds
+        if state.stack and state.stack[-1][0] == event:
+            # What ran inside has told its own time: it is not counted twice.
+            own -= state.stack.pop()[1]
+            state.depth -= event.endswith("trace_duration")
+            if state.stack:
+                state.stack[-1][1] += seconds
+        if stage == "compile" and state.read:
+            stage, state.read = "read from disk", False
+        name = str(facts.get("fun_name", "function"))
+        name = name.removeprefix("jit(").removesuffix(")") if "jit(" in name else name
+        calling = state.calling
+        if calling is not None and not state.depth:
+            front, args, kwargs, site = calling
+        else:
+            users = self.lines.frame(sys._getframe(1))
+            if users is None:
+                return
+            front, site = None, self.site(users)
+            self.note_loose(users, name, own)
+        site.spend(stage, max(0.0, own))
+        site.functions[name] = site.functions.get(name, 0) + 1
+        if state.depth:
+            return  # a part of another program's trace
+        miss = state.miss
+        fresh = miss is None or stage in miss.seconds or stage == "trace"
+        if fresh or miss is None or (front is None and miss.function != name):
+            made: Made
+            if front is not None:
+                made = front.made
+                key = key_of(self.library, front, args, kwargs)
+                number = front.number, front.calls
+            else:
+                made, key, number = self.made_before(site, name)
+            begun = clock() - seconds
+            miss = Miss(made.place, name, number[0], key, number[1], begun, {})
+            state.miss = miss
+            site.missed += 1
+            if len(made.misses) < MOST_MISSES:
+                explain(miss, made.misses)
+                made.misses.append(miss)
+            made.site = made.site or site
+            if len(site.misses) < MOST_MISSES:
+                site.misses.append(miss)
+        miss.seconds[stage] = miss.seconds.get(stage, 0.0) + max(0.0, own)
+        if stage in ("compile", "read from disk"):
+            state.miss = None
+            self.compiled(front, calling, miss)
+
+    def note_loose(self, users: FrameType, name: str, spent: float) -> None:
+        """Adds what an operation outside of jit took, at the outermost line."""
+        if self.state.depth:
+            return
+        outer: FrameType | None = users
+        while outer is not None:
+            outer = self.lines.frame(outer.f_back)
+            users = outer or users
+        told = self.loose.setdefault(
+            (users.f_code.co_filename, users.f_lineno), {"seconds": 0.0, "names": {}}
+        )
+        told["seconds"] += max(0.0, spent)
+        told["names"][name] = told["names"].get(name, 0) + 1
+
+    def happened(self, event: str, **_: Any) -> None:
+        """JAX's cache on disk answered in the place of the compiler."""
+        if event == READ_FROM_DISK:
+            self.state.read = True
+
+    def made_before(self, site: Site, name: str) -> tuple[Made, Key | None, tuple]:
+        """A function that was jitted before, or by a library: its name is known.
+
+        JAX's own frame has its arguments; where it has not, the reason stays unknown.
+        """
+        place = f"{site.file}:{site.line}:{name}"
+        frame: FrameType | None = sys._getframe(2)
+        key, number = None, 0
+        while frame is not None:
+            code = frame.f_code
+            if code.co_name == "cache_miss" and "args" in code.co_varnames:
+                local = frame.f_locals
+                function = local.get("fun")
+                info = local.get("jit_info")
+                key = plain_key(self.library, function, info, local)
+                if key is not None:
+                    key.statics |= parameters_of(frame)
+                inner = getattr(function, "__code__", None)
+                if inner is not None and self.lines.is_users(inner.co_filename):
+                    number = id(function)
+                break
+            frame = frame.f_back
+        made = self.made.setdefault(place, Made(place, name))
+        made.objects = max(1, made.objects)
+        return made, key, (number, 0)
+
+    def compiled(self, front: Any, calling: Any, miss: Miss) -> None:
+        """After a program was made: its constants, and the program itself."""
+        if front is None or calling is None or front.made.executable is not None:
+            return
+        front.made.shapes = miss.key
+
+    # ---- what a call brings --------------------------------------------------------
+
+    def look(
+        self, front: Jitted, site: Site, args: tuple, kwargs: dict, result: Any
+    ) -> None:
+        """Looks at the arguments of one of many calls."""
+        made = front.made
+        last = made.misses[-1] if made.misses else None
+        if (
+            last is not None
+            and last.call == front.calls
+            and last.object == front.number
+        ):
+            self.look_inside(front, last, args, kwargs, site)
+        util = self.library.tree_util
+        for number, value in enumerate(args):
+            # Trees are mostly arrays of the device's: only others are taken apart.
+            if any(type(leaf) in self.of_numpy for leaf in util.tree_leaves(value)):
+                self.look_at_pushed(front, site, number, value)
+        if front.calls == 1 and not made.donated:
+            results = [x for x in util.tree_leaves(result) if hasattr(x, "nbytes")]
+            with contextlib.suppress(TypeError):
+                front.results = [weakref.ref(x) for x in results]
+        elif front.calls == 2 and front.results:
+            before = {id(ref()) for ref in front.results} - {id(None)}
+            front.results = []
+            names = list(front.signature.parameters) if front.signature else []
+            for number, value in enumerate(args):
+                again = sum(
+                    leaf.nbytes
+                    for leaf in util.tree_leaves(value)
+                    if id(leaf) in before and hasattr(leaf, "nbytes")
+                )
+                if again:
+                    name = names[number] if number < len(names) else f"args[{number}]"
+                    made.passed_on[name] = again
+
+    def look_inside(
+        self, front: Jitted, miss: Miss, args: tuple, kwargs: dict, site: Site
+    ) -> None:
+        """The constants of a program that was made, and the compiled program."""
+        made = front.made
+        if made.executable is None:
+            with contextlib.suppress(Exception):
+                client = self.library.devices()[0].client
+                made.executable = client.live_executables()[0]
+        try:
+            traced = front.jitted.trace(*args, **kwargs)
+            consts = traced.jaxpr.consts
+        except Exception:  # arguments that cannot be traced again
+            return
+        for value in consts:
+            size = int(getattr(value, "nbytes", 0))
+            if size < LARGE:
+                continue
+            name = name_of(value, front.jitted)
+            known = self.constants.get((made.place, name))
+            spent = sum(miss.seconds.values())
+            if known is not None:
+                known.programs += 1
+                known.seconds += spent
+                continue
+            self.constants[made.place, name] = Constant(
+                name, size, site.file, site.line, 1, made.place, spent
+            )
+
+    def look_at_pushed(
+        self, front: Jitted, site: Site, number: int, value: Any
+    ) -> None:
+        """The NumPy arrays among the arguments; the same one twice is a waste."""
+        util = self.library.tree_util
+        names = list(front.signature.parameters) if front.signature else []
+        root = names[number] if number < len(names) else f"args[{number}]"
+        for path, leaf in util.tree_flatten_with_path(value)[0]:
+            if type(leaf) not in self.of_numpy or not leaf.ndim:
+                continue
+            name = root + util.keystr(path)
+            known = self.pushed.get((id(site), name))
+            if known is None:
+                told = Pushed(name, leaf.nbytes, 1, False)
+                self.pushed[id(site), name] = site, told
+            else:
+                told = known[1]
+                told.calls += 1
+                told.same |= front.arrays.get(name) == id(leaf)
+            front.arrays[name] = id(leaf)
+
+    # ---- copies to the host --------------------------------------------------------
+
+    def watch_copies(self) -> None:
+        """Notes what waits for the device, or copies from it."""
+        import numpy
+
+        array = self.class_of_arrays()
+        state = self.state
+        value = array.__dict__.get("_value")
+        if isinstance(value, property) and value.fget is not None:
+            getter = value.fget
+
+            def read(each: Any) -> Any:
+                # What `wait` does, without its detours: each `float(loss)` comes here.
+                if state.fetching or state.depth or state.stack:
+                    return getter(each)
+                state.fetching = True
+                begin = clock()
+                try:
+                    return getter(each)
+                finally:
+                    state.fetching = False
+                    self.waited("copy", each, begin, sys._getframe(1))
+
+            self.replace(array, "_value", property(read))
+        for name in ("item", "tolist", "block_until_ready"):
+            method = getattr(array, name, None)
+            if method is not None:
+                self.replace(array, name, self.waiting(name, method))
+        for name in ("asarray", "array"):
+            plain = getattr(numpy, name)
+
+            def convert(*args: Any, plain: Any = plain, name: str = name, **kw: Any):
+                if args and isinstance(args[0], array) and not state.depth:
+                    return self.wait(f"np.{name}", args[0], plain, *args, **kw)
+                return plain(*args, **kw)
+
+            self.replace(numpy, name, functools.wraps(plain)(convert))
+        for name in ("device_get", "block_until_ready"):
+            plain = getattr(self.library, name, None)
+            if plain is not None:
+                self.replace(self.library, name, self.waiting(name, plain))
+        put = getattr(self.library, "device_put", None)
+        if put is not None:
+            self.replace(self.library, "device_put", self.moving(put, array))
+
+    def class_of_arrays(self) -> Any:
+        """The class of arrays with values."""
+        return type(self.library.numpy.zeros(()))
+
+    def waiting(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method or function that waits for arrays."""
+
+        def waits(value: Any, *args: Any, **kwargs: Any) -> Any:
+            return self.wait(name, value, method, value, *args, **kwargs)
+
+        waits.__name__, waits.__doc__ = name, method.__doc__
+        return waits
+
+    def wait(self, how: str, value: Any, work: Any, *args: Any, **kwargs: Any) -> Any:
+        """Runs what may wait for the device, and notes for how long, and where."""
+        state = self.state
+        if state.fetching or state.depth or state.stack or not self.on:
+            return work(*args, **kwargs)
+        state.fetching = True
+        begin = clock()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            state.fetching = False
+            self.waited(how, value, begin, sys._getframe(1))
+
+    def waited(self, how: str, value: Any, begin: float, frame: Any) -> None:
+        """Notes one wait at the user's line."""
+        now = clock()
+        known = self.lines.known
+        users = frame
+        while users is not None and known.get(users.f_code.co_filename) is False:
+            users = users.f_back
+        users = self.lines.frame(users)
+        if users is None:
+            return
+        site = self.at.get((id(users.f_code), users.f_lasti))
+        if site is None:
+            # Finding a line's number is slow in long functions. The code is kept, so
+            # that no other one gets its address.
+            self.codes.append(users.f_code)
+            site = self.at[id(users.f_code), users.f_lasti] = self.site(users)
+        site.calls += 1
+        if not site.calls % site.step:
+            site.seen(begin)
+        site.waits[how] = site.waits.get(how, 0) + 1
+        site.waited += now - begin
+        if how != "block_until_ready":
+            if site.calls <= 2 or not site.calls % EACH:
+                site.copy = getattr(value, "nbytes", 0)
+            site.copied += site.copy
+        if site.last_wait is not None:
+            site.waits_of_host += min(now - begin, begin - site.last_wait)
+        site.last_wait = now
+
+    def moving(self, put: Callable[..., Any], array: Any) -> Callable[..., Any]:
+        """`device_put`: an array that lies elsewhere is copied between devices."""
+
+        @functools.wraps(put)
+        def device_put(x: Any, device: Any = None, *args: Any, **kwargs: Any) -> Any:
+            made = put(x, device, *args, **kwargs)
+            if device is not None and isinstance(x, array) and not self.state.depth:
+                with contextlib.suppress(Exception):
+                    if x.devices() != made.devices():
+                        self.moved(sys._getframe(1), x, made)
+            return made
+
+        return device_put
+
+    def moved(self, frame: FrameType, value: Any, made: Any) -> None:
+        """Notes one copy between devices."""
+        users = self.lines.frame(frame)
+        if users is None:
+            return
+        site = self.site(users)
+        site.calls += 1
+        site.seen(clock())
+        told = self.moves.setdefault(
+            (site.file, site.line),
+            {"count": 0, "bytes": 0, "from": places(value), "to": places(made)},
+        )
+        told["count"] += 1
+        told["bytes"] += int(value.nbytes)
+
+    # ---- warnings ------------------------------------------------------------------
+
+    def watch_warnings(self) -> None:
+        """Hears of donated buffers that were not usable, once for each program."""
+        shown = warnings.showwarning
+        folder = os.path.dirname(self.library.__file__) + os.sep
+        seen: set[str] = set()
+
+        def show(message: Any, category: Any, *rest: Any, **more: Any) -> None:
+            text = str(message)
+            if text.startswith(UNUSABLE) and str(rest[0]).startswith(folder):
+                users = self.lines.frame(sys._getframe(1))
+                if users is not None and self.on:
+                    place = (users.f_code.co_filename, users.f_lineno)
+                    self.donations.setdefault(place, []).append(text)
+                if text in seen:
+                    return  # as without the recorder: once
+                seen.add(text)
+            shown(message, category, *rest, **more)
+
+        warnings.filterwarnings("always", message=UNUSABLE)
+        added = warnings.filters[0]
+        self.replace(warnings, "showwarning", show)
+
+        def undo() -> None:
+            if added in warnings.filters:
+                warnings.filters.remove(added)  # type: ignore[attr-defined]
+
+        self.undo.append(undo)
+
+    # ---- sites ---------------------------------------------------------------------
+
+    def site(self, users: FrameType) -> Site:
+        """The site of a frame of the user's."""
+        place = (users.f_code.co_filename, users.f_lineno)
+        site = self.sites.get(place)
+        if site is None:
+            site = self.sites[place] = Site(*place)
+        return site
+
+
+# ---- keys --------------------------------------------------------------------------
+
+
+def signature_of(function: Any) -> Any:
+    """The parameters of a function, None for one that has none to show."""
+    import inspect
+
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def static_places(front: Jitted, count: int) -> tuple[set[int], set[str]]:
+    """Which arguments are static: by place and by name."""
+    info = getattr(front.jitted, "_jit_info", None)
+    if info is not None:
+        numbers, names = info.static_argnums, info.static_argnames
+    else:
+        numbers = as_tuple(front.options.get("static_argnums"))
+        names = as_tuple(front.options.get("static_argnames"))
+    return {n % count if n < 0 and count else n for n in numbers}, set(names)
+
+
+def as_tuple(value: Any) -> tuple:
+    """One, several or no entries as a tuple."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (int, str)) else tuple(value)
+
+
+def key_of(library: Any, front: Jitted, args: tuple, kwargs: dict) -> Key | None:
+    """The arguments of a call as the library's key has them."""
+    numbers, names = static_places(front, len(args))
+    parameters = list(front.signature.parameters) if front.signature else []
+    return taken_apart(library, args, kwargs, numbers, names, parameters)
+
+
+def plain_key(library: Any, function: Any, info: Any, local: dict) -> Key | None:
+    """The same from a frame of JAX's own."""
+    args, kwargs = local.get("args", ()), local.get("kwargs") or {}
+    numbers = set(getattr(info, "static_argnums", ()) or ())
+    names = set(getattr(info, "static_argnames", ()) or ())
+    parameters = getattr(info, "fun_signature", None)
+    listed = list(parameters.parameters) if parameters is not None else []
+    return taken_apart(library, args, kwargs, numbers, names, listed)
+
+
+def parameters_of(frame: FrameType) -> dict[str, Any]:
+    """The parameters of an operation that runs by itself, without programs."""
+    outer: FrameType | None = frame
+    for _ in range(3):
+        outer = outer.f_back if outer is not None else None
+        if outer is not None and outer.f_code.co_name == "apply_primitive":
+            held = outer.f_locals.get("params") or {}
+            plain = {n: v for n, v in held.items() if "axpr" not in type(v).__name__}
+            return {name: str(value)[:200] for name, value in plain.items()}
+    return {}
+
+
+def taken_apart(
+    library: Any,
+    args: tuple,
+    kwargs: dict,
+    numbers: set[int],
+    names: set[str],
+    parameters: list[str],
+) -> Key | None:
+    """Arguments as named leaves and static values; None where they are no arrays."""
+    statics: dict[str, Any] = {}
+    dynamic: dict[str, Any] = {}
+    for place, value in enumerate(args):
+        name = parameters[place] if place < len(parameters) else f"args[{place}]"
+        (statics if place in numbers or name in names else dynamic)[name] = value
+    for name in sorted(kwargs):
+        (statics if name in names else dynamic)[name] = kwargs[name]
+    util = library.tree_util
+    leaves = []
+    try:
+        for name, value in dynamic.items():
+            for path, leaf in util.tree_flatten_with_path(value)[0]:
+                leaves.append(leaf_of(library, name + util.keystr(path), leaf))
+        structure = str(util.tree_structure(tuple(dynamic.values())))
+    except Exception:  # what JAX refuses, or a version with other names
+        return None
+    if kwargs:
+        structure += " " + " ".join(sorted(kwargs))
+    return Key(leaves, statics, structure, settings_now(library))
+
+
+def leaf_of(library: Any, path: str, value: Any) -> Leaf:
+    """One array of the arguments."""
+    aval = library.typeof(value)
+    shape = tuple(aval.shape)
+    weak = bool(getattr(aval, "weak_type", False))
+    committed = getattr(value, "_committed", False) or getattr(
+        value, "committed", False
+    )
+    place = places(value) if committed else ""
+    size = int(getattr(aval.dtype, "itemsize", 0))
+    for n in shape:
+        size *= n if isinstance(n, int) else 1
+    return Leaf(path, shape, str(aval.dtype), weak, place, size)
+
+
+def places(array: Any) -> str:
+    """Where an array lies that insists on its device: `cpu:0`, or a sharding."""
+    try:
+        devices = sorted(array.sharding.device_set, key=lambda device: device.id)
+    except Exception:
+        return ""
+    if len(devices) > 1:
+        spec = getattr(array.sharding, "spec", None)
+        return f"{len(devices)} devices" + ("" if spec is None else f", {spec}")
+    return f"{devices[0].platform}:{devices[0].id}"
+
+
+def settings_now(library: Any) -> Any:
+    """The settings that a program depends on, where the library has them."""
+    config = sys.modules.get(f"{library.__name__}._src.config")
+    context = getattr(config, "trace_context", None)
+    try:
+        return hash(context()) if context is not None else None
+    except Exception:
+        return None
+
+
+def same_statics(one: dict[str, Any], two: dict[str, Any]) -> bool:
+    """Whether static values are equal, with their types: 1 is not 1.0."""
+    if one.keys() != two.keys():
+        return False
+    return all(same_value(one[name], two[name]) for name in one)
+
+
+def same_value(one: Any, two: Any) -> bool:
+    """Whether two static values are one to JAX."""
+    try:
+        return type(one) is type(two) and bool(one == two)
+    except Exception:
+        return one is two
+
+
+def explain(miss: Miss, before: list[Miss]) -> None:
+    """Says what differs from the nearest call that its line had compiled for."""
+    if not before:
+        miss.cause = "first"
+        return
+    key = miss.key
+    if key is None:
+        miss.cause = "unknown"
+        return
+    best: tuple[int, list, Miss | None] = (1 << 30, [], None)
+    for known in reversed(before):
+        if known.key is None:
+            continue
+        changes = differences(known.key, key)
+        weight = sum(WEIGHTS[kind] for kind, *_ in changes)
+        if weight < best[0]:
+            best = weight, changes, known
+            if not weight:
+                break
+    _, changes, nearest = best
+    miss.nearest = nearest
+    miss.changes = [(kind, name, told) for kind, name, told in changes]
+    if nearest is None:
+        miss.cause = "unknown"
+    elif not changes:
+        other = nearest.object != miss.object
+        miss.cause = "loop" if other else "again"
+    else:
+        kinds = {kind for kind, *_ in changes}
+        order = ("structure", "static", "settings", "place", "shape", "type")
+        miss.cause = next(kind for kind in order if kind in kinds)
+
+
+WEIGHTS = {
+    "structure": 100,
+    "settings": 30,
+    "place": 4,
+    "static": 4,
+    "shape": 4,
+    "type": 2,
+}
+
+
+def differences(known: Key, key: Key) -> list[tuple[str, str, str]]:
+    """What differs between two keys: (kind, name, in words)."""
+    found: list[tuple[str, str, str]] = []
+    if known.settings != key.settings:
+        found.append(("settings", "", "another setting of JAX"))
+    for name in dict.fromkeys([*known.statics, *key.statics]):
+        one, two = known.statics.get(name), key.statics.get(name)
+        if not same_value(one, two):
+            found.append(("static", name, f"{short(one)} -> {short(two)}"))
+    if known.structure != key.structure or len(known.leaves) != len(key.leaves):
+        paths = {leaf.path for leaf in known.leaves}
+        new = [leaf.path for leaf in key.leaves if leaf.path not in paths]
+        now = {leaf.path for leaf in key.leaves}
+        gone = [leaf.path for leaf in known.leaves if leaf.path not in now]
+        told = "; ".join(
+            f"{word} {', '.join(names[:3])}"
+            for word, names in (("new", new), ("gone", gone))
+            if names
+        )
+        found.append(("structure", "", told or "other containers"))
+        return found
+    for one, two in zip(known.leaves, key.leaves):
+        if one.shape != two.shape:
+            found.append(("shape", two.path, f"{text(one)} -> {text(two)}"))
+        elif (one.dtype, one.weak) != (two.dtype, two.weak):
+            found.append(("type", two.path, f"{one.type} -> {two.type}"))
+        if one.place != two.place:
+            told = f"{one.place or 'anywhere'} -> {two.place or 'anywhere'}"
+            found.append(("place", two.path, told))
+    return found
+
+
+def text(leaf: Leaf) -> str:
+    """A shape as it is written: (64, 3)."""
+    return str(leaf.shape)
+
+
+def short(value: Any) -> str:
+    """A static value in at most forty letters."""
+    told = getattr(value, "__name__", None) or repr(value)
+    return told if len(told) <= 40 else told[:37] + "..."
+
+
+def name_of(value: Any, jitted: Any) -> str:
+    """The name by which a function reads a constant; its type where it has none."""
+    seen: set[int] = set()
+    todo = [getattr(jitted, "__wrapped__", None)]
+    while todo and len(seen) < 200:
+        function = todo.pop()
+        if function is None or id(function) in seen:
+            continue
+        seen.add(id(function))
+        function = getattr(function, "__wrapped__", function)
+        code = getattr(function, "__code__", None)
+        if code is None:
+            continue
+        # A function inside reads the names of the module, too.
+        inner = [code]
+        for each in inner:
+            inner += [c for c in each.co_consts if hasattr(c, "co_names")]
+        read = [name for each in inner for name in each.co_names]
+        names = dict(zip(code.co_freevars, function.__closure__ or ()))
+        reached: dict[str, Any] = {}
+        for name, cell in names.items():
+            with contextlib.suppress(ValueError):
+                reached[name] = cell.cell_contents
+        known = function.__globals__
+        reached |= {name: known[name] for name in read if name in known}
+        for name, held in reached.items():
+            if held is value or like(held, value):
+                return name
+            if hasattr(held, "__code__") or hasattr(held, "__wrapped__"):
+                todo.append(held)
+    return f"{value.dtype}{list(value.shape)}"
+
+
+def like(held: Any, value: Any) -> bool:
+    """Whether a NumPy array is the one that JAX copied: its type, shape, beginning."""
+    import numpy
+
+    if not isinstance(held, numpy.ndarray) or held.shape != tuple(value.shape):
+        return False
+    if held.nbytes != getattr(value, "nbytes", -1):
+        return False
+    with contextlib.suppress(Exception):
+        inner = getattr(value, "val", value)
+        return bool((numpy.asarray(inner).ravel()[:64] == held.ravel()[:64]).all())
+    return False
+
+
+@contextlib.contextmanager
+def listening(
+    ears: list[Ear], lines: Lines, now: tuple[str, ...] = ("jax",)
+) -> Iterator[None]:
+    """Listens to JAX and minijax, each from the moment at which the user imports it.
+
+    `now` are those that are listened to at once, if they are loaded.
+    """
+    import builtins
+
+    plain_import = builtins.__import__
+    heard: set[str] = set()
+
+    def listen(names: tuple[str, ...]) -> None:
+        for name in names:
+            library = sys.modules.get(name)
+            if library is None or name in heard:
+                continue
+            if hasattr(library, "jit") and hasattr(library, "monitoring"):
+                heard.add(name)
+                ears.append(Ear(library, lines))
+                ears[-1].start()
+
+    def importing(name: str, *args: Any, **kwargs: Any) -> Any:
+        # After the outermost import, when the library is whole.
+        module = plain_import(name, *args, **kwargs)
+        if len(heard) < 2:
+            frame = sys._getframe(1)
+            if lines.frame(frame) is frame:
+                asked = name.partition(".")[0] == "minijax"
+                listen(("jax", "minijax") if asked else ("jax",))
+        return module
+
+    listen(now)
+    builtins.__import__ = importing
+    try:
+        yield
+    finally:
+        if builtins.__import__ is importing:
+            builtins.__import__ = plain_import
+        for ear in ears:
+            ear.stop()

@@ -1,0 +1,915 @@
+"""What the flight recorder advises: each fault, and the user's line repaired.
+
+A fault is told only where something was lost, and its advice is what makes the cost go:
+the tests obey it and record again. The repaired lines are made from the syntax tree of
+the user's file; where a line has another form than is known here, a sentence stands
+alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from dataclasses import dataclass, field
+from typing import Any
+
+from minijax_lab.explain.flight import Constant, Ear, Leaf, Made, Miss, Site
+
+# From so many operations outside of jit on, and so many seconds, they are told.
+MOST_LOOSE = 8
+LEAST_LOOSE = 0.1
+# From so many on, reading an array is a habit and no single look at a result.
+MOST_LOOKS = 3
+COUNTED = {"shape": "shapes", "static": "values", "type": "types"}
+
+
+@dataclass
+class Line:
+    """A repaired line: the old text ("" for a new one) and what to write."""
+
+    line: int
+    old: str
+    new: str
+    where: str = ""  # "above the loop", "after the loop"
+
+
+@dataclass
+class Fault:
+    """One thing that costs, where it stands, and how it goes."""
+
+    kind: str
+    file: str
+    line: int
+    words: str
+    write: str
+    lines: list[Line] = field(default_factory=list)
+    seconds: float = 0.0
+    bytes: int = 0
+    count: int = 0
+    at_most: float = 0.0  # seconds of which a part can go, nobody knows how much
+
+
+class Source:
+    """A file of the user's, as text and as a syntax tree."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines = [line.rstrip("\n") for line in linecache.getlines(file)]
+        try:
+            self.tree: Any = ast.parse("\n".join(self.lines))
+        except SyntaxError:  # a notebook's cell with magics
+            self.tree = ast.Module([], [])
+        self.parents: dict[Any, Any] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                self.parents[child] = node
+
+    def text(self, line: int) -> str:
+        """A line without its indentation."""
+        return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    def indent(self, line: int) -> str:
+        """The indentation of a line."""
+        whole = self.lines[line - 1]
+        return whole[: len(whole) - len(whole.lstrip())]
+
+    def statement(self, line: int) -> Any:
+        """The innermost simple statement on a line, or the head that it is in."""
+        best = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and reaches(node, line):
+                if best is None or node.lineno >= best.lineno:
+                    best = node
+        return best
+
+    def around(self, node: Any, kinds: Any) -> Any:
+        """The innermost node of some kinds around another one."""
+        node = self.parents.get(node)
+        while node is not None and not isinstance(node, kinds):
+            node = self.parents.get(node)
+        return node
+
+    def loop(self, node: Any) -> Any:
+        """The loop that a node is repeated by, within its own function."""
+        found = self.around(node, (ast.For, ast.While, FUNCTIONS))
+        return found if isinstance(found, (ast.For, ast.While)) else None
+
+    def segment(self, node: Any) -> str:
+        """The text of a node."""
+        return ast.get_source_segment("\n".join(self.lines), node) or ""
+
+    def replaced(self, statement: Any, node: Any, new: str) -> str:
+        """A statement's text with one node replaced."""
+        whole, part = self.segment(statement), self.segment(node)
+        lines = "\n".join(self.lines).splitlines(keepends=True)
+
+        def offset(line: int, column: int) -> int:
+            before = sum(len(text) for text in lines[: line - 1])
+            return before + len(lines[line - 1].encode()[:column].decode())
+
+        start = offset(node.lineno, node.col_offset)
+        start -= offset(statement.lineno, statement.col_offset)
+        return whole[:start] + new + whole[start + len(part) :]
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def reaches(node: Any, line: int) -> bool:
+    """Whether a line is in a statement; of one with a body, in its head."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    last = node.end_lineno
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body:
+        last = max(first, body[0].lineno - 1)
+    return first <= line <= last
+
+
+class Adviser:
+    """Makes faults of what was heard."""
+
+    def __init__(self, ear: Ear) -> None:
+        self.ear = ear
+        self.sources: dict[str, Source] = {}
+
+    def source(self, file: str) -> Source:
+        if file not in self.sources:
+            self.sources[file] = Source(file)
+        return self.sources[file]
+
+    def faults(self) -> list[Fault]:
+        """All faults, those that cost most first."""
+        found: list[Fault] = []
+        for made in self.ear.made.values():
+            found += self.of_misses(made)
+            found += self.of_donation(made)
+        for site in self.ear.sites.values():
+            found += self.of_waits(site)
+        for constant in self.ear.constants.values():
+            found.append(self.of_constant(constant))
+        for site, pushed in self.ear.pushed.values():
+            if pushed.same and site.calls > 1:
+                found.append(self.of_pushed(site, pushed))
+        for place, texts in self.ear.donations.items():
+            found.append(self.of_unusable(place, texts))
+        for place, told in self.ear.moves.items():
+            if told["count"] >= MOST_LOOKS:
+                found.append(self.of_moves(place, told))
+        for place, told in self.ear.loose.items():
+            # Each tells of its trace, its lowering and its compiling.
+            programs = sum(told["names"].values()) // 3
+            if programs >= MOST_LOOSE and told["seconds"] >= LEAST_LOOSE:
+                found.append(self.of_loose(place, programs, told))
+        found.sort(key=lambda fault: (-fault.seconds, -fault.bytes))
+        return found
+
+    # ---- misses --------------------------------------------------------------------
+
+    def of_misses(self, made: Made) -> list[Fault]:
+        """The avoidable misses of one line, a fault for each cause."""
+        site = made.site
+        if site is None:
+            return []
+        groups: dict[tuple, list[Miss]] = {}
+        for miss in made.misses:
+            names = tuple(sorted({n for k, n, _ in miss.changes if k == miss.cause}))
+            if miss.cause in ("static", "shape", "structure", "type", "place"):
+                names = () if miss.cause == "structure" else names
+                groups.setdefault((miss.cause, names), []).append(miss)
+            elif miss.cause in ("loop", "again", "settings"):
+                groups.setdefault((miss.cause,), []).append(miss)
+        found = []
+        for (cause, *names), misses in groups.items():
+            if isinstance(made.place, str) and not self.is_habit(cause, misses):
+                continue
+            fault = getattr(self, f"of_{cause}")(made, site, misses, *names)
+            if fault is not None:
+                fault.seconds = sum(sum(m.seconds.values()) for m in misses)
+                fault.count = len(misses)
+                found.append(fault)
+        return found
+
+    def is_habit(self, cause: str, misses: list[Miss]) -> bool:
+        """Whether an operation outside of jit compiles again and again at its line."""
+        return cause != "static" and len(misses) >= MOST_LOOKS
+
+    def of_loop(self, made: Made, site: Site, misses: list[Miss]) -> Fault:
+        """A function that is jitted, or made, anew at each pass."""
+        count = max(made.objects, len(misses) + 1)
+        if isinstance(made.place, str):
+            name = made.name
+            words = f"{name} gets a new function here at each pass: {count} compiled"
+            write = (
+                f"write the function that {name} is given once, above the loop, or "
+                "call all this inside of one jitted function"
+            )
+            return Fault("loop", site.file, site.line, words, write)
+        file, line = made.place
+        words = f"a new jit of {shown(made.name)} is made here at each pass: {count}"
+        words += f" made, {len(misses) + 1} compiled"
+        write = "make it once, above the loop, and call that"
+        lines: list[Line] = []
+        source = self.source(file)
+        statement = source.statement(line)
+        call = jit_call(statement)
+        loop = source.loop(statement) if statement is not None else None
+        if isinstance(statement, FUNCTIONS[:2]):
+            write = f"move {made.name}, with its decorator, above the loop"
+            if loop is not None:
+                above = f"@jit and def {made.name}: move them here"
+                lines = [Line(loop.lineno, "", f"# {above}", "above the loop")]
+            else:
+                write = self.outside(source, statement, made)
+        elif call is not None and loop is not None:
+            lines, write = hoisted(source, statement, call, loop, write)
+        elif call is not None:
+            write = self.outside(source, statement, made)
+            if not free_names(call) & local_names(source, statement):
+                function = source.around(statement, FUNCTIONS[:2])
+                if function is not None:
+                    lines = lifted(source, statement, call, function)
+        return Fault("loop", file, line, words, write, lines)
+
+    def outside(self, source: Source, statement: Any, made: Made) -> str:
+        """What to do where a function that is called again and again jits."""
+        function = source.around(statement, FUNCTIONS[:2])
+        name = function.name if function is not None else "the function around"
+        return (
+            f"make it once outside of {name}, or keep what {name} made and call that "
+            "(@functools.cache above it, if its arguments can be hashed)"
+        )
+
+    def of_again(self, made: Made, site: Site, misses: list[Miss]) -> Fault:
+        """The same call of the same function, whose program was gone."""
+        words = f"{shown(made.name)} was compiled again for the same arguments"
+        write = "do not clear the caches between, nor change what the context sets"
+        return Fault("again", site.file, site.line, words, write)
+
+    def of_settings(self, made: Made, site: Site, misses: list[Miss]) -> Fault:
+        """Another setting of JAX, such as a precision or a mesh."""
+        words = f"{shown(made.name)} is called under different settings of JAX"
+        write = "set them once, around all of the calls"
+        return Fault("settings", site.file, site.line, words, write)
+
+    def of_static(
+        self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
+    ) -> Fault:
+        """A static argument with many values."""
+        name = next(n for k, n, _ in misses[-1].changes if k == "static")
+        values = [m.key.statics.get(name) for m in made.misses if m.key is not None]
+        different = len({repr(value) for value in values})
+        words = f"static argument `{name}` took {different} values, one program each"
+        codes = {getattr(value, "__code__", None) for value in values}
+        if len(codes) == 1 and None not in codes:
+            words = f"static argument `{name}` is a new function at each call"
+            write = f"make the function once, above the loop, and pass that as {name}"
+            return Fault("static", site.file, site.line, words, write)
+        write = f"take `{name}` out of the static arguments, and compute with it by jnp"
+        lines: list[Line] = []
+        if not isinstance(made.place, str):
+            source = self.source(made.place[0])
+            lines, uses = without_static(source, made.place[1], name)
+            if uses:
+                listed = ", ".join(str(n) for n in uses[:3])
+                write += f" (Python needs its value at line {listed})"
+        return Fault("static", site.file, site.line, words, write, lines)
+
+    def of_shape(
+        self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
+    ) -> Fault:
+        """Shapes that differ: the last rows, or many sizes."""
+        keys = [m.key for m in made.misses if m.key is not None]
+        name = next((n for k, n, _ in misses[-1].changes if k == "shape"), names[0])
+        shapes = [
+            leaf.shape for key in keys for leaf in key.leaves if leaf.path == name
+        ]
+        different = list(dict.fromkeys(shapes))
+        full, last = different[0], misses[-1]
+        now = next(leaf.shape for leaf in last.key.leaves if leaf.path == name)  # type: ignore[union-attr]
+        if len(different) == 2 and full and now and full[1:] == now[1:]:
+            big = max(full[0], now[0])
+            words = f"`{name}` has {full} and sometimes {now}"
+            write = f"drop the last rows, or pad `{name}` to {big} and mask"
+            lines = self.ragged(site, name, big, made)
+        else:
+            listed = ", ".join(str(shape) for shape in different[:3])
+            more = ", ..." if len(different) > 3 else ""
+            words = f"`{name}` came in {len(different)} shapes: {listed}{more}"
+            write = f"pad `{name}` to one size, or to a few (64, 128, 256)"
+            lines = []
+        return Fault("shape", site.file, site.line, words, write, lines)
+
+    def ragged(self, site: Site, name: str, full: int, made: Made) -> list[Line]:
+        """The loop over whole batches only, or a test before the call."""
+        source = self.source(site.file)
+        statement = source.statement(site.line)
+        loop = source.loop(statement) if statement is not None else None
+        if isinstance(loop, ast.For):
+            call = loop.iter
+            named = isinstance(call, ast.Call) and getattr(call.func, "id", "")
+            if named == "range" and len(call.args) == 3:
+                a, b, c = (source.segment(arg) for arg in call.args)
+                new = f"range({a}, {b} - {c} + 1, {c})"
+                head = source.text(loop.lineno)
+                return [
+                    Line(loop.lineno, head, head.replace(source.segment(call), new))
+                ]
+        argument = argument_at(source, statement, name, made)
+        if statement is None or not argument:
+            return []
+        text = source.text(site.line)
+        new = f"if len({argument}) == {full}: {text}"
+        return [Line(site.line, text, new)]
+
+    def of_structure(
+        self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
+    ) -> Fault:
+        """Other containers, or other leaves in them."""
+        told = next(told for kind, _, told in misses[-1].changes if kind == "structure")
+        words = f"the arguments of {shown(made.name)} changed their structure: {told}"
+        write = "pass the same containers with the same entries at each call"
+        return Fault("structure", site.file, site.line, words, write)
+
+    def of_place(
+        self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
+    ) -> Fault:
+        """The same arrays in another place."""
+        (told, *_) = [f"`{n}`: {t}" for k, n, t in misses[-1].changes if k == "place"]
+        words = f"arguments lie in another place: {told}"
+        write = "put them there once, with jax.device_put, before the first call"
+        return Fault("place", site.file, site.line, words, write)
+
+    def of_type(
+        self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
+    ) -> Fault:
+        """A dtype or a weak type that drifts: its first value is the one to mend."""
+        miss = misses[-1]
+        name = next(n for k, n, _ in miss.changes if k == "type")
+        nearest = miss.nearest.key if miss.nearest is not None else None
+        was, now = leaf_at(nearest, name), leaf_at(miss.key, name)
+        assert was is not None and now is not None
+        others = len(names) - 1
+        more = f" (and {others} more)" if others else ""
+        if miss.call == 2 and len(misses) == 1:
+            words = f"`{name}`{more} was {was.type} at first and is {now.type}"
+            write = f"start it as an array of dtype {now.dtype}"
+            lines = self.started(site, made, name, now.dtype)
+        else:
+            wide = was.dtype if rank(was.dtype) >= rank(now.dtype) else now.dtype
+            words = f"`{name}`{more} is {was.type} and {now.type} by turns"
+            write = f"pass it as {wide} each time: jnp.asarray(..., '{wide}')"
+            lines = self.passed(site, name, wide, made)
+        return Fault("type", site.file, site.line, words, write, lines)
+
+    def started(self, site: Site, made: Made, path: str, dtype: str) -> list[Line]:
+        """The line where a field of the state gets its first value."""
+        field_name = path.replace("']", "").replace("['", ".").split(".")[-1]
+        source = self.source(site.file)
+        root = path.partition("[")[0].partition(".")[0]
+        names = {field_name}
+        if field_name == root:
+            names.add(argument_at(source, source.statement(site.line), root, made))
+        found = []
+        for node in ast.walk(source.tree):
+            value = None
+            if isinstance(node, ast.keyword) and node.arg in names:
+                value = node.value
+            elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+                if source.segment(node.targets[0]) in names:
+                    value = node.value
+            elif isinstance(node, ast.Dict):
+                for key, each in zip(node.keys, node.values):
+                    if isinstance(key, ast.Constant) and key.value in names:
+                        value = each
+            if isinstance(value, ast.Constant) and not isinstance(value.value, str):
+                found.append(value)
+        if len(found) != 1:
+            return []
+        (value,) = found
+        return [replaced_line(source, value, f"jnp.{dtype}({source.segment(value)})")]
+
+    def passed(self, site: Site, name: str, dtype: str, made: Made) -> list[Line]:
+        """The call, with the argument made an array of one dtype."""
+        source = self.source(site.file)
+        node = argument_node(source, source.statement(site.line), name, made)
+        if node is None or "[" in name or "." in name:
+            return []
+        new = f"jnp.asarray({source.segment(node)}, '{dtype}')"
+        return [replaced_line(source, node, new)]
+
+    # ---- waits ---------------------------------------------------------------------
+
+    def of_waits(self, site: Site) -> list[Fault]:
+        """A line that brings an array to the host again and again."""
+        count = sum(site.waits.values())
+        if count < MOST_LOOKS:
+            return []
+        source = self.source(site.file)
+        statement = source.statement(site.line)
+        if statement is None or source.loop(statement) is None:
+            if source.around(statement, FUNCTIONS[:2]) is None:
+                return []  # behind the loop: as advised
+        synced = set(site.waits) == {"block_until_ready"}
+        words = f"brought an array to the host {count:,} times"
+        if synced:
+            words = f"waited for the device {count:,} times"
+        spent = site.seconds.get("wait", 0.0)
+        words += f", {spent:.2g} s of waiting"
+        write = "keep it on the device, and read it after the loop: jax.device_get"
+        if synced:
+            write = "wait once, after the loop"
+        lines = kept_on_device(source, statement) if statement is not None else []
+        if not lines and not synced:
+            write = "keep it on the device; read it each 100 steps, or after the loop"
+        return [
+            Fault(
+                "wait",
+                site.file,
+                site.line,
+                words,
+                write,
+                lines,
+                site.waits_of_host,
+                site.copied,
+                count,
+            )
+        ]
+
+    # ---- bytes ---------------------------------------------------------------------
+
+    def of_constant(self, constant: Constant) -> Fault:
+        """An array that is baked into programs."""
+        times = (
+            f"{constant.programs} programs" if constant.programs > 1 else "a program"
+        )
+        words = f"`{constant.name}` ({constant.bytes:,} bytes) is baked into {times}"
+        write = f"pass `{constant.name}` as an argument"
+        lines: list[Line] = []
+        if not isinstance(constant.made, str) and constant.name.isidentifier():
+            made = self.ear.made[constant.made]
+            lines = self.as_argument(made, constant.name)
+        return Fault(
+            "constant",
+            constant.file,
+            constant.line,
+            words,
+            write,
+            lines,
+            0.0,
+            constant.bytes * constant.programs,
+            constant.programs,
+        )
+
+    def as_argument(self, made: Made, name: str) -> list[Line]:
+        """The head of the function and its call, with one argument more."""
+        found: list[Line] = []
+        source = self.source(made.code_file)
+        statement = source.statement(made.code_line)
+        if isinstance(statement, FUNCTIONS[:2]) and statement.name == made.name:
+            head = source.text(statement.lineno)
+            if head.count(")") and not statement.args.kwonlyargs:
+                before, _, after = head.rpartition(")" if "->" not in head else ") ->")
+                between = ", " if statement.args.args else ""
+                closing = ")" if "->" not in head else ") ->"
+                new = f"{before}{between}{name}{closing}{after}"
+                found.append(Line(statement.lineno, head, new))
+        if made.site is not None:
+            source = self.source(made.site.file)
+            call = call_of(source.statement(made.site.line), made.name)
+            if call is not None and call.args:
+                last = call.args[-1]
+                new = f"{source.segment(last)}, {name}"
+                found.append(replaced_line(source, last, new))
+        return found
+
+    def of_pushed(self, site: Site, pushed: Any) -> Fault:
+        """The same NumPy array, copied to the device at each call."""
+        words = (
+            f"the same NumPy array `{pushed.path}` ({pushed.bytes:,} bytes) is copied "
+            f"to the device at each of {site.calls:,} calls"
+        )
+        write = "put it on the device once: jax.device_put, above the loop"
+        source = self.source(site.file)
+        statement = source.statement(site.line)
+        loop = source.loop(statement) if statement is not None else None
+        made = next((m for m in self.ear.made.values() if m.site is site), None)
+        name = argument_at(source, statement, pushed.path, made) if made else ""
+        lines = []
+        if loop is not None and name.isidentifier():
+            new = f"{name} = jax.device_put({name})"
+            lines = [Line(loop.lineno, "", new, "above the loop")]
+        return Fault(
+            "pushed",
+            site.file,
+            site.line,
+            words,
+            write,
+            lines,
+            0.0,
+            pushed.bytes * site.calls,
+            site.calls,
+        )
+
+    def of_moves(self, place: tuple[str, int], told: dict[str, Any]) -> Fault:
+        """An array that is copied from device to device again and again."""
+        words = (
+            f"copied {told['count']:,} times from {told['from']} to {told['to']}, "
+            f"{told['bytes']:,} bytes"
+        )
+        write = "put it there once, above the loop, or compute where it lies"
+        return Fault(
+            "device", *place, words, write, bytes=told["bytes"], count=told["count"]
+        )
+
+    def of_unusable(self, place: tuple[str, int], texts: list[str]) -> Fault:
+        """Donated arguments that no result could be written over."""
+        arrays = texts[0].partition(": ")[2].partition("\n")[0].strip(" .")
+        words = f"donated buffers were not usable: {arrays}"
+        write = "remove donate_argnums, or return a result of the same shape and dtype"
+        made = next(
+            (
+                m
+                for m in self.ear.made.values()
+                if m.donated
+                and m.site is not None
+                and (m.site.file, m.site.line) == place
+            ),
+            None,
+        )
+        lines: list[Line] = []
+        if made is not None and not isinstance(made.place, str):
+            source = self.source(made.place[0])
+            lines = without_option(source, made.place[1], ("donate_arg",))
+        return Fault(
+            "unusable", *place, words, write, lines, 0.0, bytes_in(arrays), len(texts)
+        )
+
+    def of_loose(
+        self, place: tuple[str, int], programs: int, told: dict[str, Any]
+    ) -> Fault:
+        """Operations that run outside of jit, each a program of its own."""
+        names = list(told["names"])[:3]
+        words = (
+            f"{programs:,} operations outside of jit were compiled one by one, "
+            f"{told['seconds']:.2g} s: {', '.join(names)}, ..."
+        )
+        write = "call it inside of jax.jit: one program in the place of all these"
+        source = self.source(place[0])
+        lines = []
+        for node in ast.walk(source.statement(place[1]) or ast.Module([], [])):
+            head = source.segment(node.func) if isinstance(node, ast.Call) else ""
+            if head.endswith(".init") and node.lineno == place[1]:
+                # Flax: a module's init takes arrays only.
+                lines = [replaced_line(source, node.func, f"jax.jit({head})")]
+                break
+        return Fault(
+            "loose",
+            *place,
+            words,
+            write,
+            lines,
+            count=programs,
+            at_most=told["seconds"],
+        )
+
+    def of_donation(self, made: Made) -> list[Fault]:
+        """A large argument whose successor is written beside it."""
+        large = {name: size for name, size in made.passed_on.items() if size >= 1 << 20}
+        if not large or made.site is None or isinstance(made.place, str):
+            return []
+        names = tuple(large)
+        size = sum(large.values())
+        words = f"`{'`, `'.join(names)}` ({size:,} bytes) is not donated: the old and "
+        words += "the new one are in memory together"
+        listed = ", ".join(f'"{name}"' for name in names)
+        write = f"jit with donate_argnames=({listed},), if the old one is read no more"
+        fault = Fault(
+            "donate", made.site.file, made.site.line, words, write, bytes=size, count=1
+        )
+        return [fault]
+
+
+# ---- parts of the repairs ----------------------------------------------------------
+
+
+def shown(name: str) -> str:
+    """A function's name; a lambda by that word."""
+    return "a lambda" if name == "<lambda>" else name
+
+
+def leaf_at(key: Any, path: str) -> Leaf | None:
+    """The leaf of a path."""
+    leaves = key.leaves if key is not None else []
+    return next((leaf for leaf in leaves if leaf.path == path), None)
+
+
+def rank(dtype: str) -> tuple[int, int]:
+    """How wide a dtype is: its kind, then its bits."""
+    kinds = ("bool", "uint", "int", "bfloat", "float", "complex")
+    kind = max((n for n, k in enumerate(kinds) if dtype.startswith(k)), default=0)
+    bits = "".join(c for c in dtype if c.isdigit())
+    return kind, int(bits or 0)
+
+
+BYTES = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "uint32": 4}
+
+
+def bytes_in(arrays: str) -> int:
+    """The bytes of arrays as JAX's warning lists them: float32[3,4], ..."""
+    import re
+
+    total = 0
+    for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", arrays):
+        count = 1
+        for size in sizes.split(","):
+            count *= int(size or 1)
+        total += count * BYTES.get(dtype, 2)
+    return total
+
+
+def replaced_line(source: Source, node: Any, new: str) -> Line:
+    """The line of a node with the node replaced."""
+    old = source.text(node.lineno)
+    return Line(node.lineno, old, old.replace(source.segment(node), new, 1))
+
+
+def jit_call(statement: Any) -> Any:
+    """The call of `jit` in a statement."""
+    for node in ast.walk(statement) if statement is not None else ():
+        if isinstance(node, ast.Call) and "jit" in ast.unparse(node.func).split("."):
+            return node
+    return None
+
+
+def call_of(statement: Any, name: str) -> Any:
+    """The call of a function in a statement; the first one of any, if it has one."""
+    calls = [
+        node
+        for node in (ast.walk(statement) if statement is not None else ())
+        if isinstance(node, ast.Call)
+    ]
+    named = [c for c in calls if ast.unparse(c.func).rpartition(".")[2] == name]
+    return (named or calls[:1] or [None])[0]
+
+
+def free_names(node: Any) -> set[str]:
+    """The names that an expression reads, without its own parameters."""
+    read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    own = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return read - own
+
+
+def assigned(node: Any) -> set[str]:
+    """The names that statements set."""
+    stored = ast.Store
+    return {
+        n.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, stored)
+    }
+
+
+def local_names(source: Source, statement: Any) -> set[str]:
+    """The names of the function around a statement."""
+    function = source.around(statement, FUNCTIONS[:2])
+    if function is None:
+        return set()
+    return assigned(function) | {
+        a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)
+    }
+
+
+def hoisted(
+    source: Source, statement: Any, call: Any, loop: Any, write: str
+) -> tuple[list[Line], str]:
+    """A `jit(...)` above its loop; what it reads of the loop becomes an argument."""
+    line = call.lineno
+    function = call.args[0] if call.args else None
+    changed = sorted(free_names(call) & assigned(loop))
+    text = source.segment(call)
+    plain = isinstance(statement, ast.Assign) and statement.value is call
+    name = source.segment(statement.targets[0]) if plain else "jitted"
+    changed = [each for each in changed if each != name]
+    called = source.parents.get(call)
+    direct = isinstance(called, ast.Call) and called.func is call
+    if changed:
+        write = f"make it once, above the loop, and pass {', '.join(changed)} to it"
+        if not isinstance(function, ast.Lambda) or not (direct or plain):
+            return [], write
+        body = source.segment(function.body)
+        own = [source.segment(arg) for arg in function.args.args]
+        made = f"lambda {', '.join([*own, *changed])}: {body}"
+        text = text.replace(source.segment(function), made)
+    above = Line(loop.lineno, "", f"{name} = {text}", "above the loop")
+    if plain:
+        more = f"  # and call {name}(..., {', '.join(changed)})" if changed else ""
+        return [above, Line(line, source.text(line), more.strip())], write
+    if changed:
+        given = [source.segment(arg) for arg in called.args] + changed
+        old, new = called, f"{name}({', '.join(given)})"
+    else:
+        old, new = call, name
+    return [above, replaced_line(source, old, new)], write
+
+
+def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Line]:
+    """A `jit(...)` out of the function that makes it at each call."""
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    name = "jitted"
+    if isinstance(statement, ast.Assign) and statement.value is call:
+        name = source.segment(statement.targets[0])
+        mended = Line(call.lineno, source.text(call.lineno), "")
+    else:
+        mended = replaced_line(source, call, name)
+    above = f"{name} = {source.segment(call)}"
+    return [Line(first, "", above, f"above {function.name}"), mended]
+
+
+def without_static(
+    source: Source, line: int, name: str
+) -> tuple[list[Line], list[int]]:
+    """The decorator without one static name, and the lines where Python needs it."""
+    statement = source.statement(line)
+    uses: list[int] = []
+    function = statement if isinstance(statement, FUNCTIONS[:2]) else None
+    if function is None and statement is not None:
+        call = jit_call(statement)
+        wanted = source.segment(call.args[0]) if call is not None and call.args else ""
+        function = next(
+            (
+                node
+                for node in ast.walk(source.tree)
+                if isinstance(node, FUNCTIONS[:2]) and node.name == wanted
+            ),
+            None,
+        )
+    number = -1
+    more: list[Line] = []
+    if function is not None:
+        more = by_jnp(source, function, name)
+        names = [arg.arg for arg in function.args.args]
+        number = names.index(name) if name in names else -1
+        uses = sorted(set(python_uses(function, name)))
+    for node in ast.walk(statement) if statement is not None else ():
+        if not isinstance(node, ast.keyword) or node.arg is None:
+            continue
+        if not node.arg.startswith("static_arg") or node.value.lineno != node.lineno:
+            continue
+        try:
+            listed = ast.literal_eval(node.value)
+        except ValueError:
+            continue
+        listed = (listed,) if isinstance(listed, (int, str)) else tuple(listed)
+        gone = name if node.arg == "static_argnames" else number
+        left = tuple(each for each in listed if each != gone)
+        if left == listed:
+            continue
+        if left:
+            old = source.text(node.lineno)
+            whole = source.segment(node)
+            kept = old.replace(whole, f"{node.arg}={left!r}")
+            return [Line(node.lineno, old, kept), *more], uses
+        return [*without_option(source, line, (node.arg,)), *more], uses
+    return more, uses
+
+
+def by_jnp(source: Source, function: Any, name: str) -> list[Line]:
+    """The lines on which NumPy computes with an argument, with jnp instead."""
+    found = []
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        head, _, method = source.segment(node.func).rpartition(".")
+        reads = any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+        if head in ("np", "numpy", "math") and reads:
+            found.append(replaced_line(source, node.func, f"jnp.{method}"))
+    return found
+
+
+def python_uses(function: Any, name: str) -> list[int]:
+    """The lines of a function at which Python, not JAX, needs a value."""
+    found = []
+    for node in ast.walk(function):
+        parts: list[Any] = []
+        if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+            parts = [node.test]
+        elif isinstance(node, ast.Call):
+            head = ast.unparse(node.func)
+            if head in ("range", "int", "float") or head.startswith(("np.", "math.")):
+                parts = node.args
+        for part in parts:
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(part)):
+                found.append(part.lineno)
+    return found
+
+
+def without_option(source: Source, line: int, options: tuple[str, ...]) -> list[Line]:
+    """A `jit(...)`, or a decorator, without an option."""
+    statement = source.statement(line)
+    for node in ast.walk(statement) if statement is not None else ():
+        if not isinstance(node, ast.Call) or node.lineno != node.end_lineno:
+            continue
+        kept = [
+            keyword
+            for keyword in node.keywords
+            if not (keyword.arg or "").startswith(options)
+        ]
+        if len(kept) == len(node.keywords):
+            continue
+        arguments = [source.segment(each) for each in [*node.args, *kept]]
+        head = source.segment(node.func)
+        new = f"{head}({', '.join(arguments)})"
+        decorates = isinstance(source.parents.get(node), FUNCTIONS[:2])
+        if decorates and head.rpartition(".")[2] == "partial" and len(arguments) == 1:
+            new = arguments[0]
+        elif decorates and not arguments:
+            new = head
+        return [replaced_line(source, node, new)]
+    return []
+
+
+def argument_node(source: Source, statement: Any, path: str, made: Any) -> Any:
+    """The expression that a call passes for a leaf's argument."""
+    root = path.partition("[")[0].partition(".")[0]
+    call = call_of(statement, made.name if made is not None else "")
+    if call is None:
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == root:
+            return keyword.value
+    around = source if not made.code_file else Source(made.code_file)
+    names = parameters_at(around, made.code_line)
+    if root in names and names.index(root) < len(call.args):
+        return call.args[names.index(root)]
+    return None
+
+
+def parameters_at(source: Source, line: int) -> list[str]:
+    """The parameters of the function that begins at a line."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, FUNCTIONS):
+            marks = [d.lineno for d in getattr(node, "decorator_list", [])]
+            if line in (node.lineno, *marks):
+                return [arg.arg for arg in node.args.args]
+    return []
+
+
+def argument_at(source: Source, statement: Any, path: str, made: Any) -> str:
+    """The same as text, with the leaf's path behind it."""
+    node = argument_node(source, statement, path, made)
+    if node is None:
+        return ""
+    rest = path[len(path.partition("[")[0].partition(".")[0]) :]
+    return source.segment(node) + rest
+
+
+READERS = {"float", "int", "bool", "np.asarray", "np.array", "numpy.asarray"}
+
+
+def reading(node: Any) -> Any:
+    """What a call brings to the host: the `loss` of `float(loss)`, `loss.item()`."""
+    if not isinstance(node, ast.Call):
+        return None
+    if ast.unparse(node.func) in READERS | {"jax.device_get"} and len(node.args) == 1:
+        return node.args[0]
+    method = getattr(node.func, "attr", "")
+    if method in ("item", "tolist", "block_until_ready") and not node.args:
+        return node.func.value  # type: ignore[attr-defined]
+    return None
+
+
+def kept_on_device(source: Source, statement: Any) -> list[Line]:
+    """The line without its read, and the read after the loop."""
+    found = [node for node in ast.walk(statement) if reading(node) is not None]
+    loop = source.loop(statement)
+    if len(found) != 1 or loop is None:
+        return []
+    (read,) = found
+    kept = source.segment(reading(read))
+    text = source.segment(read)
+    line, old = read.lineno, source.text(read.lineno)
+    end = loop.end_lineno + 1
+    bare = old.replace(text, kept, 1)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if call is read:
+            return [Line(line, old, ""), Line(end, "", text, "after the loop")]
+        head = ast.unparse(call.func)
+        if head.endswith(".append"):
+            name = head.removesuffix(".append")
+            after = f"{name} = [float(x) for x in jax.device_get({name})]"
+            if not text.startswith("float") and ".item" not in text:
+                after = f"{name} = jax.device_get({name})"
+            return [Line(line, old, bare), Line(end, "", after, "after the loop")]
+    if isinstance(statement, (ast.AugAssign, ast.Assign)):
+        target = statement.target if isinstance(statement, ast.AugAssign) else None
+        target = target or statement.targets[0]  # type: ignore[union-attr]
+        name = source.segment(target)
+        if isinstance(statement, ast.AugAssign):
+            after = text.replace(kept, name, 1)
+            after = f"{name} = {after}"
+            return [Line(line, old, bare), Line(end, "", after, "after the loop")]
+    step = source.segment(loop.target) if isinstance(loop, ast.For) else ""
+    if step.isidentifier() and isinstance(statement, ast.Expr):
+        return [Line(line, old, f"if {step} % 100 == 0: {old}")]
+    return []
