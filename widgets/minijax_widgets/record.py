@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 import minijax
-from minijax_lab.explain.flight import Ear, Lines, listening
+from minijax_lab.explain.flight import Ear, listening
+from minijax_lab.explain.flight_facts import Lines
 from minijax_lab.explain.flight_programs import read_programs
 from minijax_widgets.record_page import Report, make_report, page, text
 

@@ -12,9 +12,11 @@ import os
 from dataclasses import dataclass, field
 from html import escape
 
-from minijax_lab.explain.flight import Ear, Site
-from minijax_lab.explain.flight_advice import Adviser, Fault, Line, Source
+from minijax_lab.explain.flight import Ear
+from minijax_lab.explain.flight_advice import Adviser, Fault
+from minijax_lab.explain.flight_facts import Site
 from minijax_lab.explain.flight_programs import ProgramFacts
+from minijax_lab.explain.flight_repairs import Line, Source
 from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.view import STATIC
 

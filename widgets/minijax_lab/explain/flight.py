@@ -14,16 +14,32 @@ import contextlib
 import functools
 import os
 import sys
-import sysconfig
 import threading
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from minijax_lab.explain.flight_facts import (
+    Constant,
+    Key,
+    Lines,
+    Made,
+    Miss,
+    Pushed,
+    Site,
+)
+from minijax_lab.explain.flight_keys import (
+    explain,
+    key_of,
+    name_of,
+    parameters_of,
+    places,
+    plain_key,
+    signature_of,
+)
 
 STAGES = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
@@ -32,8 +48,6 @@ STAGES = {
 }
 READ_FROM_DISK = "/jax/compilation_cache/cache_hits"
 UNUSABLE = "Some donated buffers were not usable"
-# What a site keeps of its calls; later ones are thinned out, and always counted.
-MOST_TIMES = 512
 MOST_MISSES = 400
 # Arguments are looked at on the first calls, then on each of so many; after `OFTEN` of
 # them more rarely.
@@ -42,179 +56,6 @@ EACH, OFTEN, LATER = 16, 64, 256
 LARGE = 1 << 18
 
 clock = time.perf_counter
-
-
-# ---- lines -------------------------------------------------------------------------
-
-
-class Lines:
-    """Which frames are the user's: neither Python's, nor an installed package's."""
-
-    def __init__(self, folders: list[str]) -> None:
-        self.known: dict[str, bool] = {}
-        self.libraries = [os.path.join(folder, "") for folder in folders]
-        self.libraries.append(os.path.join(sysconfig.get_paths()["stdlib"], ""))
-        for folder in sys.path:
-            # Where packages are installed, as by `pip install --target`.
-            if folder and any(Path(folder).glob("*.dist-info")):
-                self.libraries.append(os.path.join(os.path.abspath(folder), ""))
-
-    def is_users(self, file: str) -> bool:
-        """Whether the user wrote a file."""
-        found = self.known.get(file)
-        if found is None:
-            found = not (
-                file.startswith("<")
-                and not file.startswith("<ipython")
-                or "site-packages" in file
-                or "dist-packages" in file
-                or any(os.path.abspath(file).startswith(f) for f in self.libraries)
-            )
-            self.known[file] = found
-        return found
-
-    def frame(self, frame: FrameType | None) -> FrameType | None:
-        """The innermost frame of the user's, None for what an import runs."""
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if self.is_users(file):
-                return frame
-            if "importlib._bootstrap" in file:
-                return None
-            frame = frame.f_back
-        return None
-
-
-# ---- what is kept ------------------------------------------------------------------
-
-
-@dataclass
-class Leaf:
-    """One array among the arguments: its path, type, place."""
-
-    path: str
-    shape: tuple[int, ...]
-    dtype: str
-    weak: bool
-    place: str
-    bytes: int
-
-    @property
-    def type(self) -> str:
-        """Its dtype, with `weak` before it."""
-        return f"weak {self.dtype}" if self.weak else self.dtype
-
-
-@dataclass
-class Key:
-    """What decides whether a kept program serves."""
-
-    leaves: list[Leaf]
-    statics: dict[str, Any]
-    structure: str
-    settings: Any = None
-
-    def same(self, other: Key) -> bool:
-        """Whether two calls are of the same kind."""
-        return (
-            self.leaves == other.leaves
-            and self.structure == other.structure
-            and self.settings == other.settings
-            and same_statics(self.statics, other.statics)
-        )
-
-
-@dataclass
-class Miss:
-    """A call that no kept program served."""
-
-    made: tuple[str, int] | str  # the line that jitted the function, or its name
-    function: str
-    object: int  # the jitted function's number
-    key: Key | None
-    call: int  # the number of the call of that function, 0 if calls are not counted
-    begin: float
-    seconds: dict[str, float]
-    cause: str = ""
-    nearest: Miss | None = None
-    changes: list[tuple[str, str, str]] = field(default_factory=list)
-
-
-@dataclass
-class Site:
-    """A line of the user's code, and what happened there."""
-
-    file: str
-    line: int
-    calls: int = 0
-    counts: dict[str, int] = field(default_factory=dict)  # trace, lower, compile, ...
-    seconds: dict[str, float] = field(default_factory=dict)
-    functions: dict[str, int] = field(default_factory=dict)
-    misses: list[Miss] = field(default_factory=list)
-    missed: int = 0
-    times: list[float] = field(default_factory=list)
-    step: int = 1  # one of so many calls is in `times`
-    waits: dict[str, int] = field(default_factory=dict)
-    waited: float = 0.0  # seconds
-    waits_of_host: float = 0.0  # seconds of waiting that work on the host could fill
-    copied: int = 0  # bytes brought to the host
-    copy: int = 0  # bytes of one copy, looked at now and then
-    last_wait: float | None = None
-    begun: float = 0.0
-
-    def seen(self, now: float) -> None:
-        """Keeps the time of a call or copy."""
-        self.times.append(now)
-        if len(self.times) > MOST_TIMES:
-            del self.times[::2]
-            self.step *= 2
-
-    def spend(self, stage: str, seconds: float) -> None:
-        """Adds the seconds of one stage."""
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
-        self.counts[stage] = self.counts.get(stage, 0) + 1
-
-
-@dataclass
-class Constant:
-    """An array that stands in a program as a number."""
-
-    name: str
-    bytes: int
-    file: str
-    line: int
-    programs: int = 1
-    made: tuple[str, int] | str = ""
-    seconds: float = 0.0
-
-
-@dataclass
-class Pushed:
-    """A NumPy array that is copied to the device."""
-
-    path: str
-    bytes: int
-    calls: int
-    same: bool
-
-
-@dataclass
-class Made:
-    """All that one line jitted: `@jit`, or a `jit(...)` in a loop."""
-
-    place: tuple[str, int] | str
-    name: str
-    objects: int = 0
-    calls: int = 0
-    statics: tuple[str, ...] = ()
-    donated: bool = False
-    misses: list[Miss] = field(default_factory=list)
-    code_line: int = 0  # of the function itself
-    code_file: str = ""
-    executable: Any = None
-    shapes: Key | None = None
-    site: Site | None = None
-    passed_on: dict[str, int] = field(default_factory=dict)  # root -> bytes
 
 
 class Jitted:
@@ -316,7 +157,7 @@ class Ear:
         # Operations that ran outside of jit, by the outermost line that led to them.
         self.loose: dict[tuple[str, int], dict[str, Any]] = {}
         self.moves: dict[tuple[str, int], dict[str, Any]] = {}
-        self.undo: list[Callable[[], None]] = []
+        self.undo: list[Callable[[], Any]] = []
         self.began = clock()
         self.own = library.__name__ == "minijax"
         self.of_numpy = {getattr(sys.modules.get("numpy"), "ndarray", None)}
@@ -794,281 +635,6 @@ class Ear:
         if site is None:
             site = self.sites[place] = Site(*place)
         return site
-
-
-# ---- keys --------------------------------------------------------------------------
-
-
-def signature_of(function: Any) -> Any:
-    """The parameters of a function, None for one that has none to show."""
-    import inspect
-
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-
-
-def static_places(front: Jitted, count: int) -> tuple[set[int], set[str]]:
-    """Which arguments are static: by place and by name."""
-    info = getattr(front.jitted, "_jit_info", None)
-    if info is not None:
-        numbers, names = info.static_argnums, info.static_argnames
-    else:
-        numbers = as_tuple(front.options.get("static_argnums"))
-        names = as_tuple(front.options.get("static_argnames"))
-    return {n % count if n < 0 and count else n for n in numbers}, set(names)
-
-
-def as_tuple(value: Any) -> tuple:
-    """One, several or no entries as a tuple."""
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, (int, str)) else tuple(value)
-
-
-def key_of(library: Any, front: Jitted, args: tuple, kwargs: dict) -> Key | None:
-    """The arguments of a call as the library's key has them."""
-    numbers, names = static_places(front, len(args))
-    parameters = list(front.signature.parameters) if front.signature else []
-    return taken_apart(library, args, kwargs, numbers, names, parameters)
-
-
-def plain_key(library: Any, function: Any, info: Any, local: dict) -> Key | None:
-    """The same from a frame of JAX's own."""
-    args, kwargs = local.get("args", ()), local.get("kwargs") or {}
-    numbers = set(getattr(info, "static_argnums", ()) or ())
-    names = set(getattr(info, "static_argnames", ()) or ())
-    parameters = getattr(info, "fun_signature", None)
-    listed = list(parameters.parameters) if parameters is not None else []
-    return taken_apart(library, args, kwargs, numbers, names, listed)
-
-
-def parameters_of(frame: FrameType) -> dict[str, Any]:
-    """The parameters of an operation that runs by itself, without programs."""
-    outer: FrameType | None = frame
-    for _ in range(3):
-        outer = outer.f_back if outer is not None else None
-        if outer is not None and outer.f_code.co_name == "apply_primitive":
-            held = outer.f_locals.get("params") or {}
-            plain = {n: v for n, v in held.items() if "axpr" not in type(v).__name__}
-            return {name: str(value)[:200] for name, value in plain.items()}
-    return {}
-
-
-def taken_apart(
-    library: Any,
-    args: tuple,
-    kwargs: dict,
-    numbers: set[int],
-    names: set[str],
-    parameters: list[str],
-) -> Key | None:
-    """Arguments as named leaves and static values; None where they are no arrays."""
-    statics: dict[str, Any] = {}
-    dynamic: dict[str, Any] = {}
-    for place, value in enumerate(args):
-        name = parameters[place] if place < len(parameters) else f"args[{place}]"
-        (statics if place in numbers or name in names else dynamic)[name] = value
-    for name in sorted(kwargs):
-        (statics if name in names else dynamic)[name] = kwargs[name]
-    util = library.tree_util
-    leaves = []
-    try:
-        for name, value in dynamic.items():
-            for path, leaf in util.tree_flatten_with_path(value)[0]:
-                leaves.append(leaf_of(library, name + util.keystr(path), leaf))
-        structure = str(util.tree_structure(tuple(dynamic.values())))
-    except Exception:  # what JAX refuses, or a version with other names
-        return None
-    if kwargs:
-        structure += " " + " ".join(sorted(kwargs))
-    return Key(leaves, statics, structure, settings_now(library))
-
-
-def leaf_of(library: Any, path: str, value: Any) -> Leaf:
-    """One array of the arguments."""
-    aval = library.typeof(value)
-    shape = tuple(aval.shape)
-    weak = bool(getattr(aval, "weak_type", False))
-    committed = getattr(value, "_committed", False) or getattr(
-        value, "committed", False
-    )
-    place = places(value) if committed else ""
-    size = int(getattr(aval.dtype, "itemsize", 0))
-    for n in shape:
-        size *= n if isinstance(n, int) else 1
-    return Leaf(path, shape, str(aval.dtype), weak, place, size)
-
-
-def places(array: Any) -> str:
-    """Where an array lies that insists on its device: `cpu:0`, or a sharding."""
-    try:
-        devices = sorted(array.sharding.device_set, key=lambda device: device.id)
-    except Exception:
-        return ""
-    if len(devices) > 1:
-        spec = getattr(array.sharding, "spec", None)
-        return f"{len(devices)} devices" + ("" if spec is None else f", {spec}")
-    return f"{devices[0].platform}:{devices[0].id}"
-
-
-def settings_now(library: Any) -> Any:
-    """The settings that a program depends on, where the library has them."""
-    config = sys.modules.get(f"{library.__name__}._src.config")
-    context = getattr(config, "trace_context", None)
-    try:
-        return hash(context()) if context is not None else None
-    except Exception:
-        return None
-
-
-def same_statics(one: dict[str, Any], two: dict[str, Any]) -> bool:
-    """Whether static values are equal, with their types: 1 is not 1.0."""
-    if one.keys() != two.keys():
-        return False
-    return all(same_value(one[name], two[name]) for name in one)
-
-
-def same_value(one: Any, two: Any) -> bool:
-    """Whether two static values are one to JAX."""
-    try:
-        return type(one) is type(two) and bool(one == two)
-    except Exception:
-        return one is two
-
-
-def explain(miss: Miss, before: list[Miss]) -> None:
-    """Says what differs from the nearest call that its line had compiled for."""
-    if not before:
-        miss.cause = "first"
-        return
-    key = miss.key
-    if key is None:
-        miss.cause = "unknown"
-        return
-    best: tuple[int, list, Miss | None] = (1 << 30, [], None)
-    for known in reversed(before):
-        if known.key is None:
-            continue
-        changes = differences(known.key, key)
-        weight = sum(WEIGHTS[kind] for kind, *_ in changes)
-        if weight < best[0]:
-            best = weight, changes, known
-            if not weight:
-                break
-    _, changes, nearest = best
-    miss.nearest = nearest
-    miss.changes = [(kind, name, told) for kind, name, told in changes]
-    if nearest is None:
-        miss.cause = "unknown"
-    elif not changes:
-        other = nearest.object != miss.object
-        miss.cause = "loop" if other else "again"
-    else:
-        kinds = {kind for kind, *_ in changes}
-        order = ("structure", "static", "settings", "place", "shape", "type")
-        miss.cause = next(kind for kind in order if kind in kinds)
-
-
-WEIGHTS = {
-    "structure": 100,
-    "settings": 30,
-    "place": 4,
-    "static": 4,
-    "shape": 4,
-    "type": 2,
-}
-
-
-def differences(known: Key, key: Key) -> list[tuple[str, str, str]]:
-    """What differs between two keys: (kind, name, in words)."""
-    found: list[tuple[str, str, str]] = []
-    if known.settings != key.settings:
-        found.append(("settings", "", "another setting of JAX"))
-    for name in dict.fromkeys([*known.statics, *key.statics]):
-        one, two = known.statics.get(name), key.statics.get(name)
-        if not same_value(one, two):
-            found.append(("static", name, f"{short(one)} -> {short(two)}"))
-    if known.structure != key.structure or len(known.leaves) != len(key.leaves):
-        paths = {leaf.path for leaf in known.leaves}
-        new = [leaf.path for leaf in key.leaves if leaf.path not in paths]
-        now = {leaf.path for leaf in key.leaves}
-        gone = [leaf.path for leaf in known.leaves if leaf.path not in now]
-        told = "; ".join(
-            f"{word} {', '.join(names[:3])}"
-            for word, names in (("new", new), ("gone", gone))
-            if names
-        )
-        found.append(("structure", "", told or "other containers"))
-        return found
-    for one, two in zip(known.leaves, key.leaves):
-        if one.shape != two.shape:
-            found.append(("shape", two.path, f"{text(one)} -> {text(two)}"))
-        elif (one.dtype, one.weak) != (two.dtype, two.weak):
-            found.append(("type", two.path, f"{one.type} -> {two.type}"))
-        if one.place != two.place:
-            told = f"{one.place or 'anywhere'} -> {two.place or 'anywhere'}"
-            found.append(("place", two.path, told))
-    return found
-
-
-def text(leaf: Leaf) -> str:
-    """A shape as it is written: (64, 3)."""
-    return str(leaf.shape)
-
-
-def short(value: Any) -> str:
-    """A static value in at most forty letters."""
-    told = getattr(value, "__name__", None) or repr(value)
-    return told if len(told) <= 40 else told[:37] + "..."
-
-
-def name_of(value: Any, jitted: Any) -> str:
-    """The name by which a function reads a constant; its type where it has none."""
-    seen: set[int] = set()
-    todo = [getattr(jitted, "__wrapped__", None)]
-    while todo and len(seen) < 200:
-        function = todo.pop()
-        if function is None or id(function) in seen:
-            continue
-        seen.add(id(function))
-        function = getattr(function, "__wrapped__", function)
-        code = getattr(function, "__code__", None)
-        if code is None:
-            continue
-        # A function inside reads the names of the module, too.
-        inner = [code]
-        for each in inner:
-            inner += [c for c in each.co_consts if hasattr(c, "co_names")]
-        read = [name for each in inner for name in each.co_names]
-        names = dict(zip(code.co_freevars, function.__closure__ or ()))
-        reached: dict[str, Any] = {}
-        for name, cell in names.items():
-            with contextlib.suppress(ValueError):
-                reached[name] = cell.cell_contents
-        known = function.__globals__
-        reached |= {name: known[name] for name in read if name in known}
-        for name, held in reached.items():
-            if held is value or like(held, value):
-                return name
-            if hasattr(held, "__code__") or hasattr(held, "__wrapped__"):
-                todo.append(held)
-    return f"{value.dtype}{list(value.shape)}"
-
-
-def like(held: Any, value: Any) -> bool:
-    """Whether a NumPy array is the one that JAX copied: its type, shape, beginning."""
-    import numpy
-
-    if not isinstance(held, numpy.ndarray) or held.shape != tuple(value.shape):
-        return False
-    if held.nbytes != getattr(value, "nbytes", -1):
-        return False
-    with contextlib.suppress(Exception):
-        inner = getattr(value, "val", value)
-        return bool((numpy.asarray(inner).ravel()[:64] == held.ravel()[:64]).all())
-    return False
 
 
 @contextlib.contextmanager

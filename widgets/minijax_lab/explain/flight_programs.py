@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax_lab.explain import foreign_compiled
-from minijax_lab.explain.flight import Made
+from minijax_lab.explain.flight_facts import Made
 from minijax_lab.explain.kernels import kernels_of
 
 # Programs that are read, kernels that are listed, letters that are read at most.

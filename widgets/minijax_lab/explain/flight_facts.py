@@ -1,0 +1,177 @@
+"""What the flight recorder keeps: lines of the user's code, calls, misses, bytes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+# What a site keeps of its calls; later ones are thinned out, and always counted.
+MOST_TIMES = 512
+
+# ---- lines -------------------------------------------------------------------------
+
+
+class Lines:
+    """Which frames are the user's: neither Python's, nor an installed package's."""
+
+    def __init__(self, folders: list[str]) -> None:
+        self.known: dict[str, bool] = {}
+        self.libraries = [os.path.join(folder, "") for folder in folders]
+        self.libraries.append(os.path.join(sysconfig.get_paths()["stdlib"], ""))
+        for folder in sys.path:
+            # Where packages are installed, as by `pip install --target`.
+            if folder and any(Path(folder).glob("*.dist-info")):
+                self.libraries.append(os.path.join(os.path.abspath(folder), ""))
+
+    def is_users(self, file: str) -> bool:
+        """Whether the user wrote a file."""
+        found = self.known.get(file)
+        if found is None:
+            found = not (
+                file.startswith("<")
+                and not file.startswith("<ipython")
+                or "site-packages" in file
+                or "dist-packages" in file
+                or any(os.path.abspath(file).startswith(f) for f in self.libraries)
+            )
+            self.known[file] = found
+        return found
+
+    def frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost frame of the user's, None for what an import runs."""
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self.is_users(file):
+                return frame
+            if "importlib._bootstrap" in file:
+                return None
+            frame = frame.f_back
+        return None
+
+
+# ---- what is kept ------------------------------------------------------------------
+
+
+@dataclass
+class Leaf:
+    """One array among the arguments: its path, type, place."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    weak: bool
+    place: str
+    bytes: int
+
+    @property
+    def type(self) -> str:
+        """Its dtype, with `weak` before it."""
+        return f"weak {self.dtype}" if self.weak else self.dtype
+
+
+@dataclass
+class Key:
+    """What decides whether a kept program serves."""
+
+    leaves: list[Leaf]
+    statics: dict[str, Any]
+    structure: str
+    settings: Any = None
+
+
+@dataclass
+class Miss:
+    """A call that no kept program served."""
+
+    made: tuple[str, int] | str  # the line that jitted the function, or its name
+    function: str
+    object: int  # the jitted function's number
+    key: Key | None
+    call: int  # the number of the call of that function, 0 if calls are not counted
+    begin: float
+    seconds: dict[str, float]
+    cause: str = ""
+    nearest: Miss | None = None
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+@dataclass
+class Site:
+    """A line of the user's code, and what happened there."""
+
+    file: str
+    line: int
+    calls: int = 0
+    counts: dict[str, int] = field(default_factory=dict)  # trace, lower, compile, ...
+    seconds: dict[str, float] = field(default_factory=dict)
+    functions: dict[str, int] = field(default_factory=dict)
+    misses: list[Miss] = field(default_factory=list)
+    missed: int = 0
+    times: list[float] = field(default_factory=list)
+    step: int = 1  # one of so many calls is in `times`
+    waits: dict[str, int] = field(default_factory=dict)
+    waited: float = 0.0  # seconds
+    waits_of_host: float = 0.0  # seconds of waiting that work on the host could fill
+    copied: int = 0  # bytes brought to the host
+    copy: int = 0  # bytes of one copy, looked at now and then
+    last_wait: float | None = None
+    begun: float = 0.0
+
+    def seen(self, now: float) -> None:
+        """Keeps the time of a call or copy."""
+        self.times.append(now)
+        if len(self.times) > MOST_TIMES:
+            del self.times[::2]
+            self.step *= 2
+
+    def spend(self, stage: str, seconds: float) -> None:
+        """Adds the seconds of one stage."""
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+        self.counts[stage] = self.counts.get(stage, 0) + 1
+
+
+@dataclass
+class Constant:
+    """An array that stands in a program as a number."""
+
+    name: str
+    bytes: int
+    file: str
+    line: int
+    programs: int = 1
+    made: tuple[str, int] | str = ""
+    seconds: float = 0.0
+
+
+@dataclass
+class Pushed:
+    """A NumPy array that is copied to the device."""
+
+    path: str
+    bytes: int
+    calls: int
+    same: bool
+
+
+@dataclass
+class Made:
+    """All that one line jitted: `@jit`, or a `jit(...)` in a loop."""
+
+    place: tuple[str, int] | str
+    name: str
+    objects: int = 0
+    calls: int = 0
+    statics: tuple[str, ...] = ()
+    donated: bool = False
+    misses: list[Miss] = field(default_factory=list)
+    code_line: int = 0  # of the function itself
+    code_file: str = ""
+    executable: Any = None
+    shapes: Key | None = None
+    site: Site | None = None
+    passed_on: dict[str, int] = field(default_factory=dict)  # root -> bytes

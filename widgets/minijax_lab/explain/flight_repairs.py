@@ -1,0 +1,385 @@
+"""The user's line repaired: from the syntax tree of the user's file.
+
+Where a line has another form than is known here, there is no repaired line, and the
+advice stands alone.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class Line:
+    """A repaired line: the old text ("" for a new one) and what to write."""
+
+    line: int
+    old: str
+    new: str
+    where: str = ""  # "above the loop", "after the loop"
+
+
+class Source:
+    """A file of the user's, as text and as a syntax tree."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.lines = [line.rstrip("\n") for line in linecache.getlines(file)]
+        try:
+            self.tree: Any = ast.parse("\n".join(self.lines))
+        except SyntaxError:  # a notebook's cell with magics
+            self.tree = ast.Module([], [])
+        self.parents: dict[Any, Any] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                self.parents[child] = node
+
+    def text(self, line: int) -> str:
+        """A line without its indentation."""
+        return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
+
+    def indent(self, line: int) -> str:
+        """The indentation of a line."""
+        whole = self.lines[line - 1]
+        return whole[: len(whole) - len(whole.lstrip())]
+
+    def statement(self, line: int) -> Any:
+        """The innermost simple statement on a line, or the head that it is in."""
+        best = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and reaches(node, line):
+                if best is None or node.lineno >= best.lineno:
+                    best = node
+        return best
+
+    def around(self, node: Any, kinds: Any) -> Any:
+        """The innermost node of some kinds around another one."""
+        node = self.parents.get(node)
+        while node is not None and not isinstance(node, kinds):
+            node = self.parents.get(node)
+        return node
+
+    def loop(self, node: Any) -> Any:
+        """The loop that a node is repeated by, within its own function."""
+        found = self.around(node, (ast.For, ast.While, FUNCTIONS))
+        return found if isinstance(found, (ast.For, ast.While)) else None
+
+    def segment(self, node: Any) -> str:
+        """The text of a node."""
+        return ast.get_source_segment("\n".join(self.lines), node) or ""
+
+    def replaced(self, statement: Any, node: Any, new: str) -> str:
+        """A statement's text with one node replaced."""
+        whole, part = self.segment(statement), self.segment(node)
+        lines = "\n".join(self.lines).splitlines(keepends=True)
+
+        def offset(line: int, column: int) -> int:
+            before = sum(len(text) for text in lines[: line - 1])
+            return before + len(lines[line - 1].encode()[:column].decode())
+
+        start = offset(node.lineno, node.col_offset)
+        start -= offset(statement.lineno, statement.col_offset)
+        return whole[:start] + new + whole[start + len(part) :]
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def reaches(node: Any, line: int) -> bool:
+    """Whether a line is in a statement; of one with a body, in its head."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    last = node.end_lineno
+    body = getattr(node, "body", None)
+    if isinstance(body, list) and body:
+        last = max(first, body[0].lineno - 1)
+    return first <= line <= last
+
+
+# ---- parts of the repairs ----------------------------------------------------------
+
+
+def replaced_line(source: Source, node: Any, new: str) -> Line:
+    """The line of a node with the node replaced."""
+    old = source.text(node.lineno)
+    return Line(node.lineno, old, old.replace(source.segment(node), new, 1))
+
+
+def jit_call(statement: Any) -> Any:
+    """The call of `jit` in a statement."""
+    for node in ast.walk(statement) if statement is not None else ():
+        if isinstance(node, ast.Call) and "jit" in ast.unparse(node.func).split("."):
+            return node
+    return None
+
+
+def call_of(statement: Any, name: str) -> Any:
+    """The call of a function in a statement; the first one of any, if it has one."""
+    calls: list[Any] = [
+        node
+        for node in (ast.walk(statement) if statement is not None else ())
+        if isinstance(node, ast.Call)
+    ]
+    named = [c for c in calls if ast.unparse(c.func).rpartition(".")[2] == name]
+    return (named or calls[:1] or [None])[0]
+
+
+def free_names(node: Any) -> set[str]:
+    """The names that an expression reads, without its own parameters."""
+    read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    own = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return read - own
+
+
+def assigned(node: Any) -> set[str]:
+    """The names that statements set."""
+    stored = ast.Store
+    return {
+        n.id
+        for n in ast.walk(node)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, stored)
+    }
+
+
+def local_names(source: Source, statement: Any) -> set[str]:
+    """The names of the function around a statement."""
+    function: Any = source.around(statement, FUNCTIONS[:2])
+    if function is None:
+        return set()
+    return assigned(function) | {
+        a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)
+    }
+
+
+def hoisted(
+    source: Source, statement: Any, call: Any, loop: Any, write: str
+) -> tuple[list[Line], str]:
+    """A `jit(...)` above its loop; what it reads of the loop becomes an argument."""
+    line = call.lineno
+    function = call.args[0] if call.args else None
+    changed = sorted(free_names(call) & assigned(loop))
+    text = source.segment(call)
+    plain = isinstance(statement, ast.Assign) and statement.value is call
+    name = source.segment(statement.targets[0]) if plain else "jitted"
+    changed = [each for each in changed if each != name]
+    called: Any = source.parents.get(call)
+    direct = isinstance(called, ast.Call) and called.func is call
+    if changed:
+        write = f"make it once, above the loop, and pass {', '.join(changed)} to it"
+        if not isinstance(function, ast.Lambda) or not (direct or plain):
+            return [], write
+        body = source.segment(function.body)
+        own = [source.segment(arg) for arg in function.args.args]
+        made = f"lambda {', '.join([*own, *changed])}: {body}"
+        text = text.replace(source.segment(function), made)
+    above = Line(loop.lineno, "", f"{name} = {text}", "above the loop")
+    if plain:
+        more = f"  # and call {name}(..., {', '.join(changed)})" if changed else ""
+        return [above, Line(line, source.text(line), more.strip())], write
+    if changed:
+        given = [source.segment(arg) for arg in called.args] + changed
+        old, new = called, f"{name}({', '.join(given)})"
+    else:
+        old, new = call, name
+    return [above, replaced_line(source, old, new)], write
+
+
+def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Line]:
+    """A `jit(...)` out of the function that makes it at each call."""
+    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    name = "jitted"
+    if isinstance(statement, ast.Assign) and statement.value is call:
+        name = source.segment(statement.targets[0])
+        mended = Line(call.lineno, source.text(call.lineno), "")
+    else:
+        mended = replaced_line(source, call, name)
+    above = f"{name} = {source.segment(call)}"
+    return [Line(first, "", above, f"above {function.name}"), mended]
+
+
+def without_static(
+    source: Source, line: int, name: str
+) -> tuple[list[Line], list[int]]:
+    """The decorator without one static name, and the lines where Python needs it."""
+    statement = source.statement(line)
+    uses: list[int] = []
+    function = statement if isinstance(statement, FUNCTIONS[:2]) else None
+    if function is None and statement is not None:
+        call = jit_call(statement)
+        wanted = source.segment(call.args[0]) if call is not None and call.args else ""
+        function = next(
+            (
+                node
+                for node in ast.walk(source.tree)
+                if isinstance(node, FUNCTIONS[:2]) and node.name == wanted
+            ),
+            None,
+        )
+    number = -1
+    more: list[Line] = []
+    if function is not None:
+        more = by_jnp(source, function, name)
+        names = [arg.arg for arg in function.args.args]
+        number = names.index(name) if name in names else -1
+        uses = sorted(set(python_uses(function, name)))
+    for node in ast.walk(statement) if statement is not None else ():
+        if not isinstance(node, ast.keyword) or node.arg is None:
+            continue
+        if not node.arg.startswith("static_arg") or node.value.lineno != node.lineno:
+            continue
+        try:
+            listed = ast.literal_eval(node.value)
+        except ValueError:
+            continue
+        listed = (listed,) if isinstance(listed, (int, str)) else tuple(listed)
+        gone = name if node.arg == "static_argnames" else number
+        left = tuple(each for each in listed if each != gone)
+        if left == listed:
+            continue
+        if left:
+            old = source.text(node.lineno)
+            whole = source.segment(node)
+            kept = old.replace(whole, f"{node.arg}={left!r}")
+            return [Line(node.lineno, old, kept), *more], uses
+        return [*without_option(source, line, (node.arg,)), *more], uses
+    return more, uses
+
+
+def by_jnp(source: Source, function: Any, name: str) -> list[Line]:
+    """The lines on which NumPy computes with an argument, with jnp instead."""
+    found = []
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Call):
+            continue
+        head, _, method = source.segment(node.func).rpartition(".")
+        reads = any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+        if head in ("np", "numpy", "math") and reads:
+            found.append(replaced_line(source, node.func, f"jnp.{method}"))
+    return found
+
+
+def python_uses(function: Any, name: str) -> list[int]:
+    """The lines of a function at which Python, not JAX, needs a value."""
+    found = []
+    for node in ast.walk(function):
+        parts: list[Any] = []
+        if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+            parts = [node.test]
+        elif isinstance(node, ast.Call):
+            head = ast.unparse(node.func)
+            if head in ("range", "int", "float") or head.startswith(("np.", "math.")):
+                parts = node.args
+        for part in parts:
+            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(part)):
+                found.append(part.lineno)
+    return found
+
+
+def without_option(source: Source, line: int, options: tuple[str, ...]) -> list[Line]:
+    """A `jit(...)`, or a decorator, without an option."""
+    statement = source.statement(line)
+    for node in ast.walk(statement) if statement is not None else ():
+        if not isinstance(node, ast.Call) or node.lineno != node.end_lineno:
+            continue
+        kept = [
+            keyword
+            for keyword in node.keywords
+            if not (keyword.arg or "").startswith(options)
+        ]
+        if len(kept) == len(node.keywords):
+            continue
+        arguments = [source.segment(each) for each in [*node.args, *kept]]
+        head = source.segment(node.func)
+        new = f"{head}({', '.join(arguments)})"
+        decorates = isinstance(source.parents.get(node), FUNCTIONS[:2])
+        if decorates and head.rpartition(".")[2] == "partial" and len(arguments) == 1:
+            new = arguments[0]
+        elif decorates and not arguments:
+            new = head
+        return [replaced_line(source, node, new)]
+    return []
+
+
+def argument_node(source: Source, statement: Any, path: str, made: Any) -> Any:
+    """The expression that a call passes for a leaf's argument."""
+    root = path.partition("[")[0].partition(".")[0]
+    call = call_of(statement, made.name if made is not None else "")
+    if call is None:
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == root:
+            return keyword.value
+    around = source if not made.code_file else Source(made.code_file)
+    names = parameters_at(around, made.code_line)
+    if root in names and names.index(root) < len(call.args):
+        return call.args[names.index(root)]
+    return None
+
+
+def parameters_at(source: Source, line: int) -> list[str]:
+    """The parameters of the function that begins at a line."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, FUNCTIONS):
+            marks = [d.lineno for d in getattr(node, "decorator_list", [])]
+            if line in (node.lineno, *marks):
+                return [arg.arg for arg in node.args.args]
+    return []
+
+
+def argument_at(source: Source, statement: Any, path: str, made: Any) -> str:
+    """The same as text, with the leaf's path behind it."""
+    node = argument_node(source, statement, path, made)
+    if node is None:
+        return ""
+    rest = path[len(path.partition("[")[0].partition(".")[0]) :]
+    return source.segment(node) + rest
+
+
+READERS = {"float", "int", "bool", "np.asarray", "np.array", "numpy.asarray"}
+
+
+def reading(node: Any) -> Any:
+    """What a call brings to the host: the `loss` of `float(loss)`, `loss.item()`."""
+    if not isinstance(node, ast.Call):
+        return None
+    if ast.unparse(node.func) in READERS | {"jax.device_get"} and len(node.args) == 1:
+        return node.args[0]
+    method = getattr(node.func, "attr", "")
+    if method in ("item", "tolist", "block_until_ready") and not node.args:
+        return node.func.value  # type: ignore[attr-defined]
+    return None
+
+
+def kept_on_device(source: Source, statement: Any) -> list[Line]:
+    """The line without its read, and the read after the loop."""
+    found = [node for node in ast.walk(statement) if reading(node) is not None]
+    loop = source.loop(statement)
+    if len(found) != 1 or loop is None:
+        return []
+    read: Any = found[0]
+    kept = source.segment(reading(read))
+    text = source.segment(read)
+    line, old = read.lineno, source.text(read.lineno)
+    end = loop.end_lineno + 1
+    bare = old.replace(text, kept, 1)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if call is read:
+            return [Line(line, old, ""), Line(end, "", text, "after the loop")]
+        head = ast.unparse(call.func)
+        if head.endswith(".append"):
+            name = head.removesuffix(".append")
+            after = f"{name} = [float(x) for x in jax.device_get({name})]"
+            if not text.startswith("float") and ".item" not in text:
+                after = f"{name} = jax.device_get({name})"
+            return [Line(line, old, bare), Line(end, "", after, "after the loop")]
+    if isinstance(statement, ast.AugAssign):
+        name = source.segment(statement.target)
+        after = f"{name} = {text.replace(kept, name, 1)}"
+        return [Line(line, old, bare), Line(end, "", after, "after the loop")]
+    step = source.segment(loop.target) if isinstance(loop, ast.For) else ""
+    if step.isidentifier() and isinstance(statement, ast.Expr):
+        return [Line(line, old, f"if {step} % 100 == 0: {old}")]
+    return []
