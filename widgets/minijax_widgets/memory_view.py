@@ -17,17 +17,19 @@ from minijax_lab.explain.roofline import Machine, machine_for
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.memory_bands import Band, bands, draw_band
 from minijax_widgets.scene import Scene, text_width
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
-# Arrays drawn as bars: the largest ones. The rest is counted in a sentence.
+# Arrays drawn as bars; where more would be, each line has a band for all of its arrays.
 MOST_BARS = 160
 # Columns under the curve that can be pointed at; each is for some equations in a row.
 MOST_COLUMNS = 160
 MOST_LINES = 14
 ROWS = 60
 LEAST_BAR = 4.0
+LEAST_BAND = 14.0
 # An array is drawn if it is at least this part of the peak.
 SMALLEST = 200
 
@@ -150,11 +152,14 @@ class MemoryView(View):
         if not first.points:
             told = "There are no equations: what comes out is what came in."
             return self.empty(told)
+        self.bands = self.lines_in_bands()
         drawn = self.drawn()
         steps = []
-        for number, point in enumerate(first.points):
-            alive = first.alive(number)
-            on = [f"p{number}", *(f"v{v.id}" for v in alive if v.id in drawn)]
+        for number, (point, alive) in enumerate(
+            zip(first.points, first.alive_at_each(), strict=True)
+        ):
+            on = [f"p{number}", *(band.key for band in self.bands if band.live[number])]
+            on += [f"v{v.id}" for v in alive if v.id in drawn]
             steps.append(FrameStep(point.primitive, self.detail(number, alive), on))
         return self.picture(
             [
@@ -175,10 +180,31 @@ class MemoryView(View):
 
     def drawn(self) -> set[int]:
         """Returns the ids of the arrays that are drawn as bars: the largest ones."""
-        made = [v for v in self.first.values if v.born >= 0 and v.bytes]
-        seen = [v for v in made if v.bytes * SMALLEST >= self.first.most]
-        largest = sorted(seen or made, key=lambda v: (-v.bytes, v.id))[:MOST_BARS]
-        return {value.id for value in largest}
+        seen = [v for v in self.made() if v.bytes * SMALLEST >= self.first.most]
+        largest = sorted(seen or self.made(), key=lambda v: (-v.bytes, v.id))
+        return {value.id for value in largest[: ROWS if self.bands else MOST_BARS]}
+
+    def made(self) -> list[Value]:
+        """Returns the arrays that the program makes."""
+        return [v for v in self.first.values if v.born >= 0 and v.bytes]
+
+    def lines_in_bands(self) -> list[Band]:
+        """Returns the lines as bands, where the arrays are too many for bars."""
+        made = self.made()
+        if len(made) <= MOST_BARS:
+            return []
+        return bands(made, len(self.first.points), MOST_LINES)
+
+    def what_is_drawn(self, wide: bool) -> str:
+        """Returns what the lower half of the picture shows."""
+        if self.bands:
+            many = count_in_words(len(self.made()), "array")
+            return f"the bytes of all {many}, line by line" if wide else f"all {many}"
+        small = len(self.made()) - len(self.drawn())
+        told = "each array, from the equation that makes it to the last that reads it"
+        if not wide:
+            told = "each array, while alive"
+        return told + (f"; without {small} small ones" if small else "")
 
     def detail(self, number: int, alive: list[Value]) -> str:
         """Returns a sentence about a point of the program."""
@@ -209,7 +235,7 @@ class MemoryView(View):
         tall = 160
         top = 44
         base = top + tall
-        lines = self.lines()
+        lines = [] if self.bands else self.lines()
         rows = sum(len(lanes) for _, lanes in lines)
         scale = tall / most
         heights = [
@@ -218,6 +244,8 @@ class MemoryView(View):
         ]
         label = 18 if width <= 500 else 0
         below = sum(sum(h) + 8 + label for h in heights) + rows
+        highest = [max(LEAST_BAND, max(b.live) * scale) for b in self.bands]
+        below += sum(high + 8 + label for high in highest)
         scene = Scene(width, base + 34 + below + 8)
 
         def x_of(point: float) -> float:
@@ -266,9 +294,7 @@ class MemoryView(View):
         scene.note(
             left,
             base + 16,
-            "each array, from the equation that makes it to the last that reads it"
-            if width > 500
-            else "each array, while alive",
+            self.what_is_drawn(width > 500),
         )
         legend = [("residual", "kept for the backward pass")]
         if any(value.backward for value in self.first.values):
@@ -280,7 +306,7 @@ class MemoryView(View):
             placed = scene.text(
                 end, 14, words, role=role, size=12, anchor="end", weight=600
             )
-            end = placed.x - 16
+            end = placed.x - 24  # a bold text is a little wider than it is counted
         y = base + 34
         for (span, lanes), tall_lanes in zip(lines, heights, strict=True):
             code = cut(record.line_of(span) or "(no line of yours)", 27)
@@ -313,6 +339,20 @@ class MemoryView(View):
                     )
                 y += high + 1
             y += 8
+        for band, high in zip(self.bands, highest, strict=True):
+            name = self.recording.line_of(band.span) or "(no line of yours)"
+            name = "all other lines" if band.rest else name
+            code = cut(name, 27)
+            if band.role == "cotangent":
+                code = f"{code.partition('  ')[0]}  backward"
+            if label:
+                scene.text(left, y + 11, code, mono=True, size=11)
+                y += label
+            else:
+                middle = y + high - min(high, 14.0) / 2 + 4
+                scene.text(left - 8, middle, code, mono=True, size=11, anchor="end")
+            draw_band(scene, band, name, y + high, scale, LEAST_BAR, x_of)
+            y += high + 8
         return scene
 
     def lines(self) -> list[tuple[Span | None, list[list[Value]]]]:
@@ -333,7 +373,8 @@ class MemoryView(View):
 
     def table(self, drawn: set[int]) -> Pane:
         """Returns the arrays as a table, largest first."""
-        values = [v for v in self.first.values if v.id in drawn]
+        made = self.made()
+        values = [v for v in made if v.id in drawn]
         values.sort(key=lambda v: (-v.bytes, v.id))
         rows = []
         for value in values[:ROWS]:
@@ -352,7 +393,7 @@ class MemoryView(View):
                 )
             )
         titles = ["bytes", "type", "made by", ""]
-        more = len(values) - len(rows)
+        more = len(made) - len(rows)
         title = "arrays, largest first" + (f" ({more:,} more)" if more > 0 else "")
         return Pane(title, rows, columns=titles, wide=True)
 

@@ -10,7 +10,7 @@ number: it comes from the compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,20 @@ class Account:
         """The values that are alive while an equation runs, largest first."""
         found = [v for v in self.values if v.born <= point <= v.dies and v.born >= 0]
         return sorted(found, key=lambda value: (-value.bytes, value.id))
+
+    def alive_at_each(self) -> Iterator[list[Value]]:
+        """What `alive` says of each point, one after another: quicker than to ask."""
+        born: dict[int, list[Value]] = {}
+        for value in self.values:
+            if value.born >= 0:
+                born.setdefault(value.born, []).append(value)
+        alive: list[Value] = []
+        for point in range(len(self.points)):
+            alive = [value for value in alive if value.dies >= point]
+            new = [value for value in born.get(point, ()) if value.dies >= point]
+            if new:
+                alive = sorted(alive + new, key=lambda v: (-v.bytes, v.id))
+            yield alive
 
 
 @dataclass(kw_only=True)
