@@ -163,6 +163,34 @@ def test_a_function_that_makes_nothing():
     assert "what comes in" in view.static_html() or "what came in" in view.static_html()
 
 
+def test_a_long_program_has_all_of_its_arrays_in_bands():
+    """Their bytes are those of the curve above, equation by equation, and no step
+    leaves out what is alive."""
+
+    def loss(ws, x):
+        for w in ws:
+            x = x + 0.5 * minijax.numpy.tanh(x @ w)
+        return (x * x).sum()
+
+    weights = [np.ones((4, 4), np.float32)] * 80
+    view = see.memory(minijax.grad(loss), weights, np.ones((2, 4), np.float32))
+    points = view.first.points
+    assert len(points) > 700
+    for number, point in enumerate(points):
+        drawn = sum(band.live[number] for band in view.line_bands)
+        assert drawn == point.live - point.inside
+        alive = sum(value.bytes for value in view.first.alive(number))
+        assert drawn == alive
+    frame = view.frame()
+    marks = {key for mark in frame.panes[0].scene.marks for key in mark.keys}
+    assert {band.key for band in view.line_bands} <= marks
+    for step, point in zip(frame.steps, points, strict=True):
+        lit = {key for key in step.on if key.startswith("l")}
+        assert bool(lit) == (point.live > point.inside)
+    roles = {band.role for band in view.line_bands}
+    assert roles == {"value", "residual", "cotangent"}
+
+
 def test_ten_thousand_equations_are_drawn_within_the_limit():
     def long(x):
         for _ in range(5000):

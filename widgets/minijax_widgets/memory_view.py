@@ -8,6 +8,7 @@ stands out as residuals.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from minijax_lab.explain.buffer_map import record_buffers
@@ -152,13 +153,15 @@ class MemoryView(View):
         if not first.points:
             told = "There are no equations: what comes out is what came in."
             return self.empty(told)
-        self.bands = self.lines_in_bands()
         drawn = self.drawn()
         steps = []
         for number, (point, alive) in enumerate(
             zip(first.points, first.alive_at_each(), strict=True)
         ):
-            on = [f"p{number}", *(band.key for band in self.bands if band.live[number])]
+            on = [
+                f"p{number}",
+                *(band.key for band in self.line_bands if band.live[number]),
+            ]
             on += [f"v{v.id}" for v in alive if v.id in drawn]
             steps.append(FrameStep(point.primitive, self.detail(number, alive), on))
         return self.picture(
@@ -182,13 +185,14 @@ class MemoryView(View):
         """Returns the ids of the arrays that are drawn as bars: the largest ones."""
         seen = [v for v in self.made() if v.bytes * SMALLEST >= self.first.most]
         largest = sorted(seen or self.made(), key=lambda v: (-v.bytes, v.id))
-        return {value.id for value in largest[: ROWS if self.bands else MOST_BARS]}
+        return {value.id for value in largest[: ROWS if self.line_bands else MOST_BARS]}
 
     def made(self) -> list[Value]:
         """Returns the arrays that the program makes."""
         return [v for v in self.first.values if v.born >= 0 and v.bytes]
 
-    def lines_in_bands(self) -> list[Band]:
+    @functools.cached_property
+    def line_bands(self) -> list[Band]:
         """Returns the lines as bands, where the arrays are too many for bars."""
         made = self.made()
         if len(made) <= MOST_BARS:
@@ -197,7 +201,7 @@ class MemoryView(View):
 
     def what_is_drawn(self, wide: bool) -> str:
         """Returns what the lower half of the picture shows."""
-        if self.bands:
+        if self.line_bands:
             many = count_in_words(len(self.made()), "array")
             return f"the bytes of all {many}, line by line" if wide else f"all {many}"
         small = len(self.made()) - len(self.drawn())
@@ -235,7 +239,7 @@ class MemoryView(View):
         tall = 160
         top = 44
         base = top + tall
-        lines = [] if self.bands else self.lines()
+        lines = [] if self.line_bands else self.lines()
         rows = sum(len(lanes) for _, lanes in lines)
         scale = tall / most
         heights = [
@@ -244,7 +248,7 @@ class MemoryView(View):
         ]
         label = 18 if width <= 500 else 0
         below = sum(sum(h) + 8 + label for h in heights) + rows
-        highest = [max(LEAST_BAND, max(b.live) * scale) for b in self.bands]
+        highest = [max(LEAST_BAND, max(b.live) * scale) for b in self.line_bands]
         below += sum(high + 8 + label for high in highest)
         scene = Scene(width, base + 34 + below + 8)
 
@@ -339,7 +343,7 @@ class MemoryView(View):
                     )
                 y += high + 1
             y += 8
-        for band, high in zip(self.bands, highest, strict=True):
+        for band, high in zip(self.line_bands, highest, strict=True):
             name = self.recording.line_of(band.span) or "(no line of yours)"
             name = "all other lines" if band.rest else name
             code = cut(name, 27)
