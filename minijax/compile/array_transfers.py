@@ -13,7 +13,7 @@ from minijax.backend import guards
 from minijax.compile import placing
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.core.language import eval_trace
+from minijax.core.language import eval_trace, get_aval
 from minijax.core.state import state
 from minijax.core.trees import (
     broadcast_prefix_to_treedef,
@@ -48,6 +48,8 @@ def device_put(
     Raises ValueError for another `device`, and TypeError for leaves that are no arrays.
     """
     leaves, tree = tree_flatten(x)
+    for leaf in leaves:
+        get_aval(leaf)  # TypeError for what is no array
     devices = broadcast_prefix_to_treedef(device, tree)
     if state.trace is eval_trace:
         with guards.explicit("device_put"):

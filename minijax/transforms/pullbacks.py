@@ -235,9 +235,14 @@ def _checked_cotangents(backward: Backward, out_ct: Any) -> list[Any]:
         )
     for ct, aval in zip(cotangents, derivative.out_avals):
         expected, actual = aval.to_ct_aval(), get_aval(ct)
+        cut = getattr(actual, "cut", None)
+        cut_otherwise = cut is not None and cut != expected.cut
         if (actual.shape, actual.dtype) == (aval.shape, aval.dtype):
-            continue  # an integer for an integer output: it counts as zero
-        if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
+            if not cut_otherwise:
+                continue  # an integer for an integer output: it counts as zero
+        if cut_otherwise or (
+            (expected.shape, expected.dtype) != (actual.shape, actual.dtype)
+        ):
             raise errors.value_error(
                 "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: "
                 f"got {actual.str_short()}, but expected {expected.str_short()} "

@@ -1,6 +1,7 @@
 """Runs the same programs on eight CPU devices in jax and in minijax.
 
     python tests/sharding/both.py MODULE        prints what both gave, as JSON
+    python tests/sharding/both.py MODULE i n    the same for every n-th case from i
 
 A module of cases has `CASES`, a dict from a name to a function of a `Library`. What the
 function returns is described: arrays by values, dtype and sharding, texts as they are,
@@ -121,13 +122,16 @@ def _described(leaf: Any) -> Any:
     }
 
 
-def run_all(cases: types.ModuleType) -> dict[str, dict[str, Any]]:
-    """For each case what each library gave."""
+def run_all(
+    cases: types.ModuleType, first: int = 0, step: int = 1
+) -> dict[str, dict[str, Any]]:
+    """For each case, or every `step`-th, what each library gave."""
     import traceback
 
-    found: dict[str, dict[str, Any]] = {name: {} for name in cases.CASES}
+    chosen = dict(list(cases.CASES.items())[first::step])
+    found: dict[str, dict[str, Any]] = {name: {} for name in chosen}
     for library in (Library("jax"), Library("minijax")):
-        for name, case in cases.CASES.items():
+        for name, case in chosen.items():
             try:
                 result = case(library)
             except Exception as error:
@@ -142,10 +146,13 @@ def run_all(cases: types.ModuleType) -> dict[str, dict[str, Any]]:
     return found
 
 
-def results_of(module: str) -> dict[str, dict[str, Any]]:
-    """What both libraries gave for the cases of a module, from a process of its own."""
+def results_of(module: str, *part: int) -> dict[str, dict[str, Any]]:
+    """What both libraries gave for the cases of a module, from a process of its own.
+
+    `part` are the first case and the step, for some of the cases only.
+    """
     done = subprocess.run(
-        [sys.executable, __file__, module],
+        [sys.executable, __file__, module, *map(str, part)],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -158,4 +165,5 @@ def results_of(module: str) -> dict[str, dict[str, Any]]:
 
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
-    print(json.dumps(run_all(importlib.import_module(sys.argv[1]))))
+    _module, *_part = sys.argv[1:]
+    print(json.dumps(run_all(importlib.import_module(_module), *map(int, _part))))

@@ -138,6 +138,15 @@ def _static_starts(
     return starts
 
 
+def _keeps_parts(x: Array, plan: SlicePlan) -> bool:
+    """Whether the slice takes all of each dimension that an Explicit axis cuts."""
+    cut = getattr(getattr(x, "aval", None), "cut", None)
+    return cut is None or all(
+        not cut.spec.axes(axis) or (size == x.shape[axis] and step == 1)
+        for axis, (size, step) in enumerate(zip(plan.sizes, plan.strides))
+    )
+
+
 def _static_slice(x: Array, plan: SlicePlan, starts: list[int]) -> Array:
     limits = [start + size for start, size in zip(starts, plan.sizes, strict=True)]
     strides = None if all(step == 1 for step in plan.strides) else plan.strides
@@ -455,9 +464,11 @@ def rewriting_take(
         if plan is not None:
             clip = parsed_mode is lax.GatherScatterMode.CLIP
             starts = _static_starts(plan, shape, clip, normalize_indices)
-            if starts is not None:
+            if not _keeps_parts(x, plan):
+                pass  # as in JAX, the rule of the gather below decides
+            elif starts is not None:
                 return _static_slice(x, plan, starts)
-            if all(step == 1 for step in plan.strides):
+            elif all(step == 1 for step in plan.strides):
                 return _dynamic_slice(x, plan, normalize_indices)
     gather_plan = _plan_gather(expand_masks(items, shape), shape, normalize_indices)
     return _gather(x, gather_plan, indices_are_sorted, unique_indices, mode, fill_value)

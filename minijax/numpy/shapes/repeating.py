@@ -65,6 +65,12 @@ def repeat(
         array = ravel(array)
         axis = 0
     axis = static_index(axis, "'axis' argument of jnp.repeat()")
+    cut = getattr(getattr(array, "aval", None), "cut", None)
+    if cut is not None and cut.spec.axes(axis % array.ndim):
+        raise ValueError(
+            f"repeat: the type {array.aval.str_short()} says that a mesh cuts axis "
+            f"{axis}, and how would it cut the longer one? Reshard the array first."
+        )
     if total_repeat_length is None:
         repeats = concrete_or_error(
             None,

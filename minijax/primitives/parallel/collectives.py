@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ from minijax.primitives.index import gathering
 from minijax.primitives.parallel.variation import staging_of_collective
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, rearranging, slicing
-from minijax.primitives.shape.squeezing import expand_dims, squeeze
+from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims, squeeze
 from minijax.support import element_types
 from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import NamedAxisEffect
@@ -70,13 +71,28 @@ def _groups(axis_index_groups: Any) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _group_size(axis_name: Axes, groups: tuple | None) -> int:
-    """How many indices exchange data: those of a group, or all of the axes."""
-    return axis_size(axis_name) if groups is None else len(groups[0])
+    """How many indices exchange data: those of a group, or all of the axes.
+
+    Raises ValueError for groups that leave out an index of the axes.
+    """
+    size = axis_size(axis_name)
+    if groups is not None and sum(map(len, groups)) != size:
+        raise ValueError(
+            f"axis_index_groups={groups} must name each of the {size} indices once."
+        )
+    return size if groups is None else len(groups[0])
+
+
+def _check_axis(name: str, axis: int, rank: int) -> None:
+    if not -rank <= axis < rank:
+        raise IndexError(f"{name}={axis} of an operand with {rank} dimensions")
 
 
 def _exchanged_along(axis_name: Axes, axis_index_groups: Any, tiled: bool) -> dict:
     """The parameters that the exchanges of data have in common."""
     groups = _groups(axis_index_groups)
+    if groups and len(set(map(len, groups))) > 1:
+        raise ValueError(f"axis_index_groups must have one size, got {groups}")
     size = _group_size(axis_name, groups)
     along = {"axis_name": _names(axis_name), "axis_index_groups": groups}
     return {**along, "axis_size": size, "tiled": tiled}
@@ -227,7 +243,9 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
     names = _names(axis_name)
     _check_bound(names)
-    return _of_each(primitive, x, axes=names, axis_index_groups=_groups(groups))
+    groups = _groups(groups)
+    _group_size(_named(names), groups)
+    return _of_each(primitive, x, axes=names, axis_index_groups=groups)
 
 
 def _of_each(primitive: Primitive, x: Any, **params: Any) -> Any:
@@ -269,6 +287,7 @@ axis_index_p.without("transpose", "it has no arguments")
 
 def axis_index(axis_name: Axes) -> Any:
     """The index of this example along a named axis, as int32."""
+    axis_size(axis_name)  # of names that are bound
     if not isinstance(axis_name, (tuple, list)):
         return axis_index_p.bind(axis_name=axis_name)
     index: Any = np.int32(0)
@@ -390,10 +409,17 @@ def_linear(
 def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
     """Send to others along a named axis: `perm` has pairs (source, destination).
 
-    Indices that nobody sends to get zeros. Raises ValueError for a repeated source or
-    destination.
+    Indices that nobody sends to get zeros.
+
+    Raises:
+      ValueError: for a repeated source or destination.
+      TypeError: for indices that are no integers.
+      IndexError: for an index that the axis does not have.
     """
-    pairs = tuple((int(source), int(target)) for source, target in perm)
+    pairs = tuple(tuple(map(operator.index, (one, other))) for one, other in perm)
+    size = axis_size(axis_name)
+    if any(not -size <= index < size for pair in pairs for index in pair):
+        raise IndexError(f"ppermute over {size} indices got perm={perm}")
     for what, ends in zip(("sources", "destinations"), zip(*pairs) if pairs else ()):
         if len(set(ends)) != len(ends):
             raise ValueError(f"ppermute {what} must be unique, got {perm}")
@@ -409,11 +435,6 @@ def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
 
 def _pbroadcast_batch(x, dim: int | None, axis_data, *, source: int) -> tuple:
     """The slice of the source, which is the same for each index."""
-    if not 0 <= source < axis_data.size:
-        raise ValueError(
-            f"pbroadcast has source {source}, which is not an index of an axis of size "
-            f"{axis_data.size}."
-        )
     if dim is not_mapped:
         return x, not_mapped
     return slicing.index_in_dim(x, source, dim, keepdims=False), not_mapped
@@ -434,7 +455,15 @@ def_linear(pbroadcast_p, _pbroadcast_transpose)
 
 
 def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
-    """The value of the index `source` of a named axis, for each array of a tree."""
+    """The value of the index `source` of a named axis, for each array of a tree.
+
+    Raises ValueError if the axis has no such index.
+    """
+    if not 0 <= source < axis_size(axis_name):
+        raise ValueError(
+            f"pbroadcast has source {source}, which is not an index of an axis of size "
+            f"{axis_size(axis_name)}."
+        )
     return _of_each(pbroadcast_p, x, axis_name=axis_name, source=source)
 
 
@@ -502,13 +531,20 @@ def all_gather(
 
     def leaf(value: Any) -> Any:
         rank = get_aval(value).ndim + (not tiled)
-        return all_gather_p.bind(value, all_gather_dimension=axis % rank, **along)
+        dimension = canonicalize_axis(axis, rank)
+        return all_gather_p.bind(value, all_gather_dimension=dimension, **along)
 
     return tree_map(leaf, x)
 
 
 def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled, **_):
     shape = list(x.shape)
+    _check_axis("scatter_dimension", scatter_dimension, x.ndim)
+    if scatter_dimension < 0:
+        raise ValueError(
+            f"scatter_dimension={scatter_dimension} is counted from the back; write "
+            f"{scatter_dimension + x.ndim}."
+        )
     if shape[scatter_dimension] % size if tiled else shape[scatter_dimension] != size:
         raise ValueError(
             f"reduce_scatter operand scatter dimension size {shape[scatter_dimension]} "
@@ -659,8 +695,11 @@ def all_to_all(
 
     def leaf(value: Any) -> Any:
         shape = get_aval(value).shape
+        _check_axis("split_axis", split_axis, len(shape))
         split = split_axis + (split_axis < 0) * len(shape)
         concat = concat_axis + (concat_axis < 0) * len(shape)
+        if tiled:
+            concat = canonicalize_axis(concat, len(shape))
         if not tiled:
             if shape[split] != size:
                 raise ValueError(

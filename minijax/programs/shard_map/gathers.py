@@ -18,7 +18,7 @@ from minijax.core.language import get_aval
 from minijax.core.rules import def_linear
 from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
 from minijax.primitives.parallel import collectives
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import canonicalize_axis, squeeze
 from minijax.support.tree_util import tree_map
 
 all_gather_invariant_p = collectives.exchange(
@@ -58,7 +58,7 @@ def _gather_invariant(
         rank = get_aval(value).ndim + (not tiled)
         return all_gather_invariant_p.bind(
             value,
-            all_gather_dimension=axis % rank,
+            all_gather_dimension=canonicalize_axis(axis, rank),
             axis_name=axis_name,
             axis_size=size,
             tiled=tiled,

@@ -35,6 +35,7 @@ from minijax.programs.shard_map.primitive import (
     scope_of,
     shard_map_p,
 )
+from minijax.programs.sharding.constraints import refuse_unreduced
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.support.devices.shardings import (
@@ -42,6 +43,7 @@ from minijax.support.devices.shardings import (
     AxisType,
     Mesh,
     PartitionSpec,
+    check_spec,
 )
 from minijax.support.tree_util import broadcast_prefix
 
@@ -345,18 +347,16 @@ def _varying_as(value: Any, spec: PartitionSpec) -> Any:
 
 def _check_manual(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
     named = axes_of(spec)
-    for axis in named:
+    free = [part for part in spec.partitions if part is PartitionSpec.UNCONSTRAINED]
+    for axis in (*named, *free):
         if axis not in manual:
             raise errors.value_error(
                 f"shard_map {name} argument must refer to an axis marked as manual "
                 f"({manual}), but:\n\n  {name} refers to {axis!r}\n\nCheck the {name} "
                 "values passed to shard_map."
             )
-    if len(set(named)) < len(named):
-        raise errors.value_error(
-            f"shard_map {name} holds {spec}, which names a mesh axis twice. Each axis "
-            "cuts at most one dimension."
-        )
+    refuse_unreduced(spec, f"shard_map {name}")
+    check_spec(mesh, spec)  # DuplicateSpecError
 
 
 def _inferred(

@@ -6,6 +6,7 @@ In JAX: `jax.pmap`; `jax/_src/pmap.py`.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,11 @@ import numpy as np
 from minijax.backend import processes
 from minijax.compile.jit_api import jit
 from minijax.core import errors, runtime, shaping
+from minijax.core.array import Array
 from minijax.core.errors import api_boundary
-from minijax.core.language import get_aval, is_tracer
+from minijax.core.language import eval_trace, get_aval, is_tracer
 from minijax.core.signatures import argnums_tuple, check_callable, fun_name
+from minijax.core.state import state
 from minijax.core.trees import (
     broadcast_prefix_to_treedef,
     tree_flatten,
@@ -32,6 +35,7 @@ from minijax.support.devices.shardings import (
     Mesh,
     PartitionSpec,
 )
+from minijax.support.tree_util import tree_map
 
 
 def pmap(
@@ -67,15 +71,23 @@ def pmap(
     devices of all, and each gets its own part of the results.
 
     Raises:
-      ValueError: for sizes that differ, too few devices, or axes that do not fit.
+      ValueError: for sizes that differ, too few devices, axes that do not fit, or
+        static arguments that are not there.
+      TypeError: for `in_axes` that hold other things than integers and None.
 
     In JAX: `jax.pmap`.
     """
     check_callable(fun, "pmap")
     static = argnums_tuple(static_broadcasted_argnums, "static_broadcasted_argnums")
     name = "_pmap_axis" if axis_name is None else axis_name
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
+    if axis_size is not None:
+        axis_size = operator.index(axis_size)
+    for axis in tree_leaves(in_axes):
+        if not isinstance(axis, int):
+            raise errors.type_error(
+                "pmap in_axes must be an int, None, or (nested) container with those "
+                f"types as leaves, but got {in_axes}."
+            )
     given = list(devices) if devices is not None else None
 
     def _fun(*args: Any) -> Any:
@@ -115,10 +127,8 @@ def pmap(
         dynamic = [arg for at, arg in enumerate(args) if at not in static]
         leaves, tree = tree_flatten(tuple(dynamic))
         axes = _flat_axes(in_axes, tree, len(args), static)
-        own = axis_size if set(axes) <= {None} else None
-        size = own or _checked_size(fun, leaves, axes, None) * len(
-            _processes(given, backend)
-        )
+        size = _checked_size(fun, leaves, axes, None)
+        size *= len(_processes(given, backend))
         if axis_size not in (None, size):
             raise IndivisibleError(
                 f"pmap of {fun_name(fun)}: axis_size={axis_size} is the size over all "
@@ -137,14 +147,33 @@ def pmap(
     @api_boundary
     @functools.wraps(fun)
     def pmapped(*args: Any) -> Any:
+        absent = [at for at in static if not -len(args) <= at < len(args)]
+        if absent:
+            raise errors.value_error(
+                f"pmapped function has static_broadcasted_argnums={static} but was "
+                f"called with {len(args)} positional arguments. Pass those at "
+                f"{absent} by position."
+            )
         if len(_processes(given, backend)) == 1 or any(
             map(is_tracer, tree_leaves(args))
         ):
+            if given is not None and state.trace is eval_trace:
+                args = tree_map(_unless_elsewhere(given), args)
             return jitted(*args)
         return on_several_processes(args)
 
     pmapped.lower = jitted.lower  # type: ignore[attr-defined]
     return pmapped
+
+
+def _unless_elsewhere(devices: Sequence[Any]) -> Callable[[Any], Any]:
+    """A function that reads arrays on other devices, so that they can be moved."""
+
+    def moved(leaf: Any) -> Any:
+        elsewhere = isinstance(leaf, Array) and leaf.devices() != set(devices)
+        return np.asarray(leaf) if elsewhere and leaf.committed else leaf
+
+    return moved
 
 
 def _prefix(axes: Any, tree: Any, name: str) -> list[Any]:
@@ -179,9 +208,10 @@ def _checked_size(
                 f"{aval.str_short()}, which has rank {aval.ndim}."
             )
         sizes[aval.shape[axis]] = aval
-    if not sizes and asked is None:
+    if not sizes:
         raise errors.value_error(
-            "pmap must have at least one non-None value in in_axes, or axis_size=..."
+            "pmap requires at least one argument with a mapped axis: a value in "
+            "in_axes that is not None. Pass `jnp.arange(size)` along."
         )
     if asked is not None:
         sizes.setdefault(asked, None)

@@ -79,7 +79,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
       to: "varying".
 
     Raises:
-      ValueError: for another `to`, or for an axis over which `x` varies already.
+      ValueError: for another `to`, for an axis over which `x` varies already, and
+        outside of `shard_map`.
 
     In JAX: `jax.lax.pcast`.
     """
@@ -95,6 +96,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
             "the same everywhere comes from a reduction: `lax.psum`, `lax.pmax`, or "
             "`lax.all_gather(..., to='invarying')`."
         )
+    if names and state.manual_mesh is None:
+        raise errors.value_error("pcast is for values inside of `shard_map`.")
     for name in names:
         state.axis_env.axis_size(name)
     if not names or not state.varying_axes:

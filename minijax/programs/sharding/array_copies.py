@@ -22,7 +22,9 @@ from minijax.core.language import get_aval, physical_aval
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.processes.fingerprints import compare_values
 from minijax.programs.sharding import placement
+from minijax.programs.sharding.constraints import refuse_empty
 from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
+from minijax.support.devices.shardings import PartitionSpec
 
 
 @placing.put_on_several.attach
@@ -35,6 +37,13 @@ def put_on_several(value: Any, sharding: Any) -> Array:
       AssertionError: if the processes give different values.
     """
     sharding = sharding_of(sharding, "device_put", mesh_in_use(), ValueError)
+    refuse_empty(sharding, "device_put")
+    spec = getattr(sharding, "spec", None)
+    if spec is not None and PartitionSpec.UNCONSTRAINED in spec.partitions:
+        raise errors.value_error(
+            f"device_put got {spec}: nothing but a program has a compiler to choose "
+            "how a dimension is cut. Write None, or the axes."
+        )
     if type(value) is Array and not value.is_fully_addressable:
         if not value.is_fully_replicated or not value.sharding.addressable_devices:
             return _moved_by_program(value, sharding)

@@ -20,9 +20,11 @@ from minijax.programs.sharding.contexts import (
 )
 from minijax.programs.sharding.cuts import cut_of
 from minijax.support.devices.shardings import (
+    AbstractMesh,
     NamedSharding,
     PartitionSpec,
     Sharding,
+    SingleDeviceSharding,
     entered_mesh,
     sdy_sharding,
 )
@@ -49,6 +51,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     In JAX: `jax.lax.with_sharding_constraint`.
     """
     leaves, tree = tree_flatten(x)
+    for place in tree_flatten(shardings)[0]:
+        if not isinstance(place, (Sharding, PartitionSpec)):
+            raise errors.type_error(
+                "with_sharding_constraint takes shardings and PartitionSpecs, got "
+                f"{place!r} of type {type(place).__name__}."
+            )
     places = broadcast_prefix_to_treedef(shardings, tree)
     return tree_unflatten(tree, list(map(_constrained, leaves, places)))
 
@@ -57,11 +65,6 @@ def _constrained(x: Any, place: Any) -> Any:
     if place is None:
         return x
     sharding = sharding_of(place, "with_sharding_constraint", mesh_of_constraints())
-    if not isinstance(sharding, Sharding):
-        raise errors.type_error(
-            "with_sharding_constraint takes a sharding or a PartitionSpec, got "
-            f"{place!r} of type {type(place).__name__}."
-        )
     aval = get_aval(x)
     free: frozenset[int] = frozenset()
     if isinstance(sharding, NamedSharding):
@@ -77,7 +80,22 @@ def _constrained(x: Any, place: Any) -> Any:
             for dimension, part in enumerate(sharding.spec.partitions)
             if part is PartitionSpec.UNCONSTRAINED
         )
-        _check_not_manual(sharding)
+        refuse_empty(sharding, "with_sharding_constraint")
+        if sharding.spec.unreduced or sharding.spec.reduced:
+            raise errors.value_error(
+                f"with_sharding_constraint got {sharding.spec}: what is unreduced or "
+                "reduced stands in types. Use `minijax.sharding.reshard`."
+            )
+        check_not_manual(sharding, "with_sharding_constraint")
+        if state.trace is language.eval_trace:
+            if isinstance(sharding.mesh, AbstractMesh) and isinstance(
+                getattr(x, "sharding", None), SingleDeviceSharding
+            ):
+                raise errors.type_error(
+                    f"with_sharding_constraint got {sharding}, which names no devices, "
+                    "for an array on one device. Give a mesh with devices."
+                )
+            sharding.shard_shape(aval.shape)
     mesh = get_abstract_mesh()
     if isinstance(sharding, NamedSharding):
         if mesh.are_all_axes_explicit and not mesh.empty:
@@ -93,15 +111,38 @@ def _constrained(x: Any, place: Any) -> Any:
     )
 
 
-def _check_not_manual(sharding: NamedSharding) -> None:
-    """ValueError for an axis over which a `shard_map` around this place maps."""
-    manual = state.manual_mesh[1] if state.manual_mesh else ()
-    named = {*sharding._used_axes()}
-    if not named.isdisjoint(manual):
+def refuse_empty(sharding: Any, what: str) -> None:
+    """ValueError for a sharding over a mesh of no devices."""
+    if isinstance(sharding, NamedSharding) and sharding.mesh.empty:
         raise errors.value_error(
-            f"with_sharding_constraint names the axes {sorted(map(str, named))} in a "
-            f"shard_map over {sorted(map(str, manual))}, where a value is one device's "
-            "part. Leave these axes out of the spec."
+            f"{what} got {sharding}, whose mesh is empty. Give a mesh with axes."
+        )
+
+
+def refuse_unreduced(spec: PartitionSpec, what: str) -> None:
+    """NotImplementedError for a spec with axes that are unreduced or reduced."""
+    if spec.unreduced or spec.reduced:
+        raise NotImplementedError(
+            f"{what} got {spec}: values that are unreduced or reduced over a mesh axis "
+            "are not supported here. Sum them up with `lax.psum` or "
+            "`lax.psum_scatter` in a `shard_map`."
+        )
+
+
+def check_not_manual(sharding: Any, what: str) -> None:
+    """ValueError for axes that cut nothing inside of a `shard_map` around this place.
+
+    These are the ones over which it maps, and those of another mesh.
+    """
+    if state.manual_mesh is None or not isinstance(sharding, NamedSharding):
+        return
+    mesh, manual = state.manual_mesh
+    named = {*sharding._used_axes()}
+    if not named.isdisjoint(manual) or not named <= {*mesh.axis_names}:
+        raise errors.value_error(
+            f"{what} names the axes {sorted(map(str, named))} in a shard_map or pmap "
+            f"over {sorted(map(str, manual))}, where a value is one device's part. "
+            "Leave these axes out of the spec."
         )
 
 

@@ -163,6 +163,8 @@ class Cuts(TypeExtension):
     def result(self, primitive: Primitive, avals: Any, params: Any, out: Any) -> Any:
         """The results, cut as the parameters or the operands say (`cuts.py`)."""
         if primitive.name == "device_put":
+            if any(getattr(a, "vma", None) for a in avals):
+                _check_stays(params["devices"])
             return list(map(_moved, out, params["devices"]))
         if primitive.name in _OWN_TYPES or not _is_known(primitive):
             return out
@@ -239,6 +241,15 @@ class Cuts(TypeExtension):
             for value, aval, sharding in zip(values, ctx.avals_out, wanted)
         ]
         return marked[0] if single else marked
+
+
+def _check_stays(places: Sequence[Any]) -> None:
+    """ValueError for shardings by name, of values that vary inside `shard_map`."""
+    if any(isinstance(place, NamedSharding) for place in places):
+        raise errors.value_error(
+            f"device_put inside of shard_map got {list(places)}, and a value there is "
+            "one device's part. Move the whole array, before or after shard_map."
+        )
 
 
 def _moved(aval: Any, place: Any) -> Any:

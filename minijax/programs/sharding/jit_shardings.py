@@ -24,11 +24,17 @@ from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer
 from minijax.core.signatures import Bound, JitOptions
 from minijax.core.state import state
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
-from minijax.programs.sharding.constraints import constrain, with_sharding_constraint
+from minijax.programs.sharding.constraints import (
+    check_not_manual,
+    constrain,
+    refuse_empty,
+    refuse_unreduced,
+    with_sharding_constraint,
+)
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
 from minijax.programs.sharding.placement import is_spread, put_on_several
 from minijax.support.devices.layouts import Format
-from minijax.support.devices.shardings import PartitionSpec, Sharding
+from minijax.support.devices.shardings import AbstractMesh, PartitionSpec, Sharding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +53,8 @@ def _checked(shardings: Any, name: str) -> tuple | None:
     """(leaves, tree) of a tree of shardings; None if nothing is given."""
     if shardings is None:
         return None
+    if name == "in_shardings" and isinstance(shardings, list):
+        shardings = tuple(shardings)  # of the arguments
     leaves, tree = tree_flatten(shardings, is_leaf=_is_none)
     found = []
     for leaf in leaves:
@@ -61,6 +69,20 @@ def _checked(shardings: Any, name: str) -> tuple | None:
             raise errors.type_error(
                 f"{name} holds shardings, PartitionSpecs for the mesh in use, or None; "
                 f"got {leaf!r} of type {type(leaf).__name__}."
+            )
+        refuse_empty(leaf, name)
+        if isinstance(getattr(leaf, "mesh", None), AbstractMesh):
+            raise errors.value_error(
+                f"jit({name}=...) got {leaf}, which names no devices. Give the spec "
+                "alone, or a mesh with devices."
+            )
+        spec = getattr(leaf, "spec", leaf)
+        if isinstance(spec, PartitionSpec):
+            refuse_unreduced(spec, f"jit({name}=...)")
+        if PartitionSpec.UNCONSTRAINED in getattr(spec, "partitions", ()):
+            raise errors.value_error(
+                f"Unconstrained dimensions are not allowed in {name}, got {leaf}. "
+                "Leave the sharding out, and the compiler chooses all of it."
             )
         found.append(leaf)
     return (tuple(found), tree)
@@ -126,10 +148,13 @@ class ShardedJitFunction(JitFunction):
     def _trace(self, bound: Bound, avals: Sequence[Any]) -> Traced:
         traced = super()._trace(bound, avals)
         ins = [None] * len(traced.outer) + list(self._wanted(bound, {}))
+        outs = self._results(traced)
+        for sharding in (*ins, *outs):
+            check_not_manual(sharding, "jit(in_shardings=..., out_shardings=...)")
         params = {
             **traced.params,
             "in_shardings": tuple(map(_specified, ins)),
-            "out_shardings": tuple(map(_specified, self._results(traced))),
+            "out_shardings": tuple(map(_specified, outs)),
         }
         return dataclasses.replace(traced, params=params)
 
@@ -171,10 +196,16 @@ def _moved(leaf: Any, sharding: Any) -> Any:
             "`minijax.make_array_from_process_local_data`, or `minijax.device_put` of "
             "an array that all processes have."
         )
+    if type(leaf) is Array and leaf.sharding.memory_kind != sharding.memory_kind:
+        raise errors.value_error(
+            f"in_shardings names the memory {sharding.memory_kind}, and the argument "
+            f"of type {leaf.aval.str_short()} lies in {leaf.sharding.memory_kind}. "
+            "Move the argument first: `minijax.device_put(x, sharding)`."
+        )
     if type(leaf) is Array and leaf.committed:
         if leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
             return leaf
-        if leaf.sharding.num_devices > 1 or sharding.num_devices == 1:
+        if leaf.sharding.num_devices > 1 or not sharding.is_fully_replicated:
             raise errors.value_error(
                 "Sharding passed to jit does not match the sharding on the respective "
                 f"arg. Got jit sharding: {sharding},\narg sharding: {leaf.sharding} "

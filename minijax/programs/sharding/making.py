@@ -15,6 +15,7 @@ from minijax.core import dtypes, errors
 from minijax.core.array import Array, wrap_as
 from minijax.core.language import ShapedArray, physical_aval
 from minijax.programs.sharding.explicit_types import typed
+from minijax.support.devices.shardings import Sharding
 
 Shape = tuple[int, ...]
 
@@ -36,7 +37,13 @@ def make_array_from_callback(
 
     Raises:
       ValueError: if a part has the wrong shape, or the array cannot be cut so.
+      TypeError: if `sharding` is no sharding.
     """
+    if not isinstance(sharding, Sharding):
+        raise errors.type_error(
+            f"make_array_from_callback takes a sharding, got {sharding!r}. Write "
+            "`NamedSharding(mesh, spec)`."
+        )
     shape = tuple(shape)
     part_shape = sharding.shard_shape(shape)
     indices = sharding.addressable_devices_indices_map(shape)
@@ -92,7 +99,12 @@ def make_array_from_single_device_arrays(
     owned = list(sharding._internal_device_list.addressable_device_list)
     by_device: dict[Any, Array] = {}
     for array in arrays:
-        if not isinstance(array, Array) or len(array.devices()) != 1:
+        if not isinstance(array, Array):
+            raise errors.type_error(
+                "make_array_from_single_device_arrays takes a list of arrays, and one "
+                f"is of type {type(array).__name__}. `device_put` it first."
+            )
+        if len(array.devices()) != 1:
             raise errors.value_error(
                 "make_array_from_single_device_arrays: each of `arrays` lies on one "
                 f"device; got {array!r}."

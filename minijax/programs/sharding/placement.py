@@ -244,8 +244,8 @@ def put_on_several(value: Any, sharding: Any) -> Array:
             "device_put takes arrays, got a ref. Put its content there, and make a ref "
             "of it: `new_ref(device_put(ref[...], sharding))`."
         )
-    sharding = sharding_of(sharding, "device_put", mesh_in_use(), ValueError)
     aval = get_aval(value)
+    sharding = sharding_of(sharding, "device_put", mesh_in_use(), ValueError)
     sharding.shard_shape(aval.shape)
     if type(value) is Array:
         value._check_alive()

@@ -13,10 +13,14 @@ from minijax.core import errors, language
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
-from minijax.programs.sharding.constraints import constrain
+from minijax.programs.sharding.constraints import (
+    constrain,
+    refuse_empty,
+    refuse_unreduced,
+)
 from minijax.programs.sharding.contexts import get_abstract_mesh, use_abstract_mesh
 from minijax.programs.sharding.cuts import axes_in, cut_of
-from minijax.programs.sharding.explicit_types import abstract, as_type, given_sharding
+from minijax.programs.sharding.explicit_types import Cuts, abstract, as_type
 from minijax.support.devices.shardings import (
     AxisType,
     Mesh,
@@ -55,8 +59,15 @@ def _resharded(x: Any, place: Any) -> Any:
             "Reshard should only be used with out_shardings which are non-None and "
             "have a non-empty mesh. Got sharding None."
         )
-    sharding = given_sharding(place, "reshard")
+    sharding = Cuts().final(place, "reshard")
+    refuse_empty(sharding, "reshard")
+    refuse_unreduced(sharding.spec, "reshard")
     aval = get_aval(x)
+    if PartitionSpec.UNCONSTRAINED in sharding.spec.partitions:
+        raise errors.value_error(
+            f"reshard got {sharding.spec}: types say how each dimension is cut. Write "
+            "None, or the axes."
+        )
     sharding.check_compatible_aval(aval.shape)
     try:
         sharding.shard_shape(aval.shape)

@@ -480,10 +480,14 @@ def make_mesh(
       devices: the devices to choose from.
 
     Raises:
-      ValueError: if sizes are no integers or there are too few devices.
+      ValueError: if sizes are no positive integers or there are too few devices.
+      TypeError: if sizes are no sequence, or devices no devices.
     """
     if devices is None:
         devices = runtime.devices()
+    if not all(hasattr(device, "platform") for device in devices):
+        raise TypeError(f"make_mesh takes devices, got devices={devices}")
+    axis_shapes = tuple(axis_shapes)
     try:
         sizes = tuple(size.__index__() for size in axis_shapes)
     except (AttributeError, TypeError) as error:
@@ -491,6 +495,10 @@ def make_mesh(
             "`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got "
             f"{axis_shapes}"
         ) from error
+    if any(size < 1 for size in sizes):
+        raise ValueError(
+            f"make_mesh got axis_shapes={sizes}: each axis has at least one device."
+        )
     count = math.prod(sizes)
     if count > len(devices):
         raise ValueError(

@@ -95,7 +95,7 @@ class NamedSharding(ShardingOfSeveral):
       memory_kind: where on the devices; None means their default memory.
 
     Raises:
-      TypeError: if `spec` is no `PartitionSpec`.
+      TypeError: if `spec` is no `PartitionSpec`, or `mesh` no mesh.
       ValueError: if the spec names an axis that the mesh does not have.
       DuplicateSpecError: if the spec uses an axis twice.
 
@@ -118,6 +118,8 @@ class NamedSharding(ShardingOfSeveral):
                 f"NamedSharding takes a PartitionSpec as its spec, and got {spec!r} of "
                 f"type {type(spec)}. Write PartitionSpec({spec!r})."
             )
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise TypeError(f"NamedSharding takes a mesh, and got {mesh!r}.")
         check_spec(mesh, spec)
         self._mesh = mesh
         self._spec = spec
@@ -310,13 +312,13 @@ class NamedSharding(ShardingOfSeveral):
 
         Raises:
           IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
-          ValueError: if devices hold addends and not parts of the array, or if the mesh
-            has a device twice.
+          ValueError: if the mesh has a device twice.
+          NotImplementedError: if devices hold addends and not parts of the array.
         """
         self._require_devices("devices_indices_map")
         check_distinct(self._internal_device_list)
         if self.spec.unreduced:
-            raise ValueError(
+            raise NotImplementedError(
                 f"devices_indices_map has no answer for {self}: its devices hold "
                 "addends, which are not parts of the array. Reduce it first."
             )
