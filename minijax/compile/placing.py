@@ -138,6 +138,7 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     """
     chosen = None
     for arg in args:
+        arg = arg._array if type(arg) is Ref else arg
         if type(arg) is not Array or arg._placed is None:
             continue
         if arg.committed:

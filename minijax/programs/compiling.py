@@ -37,8 +37,13 @@ class LibraryCompilation(dispatch.Compilation):
         placed = partitioned.placed(closed, request)
         if placed != request:  # it may be there already
             program = self.compile(closed, placed, lowered)
-            if type(program) is LibraryProgram and placed.place is not request.place:
+            if placed.place is request.place:
+                return program
+            if type(program) is LibraryProgram:
                 return CopyingProgram.of(program)
+            if type(getattr(program, "program", None)) is LibraryProgram:
+                refs = program.own  # those that it closes over
+                return StatefulProgram(CopyingProgram.of(program.program), closed, refs)
             return program
         program = super().make(closed, request, lowered)
         if not discharge.has_refs(closed):

@@ -106,6 +106,11 @@ def _jacobian(name: str, fun: Callable, argnums: Any, compute: Callable) -> Call
     @api_boundary
     @functools.wraps(fun)
     def jacobian_f(*args: Any, **kwargs: Any) -> Any:
+        if any(not -len(args) <= number < len(args) for number in numbers):
+            raise errors.value_error(
+                f"{name} got argnums={argnums} and was called with {len(args)} "
+                "positional arguments. Pass those to differentiate by position."
+            )
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
         jacobian, *aux = compute(partial_fun, dynamic)
         return (jacobian, aux[0]) if aux else jacobian

@@ -330,3 +330,66 @@ def a_constraint_on_one_device(lib):
 def a_result_on_one_device_of_a_committed_argument(lib):
     x = lib.mj.device_put(lib.numbers(8), lib.mj.devices()[2])
     return lib.mj.jit(lambda x: x * 2, out_shardings=alone(lib))(x)
+
+
+# Refs, and callbacks outside of programs.
+
+
+def _with_ref(make, **options):
+    """A program that reads and writes a ref, with shardings of other devices."""
+
+    def program(lib):
+        third = lib.sharding.SingleDeviceSharding(lib.mj.devices()[3])
+        given = {name: third for name in options if options[name]}
+        ref = make(lib)
+
+        def add(ref, x):
+            ref[...] += x
+            return ref[...] * 2
+
+        found = lib.mj.jit(add, **given)(ref, lib.jnp.ones(4))
+        again = lib.mj.jit(lambda x: ref[...] + x, **given)(lib.jnp.ones(4))
+        return [np.asarray(found), np.asarray(again), np.asarray(ref[...])]
+
+    return program
+
+
+def _ref_anywhere(lib):
+    return lib.mj.new_ref(lib.jnp.arange(4.0))
+
+
+def _ref_on(number):
+    return lambda lib: lib.mj.new_ref(
+        lib.mj.device_put(lib.jnp.arange(4.0), lib.mj.devices()[number])
+    )
+
+
+for _name, _make in (
+    ("anywhere", _ref_anywhere),
+    ("there", _ref_on(3)),
+    ("elsewhere", _ref_on(1)),
+):
+    CASES[f"ref {_name}, in"] = _with_ref(_make, in_shardings=True)
+    CASES[f"ref {_name}, out"] = _with_ref(_make, out_shardings=True)
+    CASES[f"ref {_name}, both"] = _with_ref(_make, in_shardings=True, out_shardings=1)
+
+# JAX refuses the write, though it runs a read: here the ref moves, as an array does.
+del CASES["ref anywhere, out"]
+
+
+def _called(ordered):
+    def program(lib):
+        from importlib import import_module
+
+        call = import_module(f"{lib.name}.experimental").io_callback
+        shape = lib.mj.ShapeDtypeStruct((8,), np.float32)
+        cut = lib.put(lib.numbers(8), "x")
+        return np.asarray(
+            call(lambda v: np.asarray(v) * 2, shape, cut, ordered=ordered)
+        )
+
+    return program
+
+
+CASES["callback of parts"] = _called(False)
+CASES["ordered callback of parts"] = _called(True)

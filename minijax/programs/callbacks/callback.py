@@ -343,6 +343,10 @@ def call_now(
             f"{purpose} takes arrays, and was given a ref. Pass its content: "
             "`ref[...]`."
         )
+    args = [  # parts on several devices are put together
+        np.asarray(arg) if type(arg) is Array and len(arg.devices()) > 1 else arg
+        for arg in args
+    ]
     device, committed = choose_device(args)
     operands = [runtime.to_numpy(buffer_on(arg, device)) for arg in args]
     for kind in tokens.ordered(() if effect is None else (effect,)):

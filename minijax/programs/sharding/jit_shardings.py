@@ -24,6 +24,7 @@ from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer
 from minijax.core.signatures import Bound, JitOptions
 from minijax.core.state import state
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.sharding.constraints import (
     check_not_manual,
     constrain,
@@ -183,6 +184,9 @@ def _moved(leaf: Any, sharding: Any) -> Any:
     would be cut over several processes: each could have another one.
     """
     if sharding is None or isinstance(leaf, Tracer):
+        return leaf
+    if type(leaf) is Ref:
+        leaf._array = _moved(leaf._array, sharding)
         return leaf
     if (
         isinstance(leaf, np.ndarray)
