@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import string
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,34 @@ def same(answer: Any, right: Any, unit: str = "") -> bool:
         return bool(answer == right)
     except Exception:
         return False
+
+
+def listed(answers: Any) -> list[Any] | None:
+    """Returns an answer's entries; None unless it is a list, a tuple or an array."""
+    if isinstance(answers, np.ndarray) and answers.ndim:
+        return list(answers.tolist())
+    return list(answers) if isinstance(answers, (list, tuple)) else None
+
+
+def list_complaint(
+    answers: Any, right: list[Any], what: str = "numbers", words: Iterable[str] = ()
+) -> str | None:
+    """Returns what is wrong with the answers to questions a, b, c, ..., or None.
+
+    `what` they are goes into the sentence; `words` are those that may be said.
+    """
+    given = listed(answers)
+    if given is None or len(given) != len(right):
+        return f"Give a list of {len(right)} {what}."
+    unknown = [one for one in given if not any(same(one, word) for word in words)]
+    if words and unknown:
+        return f"{unknown[0]!r} is none of {', '.join(sorted(set(words)))}."
+    names = string.ascii_lowercase
+    wrong = [n for n, a, b in zip(names, given, right) if not same(a, b)]
+    if wrong:
+        good = len(right) - len(wrong)
+        return f"{good} of {len(right)} are right; look again at {wrong[0]}."
+    return None
 
 
 def text_of(answer: Any) -> str:

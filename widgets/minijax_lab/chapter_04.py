@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import listed, same
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -60,13 +61,14 @@ EXERCISE_1 = [2, 3, 5, 4, 1]
 
 def grade_leaves(leaves: Any) -> str | None:
     """The leaves of exercise 1's tree, in order."""
-    if not isinstance(leaves, (list, tuple)):
+    given = listed(leaves)
+    if given is None:
         return "Give a list of leaves, such as [1, 2, 3]."
-    if list(leaves) == EXERCISE_1:
+    if same(given, EXERCISE_1):
         return None
-    if None in leaves:
+    if None in given:
         return "None is a container, an empty one."
-    if sorted(map(str, leaves)) == sorted(map(str, EXERCISE_1)):
+    if sorted(map(str, given)) == sorted(map(str, EXERCISE_1)):
         return "These are the leaves, in another order."
     return f"It has {len(EXERCISE_1)} leaves, and yours are others."
 

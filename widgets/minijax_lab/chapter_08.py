@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import count
 from minijax_lab.grading import Exercise, Prediction
 
@@ -48,13 +48,7 @@ AXES = [1, 0, 0, 0, 1]
 
 def grade_axes(answers: Any) -> str | None:
     """Where the batch axis is after each of five operations."""
-    if not isinstance(answers, (list, tuple)) or len(answers) != len(AXES):
-        return f"Give a list of {len(AXES)} numbers."
-    wrong = [n for n, a, b in zip("abcde", answers, AXES, strict=True) if a != b]
-    if wrong:
-        right = len(AXES) - len(wrong)
-        return f"{right} of {len(AXES)} are right; look again at {wrong[0]}."
-    return None
+    return list_complaint(answers, AXES)
 
 
 def grade_similarities(similarities: Callable[..., Any]) -> str | None:

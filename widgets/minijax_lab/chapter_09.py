@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import count, largest
 from minijax_lab.grading import Exercise, Prediction
 
@@ -62,13 +62,7 @@ VECTORS = [200, 100, 6]
 
 def grade_vectors(answers: Any) -> str | None:
     """How many vectors three orders of a Jacobian send through a function."""
-    if not isinstance(answers, (list, tuple)) or len(answers) != len(VECTORS):
-        return f"Give a list of {len(VECTORS)} numbers."
-    wrong = [n for n, a, b in zip("abc", answers, VECTORS, strict=True) if a != b]
-    if wrong:
-        right = len(VECTORS) - len(wrong)
-        return f"{right} of {len(VECTORS)} are right; look again at {wrong[0]}."
-    return None
+    return list_complaint(answers, VECTORS)
 
 
 def grade_orbit(orbit: Callable[..., Any]) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core.language import Jaxpr, jaxprs_in_params
-from minijax_lab.grading import Exercise, Prediction, TookTooLong, same
+from minijax_lab.answers import listed, same
+from minijax_lab.grading import Exercise, Prediction, TookTooLong
 
 PREDICTIONS = {
     "10.r1": Prediction(
@@ -119,7 +120,8 @@ def grade_equations(answers: Any) -> str | None:
         "equations of with_scan, with those of the step",
         "equations that 1000 rounds instead of 100 would add to with_scan",
     )
-    if not isinstance(answers, (list, tuple)) or len(answers) != len(asked):
+    given = listed(answers)
+    if given is None or len(given) != len(asked):
         return "Give a list of four numbers, in the order of the questions."
     scanned = make_jaxpr(with_scan)(1.0).jaxpr
     right = (
@@ -128,7 +130,7 @@ def grade_equations(answers: Any) -> str | None:
         len(all_equations(scanned)),
         0,
     )
-    for number, (said, true) in enumerate(zip(answers, right)):
+    for number, (said, true) in enumerate(zip(given, right)):
         if not same(said, true):
             return f"Question {number + 1}, {asked[number]}: it is not {said}."
     return None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import own_rules
 from minijax_lab.grading import Exercise, Prediction
 
@@ -66,13 +66,7 @@ COUNTS = [1, 0, 2, 0, 1]
 
 def grade_counts(answers: Any) -> str | None:
     """How many arrays autodiff keeps for each of five functions."""
-    if not isinstance(answers, (list, tuple)) or len(answers) != len(COUNTS):
-        return f"Give a list of {len(COUNTS)} numbers."
-    wrong = [n for n, a, b in zip("abcde", answers, COUNTS, strict=True) if a != b]
-    if wrong:
-        right = len(COUNTS) - len(wrong)
-        return f"{right} of {len(COUNTS)} are right; look again at {wrong[0]}."
-    return None
+    return list_complaint(answers, COUNTS)
 
 
 def grade_softplus(softplus: Callable[..., Any]) -> str | None:

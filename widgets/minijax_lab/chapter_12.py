@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import list_complaint
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -47,17 +48,8 @@ FAULTS = {2: "sub", 6: "max", 7: "broadcast_in_dim", 9: "select_n", 20: "reduce_
 
 def grade_kinds(answers: Any) -> str | None:
     """Which exception each of ten functions raises under jit."""
-    if isinstance(answers, str) or len(answers) != len(KINDS):
-        return f"Give a list of {len(KINDS)} words, one for each function."
-    said = [str(answer).strip().lower() for answer in answers]
-    unknown = sorted(set(said) - set(KINDS))
-    if unknown:
-        return f"{unknown[0]!r} is none of {', '.join(sorted(set(KINDS)))}."
-    wrong = [n for n, a, b in zip("abcdefghij", said, KINDS, strict=True) if a != b]
-    if wrong:
-        right = len(KINDS) - len(wrong)
-        return f"{right} of {len(KINDS)} are right; look again at {wrong[0]}."
-    return None
+    what = "words, one for each function"
+    return list_complaint(answers, KINDS, what, KINDS)
 
 
 def grade_normalize(normalize: Callable[..., Any]) -> str | None:

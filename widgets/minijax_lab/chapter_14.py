@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.answers import list_complaint
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -92,17 +93,8 @@ except Exception as error:
 
 def grade_calls(answers: Any) -> str | None:
     """Which of nine calls run and which are refused."""
-    if isinstance(answers, str) or len(answers) != len(CALLS):
-        return f"Give a list of {len(CALLS)} words, one for each call."
-    said = [str(answer).strip().lower() for answer in answers]
-    unknown = sorted(set(said) - set(CALLS))
-    if unknown:
-        return f'{unknown[0]!r} is neither "runs" nor "refused".'
-    wrong = [n for n, a, b in zip("abcdefghi", said, CALLS, strict=True) if a != b]
-    if wrong:
-        right = len(CALLS) - len(wrong)
-        return f"{right} of {len(CALLS)} are right; look again at {wrong[0]}."
-    return None
+    what = "words, one for each call"
+    return list_complaint(answers, CALLS, what, CALLS)
 
 
 def grade_spread(kept: Any) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import difference, list_complaint
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -62,17 +62,8 @@ WORDS = ("none", "type", "meaning", "lowering", "jvp", "transpose", "batch")
 
 def grade_asked(answers: Any) -> str | None:
     """Which rule each of eight calls misses first."""
-    if isinstance(answers, str) or len(answers) != len(ASKED):
-        return f"Give a list of {len(ASKED)} words, one for each call."
-    said = [str(answer).strip().lower() for answer in answers]
-    unknown = sorted(set(said) - set(WORDS))
-    if unknown:
-        return f"{unknown[0]!r} is none of {', '.join(WORDS)}."
-    wrong = [n for n, a, b in zip("abcdefgh", said, ASKED, strict=True) if a != b]
-    if wrong:
-        right = len(ASKED) - len(wrong)
-        return f"{right} of {len(ASKED)} are right; look again at {wrong[0]}."
-    return None
+    what = "words, one for each call"
+    return list_complaint(answers, ASKED, what, WORDS)
 
 
 def outer_primitive() -> Any:
