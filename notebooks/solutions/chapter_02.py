@@ -89,7 +89,7 @@ WRONG = {
 # What `check` says of each wrong answer.
 COMPLAINTS = {
     "02.1": ["It has 4 equations, not 3", "Equation 4 is not mean"],
-    "02.2": ["Two traces with the same arguments differ", "is not x * 1.0"],
+    "02.2": ["Two traces with the same arguments differ", "is not x * n"],
     "02.3": ["so `if` and `while` cannot look at it", "the program gives"],
     "02.4": ["It has 12 equations, not 6", "Equations in it: 1."],
 }

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.grading import Exercise, Prediction, same
+from minijax_lab.answers import difference, same
+from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
     "02.r1": Prediction(
@@ -80,20 +81,22 @@ def grade_purity(scaled: Callable[..., Any]) -> str | None:
             f"function still counts:\n{first}\n{second}"
         )
     for n in (1.0, 4.0):
-        if not np.allclose(scaled(x, n), x * n):
-            return f"scaled(x, {n}) is not x * {n}."
+        told = difference(scaled(x, n), x * n)
+        if told:
+            return f"scaled({x}, {n}) is not x * n. {told}"
     return None
 
 
 def grade_relu_in_tiny(relu: Callable[..., Any], trace: Callable[..., Any]) -> Any:
     """`relu` is traceable in `tiny`, as one equation, and right at run time."""
-    x = np.array([-2.0, -0.5, 0.0, 3.0])
+    x = np.array([-2.0, -0.5, 0.0, 0.25, 3.0])
     program = trace(relu, x)
     count = len(program.equations)
     if count != 1:
         return f"The traced program has {count} equations; one is enough:\n{program}"
-    if not np.allclose(program(x), np.maximum(x, 0)):
-        return f"For {x} the program gives {program(x)}."
+    told = difference(program(x), np.maximum(x, 0))
+    if told:
+        return f"For {x} the program gives {program(x)}. {told}"
     return None
 
 
@@ -105,7 +108,7 @@ def grade_own_loop(function: Callable[..., Any], predicted: Any) -> str | None:
     count = len(closed.eqns)
     if count < 10:
         return f"Equations in it: {count}. Take a function with at least 10."
-    if count != predicted:
+    if not same(predicted, count):
         return f"It has {count} equations, not {predicted}:\n{closed}"
     return None
 

@@ -38,6 +38,8 @@ class Puzzle:
       most: how many times the best may be fetched.
       block: how many bytes of one array a program may hold; None for any number. All
         scratch memory together is one array.
+      carried: whether programs have to tell each other by scratch memory, so that one
+        program alone writes the result.
     """
 
     spec: Callable[..., np.ndarray]
@@ -45,6 +47,7 @@ class Puzzle:
     best: tuple[int, int]
     most: float = math.inf
     block: int | None = None
+    carried: bool = False
 
 
 def numbers(shapes: Sequence[tuple[int, ...]], seed: int) -> Args:
@@ -86,7 +89,11 @@ PUZZLES = {
         lambda x: x.T, [[(16, 32)], [(48, 32)]], (6144, 6144), block=1024
     ),
     "18.scratch": Puzzle(
-        lambda x: x.reshape(-1, 16).max(0), [[(32,)], [(64,)]], (256, 64), block=64
+        lambda x: x.reshape(-1, 16).max(0),
+        [[(32,)], [(64,)]],
+        (256, 64),
+        block=64,
+        carried=True,
     ),
     "18.pool": Puzzle(_windows, [[(32,)], [(64,)]], (256, 256), most=2, block=128),
     "19.dot": Puzzle(
@@ -159,6 +166,10 @@ def graded(name: str, function: Callable[..., Any], told: list[str]) -> str | No
             f"A program keeps {scratch:,} B of scratch memory, and {puzzle.block:,} B "
             "is the most here."
         )
+    if puzzle.carried:
+        apart = not_carried(record)
+        if apart:
+            return apart
     beside = not_in_the_kernel(function, *args)
     if beside:
         return beside
@@ -177,6 +188,24 @@ def graded(name: str, function: Callable[..., Any], told: list[str]) -> str | No
     else:
         told.append(f"{words_of(score)}; the least that is known{owner} is")
         told[-1] += f" {best[0]:,} B and {best[1]:,} B."
+    return None
+
+
+def not_carried(record: Any) -> str | None:
+    """A sentence unless programs pass on what they know in scratch memory."""
+    scratch = record.of_role("scratch")
+    if not scratch:
+        return "There is no scratch memory to keep the largest in."
+    for way, verb in enumerate(("reads", "writes")):
+        if not any(bytes_[way] for one in scratch for bytes_ in one.touched):
+            return f"No program {verb} the scratch memory."
+    for result in record.of_role("output"):
+        writers = sum(written > 0 for _, written in result.touched)
+        if writers != 1:
+            return (
+                f"{writers} programs write {result.name}; keep the largest so far in "
+                "scratch memory, and let the last program alone write the result."
+            )
     return None
 
 
