@@ -28,7 +28,8 @@ class Answers:
 def assert_taken(name: str, made: tuple, said: Callable[[], str]) -> None:
     """`check` calls it solved, and says no more."""
     check(name, *made)
-    assert said() == f"{name}: solved.\n"
+    told = said()
+    assert told == f"{name}: solved.\n", told
 
 
 def assert_refused(name: str, made: tuple, complaint: str, said: Callable) -> None:
