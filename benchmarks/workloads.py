@@ -191,6 +191,8 @@ def measure(jax, jnp) -> dict[str, float]:
     times["eager: operator x + x"] = best(lambda: x + x, 1000)
     times["eager: operator x * 2."] = best(lambda: x * 2.0, 1000)
     times["eager: jnp.sum"] = best(lambda: jnp.sum(x), 500)
+    times["eager: jnp.sin"] = best(lambda: jnp.sin(x), 500)
+    times["eager: jnp.add"] = best(lambda: jnp.add(x, x), 500)
     times["eager: jnp.where"] = best(lambda: jnp.where(x > 0, x, 0.0), 500)
     eager_grad = jax.grad(lambda x: jnp.sum(jnp.sin(x) * x))
     times["eager: grad of sum(sin(x) * x)"] = best(lambda: eager_grad(x), 20)
