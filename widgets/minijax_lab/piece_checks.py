@@ -558,6 +558,40 @@ def a_bound_is_computed_once() -> None:
     )
 
 
+def results_have_their_tree() -> None:
+    tangents = module("tangents")
+
+    def function(x: Any) -> Any:
+        return {"b": x * x, "a": (2.0 * ROW, x)}
+
+    values, changes = tangents.jvp(function, (ROW,), (np.ones_like(ROW),))
+    for what, found in (("values", values), ("changes", changes)):
+        assert isinstance(found, dict) and set(found) == {"a", "b"}, (
+            f"the function gives a dict of a and b; the {what} are {found!r:.60}"
+        )
+    alike("the change of x * x", changes["b"], 2 * ROW)
+    assert changes["a"][0] is not None, (
+        "the change of what does not depend on x: expected zeros, got None"
+    )
+    alike("the change of what does not depend on x", changes["a"][0], 0 * ROW)
+
+
+def every_output_comes_back() -> None:
+    transposes = module("transposes")
+    _, back = transposes.vjp(lambda x: (x * 2.0, x * 5.0, ROW * 3.0), ROW)
+    (found,) = back((0 * ROW, ROW, ROW))
+    alike("the cotangent of x, of the results 2 x and 5 x", found, 5 * ROW)
+
+
+def what_is_not_batched_stays() -> None:
+    batching, operations = module("batching"), module("operations")
+    many = np.arange(6, dtype=np.float32).reshape(2, 3)
+    of_many = batching.vmap(lambda x, w: x * operations.sum(w), (0, None))
+    alike("x * sum(w) with one w for all", of_many(many, ROW), many * ROW.sum())
+    both = batching.vmap(lambda x, w: (x, w * 2.0), (0, None))(many, ROW)
+    alike("a result that no example changes", both[1], np.stack([ROW * 2] * 2))
+
+
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "trace.bind": (
         innermost_program_is_written,
@@ -567,9 +601,10 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "tree.flatten": (kinds_of_the_registry,),
     "threefry.uniform": (digits_for_any_count,),
     "linearize.linearize": (linear_program_is_linear, values_stay_out_of_open_programs),
-    "transposes.backward": (backward_adds_every_use,),
+    "tangents.jvp": (results_have_their_tree,),
+    "transposes.backward": (backward_adds_every_use, every_output_comes_back),
     "batching.entries_of_many": (entries_of_unlike_ranks,),
-    "batching.vmap": (vmap_writes_one_program,),
+    "batching.vmap": (vmap_writes_one_program, what_is_not_batched_stays),
     "nesting.hvp": (no_hessian,),
     "nesting.implicit": (roots_nest,),
     "loop_rules.cond_of_many": (one_condition_decides,),
