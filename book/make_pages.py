@@ -35,6 +35,7 @@ from log2 import log2  # noqa: E402
 
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
+TEACH = ["teaching"]
 LOOK_UP = ["cheat_sheet", "machines", "processes", "kernels", "primitives", "names"]
 TAKE_PART = ["life_of_a_call", "core", "figures", "contributing"]
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
@@ -65,6 +66,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
+        "teaching": teaching_page(),
         "life_of_a_call": read("book/life_of_a_call.md"),
         "core": read("book/core.md"),
         "figures": figures_page(),
@@ -108,6 +110,14 @@ def front_page() -> str:
             raise AssertionError(f"book/index.md has lost its line {marker}")
         text = text.replace(marker, part)
     return text
+
+
+def teaching_page() -> str:
+    """The page for teachers, with what is said of thirty copies."""
+    text, marker = read("book/teaching.md"), "<!-- thirty copies -->"
+    if marker not in text:
+        raise AssertionError(f"book/teaching.md has lost its line {marker}")
+    return text.replace(marker, f"```text\n{read('book/thirty_copies.txt')}```")
 
 
 def primitives_page() -> str:
@@ -160,7 +170,7 @@ def contents(notebooks: list[Path]) -> str:
             caption = part
             lines += [f"  - caption: {part}", "    chapters:"]
         lines.append(f"      - file: notebooks/{path.stem}")
-    for part, names in (("Look up", LOOK_UP), ("Inside", TAKE_PART)):
+    for part, names in (("Teach", TEACH), ("Look up", LOOK_UP), ("Inside", TAKE_PART)):
         lines += [f"  - caption: {part}", "    chapters:"]
         for name in names:
             lines.append(f"      - file: {name}")

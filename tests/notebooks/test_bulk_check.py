@@ -1,6 +1,7 @@
 """`minijax course check`: folders of learners' notebooks, good and bad ones."""
 
 import csv
+import importlib.util
 import json
 from pathlib import Path
 
@@ -295,3 +296,19 @@ def test_sources_of_a_notebook(tmp_path):
     with pytest.raises(ValueError, match="source is not text"):
         one_notebook.code_cells(path)
     assert grading.chapter("no") is None
+
+
+def test_the_copies_of_the_teachers_page_are_graded_as_it_says(tmp_path):
+    """Two of the thirty: one of them declares an exercise solved."""
+    path = Path(__file__).resolve().parents[2] / "book" / "thirty_copies.py"
+    spec = importlib.util.spec_from_file_location("thirty_copies", path)
+    copies = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(copies)
+    copies.write_copies(tmp_path, ["ada", "yusuf"])
+    said = copies.checked(tmp_path, "--jobs=2").splitlines()
+    shown = (path.with_suffix(".txt")).read_text().splitlines()
+    for learner in ("ada ", "yusuf "):
+        (row,) = [line.split() for line in said if line.startswith(learner)]
+        assert row in [line.split() for line in shown]
+        reasons = [line for line in said if line.startswith(f"  {learner}")]
+        assert all(line in shown for line in reasons)
