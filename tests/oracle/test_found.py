@@ -218,6 +218,15 @@ def test_errors(program):
     same_error(lambda library: lambda: program(library))
 
 
+@pytest.mark.parametrize("argnums", [3, -3, (0, 3)])
+@pytest.mark.parametrize("name", ["jacfwd", "jacrev", "hessian"])
+def test_jacobian_of_an_argument_that_is_not_there(name, argnums):
+    for library in (jax, minijax):
+        jacobian = getattr(library, name)(lambda x, y: x * y, argnums=argnums)
+        with pytest.raises(ValueError):
+            jacobian(1.0, 2.0)
+
+
 def test_one_argument_is_differentiated_once():
     # jax passes None for the second there.
     with pytest.raises(ValueError, match="none twice"):

@@ -100,7 +100,11 @@ def test_float32_is_at_most_as_wrong_as_jax(name, kind):
             [absolute.max(), np.quantile(absolute, 0.99), np.quantile(relative, 0.99)]
         )
     assert np.isfinite(errors[jax]).all()
-    assert (errors[minijax] <= 1.2 * errors[jax]).all(), errors
+    half_an_ulp = np.finfo(np.float32).eps / 2  # that of 1
+    allowed = errors[jax] + half_an_ulp
+    if name == "random_gamma_grad":  # its worst pair hangs on what XLA contracts
+        allowed[0] *= 1.1
+    assert (errors[minijax] <= allowed).all(), errors
 
 
 def test_incomplete_beta():

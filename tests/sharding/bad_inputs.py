@@ -457,6 +457,15 @@ e + f
 e + there
 e + cut
 e + jax.device_put(x, N(explicit2, P('u')))
+jax.device_put(x, N(explicit2, P('u'))) + 1
+jnp.sin(jax.device_put(x, N(explicit2, P('u'))))
+jax.jit(lambda a: a + 1)(jax.device_put(x, N(explicit2, P('u'))))
+jax.jit(lambda a: a)(jax.device_put(x, N(explicit2, P('u'))))
+jax.device_put(jax.device_put(x, N(explicit2, P('u'))), N(explicit, P('x')))
+jax.sharding.reshard(jax.device_put(x, N(explicit2, P('u'))), P('x'))
+jnp.asarray(jax.device_put(x, N(explicit2, P('u'))))
+jax.grad(lambda a: a.sum())(jax.device_put(x, N(explicit2, P('u'))))
+lax.with_sharding_constraint(jax.device_put(x, N(explicit2, P('u'))), P('x'))
 jnp.dot(e, e.T)
 jnp.dot(f, f.T)
 jnp.dot(f, f.T, out_sharding=P('z'))

@@ -33,6 +33,7 @@ REFUSED_HERE = {
     "entries beyond the dimensions": ("P('x', 'y', None)",),
     "reduced types are not supported": ("P(reduced=",),
     "JAX leaves out arguments that are not used": ("jax.jit(lambda a, b: a)(",),
+    "arguments of a jitted function are on its mesh": ("jax.jit(lambda a: a)(jax.dev",),
     "indices are integers": ("pshuffle(a, 'x', [0.0",),
     "the dimension has not the size of the axis": ("scatter_dimension=0), axis_name",),
     "sizes are integers": ("make_mesh('8'", "make_mesh((8.0,)"),

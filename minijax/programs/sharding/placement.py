@@ -142,6 +142,7 @@ def _place_on_several(
             content._check_alive()
             if content.committed:
                 shardings.append(content._placed)
+                _check_mesh(content)
                 buffers.append(value if value is not content else content._buffer)
                 continue
         shardings.append(None)
@@ -153,6 +154,19 @@ def _place_on_several(
         placement = placement_of(devices, tuple(shardings), mesh)
         found = _by_identity[key] = (placement, shardings)
     return found[0], True, buffers
+
+
+def _check_mesh(array: Array) -> None:
+    """ValueError if a type names other axes than those of the mesh in use."""
+    mesh = context_mesh()
+    if mesh is None or array.aval.cut is None or state.abstract_mesh is not None:
+        return
+    if array.aval.cut.mesh != mesh.abstract_mesh:
+        raise errors.value_error(
+            f"an argument of type {array.aval.str_short()} is on the mesh "
+            f"{array.aval.cut.mesh}, and the mesh in use is {mesh}. Move it first: "
+            "`minijax.device_put(x, NamedSharding(mesh, spec))`."
+        )
 
 
 def agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:

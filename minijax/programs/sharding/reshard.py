@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import errors, language
+from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
@@ -18,9 +19,14 @@ from minijax.programs.sharding.constraints import (
     refuse_empty,
     refuse_unreduced,
 )
-from minijax.programs.sharding.contexts import get_abstract_mesh, use_abstract_mesh
+from minijax.programs.sharding.contexts import (
+    get_abstract_mesh,
+    mesh_in_use,
+    use_abstract_mesh,
+)
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.programs.sharding.explicit_types import Cuts, abstract, as_type
+from minijax.programs.sharding.placement import put_on_several
 from minijax.support.devices.shardings import (
     AxisType,
     Mesh,
@@ -75,6 +81,9 @@ def _resharded(x: Any, place: Any) -> Any:
         raise errors.value_error(f"reshard: {error}") from None
     parts = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
     sharding = NamedSharding(sharding.mesh, PartitionSpec(*parts))
+    elsewhere = aval.cut is not None and aval.cut.mesh != sharding.mesh
+    if elsewhere and type(x) is Array and isinstance(place, PartitionSpec):
+        return put_on_several(x, sharding.update(mesh=mesh_in_use()))
     mesh = getattr(place, "mesh", None)
     concrete = mesh if isinstance(mesh, Mesh) else None
     return reshard_p.bind(x, dst_sharding=sharding, concrete_mesh=concrete)
