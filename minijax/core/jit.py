@@ -181,7 +181,7 @@ class JitFunction:
             if state.trace is eval_trace and not (kwargs or events.subscribers):
                 # The short way: arrays, where they usually are. There is no tree.
                 types: list[Any] = [state.trace_key]
-                buffers: list[Any] | None = []
+                buffers: Any = []
                 for arg in args:
                     if type(arg) is not Array or arg._placed is not None:
                         break

@@ -102,8 +102,8 @@ def grade_batching(rule: Callable[..., Any]) -> str | None:
 
     made, plain = outer_primitive()
     batching.primitive_batchers[made] = lambda args, axes: rule(made, args, axes)
-    one, many = np.arange(1, 4, dtype=np.float32), np.arange(9, dtype=np.float32)
-    many = many.reshape(3, 3) - 4
+    one = np.arange(1, 4, dtype=np.float32)
+    many = np.arange(9, dtype=np.float32).reshape(3, 3) - 4
     for axes in ((0, 0), (1, 1), (0, 1), (0, None), (None, 0), (None, 1), (1, None)):
         operands = [one if axis is None else many for axis in axes]
         mapped = minijax.vmap(made.bind, axes)

@@ -102,8 +102,8 @@ def complaint(function: Binary, plain: Binary) -> str | None:
     jaxpr = minijax.make_jaxpr(function)(A, X)
     if len(mine) != 1 or len(jaxpr.jaxpr.eqns) != 1:
         return f"Its program should be one equation with your primitive:\n{jaxpr}"
-    for name, found in rules_of(function).items():
-        if not found:
+    for name, has_rule in rules_of(function).items():
+        if not has_rule:
             return f"It has no rule for: {name}. {RULES[name][1]} would ask for it."
     try:
         minijax.make_jaxpr(function)(A, numbers(4))

@@ -495,7 +495,8 @@ class Scene:
 
     def note(self, x: float, y: float, text: str, **options: Any) -> Placed:
         """Places a small grey remark; options are those of `text`."""
-        return self.text(x, y, text, **{"role": "constant", "size": 12} | options)
+        given: dict[str, Any] = {"role": "constant", "size": 12, **options}
+        return self.text(x, y, text, **given)
 
     def _add(
         self,

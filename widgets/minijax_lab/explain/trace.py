@@ -159,7 +159,7 @@ class _Watch:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.given = function  # knows which arguments are static
         while isinstance(function, JitFunction):
-            function = function.__wrapped__
+            function = function._fun
         self.function = function
         self.sources = Sources()
         # Steps, and equations that are to be made steps. What happens often is kept in
