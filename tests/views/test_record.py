@@ -45,7 +45,7 @@ STEP, LOSS, TWICE = (
 )
 
 
-def recorded(folder: Path, script: str, *arguments: str):
+def recorded(folder: Path, script: str, *arguments: str, **variables: str):
     path = folder / "train.py"
     path.write_text(textwrap.dedent(script))
     page = folder / "page.html"
@@ -55,7 +55,9 @@ def recorded(folder: Path, script: str, *arguments: str):
         capture_output=True,
         text=True,
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        | variables,
     )
     return done, page.read_text() if page.is_file() else ""
 
@@ -196,6 +198,55 @@ def test_exit_status_and_wrong_arguments(tmp_path) -> None:
             env=environment,
         )
         assert done.returncode == 2 and told in done.stderr
+
+
+DEVICES = """
+import jax
+import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+first, second = jax.devices()[:2]
+mesh = jax.make_mesh((4,), ("d",))
+x = jax.device_put(jnp.ones((64, 64)), first)
+double = jax.jit(lambda x: x * 2)
+for i in range(5):
+    y = jax.device_put(x, second)
+    double(y)
+rows = NamedSharding(mesh, P("d", None))
+w = jax.device_put(jnp.ones((256, 256)), rows)
+v = jax.device_put(jnp.ones((256, 256)), rows)
+
+@jax.jit
+def product(w, v):
+    return w @ v
+
+for i in range(3):
+    z = product(w, v)
+print(float(y.sum()), float(z.sum()))
+"""
+
+
+def test_copies_between_devices_and_collectives(tmp_path) -> None:
+    flags = "--xla_force_host_platform_device_count=4"
+    done, page = recorded(tmp_path, DEVICES, XLA_FLAGS=flags)
+    assert done.returncode == 0, done.stderr
+    assert "copied 5 times from cpu:0 to cpu:1, 81,920 bytes" in done.stderr
+    told = "nobody wrote, at each of 3 calls: all-gather of 262,144 bytes for line 19"
+    assert told in done.stderr and "all-gather, 256.0 KiB, line 19" in page
+    # As advised: copied above the loop, and v whole on each device.
+    line = "    y = jax.device_put(x, second)\n"
+    mended = DEVICES.replace(line, "").replace(
+        "for i in range(5)", "y = x\nfor i in range(5)"
+    )
+    mended = mended.replace("y = x", line.strip())
+    mended = mended.replace(
+        "v = jax.device_put(jnp.ones((256, 256)), rows)",
+        "v = jax.device_put(jnp.ones((256, 256)), NamedSharding(mesh, P()))",
+    )
+    after, page = recorded(tmp_path, mended, XLA_FLAGS=flags)
+    assert after.stdout == done.stdout
+    assert "copied" not in after.stderr and "nobody wrote" not in after.stderr
+    assert "all-gather" not in page
 
 
 # ---- in a notebook -------------------------------------------------------------------

@@ -198,6 +198,19 @@ SCRIPTS = {
             answer.block_until_ready()
         """,
     ),
+    "not donated": (
+        "donate",
+        "`state` (1,440,000 bytes) is not donated",
+        """
+        @jax.jit
+        def step(state):
+            return jax.tree_util.tree_map(lambda leaf: leaf + 1, state)
+
+        answer = {"m": jnp.ones((600, 600))}
+        for i in range(4):
+            answer = step(answer)
+        """,
+    ),
     "pushed again and again": (
         "pushed",
         "the same NumPy array `x` (1,200 bytes)",

@@ -87,7 +87,9 @@ class Report:
         told = self.told
         if not told:
             return f"{text}; no fault was found"
-        text += f"; {seconds(self.lost)} can go" if self.lost else ""
+        if self.lost < 0.0005:
+            return f"{text}; {count_in_words(len(told), 'fault')} found"
+        text += f"; {seconds(self.lost)} can go"
         worst = max(self.sites, key=self.lost_at)
         if self.lost_at(worst):
             where = self.place(worst.file, worst.line)
@@ -109,7 +111,12 @@ def make_report(
     sources: dict[str, Source] = {}
     for ear in ears:
         adviser = Adviser(ear)
-        for fault in adviser.faults():
+        found = adviser.faults()
+        for facts in programs:
+            if facts.made in ear.made.values() and facts.made is not None:
+                sent = adviser.of_exchange(facts.made, facts, facts.calls)
+                found += [sent] if sent is not None else []
+        for fault in found:
             place = fault.file, fault.line
             faults.setdefault(place, []).append(fault)
             if place not in ear.sites:

@@ -151,6 +151,7 @@ class Ear:
         self.made: dict[Any, Made] = {}
         self.at: dict[tuple[int, int], Site] = {}
         self.codes: list[Any] = []
+        self.fronts: weakref.WeakSet[Jitted] = weakref.WeakSet()
         self.constants: dict[tuple[Any, str], Constant] = {}
         self.pushed: dict[tuple[Site | int, str], tuple[Site, Pushed]] = {}
         self.donations: dict[tuple[str, int], list[str]] = {}
@@ -181,6 +182,9 @@ class Ear:
     def stop(self) -> None:
         """Stops listening, and gives all names back."""
         self.on = False
+        for front in self.fronts:
+            front.made.calls += front.calls - front.counted
+            front.counted = front.calls
         for site in self.sites.values():
             if site.waits:
                 site.seconds["wait"] = site.waited
@@ -262,7 +266,9 @@ class Ear:
                 made.code_line, made.code_file = code.co_firstlineno, code.co_filename
             made.donated = bool({"donate_argnums", "donate_argnames"} & set(options))
         made.objects += 1
-        return Jitted(jitted, self, made, options)
+        front = Jitted(jitted, self, made, options)
+        self.fronts.add(front)
+        return front
 
     # ---- events --------------------------------------------------------------------
 

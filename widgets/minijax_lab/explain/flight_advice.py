@@ -17,6 +17,7 @@ from minijax_lab.explain.flight_repairs import (
     FUNCTIONS,
     Line,
     Source,
+    above_the_loop,
     argument_at,
     argument_node,
     call_of,
@@ -27,6 +28,7 @@ from minijax_lab.explain.flight_repairs import (
     lifted,
     local_names,
     replaced_line,
+    with_option,
     without_option,
     without_static,
 )
@@ -34,6 +36,8 @@ from minijax_lab.explain.flight_repairs import (
 # From so many operations outside of jit on, and so many seconds, they are told.
 MOST_LOOSE = 8
 LEAST_LOOSE = 0.1
+# Collectives of so many bytes that nobody wrote are told.
+LEAST_SENT = 1 << 16
 # From so many on, reading an array is a habit and no single look at a result.
 MOST_LOOKS = 3
 COUNTED = {"shape": "shapes", "static": "values", "type": "types"}
@@ -448,8 +452,15 @@ class Adviser:
             f"{told['bytes']:,} bytes"
         )
         write = "put it there once, above the loop, or compute where it lies"
+        lines = above_the_loop(self.source(place[0]), place[1])
         return Fault(
-            "device", *place, words, write, bytes=told["bytes"], count=told["count"]
+            "device",
+            *place,
+            words,
+            write,
+            lines,
+            bytes=told["bytes"],
+            count=told["count"],
         )
 
     def of_unusable(self, place: tuple[str, int], texts: list[str]) -> Fault:
@@ -504,6 +515,30 @@ class Adviser:
             at_most=told["seconds"],
         )
 
+    def of_exchange(self, made: Made, facts: Any, calls: int) -> Fault | None:
+        """Arrays that are gathered or sent on because of how they lie."""
+        unasked = [
+            each
+            for each in facts.exchanges
+            if not each.asked and each.name != "all-reduce" and each.bytes >= LEAST_SENT
+        ]
+        if not unasked or made.site is None:
+            return None
+        size = sum(each.bytes for each in unasked)
+        named = ", ".join(
+            f"{each.name} of {each.bytes:,} bytes"
+            + (f" for line {each.line}" if each.line else "")
+            for each in unasked[:3]
+        )
+        words = f"collectives that nobody wrote, at each of {calls:,} calls: {named}"
+        write = (
+            "shard the operands along the axes that the operation keeps apart, or say "
+            "with jax.lax.with_sharding_constraint where the result shall lie"
+        )
+        file, line = made.site.file, made.site.line
+        size *= max(1, calls)
+        return Fault("exchange", file, line, words, write, bytes=size, count=calls)
+
     def of_donation(self, made: Made) -> list[Fault]:
         """A large argument whose successor is written beside it."""
         large = {name: size for name, size in made.passed_on.items() if size >= 1 << 20}
@@ -514,10 +549,11 @@ class Adviser:
         words = f"`{'`, `'.join(names)}` ({size:,} bytes) is not donated: the old and "
         words += "the new one are in memory together"
         listed = ", ".join(f'"{name}"' for name in names)
-        write = f"jit with donate_argnames=({listed},), if the old one is read no more"
-        fault = Fault(
-            "donate", made.site.file, made.site.line, words, write, bytes=size, count=1
-        )
+        option = f"donate_argnames=({listed},)"
+        write = f"jit with {option}, if the old one is read no more"
+        lines = with_option(self.source(made.place[0]), made.place[1], option)
+        file, line = made.site.file, made.site.line
+        fault = Fault("donate", file, line, words, write, lines, bytes=size, count=1)
         return [fault]
 
 

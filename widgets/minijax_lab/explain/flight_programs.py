@@ -72,6 +72,7 @@ class ProgramFacts:
     kernels: list[KernelFacts]
     memory: list[tuple[str, int]] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    made: Made | None = field(default=None, repr=False)
 
     @property
     def peak(self) -> int:
@@ -139,6 +140,7 @@ def read_program(made: Made, is_users: Callable[[str], bool]) -> ProgramFacts | 
         kernels[:MOST_KERNELS],
         memory_of(made),
         exchanges,
+        made,
     )
 
 

@@ -302,6 +302,38 @@ def without_option(source: Source, line: int, options: tuple[str, ...]) -> list[
     return []
 
 
+def with_option(source: Source, line: int, option: str) -> list[Line]:
+    """A `jit(...)`, or a decorator, with an option more."""
+    statement = source.statement(line)
+    call = jit_call(statement)
+    if call is not None and call.lineno == call.end_lineno:
+        text = source.segment(call)
+        between = ", " if call.args or call.keywords else ""
+        return [replaced_line(source, call, f"{text[:-1]}{between}{option})")]
+    for node in getattr(statement, "decorator_list", []):
+        text = source.segment(node)
+        if text.rpartition(".")[2] == "jit":
+            return [replaced_line(source, node, f"{text}({option})")]
+        if isinstance(node, ast.Call) and node.args:  # partial(jax.jit, ...)
+            return [replaced_line(source, node, f"{text[:-1]}, {option})")]
+    return []
+
+
+def above_the_loop(source: Source, line: int) -> list[Line]:
+    """A statement above its loop, if it reads nothing that the loop sets."""
+    statement = source.statement(line)
+    loop = source.loop(statement) if statement is not None else None
+    if loop is None or not isinstance(statement, ast.Assign):
+        return []
+    if free_names(statement.value) & assigned(loop):
+        return []
+    text = source.segment(statement)
+    return [
+        Line(loop.lineno, "", text, "above the loop"),
+        Line(line, source.text(line), ""),
+    ]
+
+
 def argument_node(source: Source, statement: Any, path: str, made: Any) -> Any:
     """The expression that a call passes for a leaf's argument."""
     root = path.partition("[")[0].partition(".")[0]

@@ -1,0 +1,143 @@
+"""The flight recorder on Flax and Optax, whose frames are not the user's.
+
+Skipped where the two are not installed: `pip install flax optax`.
+"""
+
+import re
+import time
+
+import pytest
+
+from tests.views.test_record import recorded, rows_of
+
+pytest.importorskip("flax")
+pytest.importorskip("optax")
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+from functools import partial
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import linen as nn
+from flax.training import train_state
+
+
+class Net(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        x = nn.relu(nn.Dense(32)(x))
+        return nn.Dense(10)(x)
+
+
+net = Net()
+scale = jnp.asarray(np.ones((512, 512), np.float32))
+
+
+@jax.jit
+def step(state, x, y):
+    def loss_of(params):
+        logits = state.apply_fn({"params": params}, x) * scale[0, 0]
+        return optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()
+
+    loss, grads = jax.value_and_grad(loss_of)(state.params)
+    return state.apply_gradients(grads=grads), loss
+
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(104, 16)).astype(np.float32)
+Y = rng.integers(0, 10, 104).astype(np.int32)
+params = net.init(jax.random.key(0), X[:1])["params"]
+state = train_state.TrainState.create(
+    apply_fn=net.apply, params=params, tx=optax.adam(1e-3)
+)
+losses = []
+for epoch in range(2):
+    for i in range(0, len(X), 32):
+        x, y = X[i : i + 32], Y[i : i + 32]
+        state, loss = step(state, x, y)
+        losses.append(float(loss))
+    right = jax.jit(lambda p, x: net.apply({"params": p}, x))(state.params, X)
+print(len(losses), right.shape)
+"""
+
+
+def line_of(text: str) -> int:
+    return next(n for n, each in enumerate(SCRIPT.splitlines(), 1) if text in each)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return recorded(tmp_path_factory.mktemp("flax"), SCRIPT)
+
+
+def test_each_fault_stands_at_the_users_line(run) -> None:
+    done, page = run
+    assert done.returncode == 0, done.stderr
+    told = done.stderr
+    step, init = line_of("state, loss = step"), line_of("net.init")
+    jitted, read = line_of("right = jax.jit"), line_of("float(loss)")
+    for line, sentence in (
+        (step, "`x` has (32, 16) and sometimes (8, 16)"),
+        (step, "`scale` (1,048,576 bytes) is baked into"),
+        (jitted, "a new jit of a lambda is made here at each pass: 2 made"),
+        (read, "brought an array to the host 8 times"),
+        (init, "operations outside of jit were compiled one by one"),
+    ):
+        assert re.search(rf"line {line} .*{re.escape(sentence)}", told), sentence
+    # No line of Flax's or Optax's, and none of the recorder's.
+    assert "linear.py" not in page and "transform.py" not in page
+    assert rows_of(page)[step].startswith("8 calls, ")
+    assert len(page) < 200_000
+
+
+MENDS = [
+    ("for i in range(0, len(X), 32):", "for i in range(0, len(X) - 32 + 1, 32):"),
+    ("def step(state, x, y):", "def step(state, x, y, scale):"),
+    ("loss = step(state, x, y)", "loss = step(state, x, y, scale)"),
+    ("losses.append(float(loss))", "losses.append(loss)"),
+    ("print(len", "losses = [float(x) for x in jax.device_get(losses)]\nprint(len"),
+    ("= net.init(", "= jax.jit(net.init)("),
+    (
+        "for epoch in",
+        "jitted = jax.jit(lambda p, x: net.apply({'params': p}, x))\nfor epoch in",
+    ),
+    ('jax.jit(lambda p, x: net.apply({"params": p}, x))(', "jitted("),
+]
+
+
+def test_obeyed(run, tmp_path) -> None:
+    before, page = run
+    script = SCRIPT
+    for old, new in MENDS:
+        assert old in script, old
+        script = script.replace(old, new)
+    after, mended = recorded(tmp_path, script)
+    assert after.returncode == 0, after.stderr
+    for gone in (
+        "sometimes",
+        "weak int32",
+        "baked",
+        "new jit",
+        "to the host",
+        "one by",
+    ):
+        assert gone in before.stderr and gone not in after.stderr
+    made = [
+        sum(map(int, re.findall(r"times\">&times;&nbsp;(\d+)", p)))
+        for p in (page, mended)
+    ]
+    assert made[1] < made[0] / 2
+
+
+def test_the_page_opens_at_once(run, browser, tmp_path) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(run[1])
+    page = browser.new_page(offline=True)
+    begin = time.perf_counter()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".row[aria-current]")
+    assert time.perf_counter() - begin < 5  # 0.2 s on a quiet machine
+    page.close()
