@@ -180,6 +180,27 @@ def test_a_script_that_fails_still_gives_a_page(tmp_path) -> None:
     assert rows_of(page)[4].startswith("1 call, 1 traced, lowered, compiled")
 
 
+def test_a_repair_in_another_file_names_it(tmp_path) -> None:
+    (tmp_path / "model.py").write_text(
+        "import jax\n\n"
+        "def make():\n"
+        "    return jax.jit(lambda x, n: x * n, static_argnums=1)\n"
+    )
+    done, page = recorded(
+        tmp_path,
+        """
+        import jax
+        import model
+        f = model.make()
+        for n in range(4):
+            f(1.0, n)
+        """,
+    )
+    assert re.search(r"line 6 .*static argument `n` took 4 values", done.stderr)
+    assert "<b>model.py:4</b><code>return jax.jit(lambda x, n: x * n)</code>" in page
+    assert '<span class="old">' not in page  # the source shown is of train.py
+
+
 def test_exit_status_and_wrong_arguments(tmp_path) -> None:
     done, page = recorded(tmp_path, "import sys\nsys.exit(3)\n")
     assert done.returncode == 3

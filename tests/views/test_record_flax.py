@@ -118,7 +118,6 @@ def test_obeyed(run, tmp_path) -> None:
     assert after.returncode == 0, after.stderr
     for gone in (
         "sometimes",
-        "weak int32",
         "baked",
         "new jit",
         "to the host",

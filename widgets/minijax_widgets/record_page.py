@@ -331,9 +331,10 @@ def count_of(site: Site) -> str:
 
 def needed(site: Site) -> str:
     """Of a line without a fault."""
-    if site.counts.get("compile", 0) > 1 and not site.calls:
-        return "operations outside of jit, each compiled once"
-    if site.counts.get("compile"):
+    made = site.counts.get("compile", 0)
+    if made > 1:
+        return f"{made:,} programs, each compiled once, as needed"
+    if made:
         return "compiled once, as needed"
     return ""
 
@@ -341,7 +342,7 @@ def needed(site: Site) -> str:
 def reason(report: Report, fault: Fault) -> str:
     """Why, and the repaired line."""
     mends = "".join(
-        f'<div class="mend"><b>{line.line}{" " + line.where if line.where else ""}</b>'
+        f'<div class="mend"><b>{escape(mend_place(fault, line))}</b>'
         f"<code>{escape(line.new) or '(leave this line out)'}</code></div>"
         for line in fault.lines
     )
@@ -359,15 +360,21 @@ def reason(report: Report, fault: Fault) -> str:
     )
 
 
+def mend_place(fault: Fault, line: Line) -> str:
+    """Where a repaired line stands: its number, its file where it is another one."""
+    file = "" if line.file == fault.file else f"{os.path.basename(line.file)}:"
+    return f"{file}{line.line} {line.where}".strip()
+
+
 def source_of(report: Report, site: Site, faults: list[Fault]) -> str:
     """The user's source around a line, old lines struck, new ones beside them."""
     source = report.sources[site.file]
-    shown = {site.line} | {line.line for fault in faults for line in fault.lines}
+    here = [mend for fault in faults for mend in fault.lines if mend.file == site.file]
+    shown = {site.line} | {line.line for line in here}
     mended: dict[int, list[Line]] = {}
-    for fault in faults:
-        for line in fault.lines:
-            if line not in mended.setdefault(line.line, []):
-                mended[line.line].append(line)
+    for line in here:
+        if line not in mended.setdefault(line.line, []):
+            mended[line.line].append(line)
     near = {n for line in shown for n in range(line - 2, line + 3)}
     near = {n for n in near if 0 < n <= len(source.lines)}
     near |= {line for line in mended if line == len(source.lines) + 1}

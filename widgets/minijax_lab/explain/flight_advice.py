@@ -140,7 +140,8 @@ class Adviser:
             )
             return Fault("loop", site.file, site.line, words, write)
         file, line = made.place
-        words = f"a new jit of {shown(made.name)} is made here at each pass: {count}"
+        here = "here" if (site.file, site.line) == made.place else f"at line {line}"
+        words = f"a new jit of {shown(made.name)} is made {here} at each pass: {count}"
         words += f" made, {len(misses) + 1} compiled"
         write = "make it once, above the loop, and call that"
         lines: list[Line] = []
@@ -152,7 +153,7 @@ class Adviser:
             write = f"move {made.name}, with its decorator, above the loop"
             if loop is not None:
                 above = f"@jit and def {made.name}: move them here"
-                lines = [Line(loop.lineno, "", f"# {above}", "above the loop")]
+                lines = [source.mend(loop.lineno, "", f"# {above}", "above the loop")]
             else:
                 write = self.outside(source, statement, made)
         elif call is not None and loop is not None:
@@ -163,7 +164,7 @@ class Adviser:
                 function = source.around(statement, FUNCTIONS[:2])
                 if function is not None:
                     lines = lifted(source, statement, call, function)
-        return Fault("loop", file, line, words, write, lines)
+        return Fault("loop", site.file, site.line, words, write, lines)
 
     def outside(self, source: Source, statement: Any, made: Made) -> str:
         """What to do where a function that is called again and again jits."""
@@ -247,14 +248,16 @@ class Adviser:
                 new = f"range({a}, {b} - {c} + 1, {c})"
                 head = source.text(loop.lineno)
                 return [
-                    Line(loop.lineno, head, head.replace(source.segment(call), new))
+                    source.mend(
+                        loop.lineno, head, head.replace(source.segment(call), new)
+                    )
                 ]
         argument = argument_at(source, statement, name, made)
         if statement is None or not argument:
             return []
         text = source.text(site.line)
         new = f"if len({argument}) == {full}: {text}"
-        return [Line(site.line, text, new)]
+        return [source.mend(site.line, text, new)]
 
     def of_structure(
         self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
@@ -407,7 +410,7 @@ class Adviser:
                 between = ", " if statement.args.args else ""
                 closing = ")" if "->" not in head else ") ->"
                 new = f"{before}{between}{name}{closing}{after}"
-                found.append(Line(statement.lineno, head, new))
+                found.append(source.mend(statement.lineno, head, new))
         if made.site is not None:
             source = self.source(made.site.file)
             call = call_of(source.statement(made.site.line), made.name)
@@ -432,7 +435,7 @@ class Adviser:
         lines = []
         if loop is not None and name.isidentifier():
             new = f"{name} = jax.device_put({name})"
-            lines = [Line(loop.lineno, "", new, "above the loop")]
+            lines = [source.mend(loop.lineno, "", new, "above the loop")]
         return Fault(
             "pushed",
             site.file,

@@ -20,6 +20,7 @@ class Line:
     old: str
     new: str
     where: str = ""  # "above the loop", "after the loop"
+    file: str = ""
 
 
 class Source:
@@ -36,6 +37,10 @@ class Source:
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
+
+    def mend(self, line: int, old: str, new: str, where: str = "") -> Line:
+        """A repaired line of this file."""
+        return Line(line, old, new, where, self.file)
 
     def text(self, line: int) -> str:
         """A line without its indentation."""
@@ -104,7 +109,7 @@ def reaches(node: Any, line: int) -> bool:
 def replaced_line(source: Source, node: Any, new: str) -> Line:
     """The line of a node with the node replaced."""
     old = source.text(node.lineno)
-    return Line(node.lineno, old, old.replace(source.segment(node), new, 1))
+    return source.mend(node.lineno, old, old.replace(source.segment(node), new, 1))
 
 
 def jit_call(statement: Any) -> Any:
@@ -174,10 +179,10 @@ def hoisted(
         own = [source.segment(arg) for arg in function.args.args]
         made = f"lambda {', '.join([*own, *changed])}: {body}"
         text = text.replace(source.segment(function), made)
-    above = Line(loop.lineno, "", f"{name} = {text}", "above the loop")
+    above = source.mend(loop.lineno, "", f"{name} = {text}", "above the loop")
     if plain:
         more = f"  # and call {name}(..., {', '.join(changed)})" if changed else ""
-        return [above, Line(line, source.text(line), more.strip())], write
+        return [above, source.mend(line, source.text(line), more.strip())], write
     if changed:
         given = [source.segment(arg) for arg in called.args] + changed
         old, new = called, f"{name}({', '.join(given)})"
@@ -192,11 +197,11 @@ def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Lin
     name = "jitted"
     if isinstance(statement, ast.Assign) and statement.value is call:
         name = source.segment(statement.targets[0])
-        mended = Line(call.lineno, source.text(call.lineno), "")
+        mended = source.mend(call.lineno, source.text(call.lineno), "")
     else:
         mended = replaced_line(source, call, name)
     above = f"{name} = {source.segment(call)}"
-    return [Line(first, "", above, f"above {function.name}"), mended]
+    return [source.mend(first, "", above, f"above {function.name}"), mended]
 
 
 def without_static(
@@ -205,9 +210,11 @@ def without_static(
     """The decorator without one static name, and the lines where Python needs it."""
     statement = source.statement(line)
     uses: list[int] = []
-    function = statement if isinstance(statement, FUNCTIONS[:2]) else None
+    function: Any = statement if isinstance(statement, FUNCTIONS[:2]) else None
+    call = jit_call(statement)
+    if call is not None and call.args and isinstance(call.args[0], ast.Lambda):
+        function = call.args[0]
     if function is None and statement is not None:
-        call = jit_call(statement)
         wanted = source.segment(call.args[0]) if call is not None and call.args else ""
         function = next(
             (
@@ -242,7 +249,7 @@ def without_static(
             old = source.text(node.lineno)
             whole = source.segment(node)
             kept = old.replace(whole, f"{node.arg}={left!r}")
-            return [Line(node.lineno, old, kept), *more], uses
+            return [source.mend(node.lineno, old, kept), *more], uses
         return [*without_option(source, line, (node.arg,)), *more], uses
     return more, uses
 
@@ -329,8 +336,8 @@ def above_the_loop(source: Source, line: int) -> list[Line]:
         return []
     text = source.segment(statement)
     return [
-        Line(loop.lineno, "", text, "above the loop"),
-        Line(line, source.text(line), ""),
+        source.mend(loop.lineno, "", text, "above the loop"),
+        source.mend(line, source.text(line), ""),
     ]
 
 
@@ -399,19 +406,28 @@ def kept_on_device(source: Source, statement: Any) -> list[Line]:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if call is read:
-            return [Line(line, old, ""), Line(end, "", text, "after the loop")]
+            return [
+                source.mend(line, old, ""),
+                source.mend(end, "", text, "after the loop"),
+            ]
         head = ast.unparse(call.func)
         if head.endswith(".append"):
             name = head.removesuffix(".append")
             after = f"{name} = [float(x) for x in jax.device_get({name})]"
             if not text.startswith("float") and ".item" not in text:
                 after = f"{name} = jax.device_get({name})"
-            return [Line(line, old, bare), Line(end, "", after, "after the loop")]
+            return [
+                source.mend(line, old, bare),
+                source.mend(end, "", after, "after the loop"),
+            ]
     if isinstance(statement, ast.AugAssign):
         name = source.segment(statement.target)
         after = f"{name} = {text.replace(kept, name, 1)}"
-        return [Line(line, old, bare), Line(end, "", after, "after the loop")]
+        return [
+            source.mend(line, old, bare),
+            source.mend(end, "", after, "after the loop"),
+        ]
     step = source.segment(loop.target) if isinstance(loop, ast.For) else ""
     if step.isidentifier() and isinstance(statement, ast.Expr):
-        return [Line(line, old, f"if {step} % 100 == 0: {old}")]
+        return [source.mend(line, old, f"if {step} % 100 == 0: {old}")]
     return []
