@@ -19,6 +19,7 @@ from minijax.core.runtime import Clients, Sharding, SingleDeviceSharding
 from minijax.core.source_info import NameStackContext
 from minijax.core.state import TraceKey
 from minijax.numpy import array_methods
+from minijax.primitives.random import random_bits
 from minijax.programs.compiling import LibraryCompilation
 from minijax.programs.custom import calls_in_traces
 from minijax.programs.shard_map.varying import Varying
@@ -26,6 +27,7 @@ from minijax.programs.sharding.explicit_types import Cuts
 from minijax.programs.sharding.types_on_meshes import manual_axis_type_of, sharding_of
 from minijax.support import config, user_source
 from minijax.support.attaching import add_methods, enter
+from minijax.support.element_types import PRNGKeyDType
 from minijax.values import (
     array_interchange,  # noqa: F401  enters methods of `Array`
     array_places,
@@ -48,6 +50,7 @@ for trace, methods in calls_in_traces.TRACE_METHODS.items():
     add_methods(trace, methods)
 for program in (Jaxpr, ClosedJaxpr):
     add_methods(program, {"pretty_print": print_options.pretty_print})
+add_methods(PRNGKeyDType, random_bits.DTYPE_METHODS)
 add_methods(Array, array_places.ARRAY_METHODS)
 add_methods(Tracer, tracer_interchange.TRACER_METHODS)
 for arrays in (Array, Tracer):

@@ -14,13 +14,13 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import dtypes, hlo, rules
-from .language import Primitive, ShapedArray, get_aval
+from .language import Primitive, ShapedArray, get_aval, physical_aval
 from .rules import (
     Zero,
     anything,
@@ -288,7 +288,10 @@ def comparison(
 
     def lower(ctx, x, y):
         x, y = ctx.broadcast((x, y))
-        return compare(x, y, direction, ctx.avals_in[0].dtype, float_kind)
+        dtype = ctx.avals_in[0].dtype
+        if isinstance(dtype, dtypes.ExtendedDType):
+            return dtype.compare(ctx, x, y, direction)
+        return compare(x, y, direction, dtype, float_kind)
 
     kinds = [accepted, accepted]
     primitive = nary(name, kinds, meaning, lower, lambda x, y: np.dtype(bool))
@@ -296,8 +299,7 @@ def comparison(
     return primitive
 
 
-# Random keys can be equal but have no order; `primitives/random/random_bits.py` extends
-# the lowering to them.
+# Random keys can be equal but have no order.
 eq_p = comparison("eq", anything | {dtypes.extended}, np.equal, "EQ")
 ne_p = comparison("ne", anything | {dtypes.extended}, np.not_equal, "NE")
 ge_p = comparison("ge", ordered, np.greater_equal, "GE")
@@ -399,17 +401,19 @@ def _select_jvp(primals, tangents) -> Any:
     return out, select_n(which, *dense)
 
 
-# The transpose and the lowering below take a boolean `which` and two cases;
-# `choosing.py` extends them to integers, and to typed random keys.
-
-
 @select_n_p.def_transpose
-def select_transpose(ct, which, *cases) -> list:
+def _select_transpose(ct, which, *cases) -> list:
+    """Each case gets the cotangents of the entries where it was chosen."""
+    aval = get_aval(which)
     zeros = filled_like(ct, 0)
-    linear = [is_linear(case) for case in cases]
-    no = select(which, zeros, ct) if linear[0] else None
-    yes = select(which, ct, zeros) if linear[1:] == [True] else None
-    return [None, no, yes][: 1 + len(cases)]
+
+    def chosen(number: int) -> Any:
+        if aval.dtype == np.bool_:
+            return select(which, ct, zeros) if number else select(which, zeros, ct)
+        return select(eq(which, scalar_like(aval, number)), ct, zeros)
+
+    cts = [chosen(i) if is_linear(case) else None for i, case in enumerate(cases)]
+    return [None, *cts]
 
 
 @select_n_p.def_batch
@@ -440,10 +444,29 @@ def _select_batch(axis_data, args, dims) -> Any:
 
 
 @select_n_p.def_lowering
-def select_lowering(ctx, which, *cases) -> Any:
-    if ctx.avals_in[0].dtype != np.bool_ or len(cases) != 2:
-        raise NotImplementedError("select_n by integers needs elementwise/choosing.py")
-    return hlo.stablehlo.select(which, cases[1], cases[0])
+def _select_lowering(ctx, which, *cases) -> Any:
+    (which_aval, *_), (out,) = ctx.avals_in, ctx.avals_out
+    if len(cases) == 1:
+        return cases[0]
+    shape = physical_aval(out).shape
+    if shape != out.shape:  # typed keys: words behind each entry
+        which = ctx.broadcast_in_dim(which, which_aval, shape, range(which_aval.ndim))
+        which_aval = which_aval.update(shape=shape)
+    if which_aval.dtype == np.bool_:
+        return hlo.stablehlo.select(which, cases[1], cases[0])
+
+    def choose(offset: int, some: Sequence[Any]) -> Any:
+        """Halve the cases: a tree of comparisons."""
+        if len(some) == 1:
+            return some[0]
+        middle = len(some) // 2
+        bound = ctx.full_like(offset + middle, which_aval)
+        below = compare(which, bound, "LT", which_aval.dtype)
+        lower = choose(offset, some[:middle])
+        upper = choose(offset + middle, some[middle:])
+        return hlo.stablehlo.select(below, lower, upper)
+
+    return choose(0, cases)
 
 
 def select_n(which, *cases) -> Any:

@@ -4,8 +4,8 @@
 axes that are multiplied and summed away, and the batch axes, which both operands have.
 The result has the batch axes first, then the other axes of `lhs`, then those of `rhs`.
 
-Operands have one dtype here; `mixed_products.py` adds products of two dtypes, with
-precisions and algorithms.
+Operands may have two dtypes. `precision` is None, a pair of precisions, or an algorithm
+(`matmul_precision.py`), which prepares the operands itself.
 
 In JAX: `lax/lax.py`, `dot_general_p`.
 """
@@ -21,7 +21,7 @@ import numpy as np
 
 from . import dtypes, hlo
 from .language import ShapedArray, get_aval
-from .rules import def_bilinear, final_sharding, not_mapped, standard_primitive
+from .rules import accepts, def_bilinear, final_sharding, not_mapped, standard_primitive
 from .shaping import Shape, convert_element_type_to, transpose
 
 # ((lhs contract, rhs contract), (lhs batch, rhs batch))
@@ -109,18 +109,54 @@ def dot_general_shape(
     )
 
 
-def _dot_general_dtype(lhs, rhs, *, preferred_element_type, **params) -> Any:
-    """The dtype of both operands, or the preferred one."""
-    if lhs.dtype != rhs.dtype:
+def _rank_of_dtype(dtype) -> tuple:
+    """XLA's order of precision: of two operands' dtypes the result has the higher."""
+    is_complex = dtypes.issubdtype(dtype, np.complexfloating)
+    part = np.finfo(dtype).dtype if is_complex else dtype
+    if dtypes.issubdtype(part, np.floating):
+        limits = dtypes.finfo(part)
+        return is_complex, limits.maxexp, limits.nmant, limits.bits, True
+    bits = 1 if part == np.bool_ else _bits(part)
+    return is_complex, -1, -1, bits, not dtypes.issubdtype(part, np.unsignedinteger)
+
+
+def _bits(dtype) -> int:
+    for kind, limits in ((np.integer, dtypes.iinfo), (np.floating, dtypes.finfo)):
+        if dtypes.issubdtype(dtype, kind):
+            return limits(dtype).bits
+    return 8 * dtype.itemsize
+
+
+def dot_general_dtype(
+    lhs, rhs, *, precision, preferred_element_type, name: str = "lax.dot_general", **_
+) -> Any:
+    """The more precise dtype of the two, or the preferred one if it is not narrower."""
+    lhs_rank, rhs_rank = _rank_of_dtype(lhs.dtype), _rank_of_dtype(rhs.dtype)
+    if lhs_rank == rhs_rank and lhs.dtype != rhs.dtype:
         raise TypeError(
-            f"lax.dot_general argument type error: {lhs.dtype}, {rhs.dtype}. Convert "
-            "one operand; `minijax.lax` adds products of two dtypes."
+            f"{name} argument type error: {lhs.dtype}, {rhs.dtype}. Neither "
+            "dtype is more precise than the other; convert one operand."
         )
-    return lhs.dtype if preferred_element_type is None else preferred_element_type
+    dtype = lhs.dtype if lhs_rank >= rhs_rank else rhs.dtype
+    preferred = preferred_element_type
+    if preferred is None or dtype == preferred:
+        return dtype
+    exact = not dtypes.issubdtype(dtype, np.floating) and not is_algorithm(precision)
+    if exact and _bits(np.dtype(preferred)) < _bits(dtype):
+        raise TypeError(
+            "`preferred_element_type` must not be narrower than the original type, got "
+            f"preferred_element_type of {preferred} for result type of {dtype}."
+        )
+    return preferred
+
+
+def is_algorithm(precision) -> bool:
+    """Whether a precision prepares the operands itself, as `DotAlgorithm` does."""
+    return hasattr(precision, "prepare")
 
 
 dot_general_p = standard_primitive(
-    "dot_general", dot_general_shape, _dot_general_dtype, meaning=dot_general_meaning
+    "dot_general", dot_general_shape, dot_general_dtype, meaning=dot_general_meaning
 )
 
 # ----------------------------------------------------------------------------------
@@ -232,12 +268,48 @@ def make_room(axes: Sequence[int], new: int) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------------
 
 
-def precision_config(names=("DEFAULT", "DEFAULT"), dialect=None) -> Any:
+def precision_attribute(precision, dialect=None) -> Any:
     """The precisions of both operands as an attribute of StableHLO (or CHLO)."""
     kind = (dialect or hlo.stablehlo).PrecisionAttr
+    plain = precision is None or is_algorithm(precision)
+    names = ("DEFAULT", "DEFAULT") if plain else tuple(map(str, precision))
     return hlo.attribute(
         (kind, *names), lambda: hlo.ir.ArrayAttr.get([kind.get(p) for p in names])
     )
+
+
+def convert(operand, aval: ShapedArray, dtype) -> Any:
+    """A StableHLO value of type `aval` with another dtype."""
+    if dtype is None or aval.dtype == dtype:
+        return operand
+    return hlo.stablehlo.convert(hlo.tensor_type(aval.shape, np.dtype(dtype)), operand)
+
+
+def prepared_operands(ctx, lhs, rhs, precision) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """The operands in the dtypes that a platform multiplies, the result's dtype there.
+
+    The last part of the answer is the attribute of an algorithm, if one is asked for.
+
+    In JAX: `lax/lax.py`, `_handle_dot_precision`.
+    """
+    if is_algorithm(precision):
+        return precision.prepare(ctx, lhs, rhs)
+    lhs_aval, rhs_aval, *_ = ctx.avals_in
+    dtype = ctx.avals_out[0].dtype
+    same = lhs_aval.dtype == rhs_aval.dtype
+    if not same and not _multiplies_mixed(ctx.platform, lhs_aval.dtype, rhs_aval.dtype):
+        lhs = convert(lhs, lhs_aval, dtype)
+        rhs = convert(rhs, rhs_aval, dtype)
+    return lhs, rhs, dtype, {}
+
+
+def _multiplies_mixed(platform: str, lhs, rhs) -> bool:
+    """Whether a platform's code generator takes operands of two dtypes as they are."""
+    if platform == "tpu":
+        real = {np.floating, np.integer}
+        return accepts(real, lhs) and accepts(real, rhs)
+    names = (lhs.name, rhs.name)
+    return all(n.startswith("float8") and n != "float8_e4m3b11fnuz" for n in names)
 
 
 def lower_product(lhs, rhs, dimension_numbers, result_type, config, **options) -> Any:
@@ -259,10 +331,12 @@ def lower_product(lhs, rhs, dimension_numbers, result_type, config, **options) -
 
 @dot_general_p.def_lowering
 def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **params):
-    if precision is not None:
-        raise NotImplementedError("dot_general: `minijax.lax` adds precisions.")
-    result_type = ctx.result_type()
-    return lower_product(lhs, rhs, dimension_numbers, result_type, precision_config())
+    (out,) = ctx.avals_out
+    lhs, rhs, dtype, options = prepared_operands(ctx, lhs, rhs, precision)
+    result_type = hlo.tensor_type(out.shape, dtype)
+    config = precision_attribute(precision)
+    product = lower_product(lhs, rhs, dimension_numbers, result_type, config, **options)
+    return convert(product, out.update(dtype=dtype), out.dtype)
 
 
 def _pretty_dot_general(params: dict[str, Any]) -> dict[str, Any]:

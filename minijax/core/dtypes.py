@@ -88,13 +88,15 @@ class ExtendedDType:
 
     A value of shape `s` is stored as an array of shape `s + physical_shape` and of
     dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
-    Subclasses define these three.
+    Subclasses define these three, and how values are compared:
+    `compare(ctx, x, y, direction)` is a part of the lowering rules of `eq` and `ne`.
     """
 
     type: Any = extended
     name: Any
     physical_shape: Any
     physical_dtype: Any
+    compare: Callable
     # float0 says that there is nothing to differentiate.
     tangent_dtype: DType = float0
 

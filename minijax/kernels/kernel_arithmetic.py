@@ -14,7 +14,6 @@ from minijax.backend.dialects import dialect
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, shaping
 from minijax.kernels.kernel_rules import Rule, RuleContext, kind_of, shared
-from minijax.primitives.elementwise import choosing
 
 
 def operation(name: str) -> Any:
@@ -118,8 +117,8 @@ def _logistic(ctx: RuleContext, x: Any, **_: Any) -> Any:
 def _sign(ctx: RuleContext, x: Any) -> Any:
     def function(x: Any) -> Any:
         zero, one = shaping.filled_like(x, 0), shaping.filled_like(x, 1)
-        negative = choosing.select(elementwise.lt(x, zero), elementwise.neg(one), x)
-        return choosing.select(elementwise.gt(x, zero), one, negative)
+        negative = elementwise.select(elementwise.lt(x, zero), elementwise.neg(one), x)
+        return elementwise.select(elementwise.gt(x, zero), one, negative)
 
     if kind_of(ctx.avals_in[0].dtype) == "uint":
         raise NotImplementedError("there is none for unsigned integers.")

@@ -23,7 +23,7 @@ from minijax.core import shaping, trees
 from minijax.core.language import JaxprEqn, Primitive, ShapedArray, get_aval
 from minijax.core.rules import Zero, instantiate
 from minijax.kernels.uninitialized import uninitialized
-from minijax.primitives.elementwise import choosing, clamping, comparing
+from minijax.primitives.elementwise import clamping, comparing
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.refs import ref_blocks, references
@@ -183,7 +183,7 @@ def _load_discharge(discharged, *args, args_tree, **_) -> tuple[list, Any]:
 def _where(mask: Any, chosen: Any, other: Any) -> Any:
     aval = get_aval(chosen)
     other = shaping.convert_element_type(other, aval.dtype)
-    return choosing.select(
+    return elementwise.select(
         broadcasting.broadcast_to(mask, aval.shape),
         chosen,
         broadcasting.broadcast_to(other, aval.shape),

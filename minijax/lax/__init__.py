@@ -135,7 +135,6 @@ from minijax.primitives.index.scattering import (
 )
 from minijax.core.dtypes import dtype
 from minijax.core.arithmetic import select, select_n, select_n_p
-from minijax.primitives.elementwise import choosing  # the rest of select_n
 from minijax.primitives.elementwise.clamping import clamp, clamp_p
 from minijax.primitives.shape.rearranging import collapse, rev, rev_p, tile, tile_p
 from minijax.core.shaping import (

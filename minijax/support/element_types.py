@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -123,10 +124,12 @@ class PRNGKeyDType(ExtendedDType):
     """The dtype of random keys of one generator.
 
     `impl` is the generator: it has a `tag` (such as "fry") and the `key_shape` of its
-    uint32 words. In JAX: `prng.py`, `KeyTy`.
+    uint32 words. The room of random numbers brings `compare` and `full(shape, value)`.
+    In JAX: `prng.py`, `KeyTy`.
     """
 
     type = prng_key
+    full: Callable
 
     def __init__(self, impl: Any) -> None:
         self.impl = impl

@@ -82,7 +82,7 @@ HINTS = {
         "one side.",
         "in c both entries tie, and both move; in d the second half is moved by -1, "
         "with a minus before it.",
-        "the rule of `max` in minijax/primitives/elementwise/choosing.py.",
+        "the rule of `max` in minijax/core/arithmetic.py.",
     ),
     "06.2": (
         "what is handed to the rule and never used?",

@@ -12,7 +12,7 @@ from minijax.core import shaping
 from minijax.kernels.kernel_arithmetic import compared, one_operation
 from minijax.kernels.kernel_rules import RuleContext
 from minijax.kernels.mosaic.kernel_context import filled, rule, value_type
-from minijax.primitives.elementwise import choosing, rounding, special
+from minijax.primitives.elementwise import rounding, special
 
 rule("abs")(one_operation(float="math.absf", int="math.absi"))
 rule("pow")(one_operation(float="math.powf"))
@@ -82,7 +82,7 @@ def _expm1(ctx: RuleContext, x: Any, **_: Any) -> Any:
         half = elementwise.mul(x, shaping.filled_like(x, 0.5))
         near = elementwise.mul(elementwise.tanh(half), elementwise.add(power, one))
         is_near = elementwise.lt(rounding.abs(x), one)
-        return choosing.select(is_near, near, elementwise.sub(power, one))
+        return elementwise.select(is_near, near, elementwise.sub(power, one))
 
     return ctx.lower_fun(function, x)
 

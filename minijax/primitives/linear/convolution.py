@@ -18,6 +18,7 @@ import numpy as np
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, shaping
+from minijax.core.dot import precision_attribute
 from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import (
     Shape,
@@ -38,7 +39,6 @@ from minijax.primitives.linear.convolution_shapes import (
     windows_of,
 )
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
-from minijax.primitives.rare.mixed_products import precision_attribute
 from minijax.primitives.shape import broadcasting, rearranging
 from minijax.primitives.shape.rearranging import split_axis
 

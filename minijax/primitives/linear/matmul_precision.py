@@ -16,8 +16,8 @@ import ml_dtypes
 import numpy as np
 
 from minijax.core import hlo
+from minijax.core.dot import convert, is_algorithm
 from minijax.core.state import state
-from minijax.primitives.rare.mixed_products import convert, is_algorithm
 from minijax.support import element_types
 
 _precision_strings: dict[Any, Precision] = {}

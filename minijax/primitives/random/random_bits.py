@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.arithmetic import eq_p, ne_p
 from minijax.core.array import Array, put, wrap_as
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import (
@@ -334,37 +333,29 @@ random_fold_in_p = _key_primitive(
 # -- filling and comparing arrays of keys ---------------------------------------------
 
 
-def _full_of_keys(shape: Shape, fill_value: Any, dtype: Any) -> Any:
+def _full_of_keys(key_dtype: Any, shape: Shape, fill_value: Any) -> Any:
     """Keys that all equal one key, or have one number as all of their words."""
     if isinstance(get_aval(fill_value).dtype, dtypes.ExtendedDType):
         words = broadcasting.broadcast(random_unwrap(fill_value), shape)
     else:
-        whole = (*shape, *dtype.physical_shape)
-        words = broadcasting.full(whole, fill_value, dtype.physical_dtype)
-    return random_wrap(words, impl=dtype.impl)
+        whole = (*shape, *key_dtype.physical_shape)
+        words = broadcasting.full(whole, fill_value, key_dtype.physical_dtype)
+    return random_wrap(words, impl=key_dtype.impl)
 
 
-def _compare_keys(primitive: Primitive, direction: str, combine: Callable) -> None:
+def _compare_keys(key_dtype: Any, ctx: Any, x: Any, y: Any, direction: str) -> Any:
     """Keys are equal if all their words are, and differ if any word does."""
-    of_numbers = primitive.lowerings[None]
-
-    def lower(ctx, x, y) -> Any:
-        (out,), dtype = ctx.avals_out, ctx.avals_in[0].dtype
-        if not isinstance(dtype, dtypes.ExtendedDType):
-            return of_numbers(ctx, x, y)
-        x, y = ctx.broadcast((x, y))
-        words = compare(x, y, direction, dtype.physical_dtype)
-        axes = tuple(range(out.ndim, out.ndim + len(dtype.physical_shape)))
-        physical = ShapedArray((*out.shape, *dtype.physical_shape), np.dtype(bool))
-        inner = ctx.replace(avals_in=[physical])
-        return inner.lower_fun(lambda flags: combine(flags, axes), words)
-
-    primitive.def_lowering(lower)
+    (out,) = ctx.avals_out
+    combine = reductions.reduce_and if direction == "EQ" else reductions.reduce_or
+    words = compare(x, y, direction, key_dtype.physical_dtype)
+    axes = tuple(range(out.ndim, out.ndim + len(key_dtype.physical_shape)))
+    shape = (*out.shape, *key_dtype.physical_shape)
+    inner = ctx.replace(avals_in=[ShapedArray(shape, np.dtype(bool))])
+    return inner.lower_fun(lambda flags: combine(flags, axes), words)
 
 
-broadcasting.full_of_extended[element_types.PRNGKeyDType] = _full_of_keys
-_compare_keys(eq_p, "EQ", reductions.reduce_and)
-_compare_keys(ne_p, "NE", reductions.reduce_or)
+# What dtypes of keys know of the operations above; `assembly.py` attaches it.
+DTYPE_METHODS = {"full": _full_of_keys, "compare": _compare_keys}
 
 
 # -- drawing ------------------------------------------------------------------------

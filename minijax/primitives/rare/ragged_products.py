@@ -23,9 +23,13 @@ import numpy as np
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, shaping
 from minijax.core.dot import (
+    convert,
+    dot_general_dtype,
     dot_general_meaning,
     dot_general_shape,
     make_room,
+    precision_attribute,
+    prepared_operands,
     remaining,
 )
 from minijax.core.language import ShapedArray, get_aval
@@ -40,12 +44,6 @@ from minijax.core.rules import (
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
 from minijax.primitives.linear.products import dot_general
-from minijax.primitives.rare.mixed_products import (
-    convert,
-    dot_general_dtype,
-    precision_attribute,
-    prepared_operands,
-)
 from minijax.primitives.reduce import cumulative
 from minijax.primitives.shape import broadcasting
 

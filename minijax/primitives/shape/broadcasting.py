@@ -9,7 +9,7 @@ In JAX: `lax/lax.py`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -132,11 +132,6 @@ def _broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 # ----------------------------------------------------------------------------------
 
 
-# For each class of extended dtypes, how an array of it is filled:
-# `(shape, fill_value, dtype) -> array`. `random_bits.py` enters the random keys.
-full_of_extended: dict[type, Callable] = {}
-
-
 def full(
     shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None
 ) -> Any:
@@ -165,7 +160,7 @@ def full(
             dtypes.dtype(fill_value),
         )
     elif isinstance(dtype, dtypes.ExtendedDType):
-        return full_of_extended[type(dtype)](shape, fill_value, dtype)
+        return dtype.full(shape, fill_value)
     else:
         weak = False
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
@@ -214,7 +209,7 @@ def full_like(
     weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
     if isinstance(dtype, dtypes.ExtendedDType):
-        return full_of_extended[type(dtype)](new_shape, fill_value, dtype)
+        return dtype.full(new_shape, fill_value)
     value = convert_element_type_to(fill_value, dtype, weak)
     if sharding is None and type(x) is Array and not weak and x._placed is not None:
         sharding = x.sharding if x.committed else None
