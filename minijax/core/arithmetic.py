@@ -204,43 +204,6 @@ neg_p = unary("neg", numbers, np.negative, "negate")
 def_linear(neg_p, lambda ct, x: [neg(ct)])
 
 
-def _balanced_equal(x, out, y) -> Any:
-    """1 where `x` alone is the extremum, 1/2 where both operands are, else 0."""
-    alone = select(eq(x, out), filled_like(out, 1), filled_like(out, 0))
-    share = select(eq(y, out), filled_like(out, 2), filled_like(out, 1))
-    return div(alone, share)
-
-
-# How operations that StableHLO has for real numbers only are computed for complex ones,
-# by name: `(dtype, x, y) -> value`. `complex_numbers.py` fills the table.
-combine_complex: dict[str, Callable] = {}
-
-
-def combine_values(operation: str, dtype, x, y) -> Any:
-    """One operation of StableHLO on elements of `dtype`."""
-    if dtypes.issubdtype(dtype, np.complexfloating) and operation in combine_complex:
-        return combine_complex[operation](dtype, x, y)
-    return getattr(hlo.stablehlo, operation)(x, y)
-
-
-def _extremum(name: str, meaning: Callable, operation: str) -> Primitive:
-    def lower(ctx, x, y):
-        x, y = ctx.broadcast((x, y))
-        return combine_values(operation, ctx.avals_out[0].dtype, x, y)
-
-    primitive = nary(name, [anything, anything], meaning, lower)
-    def_jvp_with_output(
-        primitive,
-        lambda t, out, x, y: mul(t, _balanced_equal(x, out, y)),
-        lambda t, out, x, y: mul(t, _balanced_equal(y, out, x)),
-    )
-    return primitive
-
-
-max_p = _extremum("max", np.maximum, "maximum")
-min_p = _extremum("min", np.minimum, "minimum")
-
-
 def add(x, y) -> Any:
     """Elementwise sum x + y; operands of one dtype, sizes of 1 and scalars repeated."""
     return add_p.bind(x, y)
@@ -264,16 +227,6 @@ def div(x, y) -> Any:
 def neg(x) -> Any:
     """Elementwise negation -x."""
     return neg_p.bind(x)
-
-
-def max(x, y) -> Any:
-    """Elementwise maximum; NaN if either operand is. Complex numbers by real part."""
-    return max_p.bind(x, y)
-
-
-def min(x, y) -> Any:
-    """Elementwise minimum; NaN if either operand is."""
-    return min_p.bind(x, y)
 
 
 # ----------------------------------------------------------------------------------
@@ -546,22 +499,6 @@ def_jvp_with_output(exp_p, lambda t, out, x, **_: mul(t, out))
 log_p = accurate("log", inexact, np.log, "log")
 log_p.def_jvp(lambda t, x, **_: div(t, x))
 
-logistic_p = accurate(
-    "logistic",
-    inexact,
-    lambda x: 1 / (1 + np.exp(-x)),
-    lambda ctx, x, accuracy: ctx.lower_fun(_logistic, x),
-)
-def_jvp_with_output(
-    logistic_p, lambda t, out, x, **_: mul(t, mul(out, sub(one_like(out), out)))
-)
-
-
-def _logistic(x) -> Any:
-    one = one_like(x)
-    return div(one, add(one, exp(neg(x))))
-
-
 sqrt_p = accurate("sqrt", inexact, np.sqrt, "sqrt")
 def_jvp_with_output(sqrt_p, lambda t, out, x, **_: mul(t, div(_scalar(x, 0.5), out)))
 
@@ -616,11 +553,6 @@ def exp(x, *, accuracy=None) -> Any:
 def log(x, *, accuracy=None) -> Any:
     """Elementwise natural logarithm."""
     return log_p.bind(x, accuracy=accuracy)
-
-
-def logistic(x, *, accuracy=None) -> Any:
-    """Elementwise sigmoid 1 / (1 + e^-x)."""
-    return logistic_p.bind(x, accuracy=accuracy)
 
 
 def sqrt(x, *, accuracy=None) -> Any:

@@ -1,4 +1,4 @@
-"""Reductions over some axes: sums and maxima.
+"""Reductions over some axes: the family, and sums.
 
 A reduction starts from the neutral element of its operation, which is therefore the
 result over an axis of size 0. The other reductions are in `reductions.py`.
@@ -13,30 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes, hlo, rules
-from .arithmetic import combine_values, div, eq, mul
-from .language import Primitive, ShapedArray, get_aval, register
-from .shaping import Shape, broadcast_in_dim, convert_element_type, reshape
+from . import hlo, rules
+from .language import Primitive, ShapedArray
+from .shaping import Shape, broadcast_in_dim
 
 # ----------------------------------------------------------------------------------
 # The family
 # ----------------------------------------------------------------------------------
-
-
-def lowest(dtype) -> np.ndarray:
-    """The lowest value of a dtype: where a maximum starts."""
-    return extreme(dtype, "min", -np.inf)
-
-
-def extreme(dtype, which: str, infinity: float) -> np.ndarray:
-    """The least ("min") or greatest ("max") value of a dtype, infinite if it can be."""
-    if dtypes.issubdtype(dtype, np.inexact):
-        if not dtypes.supports_inf(dtype):
-            return np.array(getattr(dtypes.finfo(dtype), which), dtype)
-        return np.array(infinity, dtype)
-    if dtypes.issubdtype(dtype, np.integer):
-        return np.array(getattr(dtypes.iinfo(dtype), which), dtype)
-    return np.array(which == "max", bool)
 
 
 def zero(dtype) -> np.ndarray:
@@ -55,8 +38,9 @@ def _reduced_shape(x: ShapedArray, *, axes: Shape, **params) -> Shape:
     return tuple(size for axis, size in enumerate(x.shape) if axis not in axes)
 
 
-def _lowering(combine: str, neutral: Callable) -> Callable:
+def _lowering(combine: str | Callable, neutral: Callable) -> Callable:
     """A StableHLO reduction whose body is one operation on scalars."""
+    operation = combine if callable(combine) else _operation(combine)
 
     def lower(ctx, x, *, axes, **params):
         dtype = ctx.avals_out[0].dtype
@@ -69,15 +53,19 @@ def _lowering(combine: str, neutral: Callable) -> Callable:
         scalar = hlo.tensor_type((), dtype)
         body = reduce.regions[0].blocks.append(scalar, scalar)
         with hlo.ir.InsertionPoint(body):
-            hlo.stablehlo.return_([combine_values(combine, dtype, *body.arguments)])
+            hlo.stablehlo.return_([operation(dtype, *body.arguments)])
         return reduce.result
 
     return lower
 
 
+def _operation(name: str) -> Callable:
+    return lambda dtype, x, y: getattr(hlo.stablehlo, name)(x, y)
+
+
 def reduction(
     primitive: Primitive,
-    combine: str,
+    combine: str | Callable,
     neutral: Callable,
     meaning: Callable,
     accepted: set = rules.anything,
@@ -85,7 +73,8 @@ def reduction(
 ) -> Primitive:
     """Make `primitive` a reduction of one operand over `axes`; returns it.
 
-    `combine` is the operation of StableHLO, `neutral(dtype)` where it starts.
+    `combine` is the operation of StableHLO, or `(dtype, x, y) -> value`, and
+    `neutral(dtype)` is where it starts.
 
     In JAX: `lax/lax.py`, `_unary_reduce_lower` and the `standard_primitive`s beside it.
     """
@@ -105,16 +94,6 @@ def reduction(
     primitive.batch = rules.reduction_batch(primitive)
     primitive.def_lowering(_lowering(combine, neutral))
     return primitive
-
-
-def in_numpy(ufunc, neutral: Callable) -> Callable:
-    """The meaning of a reduction that a ufunc of NumPy computes."""
-
-    def meaning(x, *, axes):
-        out = ufunc.reduce(x, axis=axes, initial=neutral(x.dtype)[()])
-        return np.asarray(out, x.dtype)
-
-    return meaning
 
 
 # ----------------------------------------------------------------------------------
@@ -147,39 +126,3 @@ def reduce_sum(operand, axes: Sequence[int], *, out_sharding=None) -> Any:
     """
     cut = rules.final_sharding(out_sharding, "reduce_sum")
     return reduce_sum_p.bind(operand, axes=tuple(axes), out_sharding=cut)
-
-
-# ----------------------------------------------------------------------------------
-# Maxima
-# ----------------------------------------------------------------------------------
-
-
-def _chosen_tangent(t, out, x, *, axes):
-    """The mean of the tangents of all entries that are the extremum."""
-    kept = [1 if axis in axes else d for axis, d in enumerate(get_aval(x).shape)]
-    chosen = convert_element_type(eq(x, reshape(out, kept)), get_aval(t).dtype)
-    count = reduce_sum(chosen, axes)
-    return div(reduce_sum(mul(t, chosen), axes), count)
-
-
-def extremum_reduction(
-    name: str, combine: str, neutral: Callable, ufunc: np.ufunc
-) -> Primitive:
-    """A reduction to the largest or smallest entry."""
-    primitive = register(Primitive(name))
-    reduction(primitive, combine, neutral, in_numpy(ufunc, neutral))
-    rules.def_jvp_with_output(primitive, _chosen_tangent)
-    primitive.without("transpose", "its jvp is written with sums and products")
-    return primitive
-
-
-reduce_max_p = extremum_reduction("reduce_max", "maximum", lowest, np.maximum)
-
-
-def reduce_max(operand, axes: Sequence[int]) -> Any:
-    """The largest entry along `axes`; NaN if there is one; complex by real, then imag.
-
-    Raises:
-      ValueError: when an axis is named twice or does not exist.
-    """
-    return reduce_max_p.bind(operand, axes=tuple(axes))

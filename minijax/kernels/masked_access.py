@@ -23,7 +23,7 @@ from minijax.core import shaping, trees
 from minijax.core.language import JaxprEqn, Primitive, ShapedArray, get_aval
 from minijax.core.rules import Zero, instantiate
 from minijax.kernels.uninitialized import uninitialized
-from minijax.primitives.elementwise import clamping, comparing
+from minijax.primitives.elementwise import clamping, comparing, extrema
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.refs import ref_blocks, references
@@ -305,8 +305,8 @@ def _atomic_type(*avals, args_tree, atomic_type) -> tuple:
 
 _UPDATES: dict[AtomicOpType, Callable] = {
     AtomicOpType.ADD: elementwise.add,
-    AtomicOpType.MAX: elementwise.max,
-    AtomicOpType.MIN: elementwise.min,
+    AtomicOpType.MAX: extrema.max,
+    AtomicOpType.MIN: extrema.min,
     AtomicOpType.AND: comparing.bitwise_and,
     AtomicOpType.OR: comparing.bitwise_or,
     AtomicOpType.XOR: comparing.bitwise_xor,

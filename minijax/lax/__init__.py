@@ -76,13 +76,14 @@ from minijax.primitives.index.dynamic_slicing import (
 )
 from minijax.core.arithmetic import (
     add, add_p, cos, cos_p, div, div_p, exp, exp_p, integer_pow, integer_pow_p, log,
-    log_p, logistic, logistic_p, max, max_p, min, min_p, mul, mul_p, neg, neg_p, sin,
+    log_p, mul, mul_p, neg, neg_p, sin,
     sin_p, sqrt, sqrt_p, square, square_p, sub, sub_p, tanh, tanh_p,
 )
+from minijax.primitives.elementwise.extrema import max, max_p, min, min_p
 from minijax.primitives.elementwise.powers import pow, pow_p
 from minijax.primitives.elementwise.elementary import (
-    cbrt, cbrt_p, exp2, exp2_p, expm1, expm1_p, log1p, log1p_p, reciprocal, rsqrt,
-    rsqrt_p, tan, tan_p,
+    cbrt, cbrt_p, exp2, exp2_p, expm1, expm1_p, log1p, log1p_p, logistic, logistic_p,
+    reciprocal, rsqrt, rsqrt_p, tan, tan_p,
 )
 from minijax.primitives.elementwise.rounding import rem, rem_p
 from minijax.primitives.index.gathering import gather, gather_p, index_take
@@ -117,13 +118,11 @@ from minijax.primitives.rare.rbg import (
     RandomAlgorithm, rng_bit_generator, rng_bit_generator_p, rng_uniform, rng_uniform_p,
 )
 from minijax.primitives.reduce.reductions import (
-    argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_min,
-    reduce_min_p, reduce_or, reduce_or_p, reduce_prod, reduce_prod_p, reduce_xor,
-    reduce_xor_p,
+    argmax, argmax_p, argmin, argmin_p, reduce_and, reduce_and_p, reduce_max,
+    reduce_max_p, reduce_min, reduce_min_p, reduce_or, reduce_or_p, reduce_prod,
+    reduce_prod_p, reduce_xor, reduce_xor_p,
 )
-from minijax.core.sums import (
-    reduce_max, reduce_max_p, reduce_sum, reduce_sum_p,
-)
+from minijax.core.sums import reduce_sum, reduce_sum_p
 from minijax.primitives.elementwise.rounding import (
     RoundingMethod, abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite, is_finite_p,
     nextafter, nextafter_p, round, round_p, sign, sign_p,

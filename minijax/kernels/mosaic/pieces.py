@@ -9,7 +9,7 @@ import numpy as np
 
 from minijax.backend.dialects import dialect
 from minijax.core import arithmetic as elementwise
-from minijax.core import hlo, shaping, sums
+from minijax.core import hlo, shaping
 from minijax.kernels.kernel_rules import RuleContext
 from minijax.kernels.mosaic.kernel_context import repeated, rule, value_type
 from minijax.kernels.mosaic.shapes import reshaped
@@ -138,7 +138,7 @@ def _reduce_bools(ctx: RuleContext, x: Any, *, axes: Sequence[int], **_: Any) ->
 
     def function(x: Any) -> Any:
         numbers = shaping.convert_element_type(x, _float32)
-        reduce = sums.reduce_max if is_or else reductions.reduce_min
+        reduce = reductions.reduce_max if is_or else reductions.reduce_min
         reduced = reduce(numbers, axes)
         return elementwise.gt(reduced, shaping.filled_like(reduced, 0))
 

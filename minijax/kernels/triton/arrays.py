@@ -27,7 +27,7 @@ from minijax.kernels.triton.kernel_context import (
     splat,
     tensor_type,
 )
-from minijax.primitives.elementwise import comparing
+from minijax.primitives.elementwise import comparing, extrema
 
 # ----------------------------------------------------------------------------------
 # Shapes
@@ -150,15 +150,15 @@ class _body:
 _COMBINED: dict[str, Callable[..., Any]] = {
     "reduce_sum": elementwise.add,
     "reduce_prod": elementwise.mul,
-    "reduce_max": elementwise.max,
-    "reduce_min": elementwise.min,
+    "reduce_max": extrema.max,
+    "reduce_min": extrema.min,
     "reduce_and": comparing.bitwise_and,
     "reduce_or": comparing.bitwise_or,
     "reduce_xor": comparing.bitwise_xor,
     "cumsum": elementwise.add,
     "cumprod": elementwise.mul,
-    "cummax": elementwise.max,
-    "cummin": elementwise.min,
+    "cummax": extrema.max,
+    "cummin": extrema.min,
 }
 
 

@@ -9,14 +9,12 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo
-from minijax.core.arithmetic import combine_complex
 from minijax.core.language import get_aval
 from minijax.core.rules import (
     complexes,
@@ -117,22 +115,14 @@ def conj(x: Any) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _complex_extremum(direction: str) -> Callable:
+def complex_extremum(direction: str, dtype: Any, x: Any, y: Any) -> Any:
     """The one whose real part lies further in a direction; of equals, by imag."""
-
-    def combine(dtype: Any, x: Any, y: Any) -> Any:
-        part = _real_dtype(dtype)
-        stablehlo = hlo.stablehlo
-        real_x, real_y = stablehlo.real(x), stablehlo.real(y)
-        first = stablehlo.select(
-            compare(real_x, real_y, "EQ", part),
-            compare(stablehlo.imag(x), stablehlo.imag(y), direction, part),
-            compare(real_x, real_y, direction, part),
-        )
-        return stablehlo.select(first, x, y)
-
-    return combine
-
-
-combine_complex["maximum"] = _complex_extremum("GT")
-combine_complex["minimum"] = _complex_extremum("LT")
+    part = _real_dtype(dtype)
+    stablehlo = hlo.stablehlo
+    real_x, real_y = stablehlo.real(x), stablehlo.real(y)
+    first = stablehlo.select(
+        compare(real_x, real_y, "EQ", part),
+        compare(stablehlo.imag(x), stablehlo.imag(y), direction, part),
+        compare(real_x, real_y, direction, part),
+    )
+    return stablehlo.select(first, x, y)

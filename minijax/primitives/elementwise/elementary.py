@@ -17,12 +17,15 @@ from minijax.core.arithmetic import (
     accurate_lowering,
     add,
     div,
+    exp,
     inexact,
     integer_pow,
     log,
     mul,
+    neg,
     one_like,
     square,
+    sub,
 )
 from minijax.core.rules import constant_like as _scalar
 from minijax.core.rules import def_jvp_with_output, floats
@@ -92,3 +95,24 @@ def reciprocal(x: Any) -> Any:
 def tan(x: Any, *, accuracy: Any = None) -> Any:
     """Elementwise tangent; x in radians."""
     return tan_p.bind(x, accuracy=accuracy)
+
+
+logistic_p = accurate(
+    "logistic",
+    inexact,
+    lambda x: 1 / (1 + np.exp(-x)),
+    lambda ctx, x, accuracy: ctx.lower_fun(_logistic, x),
+)
+def_jvp_with_output(
+    logistic_p, lambda t, out, x, **_: mul(t, mul(out, sub(one_like(out), out)))
+)
+
+
+def _logistic(x: Any) -> Any:
+    one = one_like(x)
+    return div(one, add(one, exp(neg(x))))
+
+
+def logistic(x: Any, *, accuracy: Any = None) -> Any:
+    """Elementwise sigmoid 1 / (1 + e^-x)."""
+    return logistic_p.bind(x, accuracy=accuracy)

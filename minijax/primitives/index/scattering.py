@@ -24,7 +24,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import shaping
 from minijax.core.language import Primitive, get_aval
 from minijax.core.rules import instantiate, is_linear, scalar_like
-from minijax.primitives.elementwise import complex_numbers
+from minijax.primitives.elementwise import complex_numbers, extrema
 from minijax.primitives.index import gathering
 from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
@@ -336,12 +336,12 @@ scatter_mul = arithmetic_scatter(
 )
 scatter_min = arithmetic_scatter(
     scatter_min_p,
-    elementwise.min,
+    extrema.min,
     "The smaller of entries and their updates: `x.at[index].min(y)`.",
 )
 scatter_max = arithmetic_scatter(
     scatter_max_p,
-    elementwise.max,
+    extrema.max,
     "The larger of entries and their updates: `x.at[index].max(y)`.",
 )
 

@@ -177,7 +177,7 @@ def _psum_transpose(ct, x, *, axes: tuple, axis_index_groups) -> list:
 
 def_linear(psum_p, _psum_transpose)
 
-pmax_p = _all_reduce("pmax", np.max, lambda x, axes: sums.reduce_max(x, axes))
+pmax_p = _all_reduce("pmax", np.max, lambda x, axes: reductions.reduce_max(x, axes))
 pmin_p = _all_reduce("pmin", np.min, lambda x, axes: reductions.reduce_min(x, axes))
 for _primitive in (pmax_p, pmin_p):
     _primitive.without("jvp", "JAX has no derivative of pmax and pmin either")

@@ -19,7 +19,12 @@ from minijax.core import autodiff, dtypes, hlo, rules, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Shape, scalar_like, standard_primitive
 from minijax.core.state import state
-from minijax.primitives.elementwise import complex_numbers, elementary, rounding
+from minijax.primitives.elementwise import (
+    complex_numbers,
+    elementary,
+    extrema,
+    rounding,
+)
 from minijax.primitives.reduce import prefix_scans, reductions
 from minijax.primitives.shape import broadcasting
 
@@ -82,7 +87,7 @@ def _lowering(combine: Callable, neutral: Callable) -> Callable:
 
 def _operation(name: str) -> Callable:
     """The body of a reduction that is one operation of StableHLO."""
-    return lambda ctx, dtype, x, y: elementwise.combine_values(name, dtype, x, y)
+    return lambda ctx, dtype, x, y: extrema.extreme_value(name, dtype, x, y)
 
 
 def _cumulative(
@@ -142,14 +147,14 @@ cumprod_p = _cumulative(
 _def_jvp_by_scan(cumprod_p, elementwise.mul)
 
 cummax_p = _cumulative(
-    "cummax", _operation("maximum"), sums.lowest, np.maximum.accumulate
+    "cummax", _operation("maximum"), reductions.lowest, np.maximum.accumulate
 )
-_def_jvp_by_scan(cummax_p, elementwise.max)
+_def_jvp_by_scan(cummax_p, extrema.max)
 
 cummin_p = _cumulative(
     "cummin", _operation("minimum"), reductions.highest, np.minimum.accumulate
 )
-_def_jvp_by_scan(cummin_p, elementwise.min)
+_def_jvp_by_scan(cummin_p, extrema.min)
 
 # ----------------------------------------------------------------------------------
 # Sums of exponentials, in the logarithm
@@ -158,7 +163,7 @@ _def_jvp_by_scan(cummin_p, elementwise.min)
 
 def _logaddexp(x: Any, y: Any) -> Any:
     """log(e^x + e^y), with the larger one taken out so that nothing overflows."""
-    larger = elementwise.max(x, y)
+    larger = extrema.max(x, y)
     aval = get_aval(larger)
     if dtypes.issubdtype(aval.dtype, np.complexfloating):
         twice = elementwise.mul(larger, scalar_like(aval, 2))
@@ -223,7 +228,7 @@ cumlogsumexp_p = _cumulative(
     lambda ctx, dtype, x, y: ctx.replace(
         avals_in=[ShapedArray((), dtype)] * 2
     ).lower_fun(_logaddexp, x, y)[0],
-    sums.lowest,
+    reductions.lowest,
     np.logaddexp.accumulate,
 )
 _def_jvp_by_scan(cumlogsumexp_p, _differentiable_logaddexp)

@@ -1,13 +1,14 @@
 """Reductions: one value for each line of entries along some axes.
 
-`sums.py` has the family, sums and maxima; here are products, minima, bits, and `argmax`
-and `argmin`, which reduce pairs of a value and its index.
+`sums.py` has the family and sums; here are products, extrema, bits, and `argmax` and
+`argmin`, which reduce pairs of a value and its index.
 
 In JAX: `lax/lax.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import autodiff, dtypes, hlo, rules, shaping
+from minijax.core.arithmetic import div, eq, mul
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import (
     Shape,
@@ -24,21 +26,31 @@ from minijax.core.rules import (
     scalar_like,
     standard_primitive,
 )
-from minijax.core.sums import (
-    extreme,
-    extremum_reduction,
-    in_numpy,
-    lowest,
-    reduction,
-    zero,
-)
-from minijax.primitives.elementwise import comparing
+from minijax.core.shaping import convert_element_type, reshape
+from minijax.core.sums import reduce_sum, reduction, zero
+from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.shape import broadcasting, padding, slicing
 from minijax.primitives.shape.squeezing import squeeze
 
 # ----------------------------------------------------------------------------------
 # Neutral elements
 # ----------------------------------------------------------------------------------
+
+
+def lowest(dtype: Any) -> np.ndarray:
+    """The lowest value of a dtype: where a maximum starts."""
+    return extreme(dtype, "min", -np.inf)
+
+
+def extreme(dtype: Any, which: str, infinity: float) -> np.ndarray:
+    """The least ("min") or greatest ("max") value of a dtype, infinite if it can be."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        if not dtypes.supports_inf(dtype):
+            return np.array(getattr(dtypes.finfo(dtype), which), dtype)
+        return np.array(infinity, dtype)
+    if dtypes.issubdtype(dtype, np.integer):
+        return np.array(getattr(dtypes.iinfo(dtype), which), dtype)
+    return np.array(which == "max", bool)
 
 
 def highest(dtype: Any) -> np.ndarray:
@@ -54,6 +66,16 @@ def one(dtype: Any) -> np.ndarray:
 def all_bits(dtype: Any) -> np.ndarray:
     """Where `and` starts: every bit set."""
     return np.array(-1).astype(dtype)
+
+
+def in_numpy(ufunc: Any, neutral: Callable) -> Callable:
+    """The meaning of a reduction that a ufunc of NumPy computes."""
+
+    def meaning(x: Any, *, axes: Shape) -> Any:
+        out = ufunc.reduce(x, axis=axes, initial=neutral(x.dtype)[()])
+        return np.asarray(out, x.dtype)
+
+    return meaning
 
 
 # ----------------------------------------------------------------------------------
@@ -141,6 +163,39 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 # ----------------------------------------------------------------------------------
 # Extrema
 # ----------------------------------------------------------------------------------
+
+
+def _chosen_tangent(t: Any, out: Any, x: Any, *, axes: Shape) -> Any:
+    """The mean of the tangents of all entries that are the extremum."""
+    kept = [1 if axis in axes else d for axis, d in enumerate(get_aval(x).shape)]
+    chosen = convert_element_type(eq(x, reshape(out, kept)), get_aval(t).dtype)
+    count = reduce_sum(chosen, axes)
+    return div(reduce_sum(mul(t, chosen), axes), count)
+
+
+def extremum_reduction(
+    name: str, combine: str, neutral: Callable, ufunc: np.ufunc
+) -> Primitive:
+    """A reduction to the largest or smallest entry."""
+    primitive = register(Primitive(name))
+    extreme_of = functools.partial(extrema.extreme_value, combine)
+    reduction(primitive, extreme_of, neutral, in_numpy(ufunc, neutral))
+    rules.def_jvp_with_output(primitive, _chosen_tangent)
+    primitive.without("transpose", "its jvp is written with sums and products")
+    return primitive
+
+
+reduce_max_p = extremum_reduction("reduce_max", "maximum", lowest, np.maximum)
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """The largest entry along `axes`; NaN if there is one; complex by real, then imag.
+
+    Raises:
+      ValueError: when an axis is named twice or does not exist.
+    """
+    return reduce_max_p.bind(operand, axes=tuple(axes))
+
 
 reduce_min_p = extremum_reduction("reduce_min", "minimum", highest, np.minimum)
 

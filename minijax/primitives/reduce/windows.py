@@ -29,6 +29,7 @@ from minijax.core.rules import (
     standard_primitive,
     zero_tangent_of,
 )
+from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution import transposed_pads
 from minijax.primitives.linear.convolution_shapes import (
     dilated_shape,
@@ -153,7 +154,7 @@ def _window_reduction(
         dtype = ctx.avals_in[0].dtype
 
         def body(a: Any, b: Any) -> list[Any]:
-            return [elementwise.combine_values(combine, dtype, a, b)]
+            return [extrema.extreme_value(combine, dtype, a, b)]
 
         return lower_windows(ctx, [x], [ctx.constant(neutral(dtype))], body, params)
 
@@ -181,7 +182,7 @@ def _sum_transpose(ct, x, **params) -> list:
 def_linear(reduce_window_sum_p, _sum_transpose)
 
 reduce_window_max_p = _window_reduction(
-    "reduce_window_max", "maximum", sums.lowest, np.max
+    "reduce_window_max", "maximum", reductions.lowest, np.max
 )
 reduce_window_min_p = _window_reduction(
     "reduce_window_min", "minimum", reductions.highest, np.min
@@ -211,7 +212,7 @@ for _primitive in (reduce_window_max_p, reduce_window_min_p):
 def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
     """The value that never wins."""
     if select_prim is elementwise.ge_p:
-        return sums.lowest(dtype)
+        return reductions.lowest(dtype)
     return reductions.highest(dtype)
 
 

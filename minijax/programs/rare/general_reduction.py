@@ -28,7 +28,7 @@ from minijax.core.language import (
 from minijax.core.rules import AxisData, Zero, batch_at_front, no_axis_name, not_mapped
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
-from minijax.primitives.elementwise import comparing
+from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import joining, slicing
@@ -222,8 +222,8 @@ def _known_reduction(computation: Callable, starts: Sequence[Any]) -> Callable |
     known = {
         elementwise.add: (sums.reduce_sum, sums.zero),
         elementwise.mul: (reductions.reduce_prod, reductions.one),
-        elementwise.max: (sums.reduce_max, sums.lowest),
-        elementwise.min: (reductions.reduce_min, reductions.highest),
+        extrema.max: (reductions.reduce_max, reductions.lowest),
+        extrema.min: (reductions.reduce_min, reductions.highest),
     }
     dtype = get_aval(starts[0]).dtype
     if rules.accepts(rules.bool_or_int, dtype):

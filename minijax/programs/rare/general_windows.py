@@ -28,6 +28,7 @@ from minijax.core.language import (
 from minijax.core.rules import batch_at_front, instantiate
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
+from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, windows
@@ -133,8 +134,8 @@ def _lowering(ctx, *values, jaxpr: Jaxpr, consts: tuple, **params):
 
 _KNOWN = (
     (elementwise.add, sums.zero, windows.reduce_window_sum_p),
-    (elementwise.max, sums.lowest, windows.reduce_window_max_p),
-    (elementwise.min, reductions.highest, windows.reduce_window_min_p),
+    (extrema.max, reductions.lowest, windows.reduce_window_max_p),
+    (extrema.min, reductions.highest, windows.reduce_window_min_p),
 )
 
 
