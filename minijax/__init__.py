@@ -37,7 +37,6 @@ from minijax.programs.sharding.making import (
     make_array_from_single_device_arrays,
 )
 from minijax.support.devices.shardings import NamedSharding, P, make_mesh
-from minijax.programs.shard_map import manual_lowering as _shard_map_lowering
 from minijax.programs.shard_map.mapping import shard_map, smap
 from minijax.programs.shard_map.parallel_map import pmap
 from minijax.programs.debugging import leaks as _leaks

@@ -14,6 +14,7 @@ from minijax.backend import clients, sharding_methods
 from minijax.core import dispatch
 from minijax.core.array import Array
 from minijax.core.avals import told_of_types
+from minijax.core.events import add_methods, enter
 from minijax.core.language import ClosedJaxpr, Jaxpr, Primitive, Tracer, type_extensions
 from minijax.core.runtime import Clients, Sharding, SingleDeviceSharding
 from minijax.core.source_info import NameStackContext
@@ -26,7 +27,6 @@ from minijax.programs.shard_map.varying import Varying
 from minijax.programs.sharding.explicit_types import Cuts
 from minijax.programs.sharding.types_on_meshes import manual_axis_type_of, sharding_of
 from minijax.support import config, user_source
-from minijax.support.attaching import add_methods, enter
 from minijax.support.element_types import PRNGKeyDType
 from minijax.values import (
     array_interchange,  # noqa: F401  enters methods of `Array`

@@ -40,10 +40,31 @@ class PlatformSettings:
 
 settings = PlatformSettings()
 
+
+def choose(**changes: Any) -> None:
+    """Change fields of `settings`, for the clients that are not made yet."""
+    for name, value in changes.items():
+        setattr(settings, name, value)
+
+
+def options_of(platform: str) -> dict[str, Any]:
+    """The keyword arguments for the client of a platform, to add to."""
+    return settings.client_options.setdefault(platform, {})
+
+
 # How the client of a platform is made, the best platform last, and whether a platform
 # is there at all: one that is not in the second table is.
 factories: dict[str, Callable[[], Any]] = {}
 is_there: dict[str, Callable[[], bool]] = {}
+
+
+def register_factory(name: str, factory: Callable[[], Any], best: bool) -> None:
+    """Make a platform known: the best one, or one below all others."""
+    known = dict(factories)
+    factories.clear()
+    factories.update({**known, name: factory} if best else {name: factory, **known})
+
+
 _aliases = {"gpu": ("cuda",)}
 # Why a platform that is there has no client.
 _errors: dict[str, str] = {}

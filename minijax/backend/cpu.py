@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from minijax.backend import clients
+from minijax.core.events import enter
 from minijax.core.runtime import set_process_wide_state, xc
 
 
@@ -31,4 +32,4 @@ def make_client() -> Any:
     return xc.make_cpu_client(**options)
 
 
-clients.factories["cpu"] = make_client
+enter(clients.factories, "cpu", make_client)

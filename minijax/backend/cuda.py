@@ -20,6 +20,7 @@ from typing import Any
 
 from minijax.backend import clients
 from minijax.backend.cpu import share_with_jax
+from minijax.core.events import enter
 from minijax.core.runtime import jaxlib_version_text, xc
 
 # Later ones need earlier ones. Each is a folder below `nvidia/` and a file name.
@@ -139,7 +140,9 @@ def is_there() -> bool:
     return has_device and is_installed()
 
 
-clients.factories["cuda"] = lambda: make_client(
-    clients.settings.client_options.get("cuda", {})
+enter(
+    clients.factories,
+    "cuda",
+    lambda: make_client(clients.settings.client_options.get("cuda", {})),
 )
-clients.is_there["cuda"] = is_there
+enter(clients.is_there, "cuda", is_there)

@@ -73,8 +73,8 @@ def use_for_clients(
         "node_id": process_id,
         "num_nodes": num_processes,
     }
-    clients.settings.client_options.setdefault("cuda", {}).update(place)
-    options = clients.settings.client_options.setdefault("cpu", {})
+    clients.options_of("cuda").update(place)
+    options = clients.options_of("cpu")
     options.update(
         place,
         collectives=_jax.make_gloo_tcp_collectives(client, hostname=host),
@@ -84,7 +84,7 @@ def use_for_clients(
 def forget_for_clients() -> None:
     """Undoes `use_for_clients`, for clients that are not made yet."""
     for platform in ("cpu", "cuda"):
-        options = clients.settings.client_options.setdefault(platform, {})
+        options = clients.options_of(platform)
         for name in ("distributed_client", "node_id", "num_nodes", "collectives"):
             options.pop(name, None)
 

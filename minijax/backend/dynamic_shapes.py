@@ -5,8 +5,8 @@ computed, as an i32, from the values of the variables, which the function takes 
 (`sizes_of_function`). The operations whose result takes its shape from its type, such
 as `broadcast_in_dim`, become those that take it from an operand.
 
-Importing this file replaces `hlo.tensor_type`, `hlo.int_array` and `hlo.stablehlo` by
-ones that know such sizes; what has only numbers is left to the plain ones.
+`builders` is attached to the core's hook of that name: `hlo.stablehlo` is `_Builders`,
+and leaves to jaxlib's what has only numbers.
 
 In JAX: `interpreters/mlir.py`, `eval_dynamic_shape`, `dynamic_broadcast_in_dim`.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,31 +42,11 @@ def symbolic_tensor_type(sizes: Sequence[Any], element: Any) -> Any:
     return made
 
 
-_tensor_type, _int_array = hlo.tensor_type, hlo.int_array
-
-
-def tensor_type(shape: Sequence[Any], dtype: Any) -> Any:
-    """As `hlo.tensor_type`; sizes may be expressions."""
-    try:
-        return _tensor_type(shape, dtype)
-    except TypeError:
-        if all(isinstance(size, (int, np.integer)) for size in shape):
-            raise
-    table = hlo.ir.Context.current.tensor_types
-    key = (tuple(shape), dtype)
-    if key not in table:
-        table[key] = symbolic_tensor_type(shape, hlo.element_type(dtype))
-    return table[key]
-
-
-def int_array(values: Sequence[Any]) -> Any:
-    """As `hlo.int_array`; with expressions a tuple, which the builders below take."""
-    if any(hasattr(value, "evaluate") for value in values):
-        return tuple(values)
-    return _int_array(values)
-
-
-hlo.tensor_type, hlo.int_array = tensor_type, int_array
+def ranked_type(sizes: Sequence[Any], element: Any) -> Any:
+    """A tensor type; sizes may be expressions."""
+    if all(isinstance(size, (int, np.integer)) for size in sizes):
+        return hlo.ir.RankedTensorType.get(sizes, element)
+    return symbolic_tensor_type(sizes, element)
 
 
 # ----------------------------------------------------------------------------------
@@ -344,7 +324,10 @@ def _like(operand: Any, sizes: Sequence[Any]) -> Any:
     )
 
 
-hlo.stablehlo = _Builders()
+@hlo.builders.attach
+def builders(mlir: Any) -> tuple[Any, Callable]:
+    """What writes operations and types, of sizes that need not be known."""
+    return _Builders(), ranked_type
 
 
 def has_unknown_sizes(module: Any) -> bool:

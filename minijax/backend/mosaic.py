@@ -41,7 +41,8 @@ def module() -> Iterator[Any]:
 
 def to_bytes(made: Any) -> bytes:
     """A kernel's module in its stable form; the module is changed."""
-    hlo.ir.Context.current.allow_unregistered_dialects = True
+    context = hlo.ir.Context.current
+    context.allow_unregistered_dialects = True
     passes = hlo_parts.pass_manager().parse(
         "builtin.module(mosaic-serde{serialize=true})"
     )
@@ -59,7 +60,8 @@ def kernels_in(program: Any) -> Iterator[str]:
 def _text_of(body: str) -> str:
     """A kernel's module as text, from the configuration of its call."""
     with module():
-        hlo.ir.Context.current.allow_unregistered_dialects = True
+        context = hlo.ir.Context.current
+        context.allow_unregistered_dialects = True
         read = hlo.ir.Module.parse(base64.b64decode(body))
         passes = "builtin.module(mosaic-serde{serialize=false})"
         hlo_parts.pass_manager().parse(passes).run(read.operation)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile.compiler_options import check_options
-from minijax.compile.titles import title_of, titles
+from minijax.compile.titles import entitle, title_of
 from minijax.core import api, errors, signatures
 from minijax.core import jit as pjit
 from minijax.core.errors import api_boundary
@@ -210,7 +210,7 @@ def _titled(maker: Callable, title: str) -> Callable:
     @functools.wraps(maker)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         closed = maker(*args, **kwargs)
-        titles[closed.jaxpr] = title
+        entitle(closed.jaxpr, title)
         return closed
 
     return jaxpr_maker

@@ -5,6 +5,7 @@ In JAX: `jax/_src/pjit.py`, `pjit_partial_eval_custom` and `_pjit_state_discharg
 
 from __future__ import annotations
 
+from minijax.core.events import enter
 from minijax.core.jit import jit_p, plain, with_program
 from minijax.core.language import JaxprEqn
 from minijax.primitives.refs.ref_blocks import discharge_rules
@@ -24,5 +25,5 @@ def _discharge_jit(discharged, *args, **params) -> tuple[list, list]:
     return discharge.split_contents(results, discharged)
 
 
-rematerialize.split_rules[jit_p] = _split_jit
-discharge_rules[jit_p] = _discharge_jit
+enter(rematerialize.split_rules, jit_p, _split_jit)
+enter(discharge_rules, jit_p, _discharge_jit)

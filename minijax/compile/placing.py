@@ -15,7 +15,7 @@ from minijax.core import dispatch, runtime
 from minijax.core.array import Array, default_device, first_device, put, wrap_as
 from minijax.core.events import Hook
 from minijax.core.language import Tracer, get_aval
-from minijax.primitives.parallel.device_moves import device_put_p, placed_aval
+from minijax.primitives.parallel.device_moves import placed_aval, put_now
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.memory_spaces import MemorySpace, sharding_in, space_at
@@ -30,6 +30,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
     raise NotImplementedError("arrays on several devices need programs/sharding.")
 
 
+@put_now.attach
 def device_put(value: Any, device: Any = None) -> Any:
     """An array on a device or in one of its memories, now; a tracer stays as it is."""
     if isinstance(value, Tracer):
@@ -96,13 +97,6 @@ def move_to_memories(arrays: list[Array], device: Any) -> list[Array]:
         _copied(array, array.aval, device) if in_other_memory(array.aval) else array
         for array in arrays
     ]
-
-
-def _put_all(*values: Any, devices: Any, srcs: Any, copy_semantics: Any) -> list[Any]:
-    return [device_put(value, device) for value, device in zip(values, devices)]
-
-
-device_put_p.impl = _put_all
 
 
 def check_place(device: Any) -> None:

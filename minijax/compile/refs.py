@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import errors, signatures, source_info
+from minijax.core.events import enter
 from minijax.core.language import Atom, ClosedJaxpr, Jaxpr, get_aval
 from minijax.core.signatures import Bound, CallSignature
 from minijax.primitives.refs.mutable_arrays import Ref
@@ -136,5 +137,5 @@ def _origin_of_ref(jaxpr: Jaxpr, var: Atom) -> str:
     return ""
 
 
-signatures.argument_checks[AbstractRef] = _check_argument
-signatures.program_checks[AbstractRef] = _check_program
+enter(signatures.argument_checks, AbstractRef, _check_argument)
+enter(signatures.program_checks, AbstractRef, _check_program)

@@ -13,6 +13,7 @@ from minijax.backend import dynamic_shapes, hlo_parts
 from minijax.compile import tokens
 from minijax.core import hlo, lowering
 from minijax.core.effects import Effect
+from minijax.core.events import enter
 from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
@@ -100,7 +101,7 @@ def _token_type(aval: AbstractValue) -> Any:
     return hlo.ir.Type.parse("!stablehlo.token")
 
 
-lowering.type_makers[AbstractToken] = _token_type
+enter(lowering.type_makers, AbstractToken, _token_type)
 
 
 def _set_aliases(

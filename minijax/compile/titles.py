@@ -15,6 +15,12 @@ from typing import Any
 # The title of each program that `make_jaxpr` has made of a transformed function.
 titles: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
+
+def entitle(jaxpr: Any, title: str) -> None:
+    """Note what the function of a program was made from."""
+    titles[jaxpr] = title
+
+
 # What a transformation was asked for, where it is not this.
 USUAL = {"argnums": 0, "in_axes": 0, "out_axes": 0}
 TRANSFORMATIONS = {

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes, errors, runtime
+from .events import enter
 from .language import ShapedArray, Tracer, aval_of_class, physical_aval
 from .state import state
 
@@ -193,4 +194,4 @@ def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
     return wrap_as(buffer, aval, None if usual else target)
 
 
-aval_of_class[Array] = operator.attrgetter("aval")
+enter(aval_of_class, Array, operator.attrgetter("aval"))

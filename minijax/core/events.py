@@ -1,5 +1,8 @@
 """Events and hooks: how the core tells others what it does, and lets them take part.
 
+Parts are attached in three kinds of places, and each place takes one part: hooks
+(`Hook`), methods of classes (`add_methods`), entries of tables (`enter`).
+
 The core draws nothing and keeps no history. It calls `emit` at the places that a
 view may want to see, guarded by one truth test, so that without a watcher an event
 costs a global load:
@@ -74,6 +77,33 @@ class Hook(Generic[P, R]):
             raise RuntimeError(f"the hook {self.__name__} has {self.run} already")
         self.run = function
         return function
+
+
+def add_methods(cls: type, methods: dict[str, Any]) -> None:
+    """Give a class the methods and properties that a room above writes for it.
+
+    A class names in `to_fill` those that it has only until they are given.
+
+    Raises:
+      RuntimeError: the class has one of that name, which is not to be filled.
+    """
+    places = vars(cls).get("to_fill", set())
+    for name, method in methods.items():
+        if name in vars(cls) and name not in places:
+            raise RuntimeError(f"the class {cls.__name__} has {name} already")
+        places.discard(name)
+        setattr(cls, name, method)
+
+
+def enter(table: dict[Any, Any], key: Any, value: Any) -> None:
+    """Put a part into a table that a room below declares.
+
+    Raises:
+      RuntimeError: the table has an entry for `key`.
+    """
+    if key in table:
+        raise RuntimeError(f"the table has {table[key]} for {key} already")
+    table[key] = value
 
 
 Subscriber = Callable[[str, dict[str, Any]], None]

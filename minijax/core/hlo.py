@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from .events import Hook
 from .runtime import Traceback, uninterrupted
 
 # The innermost frames of the user's call stack that a location keeps.
@@ -51,7 +52,17 @@ class _Mlir:
         self.chlo = chlo
         self.func = func
         self.sdy = sdy
+        self.builders, self.ranked_type = builders.run(self)
         self.context_class = _make_context_class(self)
+
+
+@Hook
+def builders(mlir: _Mlir) -> tuple[Any, Callable]:
+    """(what writes operations, what makes a tensor type of sizes and an element).
+
+    Called once, with jaxlib's modules, whose own builders take sizes that are known.
+    """
+    return mlir.stablehlo, mlir.ir.RankedTensorType.get
 
 
 @functools.cache
@@ -64,7 +75,7 @@ def _mlir() -> Any:
 def __getattr__(name: str) -> Any:
     """Imports MLIR when one of its modules is first asked for, and keeps it here."""
     if name in ("ir", "stablehlo", "chlo", "func", "sdy"):
-        module = getattr(_mlir(), name)
+        module = getattr(_mlir(), "builders" if name == "stablehlo" else name)
         globals()[name] = module
         return module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -179,7 +190,7 @@ def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
     table = _mlir().ir.Context.current.tensor_types
     found = table.get(key)
     if found is None:
-        found = _mlir().ir.RankedTensorType.get(key[0], element_type(dtype))
+        found = _mlir().ranked_type(key[0], element_type(dtype))
         table[key] = found
     return found
 
@@ -198,7 +209,12 @@ def attribute(key: Hashable, make: Callable[[], Any]) -> Any:
 
 
 def int_array(values: Sequence[int]) -> Any:
-    """`array<i64: ...>`: dimensions, permutations, strides."""
+    """`array<i64: ...>`: dimensions, permutations, strides.
+
+    With a size that is not known (`SymbolicSize`), a tuple, which `builders` take.
+    """
+    if any(hasattr(value, "evaluate") for value in values):
+        return tuple(values)
     whole = tuple(map(int, values))
     return attribute(whole, lambda: _mlir().ir.DenseI64ArrayAttr.get(whole))
 

@@ -49,6 +49,7 @@ from .avals import (
     unmapped_aval,
     valid_jaxtype,
 )
+from .events import enter
 from .source_info import DebugInfo, no_debug_info
 from .state import install, state
 
@@ -595,7 +596,7 @@ class Tracer:
         self.aval = aval
 
     def __init_subclass__(cls) -> None:
-        aval_of_class[cls] = operator.attrgetter("aval")
+        enter(aval_of_class, cls, operator.attrgetter("aval"))
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)

@@ -21,7 +21,7 @@ from . import arithmetic, dtypes
 from .array import Array
 from .dot import dot_general
 from .errors import boundaries, filter_traceback
-from .events import Hook
+from .events import Hook, add_methods
 from .language import Tracer, get_aval
 from .shaping import broadcast_in_dim, convert_element_type_to
 
@@ -252,6 +252,5 @@ for _method, *_row in _TABLE:
     _METHODS[f"__{_method}__"], _reflected = binary_operator(*_row)
     if _method in ("add", "sub", "mul", "truediv", "matmul"):
         _METHODS[f"__r{_method}__"] = _reflected
-for _name, _function in _METHODS.items():
-    setattr(Array, _name, _function)
-    setattr(Tracer, _name, _function)
+for _class in (Array, Tracer):
+    add_methods(_class, _METHODS)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .events import add_methods
 from .language import (
     Atom,
     ClosedJaxpr,
@@ -323,6 +324,6 @@ def borrows_names(rule: Callable) -> Callable:
 
 
 # Programs and equations print themselves as JAX prints them.
-Jaxpr.__repr__ = jaxpr_text  # type: ignore
-ClosedJaxpr.__repr__ = lambda self: jaxpr_text(self.jaxpr)  # type: ignore
-JaxprEqn.__repr__ = eqn_text  # type: ignore
+add_methods(Jaxpr, {"__repr__": jaxpr_text})
+add_methods(ClosedJaxpr, {"__repr__": lambda self: jaxpr_text(self.jaxpr)})
+add_methods(JaxprEqn, {"__repr__": eqn_text})

@@ -137,13 +137,26 @@ def renew_keys() -> None:
         local["trace_key"] = key_for(local)
 
 
-def install(name: str, value: Any) -> None:
+def set_key(local: dict[str, Any], key: TraceKey | None) -> None:
+    """Give this thread, whose overrides are `local`, its own key; None: the default."""
+    if key is None:
+        local.pop("trace_key", None)
+        overriding.pop(threading.get_ident(), None)
+    else:
+        local["trace_key"] = key
+        overriding[threading.get_ident()] = local
+
+
+def install(name: str, value: Any, traced: bool = False) -> None:
     """Set the process-wide default of a slot of `state` (`trace`, `mesh`, a flag).
 
-    Threads that override the slot keep their override. The value is not validated:
-    this is for the rooms that own a slot; users call `config.update`.
+    A slot that is `traced` becomes a part of the trace key. Threads that override the
+    slot keep their override. The value is not validated: this is for the rooms that own
+    a slot; users call `config.update`.
     """
     with lock:
+        if traced and name not in positions:
+            positions[name] = len(positions)
         if name in positions:
             check_hashable(name, value)
         setattr(State, name, value)

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
+from minijax.core.events import add_methods
 from minijax.core.language import ShapedArray
 from minijax.core.trees import PyTreeDef, default_registry, tree_structure
 from minijax.exporting.exported import DisabledSafetyCheck, Exported
 from minijax.primitives.random.random_bits import prngs
-from minijax.support.attaching import add_methods
 from minijax.support.element_types import PRNGKeyDType
 from minijax.values.symbolic_scopes import SymbolicScope, symbolic_shape
 from minijax.values.symbolic_sizes import is_symbolic, scope_of

@@ -42,10 +42,4 @@ def register_backend_factory(
             f"the platform {name!r} was registered after the first use of a device; "
             "register it before."
         )
-    known = dict(clients.factories)
-    clients.factories.clear()
-    if priority <= 0:
-        clients.factories[name] = factory
-    clients.factories.update(known)
-    if priority > 0:
-        clients.factories[name] = factory
+    clients.register_factory(name, factory, priority > 0)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 
+from minijax.core.events import enter
 from minijax.core.language import Primitive, all_primitives
 from minijax.transforms.rematerialize import split_rules
 
@@ -102,7 +103,7 @@ dce_rules = RuleTable("dce_rules", _read_dce, _write_dce)
 def _write_split(primitive, rule: Callable | None) -> None:
     split_rules.pop(primitive, None)
     if rule is not None:
-        split_rules[primitive] = rule
+        enter(split_rules, primitive, rule)
 
 
 partial_eval_jaxpr_custom_rules = RuleTable(

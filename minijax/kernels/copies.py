@@ -23,6 +23,7 @@ import numpy as np
 
 from minijax.core import trees
 from minijax.core.avals import ShapedArray
+from minijax.core.events import enter
 from minijax.core.language import JaxprEqn
 from minijax.core.trees import tree_flatten
 from minijax.kernels.memory_spaces import MemoryRef, TpuMemorySpace
@@ -77,8 +78,10 @@ def _start_discharge(
     return [None, new, *[None] * (1 + len(leaves))], []
 
 
-discharge_rules[dma_start_p] = _start_discharge
-discharge_rules[dma_wait_p] = lambda discharged, *args, **_: ([None] * len(args), [])
+enter(discharge_rules, dma_start_p, _start_discharge)
+enter(
+    discharge_rules, dma_wait_p, lambda discharged, *args, **_: ([None] * len(args), [])
+)
 
 
 def _places(eqn: JaxprEqn) -> list[tuple]:

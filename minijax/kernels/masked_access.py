@@ -20,6 +20,7 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import shaping, trees
+from minijax.core.events import enter
 from minijax.core.language import JaxprEqn, Primitive, ShapedArray, get_aval
 from minijax.core.rules import Zero, instantiate
 from minijax.kernels.uninitialized import uninitialized
@@ -190,7 +191,7 @@ def _where(mask: Any, chosen: Any, other: Any) -> Any:
     )
 
 
-discharge_rules[load_p] = _load_discharge
+enter(discharge_rules, load_p, _load_discharge)
 
 
 @load_p.def_jvp_rule
@@ -245,7 +246,7 @@ def _swap_discharge(discharged, *args, args_tree, **_) -> tuple[list, Any]:
     return [write(x, indexers, new), *[None] * (len(args) - 1)], out
 
 
-discharge_rules[swap_p] = _swap_discharge
+enter(discharge_rules, swap_p, _swap_discharge)
 
 
 @swap_p.def_jvp_rule
@@ -329,7 +330,7 @@ def _atomic_discharge(discharged, *args, args_tree, atomic_type) -> tuple[list, 
     return [write(x, indexers, new), *[None] * (len(args) - 1)], old
 
 
-discharge_rules[atomic_rmw_p] = _atomic_discharge
+enter(discharge_rules, atomic_rmw_p, _atomic_discharge)
 
 
 # ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 
 from minijax.core import partial_eval, signatures
 from minijax.core.effects import positional
+from minijax.core.events import enter
 from minijax.core.language import Jaxpr, Primitive, register
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.kernels.uninitialized import uninitialized
@@ -54,7 +55,7 @@ def _discharge(discharged, *args, jaxpr: Jaxpr, collective_axes, **_) -> tuple:
     return discharge.split_contents(results, discharged)
 
 
-discharge_rules[run_scoped_p] = _discharge
+enter(discharge_rules, run_scoped_p, _discharge)
 
 
 def run_scoped(

@@ -253,17 +253,16 @@ def _take_local_devices(ids: int | Sequence[int] | None) -> None:
     if not wanted or len(set(wanted)) != len(wanted):
         raise ValueError(f"local_device_ids names no device, or one twice: {ids!r}.")
     settings = clients.settings
-    visible = settings.client_options.setdefault("cuda", {})
-    visible["visible_devices"] = wanted
+    clients.options_of("cuda")["visible_devices"] = wanted
     if settings.num_cpu_devices is None:
-        settings.num_cpu_devices = len(wanted)
+        clients.choose(num_cpu_devices=len(wanted))
     elif max(wanted) >= settings.num_cpu_devices:
         raise ValueError(
             f"local_device_ids={ids!r}: this process has {settings.num_cpu_devices} "
             "CPU devices (the setting jax_num_cpu_devices)."
         )
     else:
-        settings.num_cpu_devices = len(wanted)
+        clients.choose(num_cpu_devices=len(wanted))
 
 
 def _is_loopback(host: str) -> bool:

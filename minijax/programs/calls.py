@@ -21,6 +21,7 @@ import numpy as np
 
 from minijax.core import partial_eval, shaping
 from minijax.core.effects import no_effects, positional, with_inputs
+from minijax.core.events import enter
 from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
@@ -112,7 +113,7 @@ def call_discharge(primitive: Primitive, key: str) -> None:
         results = primitive.bind(*args, **params)
         return discharge.split_contents(results, discharged)
 
-    discharge_rules[primitive] = rule
+    enter(discharge_rules, primitive, rule)
 
 
 # ----------------------------------------------------------------------------------
@@ -133,8 +134,12 @@ class ClosedCallPrimitive(Primitive):
 closed_call_p = register(ClosedCallPrimitive("closed_call", multiple_results=True))
 def_call(closed_call_p, "call_jaxpr")
 call_discharge(closed_call_p, "call_jaxpr")
-split_rules[closed_call_p] = rematerialize.closed_call_rule(
-    lambda _, closed: {"call_jaxpr": closed}, "call_jaxpr"
+enter(
+    split_rules,
+    closed_call_p,
+    rematerialize.closed_call_rule(
+        lambda _, closed: {"call_jaxpr": closed}, "call_jaxpr"
+    ),
 )
 for _rule in ("jvp", "transpose", "batch"):
     closed_call_p.without(_rule, "transformations look inside: see `rebind`")

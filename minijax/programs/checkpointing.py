@@ -44,6 +44,7 @@ from minijax.core import (
 )
 from minijax.core.effects import remat_allowed_effects
 from minijax.core.errors import api_boundary
+from minijax.core.events import enter
 from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
@@ -385,7 +386,7 @@ def _remat_custom_rule(saveable, unknown, inst, eqn) -> tuple:
     return known, staged, split.unknown_out, split.inst_out, [*needed, *residuals]
 
 
-split_rules[remat_p] = _remat_custom_rule
+enter(split_rules, remat_p, _remat_custom_rule)
 
 
 @remat_p.def_transpose

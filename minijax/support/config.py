@@ -577,7 +577,7 @@ def _set_platforms(value: str | None) -> None:
             "variable JAX_PLATFORMS.",
             stacklevel=3,
         )
-    backend_clients.settings.platforms = value.lower() if value else None
+    backend_clients.choose(platforms=value.lower() if value else None)
 
 
 def _set_platform_name(value: str | None) -> None:
@@ -585,7 +585,7 @@ def _set_platform_name(value: str | None) -> None:
     get_backend = backend_platforms.get_backend
     if backend_clients.is_initialized() and get_backend(name) is not get_backend():
         _check_in_time("platform_name", value, "devices exist")
-    backend_clients.settings.platform_name = name
+    backend_clients.choose(platform_name=name)
 
 
 def _check_in_time(name: str, value: Any, exists: str) -> None:
@@ -600,13 +600,12 @@ def _check_in_time(name: str, value: Any, exists: str) -> None:
 
 def _set_num_cpu_devices(value: int) -> None:
     _check_in_time("num_cpu_devices", value, "devices exist")
-    backend_clients.settings.num_cpu_devices = value if value > 0 else None
+    backend_clients.choose(num_cpu_devices=value if value > 0 else None)
 
 
 def _set_async_dispatch(value: bool) -> None:
     _check_in_time("cpu_enable_async_dispatch", value, "CPU's client exists")
-    options = backend_clients.settings.client_options.setdefault("cpu", {})
-    options["asynchronous"] = value
+    backend_clients.options_of("cpu")["asynchronous"] = value
 
 
 # What the environment says.

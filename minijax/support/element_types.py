@@ -38,6 +38,7 @@ from minijax.core.dtypes import (
     scalar_defaults,
     without_infinity,
 )
+from minijax.core.events import enter
 from minijax.core.state import state
 from minijax.support.user_source import user_stacklevel
 
@@ -81,7 +82,8 @@ def default_int_dtype() -> np.dtype:
 def _add(family: str, *scalars: Any) -> tuple[np.dtype, ...]:
     """Let arrays have these types, which never promote implicitly."""
     found = tuple(add_element_type(scalar) for scalar in scalars if scalar is not None)
-    never_promoting.update(dict.fromkeys(found, family))
+    for each in found:
+        enter(never_promoting, each, family)
     return found
 
 
@@ -388,9 +390,9 @@ def _refuse_to_cut(dtype: np.dtype, fun_name: str) -> np.dtype:
     )
 
 
-cut_to_32_bits["warn"] = _warn_and_cut
-cut_to_32_bits["error"] = _refuse_to_cut
-cut_to_32_bits["allow"] = lambda dtype, fun_name: dtype
+enter(cut_to_32_bits, "warn", _warn_and_cut)
+enter(cut_to_32_bits, "error", _refuse_to_cut)
+enter(cut_to_32_bits, "allow", lambda dtype, fun_name: dtype)
 
 
 def _strict_lattice(enable_x64: bool) -> dict[Any, tuple]:
@@ -425,6 +427,6 @@ def _cast_one(nodes: tuple) -> str:
     return ". Cast one operand to the dtype that you want."
 
 
-lattices["strict"] = _strict_lattice
-no_promotion["strict"] = _cast_to_the_same
-no_promotion["standard"] = _cast_one
+enter(lattices, "strict", _strict_lattice)
+enter(no_promotion, "strict", _cast_to_the_same)
+enter(no_promotion, "standard", _cast_one)

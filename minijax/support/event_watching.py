@@ -30,7 +30,7 @@ def subscribe(callback: Subscriber) -> Iterator[Subscriber]:
             # By identity: callbacks may define an equality of their own.
             for position, subscriber in enumerate(subscribers):
                 if subscriber is callback:
-                    del subscribers[position]
+                    subscribers.pop(position)
                     break
             if not any(subscriber is callback for subscriber in subscribers):
                 _warned.discard(id(callback))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core import state as thread_state
-from minijax.core.state import State, TraceKey, state
+from minijax.core.state import TraceKey, state
 
 _UNSET: Any = object()
 
@@ -26,11 +26,7 @@ def declare(name: str, default: Any, *, traced: bool = True) -> None:
     A slot that is `traced` becomes a part of the trace key. Of a slot that the core
     has declared only the default changes.
     """
-    with thread_state.lock:
-        setattr(State, name, default)
-        if traced and name not in thread_state.positions:
-            thread_state.positions[name] = len(thread_state.positions)
-        thread_state.renew_keys()
+    thread_state.install(name, default, traced)
 
 
 class override:
@@ -60,8 +56,7 @@ class override:
             with thread_state.lock:
                 new_key = _with_field(state.trace_key, position, self.value)
                 local[name] = self.value
-                local["trace_key"] = new_key
-                thread_state.overriding[thread] = local
+                thread_state.set_key(local, new_key)
         else:
             local[name] = self.value
         record = (previous, previous_key, new_key, thread_state.generation)
@@ -87,8 +82,7 @@ class override:
                 and generation == thread_state.generation
             )
             if previous_key is _UNSET and (in_order or self._was_last(local)):
-                local.pop("trace_key", None)
-                thread_state.overriding.pop(thread, None)
+                thread_state.set_key(local, None)
             elif in_order:
                 local["trace_key"] = previous_key
             else:

@@ -16,8 +16,8 @@ import numpy as np
 from minijax.backend import buffer_copies
 from minijax.core import errors, runtime
 from minijax.core.array import Array, first_device, wrap_as
+from minijax.core.events import enter
 from minijax.core.language import ShapedArray
-from minijax.support.attaching import enter
 from minijax.support.special_errors import add_callback_cause
 
 F = TypeVar("F", bound=Callable)

@@ -21,6 +21,7 @@ from minijax.core.avals import (
     intern_lock,
     shaped_abstractify,
 )
+from minijax.core.events import enter
 
 
 class AbstractRef(AbstractValue):
@@ -191,4 +192,4 @@ def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
     return ShapedArray(struct.shape, dtype, struct.weak_type)
 
 
-aval_of_description[ShapeDtypeStruct] = _struct_aval
+enter(aval_of_description, ShapeDtypeStruct, _struct_aval)

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, errors
+from minijax.core.events import enter
 from minijax.core.language import Tracer
 from minijax.support import special_errors
-from minijax.support.attaching import enter
 
 # What `Tracer` has besides, by name. `assembly.py` gives it to the class.
 TRACER_METHODS: dict[str, Any] = {}

@@ -4,10 +4,9 @@ import pytest
 
 import minijax  # noqa: F401  attaches all parts
 from minijax.core.array import Array
-from minijax.core.events import Hook
+from minijax.core.events import Hook, add_methods, enter
 from minijax.core.language import Tracer, type_extensions
 from minijax.core.runtime import Clients
-from minijax.support.attaching import add_methods, enter
 
 
 def test_a_class_takes_a_method_once():

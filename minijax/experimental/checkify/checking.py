@@ -16,6 +16,7 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax.core import errors, source_info
 from minijax.core.array import Array
+from minijax.core.events import add_methods
 from minijax.core.language import Primitive, get_aval, register
 from minijax.core.rules import batch_at_front
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
@@ -28,7 +29,6 @@ from minijax.experimental.checkify.error_values import (
     reduce_any,
 )
 from minijax.support import traceback_filtering
-from minijax.support.attaching import add_methods
 
 # ----------------------------------------------------------------------------------
 # The primitive: it takes an error, and has no results

@@ -31,6 +31,7 @@ from minijax.core.rules import (
 )
 from minijax.core.state import state
 from minijax.primitives.index import gathering
+from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.variation import staging_of_collective
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, rearranging, slicing
@@ -107,7 +108,9 @@ def _effects(axes: Sequence[Hashable]) -> frozenset:
 # ----------------------------------------------------------------------------------
 
 
-def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive:
+def _all_reduce(
+    name: str, combine: str, meaning: Callable, positional: Callable
+) -> Primitive:
     """psum, pmax or pmin: `axes` has names, and positions of the operand's axes."""
     primitive = register(Primitive(name))
     primitive.cache_types = False
@@ -142,15 +145,8 @@ def _all_reduce(name: str, meaning: Callable, positional: Callable) -> Primitive
             return x, not_mapped
         return primitive.bind(x, axes=moved, axis_index_groups=None), not_mapped
 
-    @primitive.def_lowering
-    def lower(ctx, x, *, axes: tuple, axis_index_groups) -> Any:
-        names = _named(axes)
-        if names:
-            raise NotImplementedError(
-                f"{name} over the mesh axes {names} is compiled inside shard_map only"
-            )
-        return ctx.lower_fun(lambda y: positional(y, axes), x)
-
+    lower = manual_lowering.reduction(primitive, combine, positional)
+    primitive.def_lowering(lower)
     sum_name = name if name == "psum" else ""
     primitive.staging = staging_of_collective(primitive, "axes", sum_name)
     return primitive
@@ -163,7 +159,7 @@ def _moved(axis: Hashable, name: Hashable, dim: int | None) -> Hashable:
     return axis + (axis >= dim) if isinstance(axis, int) and dim is not None else axis
 
 
-psum_p = _all_reduce("psum", np.sum, lambda x, axes: sums.reduce_sum(x, axes))
+psum_p = _all_reduce("psum", "add", np.sum, lambda x, axes: sums.reduce_sum(x, axes))
 
 
 def _psum_transpose(ct, x, *, axes: tuple, axis_index_groups) -> list:
@@ -177,8 +173,12 @@ def _psum_transpose(ct, x, *, axes: tuple, axis_index_groups) -> list:
 
 def_linear(psum_p, _psum_transpose)
 
-pmax_p = _all_reduce("pmax", np.max, lambda x, axes: reductions.reduce_max(x, axes))
-pmin_p = _all_reduce("pmin", np.min, lambda x, axes: reductions.reduce_min(x, axes))
+pmax_p = _all_reduce(
+    "pmax", "maximum", np.max, lambda x, axes: reductions.reduce_max(x, axes)
+)
+pmin_p = _all_reduce(
+    "pmin", "minimum", np.min, lambda x, axes: reductions.reduce_min(x, axes)
+)
 for _primitive in (pmax_p, pmin_p):
     _primitive.without("jvp", "JAX has no derivative of pmax and pmin either")
     _primitive.without("transpose", "it is not linear")
@@ -274,13 +274,7 @@ def _axis_index_batch(axis_data, args, dims, *, axis_name):
     return broadcasting.iota(np.dtype(np.int32), axis_data.size), 0
 
 
-@axis_index_p.def_lowering
-def _axis_index_lowering(ctx, *, axis_name) -> Any:
-    raise NotImplementedError(
-        f"axis_index over the mesh axis {axis_name} is compiled inside shard_map only"
-    )
-
-
+axis_index_p.def_lowering(manual_lowering.axis_index)
 axis_index_p.without("jvp", "it has no arguments")
 axis_index_p.without("transpose", "it has no arguments")
 
@@ -313,13 +307,15 @@ def exchange(
     name: str,
     type_rule: Callable,
     batch_mapped: Callable,
+    lower: Callable,
     batch_one_of: Callable | None = None,
     adds_axes: int = 0,
 ) -> Primitive:
     """A primitive that moves data along `axis_name`.
 
     `batch_mapped(x, dim, axis_data, **params)` is what becomes of it once the axis has
-    a position: (out, out dim). `batch_one_of(x, dim, axis_data, names, **params)` is
+    a position: (out, out dim). `lower` is the lowering rule over a mesh axis.
+    `batch_one_of(x, dim, axis_data, names, **params)` is
     the same for one of several axes; None where that is not supported. `adds_axes` says
     how many axes more the output has than the operand, unless it is `tiled`.
     """
@@ -355,12 +351,7 @@ def exchange(
             return batch_one_of(x, dim, axis_data, names, **params)
         return batch_mapped(x, dim, axis_data, **params)
 
-    @primitive.def_lowering
-    def lower(ctx, x, *, axis_name, **params) -> Any:
-        raise NotImplementedError(
-            f"{name} over the mesh axis {axis_name} is compiled inside shard_map only"
-        )
-
+    primitive.def_lowering(lower)
     sum_name = "psum_scatter" if name == "reduce_scatter" else ""
     primitive.staging = staging_of_collective(primitive, "axis_name", sum_name)
     return primitive
@@ -397,7 +388,9 @@ def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
     return out, 0
 
 
-ppermute_p = exchange("ppermute", lambda x, size, perm: x, _ppermute_batch)
+ppermute_p = exchange(
+    "ppermute", lambda x, size, perm: x, _ppermute_batch, manual_lowering.ppermute
+)
 def_linear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [
@@ -440,7 +433,12 @@ def _pbroadcast_batch(x, dim: int | None, axis_data, *, source: int) -> tuple:
     return slicing.index_in_dim(x, source, dim, keepdims=False), not_mapped
 
 
-pbroadcast_p = exchange("pbroadcast", lambda x, size, source: x, _pbroadcast_batch)
+pbroadcast_p = exchange(
+    "pbroadcast",
+    lambda x, size, source: x,
+    _pbroadcast_batch,
+    manual_lowering.pbroadcast,
+)
 
 
 def _pbroadcast_transpose(ct, x, *, axis_name, source: int) -> list:
@@ -487,7 +485,13 @@ def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     return {new if name == old else name: value for name, value in params.items()}
 
 
-all_gather_p = exchange("all_gather", all_gather_type, all_gather_batch, adds_axes=1)
+all_gather_p = exchange(
+    "all_gather",
+    all_gather_type,
+    all_gather_batch,
+    manual_lowering.all_gather,
+    adds_axes=1,
+)
 def_linear(
     all_gather_p,
     lambda ct, x, **params: [
@@ -569,7 +573,11 @@ def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
 
 
 reduce_scatter_p: Primitive = exchange(
-    "reduce_scatter", _reduce_scatter_type, _reduce_scatter_batch, adds_axes=-1
+    "reduce_scatter",
+    _reduce_scatter_type,
+    _reduce_scatter_batch,
+    manual_lowering.reduce_scatter,
+    adds_axes=-1,
 )
 def_linear(
     reduce_scatter_p,
@@ -665,6 +673,7 @@ all_to_all_p = exchange(
     "all_to_all",
     _all_to_all_type,
     _all_to_all_batch,
+    manual_lowering.all_to_all,
     _all_to_all_batch_one_of,
 )
 def_linear(

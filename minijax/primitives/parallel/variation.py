@@ -17,6 +17,7 @@ from minijax.core import errors
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear
 from minijax.core.state import state
+from minijax.primitives.parallel import manual_lowering
 from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
 
@@ -80,6 +81,9 @@ def _same_dim(primitive: Primitive) -> Callable:
 
 pvary_p.def_batch(_same_dim(pvary_p))
 psum_invariant_p.def_batch(_same_dim(psum_invariant_p))
+
+
+psum_invariant_p.def_lowering(manual_lowering.psum_invariant)
 
 
 @pvary_p.def_lowering

@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core.events import enter
 from minijax.core.language import (
     AbstractValue,
     Primitive,
@@ -118,7 +119,7 @@ class Ref(metaclass=_RefMeta):
         return "Ref" + repr(self._array)[len("Array") :]
 
 
-aval_of_class[Ref] = operator.attrgetter("aval")
+enter(aval_of_class, Ref, operator.attrgetter("aval"))
 
 
 class RefAccumulator(Accumulator):
@@ -177,7 +178,7 @@ class RefAccumulator(Accumulator):
         return self.type_of_ref().inner_aval
 
 
-accumulator_of_class[AbstractRef] = RefAccumulator
+enter(accumulator_of_class, AbstractRef, RefAccumulator)
 
 
 _no_lowering = "a program loses its refs (it is discharged) before it is lowered"

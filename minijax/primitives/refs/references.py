@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, rules, shaping, trees
+from minijax.core.events import add_methods
 from minijax.core.language import JaxprEqn, ShapedArray, get_aval
 from minijax.core.rules import Zero, instantiate, is_linear
 from minijax.primitives.index.indexers import NDIndexer, batched
@@ -28,7 +29,6 @@ from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.primitives.refs.ref_views import RefView, base_and_indexers
-from minijax.support.attaching import add_methods
 from minijax.values.print_options import prints_equation
 from minijax.values.ref_avals import AbstractRef
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import dynamic_shapes
+from minijax.core.events import add_methods
 from minijax.core.language import Primitive, ShapedArray, register
 from minijax.core.state import state
-from minijax.support.attaching import add_methods
 from minijax.values.symbolic_sizes import SymbolicSize
 
 dim_as_value_p = register(Primitive("dim_as_value"))

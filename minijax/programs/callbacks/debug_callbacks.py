@@ -47,6 +47,7 @@ from minijax.core.effects import (
     partial_eval_kept_effects,
     remat_allowed_effects,
 )
+from minijax.core.events import enter
 from minijax.core.language import Primitive, register, shaped_abstractify
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.refs.ref_blocks import discharge_rules
@@ -152,8 +153,8 @@ def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
     def discharge(discharged, *args, **params) -> tuple[list, list]:
         return [None] * len(args), primitive.bind(*args, **params)
 
-    split_rules[primitive] = partial_eval_custom
-    discharge_rules[primitive] = discharge
+    enter(split_rules, primitive, partial_eval_custom)
+    enter(discharge_rules, primitive, discharge)
     return primitive
 
 

@@ -35,6 +35,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import autodiff, dtypes, errors, hlo, partial_eval, shaping
 from minijax.core.effects import positional, with_inputs
 from minijax.core.errors import api_boundary
+from minijax.core.events import enter
 from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
@@ -631,7 +632,7 @@ def _cond_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn_staged, list(unknown_out), everything, [*needed, *saved]
 
 
-split_rules[cond_p] = _cond_partial_eval_custom
+enter(split_rules, cond_p, _cond_partial_eval_custom)
 
 
 def _cond_discharge(discharged, index, *args, branches, **params) -> tuple[list, list]:
@@ -646,7 +647,7 @@ def _cond_discharge(discharged, index, *args, branches, **params) -> tuple[list,
     return discharge.split_contents(results, discharged)
 
 
-discharge_rules[cond_p] = _cond_discharge
+enter(discharge_rules, cond_p, _cond_discharge)
 
 
 def _cond_programs(params: dict[str, Any]) -> list[InnerProgram]:
@@ -662,5 +663,5 @@ def _cond_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> N
     run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
 
 
-descriptions[cond_p] = _cond_programs
-in_python[cond_p] = _cond_in_python
+enter(descriptions, cond_p, _cond_programs)
+enter(in_python, cond_p, _cond_in_python)

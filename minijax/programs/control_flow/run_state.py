@@ -21,6 +21,7 @@ from typing import Any
 
 from minijax.core import autodiff, partial_eval, signatures
 from minijax.core.effects import positional
+from minijax.core.events import enter
 from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
@@ -100,7 +101,7 @@ def _run_state_discharge(discharged, *args, **params) -> tuple:
     return [c if flag else None for c, flag in zip(contents, discharged)], contents
 
 
-discharge_rules[run_state_p] = _run_state_discharge
+enter(discharge_rules, run_state_p, _run_state_discharge)
 
 
 def _consts_to_refs(jaxpr: Jaxpr) -> Jaxpr:

@@ -1,7 +1,6 @@
 """scan and map: loops over rows, as users call them.
 
-The equation is explained in `scan_primitive.py`, its derivatives in
-`scan_derivatives.py`.
+The equation is explained in `scan_primitive.py`.
 
 In JAX: `lax/control_flow/loops.py`, `scan`, `map`.
 """
@@ -20,7 +19,6 @@ from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
-from minijax.programs.control_flow import scan_derivatives  # noqa: F401, its rules
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.bodies import (
     Body,

@@ -42,6 +42,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import batching, errors, hlo, partial_eval, shaping
 from minijax.core.effects import of_equation, positional
 from minijax.core.errors import api_boundary
+from minijax.core.events import enter
 from minijax.core.language import (
     AbstractValue,
     ClosedJaxpr,
@@ -560,7 +561,7 @@ def _while_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn, unknown_in.carry, everything, needed
 
 
-split_rules[while_p] = _while_partial_eval_custom
+enter(split_rules, while_p, _while_partial_eval_custom)
 
 
 def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
@@ -621,7 +622,7 @@ def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
     return [next(last) if flag else None for flag in discharged], results
 
 
-discharge_rules[while_p] = _while_discharge
+enter(discharge_rules, while_p, _while_discharge)
 
 
 def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
@@ -661,5 +662,5 @@ def _while_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> 
         now = now._replace(carry=run(loop.body_jaxpr, now.of_body.flat))
 
 
-descriptions[while_p] = _while_programs
-in_python[while_p] = _while_in_python
+enter(descriptions, while_p, _while_programs)
+enter(in_python, while_p, _while_in_python)

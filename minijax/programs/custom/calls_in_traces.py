@@ -25,9 +25,9 @@ from typing import Any
 
 from minijax.core.autodiff import JVPTrace, only_zeros, unzip, zero_if_float0
 from minijax.core.batching import BatchTrace
+from minijax.core.events import enter
 from minijax.core.language import EvalTrace, Trace, set_current_trace
 from minijax.core.partial_eval import DynamicJaxprTrace, JaxprTrace
-from minijax.support.attaching import enter
 
 # The methods of each class of traces, by name.
 TRACE_METHODS: dict[type[Trace], dict[str, Callable]] = {}

@@ -23,6 +23,7 @@ from minijax.core import (
     source_info,
 )
 from minijax.core.effects import of_equation
+from minijax.core.events import enter
 from minijax.core.language import (
     ClosedJaxpr,
     DebugInfo,
@@ -158,7 +159,7 @@ def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
     def_call(primitive, "call_jaxpr")
     primitive.transpose = _transpose
     primitive.dce = _dce
-    discharge_rules[primitive] = _discharge
+    enter(discharge_rules, primitive, _discharge)
     for rule in ("jvp", "batch"):
         primitive.without(rule, "traces treat custom calls by a method of their own")
     register(primitive)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic
+from minijax.core.events import enter
 from minijax.core.language import get_aval
 from minijax.core.rules import def_linear
 from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
-from minijax.primitives.parallel import collectives
+from minijax.primitives.parallel import collectives, manual_lowering
 from minijax.primitives.shape.squeezing import canonicalize_axis, squeeze
 from minijax.support.tree_util import tree_map
 
@@ -25,6 +26,7 @@ all_gather_invariant_p = collectives.exchange(
     "all_gather_invariant",
     collectives.all_gather_type,
     collectives.all_gather_batch,
+    manual_lowering.all_gather,
     adds_axes=1,
 )
 
@@ -85,5 +87,5 @@ def _no_groups(axis_index_groups: Any, to: str) -> None:
         )
 
 
-collectives.gathers_to["invarying"] = _gather_invariant
-collectives.gathers_to["reduced"] = _gather_reduced
+enter(collectives.gathers_to, "invarying", _gather_invariant)
+enter(collectives.gathers_to, "reduced", _gather_reduced)

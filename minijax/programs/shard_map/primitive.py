@@ -19,11 +19,11 @@ from minijax.compile import tokens
 from minijax.core import arithmetic, autodiff, batching, language, partial_eval, shaping
 from minijax.core import lowering as mlir
 from minijax.core.effects import of_equation
+from minijax.core.events import enter
 from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_trace
 from minijax.core.rules import Zero
-from minijax.primitives.parallel import collectives
+from minijax.primitives.parallel import collectives, manual_lowering
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.programs.shard_map import manual_lowering
 from minijax.programs.shard_map.plain_types import without_variation
 from minijax.programs.shard_map.varying import manual_scope
 from minijax.programs.sharding import explicit_types as explicit
@@ -373,7 +373,7 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     return eqn_known, eqn_staged, unknown_out, inst_out, residuals
 
 
-split_rules[shard_map_p] = _partial_eval_custom
+enter(split_rules, shard_map_p, _partial_eval_custom)
 
 
 def _residuals_first(

@@ -1,5 +1,8 @@
 """Collectives and `axis_index` as StableHLO, and the body that they stand in.
 
+The blocks of the primitives, in `collectives.py`, have these functions as lowering
+rules.
+
 The program on each device is a `sdy.manual_computation`. A collective lists the groups
 of devices that take part, by their positions in the mesh: over axis "x" of a 4x2 mesh
 they are [[0, 2, 4, 6], [1, 3, 5, 7]].
@@ -17,10 +20,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import hlo, lowering
-from minijax.core.language import ShapedArray
-from minijax.primitives.parallel import collectives
-from minijax.primitives.parallel.variation import psum_invariant_p
-from minijax.programs.shard_map.gathers import all_gather_invariant_p
+from minijax.core.language import Primitive, ShapedArray
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, sdy_sharding
 
 
@@ -125,14 +125,13 @@ def _combiner(operation: Any, aval: Any, combine: str) -> None:
         hlo.stablehlo.ReturnOp([result])
 
 
-def _reduction(primitive: Any, combine: str) -> None:
-    positional = primitive.lowerings[None]
+def reduction(primitive: Primitive, combine: str, positional: Callable) -> Callable:
+    """The lowering rule of psum, pmax or pmin; `positional` reduces along positions."""
 
-    @primitive.def_lowering
     def lower(ctx: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
         names = [axis for axis in axes if not isinstance(axis, int)]
         if not names:
-            return positional(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
+            return ctx.lower_fun(lambda y: positional(y, axes), x)
         places = tuple(axis for axis in axes if isinstance(axis, int))
         if places:
             return ctx.lower_fun(
@@ -145,14 +144,10 @@ def _reduction(primitive: Any, combine: str) -> None:
             )[0]
         return _all_reduce(ctx, x, names, axis_index_groups, combine)
 
-
-_reduction(collectives.psum_p, "add")
-_reduction(collectives.pmax_p, "maximum")
-_reduction(collectives.pmin_p, "minimum")
+    return lower
 
 
-@psum_invariant_p.def_lowering
-def _psum_invariant_lowering(ctx: Any, x: Any, *, axes: tuple) -> Any:
+def psum_invariant(ctx: Any, x: Any, *, axes: tuple) -> Any:
     return _all_reduce(ctx, x, axes, None, "add")
 
 
@@ -174,9 +169,7 @@ def _inserted(shape: Sequence[int], axis: int) -> list[int]:
     return [*shape[:axis], 1, *shape[axis:]]
 
 
-@all_gather_invariant_p.def_lowering
-@collectives.all_gather_p.def_lowering
-def _all_gather_lowering(
+def all_gather(
     ctx, x, *, axis_name, all_gather_dimension, tiled, axis_index_groups=None, **_
 ) -> Any:
     (aval,) = ctx.avals_in
@@ -192,8 +185,7 @@ def _all_gather_lowering(
     return gathered.results[0]
 
 
-@collectives.reduce_scatter_p.def_lowering
-def _reduce_scatter_lowering(
+def reduce_scatter(
     ctx, x, *, axis_name, scatter_dimension, axis_index_groups, tiled, **_
 ) -> Any:
     (aval,), (out,) = ctx.avals_in, ctx.avals_out
@@ -209,8 +201,7 @@ def _reduce_scatter_lowering(
     return scattered.results[0] if tiled else _reshape(scattered, aval, out.shape)
 
 
-@collectives.all_to_all_p.def_lowering
-def _all_to_all_lowering(
+def all_to_all(
     ctx, x, *, axis_name, split_axis, concat_axis, axis_index_groups, tiled, **_
 ) -> Any:
     """Untiled, the axis that is split goes and one of the same size comes."""
@@ -231,8 +222,7 @@ def _all_to_all_lowering(
     return exchanged if tiled else _reshape(exchanged, aval, out.shape)
 
 
-@collectives.ppermute_p.def_lowering
-def _ppermute_lowering(ctx: Any, x: Any, *, axis_name: Any, perm: tuple) -> Any:
+def ppermute(ctx: Any, x: Any, *, axis_name: Any, perm: tuple) -> Any:
     rows = _groups(_names(axis_name))
     pairs = [(row[source], row[target]) for row in rows for source, target in perm]
     return hlo.stablehlo.CollectivePermuteOp(
@@ -242,8 +232,7 @@ def _ppermute_lowering(ctx: Any, x: Any, *, axis_name: Any, perm: tuple) -> Any:
     ).results[0]
 
 
-@collectives.pbroadcast_p.def_lowering
-def _pbroadcast_lowering(ctx: Any, x: Any, *, axis_name: Any, source: int) -> Any:
+def pbroadcast(ctx: Any, x: Any, *, axis_name: Any, source: int) -> Any:
     rows = _groups(_names(axis_name))
     # One step for each destination: a source may send to one device at a time.
     result = x
@@ -285,8 +274,7 @@ def _index_of(names: Sequence[Hashable]) -> Any:
     return index
 
 
-@collectives.axis_index_p.def_lowering
-def _axis_index_lowering(ctx: Any, *, axis_name: Hashable) -> Any:
+def axis_index(ctx: Any, *, axis_name: Hashable) -> Any:
     mesh = _mesh()
     int32 = lowering.tensor_type(ShapedArray((), np.dtype(np.int32)))
 
