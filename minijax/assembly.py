@@ -11,18 +11,22 @@ from __future__ import annotations
 import os
 
 from minijax.backend import clients, sharding_methods
+from minijax.compile import stages
 from minijax.core import dispatch
 from minijax.core.array import Array
 from minijax.core.avals import told_of_types
 from minijax.core.events import add_methods, enter
+from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr, Jaxpr, Primitive, Tracer, type_extensions
 from minijax.core.runtime import Clients, Sharding, SingleDeviceSharding
 from minijax.core.source_info import NameStackContext
 from minijax.core.state import TraceKey
 from minijax.numpy import array_methods
+from minijax.primitives.parallel import collectives
 from minijax.primitives.random import random_bits
 from minijax.programs.compiling import LibraryCompilation
 from minijax.programs.custom import calls_in_traces
+from minijax.programs.shard_map import gathers
 from minijax.programs.shard_map.varying import Varying
 from minijax.programs.sharding.explicit_types import Cuts
 from minijax.programs.sharding.types_on_meshes import manual_axis_type_of, sharding_of
@@ -51,6 +55,7 @@ for trace, methods in calls_in_traces.TRACE_METHODS.items():
 for program in (Jaxpr, ClosedJaxpr):
     add_methods(program, {"pretty_print": print_options.pretty_print})
 add_methods(PRNGKeyDType, random_bits.DTYPE_METHODS)
+add_methods(JitFunction, stages.JIT_METHODS)
 add_methods(Array, array_places.ARRAY_METHODS)
 add_methods(Tracer, tracer_interchange.TRACER_METHODS)
 for arrays in (Array, Tracer):
@@ -61,6 +66,9 @@ enter(type_extensions, Cuts, Cuts())
 enter(type_extensions, Varying, Varying())
 enter(told_of_types, "sharding", sharding_of)
 enter(told_of_types, "manual_axis_type", manual_axis_type_of)
+
+for to, gather in gathers.GATHERS_TO.items():
+    enter(collectives.gathers_to, to, gather)
 
 # How programs are compiled, placed and launched.
 dispatch.compile_by(LibraryCompilation())

@@ -26,7 +26,6 @@ from minijax.core import jit as pjit
 from minijax.core.array import Array, default_device
 from minijax.core.events import Hook
 from minijax.core.jit import JitFunction
-from minijax.core.signatures import Bound
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
 from minijax.support.memory_spaces import sharding_in
@@ -159,10 +158,36 @@ class Traced(_Stage):
         return Lowered(self, lowered, asked, request, marked)
 
 
-@pjit.staged.attach
-def staged(function: JitFunction, traced: pjit.Traced, bound: Bound) -> Traced:
-    """A function traced for one kind of arguments, as users see it."""
-    return Traced(traced, bound, function._options)
+def trace(self: JitFunction, *args: Any, **kwargs: Any) -> Traced:
+    """The function traced for these arguments."""
+    return Traced(*self.trace_call(args, kwargs), self._options)
+
+
+def lower(self: JitFunction, *args: Any, **kwargs: Any) -> Lowered:
+    """The function lowered to StableHLO for these arguments."""
+    return trace(self, *args, **kwargs).lower()
+
+
+def eval_shape(self: JitFunction, *args: Any, **kwargs: Any) -> Any:
+    """The result's tree of `ShapeDtypeStruct`s, without computing."""
+    return trace(self, *args, **kwargs).out_info
+
+
+def clear_cache(self: JitFunction) -> None:
+    """Forget all traced and compiled programs of the function."""
+    self._caches.clear()
+
+
+def _cache_size(self: JitFunction) -> int:
+    """How many kinds of calls were compiled."""
+    return len(self._caches.calls)
+
+
+# The methods of jitted functions beside the call; `assembly.py` attaches them.
+JIT_METHODS = {
+    method.__name__: method
+    for method in (trace, lower, eval_shape, clear_cache, _cache_size)
+}
 
 
 @Hook

@@ -328,7 +328,6 @@ def _select_dtype(which: ShapedArray, *cases: ShapedArray) -> Any:
 
 def _select_meaning(which, *cases) -> Any:
     index = np.clip(np.asarray(which).astype(int), 0, len(cases) - 1)
-    index = np.broadcast_to(index, cases[0].shape)
     return np.choose(index, cases).astype(cases[0].dtype)
 
 

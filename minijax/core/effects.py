@@ -10,15 +10,12 @@ In JAX: `jax/_src/effects.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
 class Effect:
     """Base class of all effects. Instances must hash and compare by meaning."""
-
-
-Effects = Set[Effect]
 
 
 class JaxprInputEffect(Effect):

@@ -4,8 +4,8 @@ A message names the user's file and line, why the operation cannot work there, a
 line to write instead. The same is in `error.facts`, a dict of plain values, for views
 and tests: `used_at` (a `Frame`), `line`, `value`, `born`, `rule`, `instead`.
 
-This floor knows no tracers: the constructors take anything, and use `_error_repr()`,
-`_origin_msg()` and `_line_info` where the value has them.
+This file knows no tracers: the constructors take anything, and use `_error_repr()` and
+`_origin_msg()` where the value has them.
 
 In JAX: `jax/_src/errors.py`.
 """
@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 
 from .events import Hook
 from .runtime import _jax
-from .source_info import Frame, format_line, source_text, summarize, user_frame_now
+from .source_info import Frame, format_line, source_text, user_frame_now
 
 JaxRuntimeError = _jax.JaxRuntimeError
-XlaRuntimeError = JaxRuntimeError
 
 AnyException = TypeVar("AnyException", bound=BaseException)
 AnyFunction = TypeVar("AnyFunction", bound=Callable)
@@ -85,32 +84,19 @@ def _origin(value: Any) -> str:
     return origin().strip() if origin is not None else ""
 
 
-def _born(value: Any) -> str:
-    line_info = getattr(value, "_line_info", None)
-    if line_info is None:
-        return ""
-    summary = summarize(line_info)
-    return "" if summary == "unknown" else summary
-
-
 def traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, dict]:
     """The message and facts of an operation that needs a value while tracing."""
     frame = user_frame_now()
     paragraphs = [f"{what}: {_describe(value)}."]
     if frame is not None:
         paragraphs.append(f"It happened at\n  {format_line(frame)}")
-    paragraphs.append(why)
-    paragraphs.append(instead)
+    paragraphs += [why, instead]
     origin = _origin(value)
     if origin:
         paragraphs.append(origin)
-    born = _born(value)
-    if born and not origin:
-        paragraphs.append(f"The traced value was made at {born}.")
     facts = {
         "value": _describe(value),
         "origin": origin,
-        "born": born,
         "rule": why,
         "instead": instead,
         **_place(frame),
@@ -192,9 +178,6 @@ class UnexpectedTracerError(JAXTypeError):
 
     It left its function by a side effect: a global, an attribute, a list.
     """
-
-    def __init__(self, message: str, **facts: Any) -> None:
-        super().__init__(message, **facts)
 
 
 class JaxprTypeError(TypeError):

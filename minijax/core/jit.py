@@ -72,12 +72,6 @@ class Traced:
     params: dict[str, Any]
 
 
-@Hook
-def staged(function: JitFunction, traced: Traced, bound: Bound) -> Any:
-    """What `jit(f).trace(...)` returns. `compile/stages.py` attaches its stages."""
-    return traced
-
-
 class _Call:
     """What a repeated call needs: the compiled program and the result's tree."""
 
@@ -308,28 +302,6 @@ class JitFunction:
         self._signature.check_statics(bound.statics)
         key = (bound.tree, avals, state.trace_key, bound.statics)
         return self._traced(bound, key), bound
-
-    # The steps of a call, one by one.
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """The function traced for these arguments."""
-        return staged.run(self, *self.trace_call(args, kwargs))
-
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """The function lowered to StableHLO for these arguments."""
-        return self.trace(*args, **kwargs).lower()
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The result's tree of `ShapeDtypeStruct`s, without computing."""
-        return self.trace(*args, **kwargs).out_info
-
-    def clear_cache(self) -> None:
-        """Forget all traced and compiled programs of the function."""
-        self._caches.clear()
-
-    def _cache_size(self) -> int:
-        """How many kinds of calls were compiled."""
-        return len(self._caches.calls)
 
 
 errors.boundaries.add(JitFunction.__call__.__code__)

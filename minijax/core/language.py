@@ -354,10 +354,6 @@ class Primitive:
         because = f": {reason}." if reason else "."
         return NotImplementedError(f"{what} for '{self}' not implemented{because}")
 
-    def abstract_eval(self, *avals: AbstractValue, **params: Any) -> tuple:
-        """(type or types of the output, effects), cached."""
-        return type_of_application(self, avals, params)
-
 
 # All primitives by name, for pickling and for the tests that walk them.
 all_primitives: dict[str, Primitive] = {}
@@ -496,13 +492,10 @@ class Trace:
 def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
     """Compute a primitive now.
 
-    A hook (`core/events.py`): a function that a file above may replace. This default
-    computes with NumPy, by the primitive's `meaning`. `core/dispatch.py` attaches
-    the real way: compile a program of one equation and run it on a device.
+    A hook (`core/events.py`): `core/dispatch.py` attaches the way of doing it, which is
+    to compile a program of one equation and run it on a device.
     """
-    if primitive.meaning is None:
-        raise NotImplementedError(f"'{primitive}' has no meaning in NumPy")
-    return primitive.meaning(*args, **params)
+    raise NotImplementedError(f"computing '{primitive}' needs core/dispatch.py")
 
 
 class EvalTrace(Trace):

@@ -331,11 +331,6 @@ def batch_at_front(x: Any, dim: int | None, size: int) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def joined_vma(avals: Sequence[ShapedArray]) -> frozenset:
-    """The mesh axes over which a result varies: those of any operand."""
-    return frozenset().union(*(aval.vma for aval in avals))
-
-
 def standard_type_rule(
     name: str,
     shape_rule: Callable,
@@ -360,9 +355,11 @@ def standard_type_rule(
             weak = bool(avals) and all(aval.weak_type for aval in avals)
         else:
             weak = weak_type_rule(*avals, **params)
+        # A result varies over the mesh axes over which any operand does.
+        vma = frozenset().union(*(aval.vma for aval in avals))
         shape = shape_rule(*avals, **params)
         dtype = dtype_rule(*avals, **params)
-        return ShapedArray(shape, dtype, weak, None, joined_vma(avals)), no_effects
+        return ShapedArray(shape, dtype, weak, None, vma), no_effects
 
     return rule
 
@@ -390,7 +387,6 @@ def standard_primitive(
 floats = {np.floating}
 complexes = {np.complexfloating}
 ints = {np.integer}
-signed_ints = {np.signedinteger}
 bool_or_int = {np.integer, np.bool_}
 numbers = {np.integer, np.floating, np.complexfloating}
 ordered = {np.integer, np.floating, np.bool_}

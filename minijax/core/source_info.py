@@ -232,14 +232,9 @@ def transform_name_stack(name: str) -> NameStackContext:
     return NameStackContext(lambda stack: stack.transform(name))
 
 
-def set_name_stack(name_stack: NameStack) -> NameStackContext:
-    """Context manager: the name stack inside is `name_stack`."""
-    return NameStackContext(lambda stack: name_stack)
-
-
 def reset_name_stack() -> NameStackContext:
     """Context manager: the name stack inside is empty."""
-    return set_name_stack(NameStack())
+    return NameStackContext(lambda stack: NameStack())
 
 
 class user_context:

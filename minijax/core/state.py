@@ -25,7 +25,7 @@ from typing import Any
 
 
 class TraceKey:
-    """The values of all trace-relevant settings, in the order of `trace_names()`.
+    """The values of all trace-relevant settings, in the order of `positions`.
 
     It hashes and compares by identity, which makes it the cheapest possible part of a
     cache key. `config` gives it `differing`, which tells in which fields two differ.
@@ -96,11 +96,6 @@ _keys: weakref.WeakValueDictionary[tuple, TraceKey] = weakref.WeakValueDictionar
 overriding: dict[int, dict[str, Any]] = {}
 # Counts updates of defaults: a saved key is only put back within one generation.
 generation = 0
-
-
-def trace_names() -> tuple[str, ...]:
-    """The names of the fields of `state.trace_key`, in order."""
-    return tuple(positions)
 
 
 def interned_key(values: Iterable[Any]) -> TraceKey:

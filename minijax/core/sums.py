@@ -40,7 +40,6 @@ def _reduced_shape(x: ShapedArray, *, axes: Shape, **params) -> Shape:
 
 def _lowering(combine: str | Callable, neutral: Callable) -> Callable:
     """A StableHLO reduction whose body is one operation on scalars."""
-    operation = combine if callable(combine) else _operation(combine)
 
     def lower(ctx, x, *, axes, **params):
         dtype = ctx.avals_out[0].dtype
@@ -53,14 +52,15 @@ def _lowering(combine: str | Callable, neutral: Callable) -> Callable:
         scalar = hlo.tensor_type((), dtype)
         body = reduce.regions[0].blocks.append(scalar, scalar)
         with hlo.ir.InsertionPoint(body):
-            hlo.stablehlo.return_([operation(dtype, *body.arguments)])
+            if callable(combine):
+                hlo.stablehlo.return_([combine(dtype, *body.arguments)])
+            else:
+                hlo.stablehlo.return_(
+                    [getattr(hlo.stablehlo, combine)(*body.arguments)]
+                )
         return reduce.result
 
     return lower
-
-
-def _operation(name: str) -> Callable:
-    return lambda dtype, x, y: getattr(hlo.stablehlo, name)(x, y)
 
 
 def reduction(

@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.backend import hlo_parts, portable_artifacts
 from minijax.compile import standalone as programs
-from minijax.compile.stages import PLATFORMS, Traced
+from minijax.compile.stages import PLATFORMS, Traced, trace
 from minijax.core import dispatch, dtypes, errors, hlo, lowering
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
@@ -261,7 +261,7 @@ def export(
 
     @api_boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        traced = fun_jit.trace(*args, **kwargs)
+        traced = trace(fun_jit, *args, **kwargs)
         return _export_traced(traced, names or (default_export_platform(),), checks)
 
     return do_export

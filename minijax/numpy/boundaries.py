@@ -50,6 +50,11 @@ def introduce(
     return public
 
 
+def _method_of(jitted: Any, name: str) -> Callable:
+    """A method of a jitted function, which `assembly.py` attaches later."""
+    return lambda *args, **kwargs: getattr(jitted, name)(*args, **kwargs)
+
+
 def inline_jit(
     function: Callable[..., Any] | None = None,
     *,
@@ -84,5 +89,5 @@ def inline_jit(
 
     # Ahead-of-time work is asked of the jitted function.
     for name in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(call, name, getattr(jitted, name))
+        setattr(call, name, _method_of(jitted, name))
     return call

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from minijax.backend import clients as backend_clients
 from minijax.core import runtime as backend_platforms
-from minijax.core.state import State, TraceKey, install, state, trace_names
+from minijax.core.state import State, TraceKey, install, positions, state
 from minijax.support.settings import declare, override
 
 _UNSET: Any = object()
@@ -639,13 +639,13 @@ def _differing(self: TraceKey, other: TraceKey) -> tuple[str, ...]:
     """The names of the settings whose values differ between two keys."""
     return tuple(
         name
-        for name, mine, theirs in zip(trace_names(), self.values, other.values)
+        for name, mine, theirs in zip(positions, self.values, other.values)
         if mine != theirs
     )
 
 
 def _shown(self: TraceKey) -> str:
-    shown = (f"{name}={v!r}" for name, v in zip(trace_names(), self.values))
+    shown = (f"{name}={v!r}" for name, v in zip(positions, self.values))
     return f"TraceKey({', '.join(shown)})"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core.language import Primitive, Trace
+from minijax.core.language import AbstractValue, Primitive, Trace, type_of_application
 
 
 def bind_with_trace(
@@ -30,6 +30,12 @@ def get_bind_params(self: Primitive, params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+def abstract_eval(self: Primitive, *avals: AbstractValue, **params: Any) -> tuple:
+    """(type or types of the output, effects), cached."""
+    return type_of_application(self, avals, params)
+
+
 PRIMITIVE_METHODS = {
-    method.__name__: method for method in (bind_with_trace, get_bind_params)
+    method.__name__: method
+    for method in (bind_with_trace, get_bind_params, abstract_eval)
 }

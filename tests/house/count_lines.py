@@ -28,8 +28,8 @@ USERS = "what users call"
 INNER = FLOORS[5:]
 # Ceilings are what was reached; they go down with the code, and not up again.
 CEILINGS = {
-    "weekend core": 3_260,
-    "core": 6_600,
+    "weekend core": 3_230,
+    "core": 6_500,
     "below what users call": 41_740,
     USERS: 13_150,
     "under the name of jax": 260,

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from minijax.core.state import State, state, trace_names
+from minijax.core.state import State, positions, state
 from minijax.support.config import config
 from minijax.support.settings import override
 
@@ -223,7 +223,7 @@ def test_many_threads_agree():
         for _ in range(300):
             with flags.enable_x64(bool(number % 2)), flags.debug_nans(True):
                 right = state.enable_x64 == bool(number % 2)
-                position = trace_names().index("enable_x64")
+                position = positions["enable_x64"]
                 if not right or state.trace_key.values[position] != bool(number % 2):
                     failures.append(number)
 

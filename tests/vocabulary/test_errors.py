@@ -16,9 +16,6 @@ from minijax.support import special_errors, user_source
 class FakeTracer:
     """What the constructors of exceptions may use of a tracer."""
 
-    def __init__(self, line_info=None):
-        self._line_info = line_info
-
     def _error_repr(self):
         return "traced array with shape float32[3]"
 

@@ -25,18 +25,20 @@ def _balanced_equal(x: Any, out: Any, y: Any) -> Any:
     return div(alone, share)
 
 
-def extreme_value(operation: str, dtype: Any, x: Any, y: Any) -> Any:
-    """The "maximum" or "minimum" of StableHLO values of `dtype`, also complex ones."""
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        direction = {"maximum": "GT", "minimum": "LT"}[operation]
-        return complex_extremum(direction, dtype, x, y)
+_DIRECTIONS = {"maximum": "GT", "minimum": "LT"}
+
+
+def combine_values(operation: str, dtype: Any, x: Any, y: Any) -> Any:
+    """One operation of StableHLO on elements of `dtype`, which may be complex."""
+    if operation in _DIRECTIONS and dtypes.issubdtype(dtype, np.complexfloating):
+        return complex_extremum(_DIRECTIONS[operation], dtype, x, y)
     return getattr(hlo.stablehlo, operation)(x, y)
 
 
 def _extremum(name: str, meaning: Callable, operation: str) -> Primitive:
     def lower(ctx: Any, x: Any, y: Any) -> Any:
         x, y = ctx.broadcast((x, y))
-        return extreme_value(operation, ctx.avals_out[0].dtype, x, y)
+        return combine_values(operation, ctx.avals_out[0].dtype, x, y)
 
     primitive = nary(name, [anything, anything], meaning, lower)
     def_jvp_with_output(

@@ -21,7 +21,6 @@ from minijax.core.rules import (
     ints,
     nary,
     numbers,
-    signed_ints,
     unary,
 )
 from minijax.core.rules import constant_like as _scalar
@@ -43,7 +42,7 @@ def_zero_jvp(sign_p)
 
 abs_p = unary(
     "abs",
-    signed_ints | floats | complexes,
+    {np.signedinteger} | floats | complexes,
     np.abs,
     "abs",
     result_dtype=lambda dtype: np.empty(0, dtype).real.dtype,

@@ -17,7 +17,13 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.array import Array, put, wrap_as
-from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.language import (
+    Primitive,
+    ShapedArray,
+    get_aval,
+    register,
+    type_of_application,
+)
 from minijax.core.rules import (
     batch_at_front,
     broadcast_shapes_of_operands,
@@ -205,7 +211,7 @@ def _wrap_batch(axis_data, args, dims, *, impl: PRNGImpl) -> tuple[Any, int]:
 
 
 def _wrap_now(words, *, impl: PRNGImpl) -> Array:
-    aval = random_wrap_p.abstract_eval(get_aval(words), impl=impl)[0]
+    aval = type_of_application(random_wrap_p, (get_aval(words),), {"impl": impl})[0]
     # The checker of keys tells keys apart by their buffers: there it must be a new one.
     if type(words) is Array and not state.debug_key_reuse:
         return wrap_as(words._buffer, aval, words._placed)
@@ -235,7 +241,7 @@ def _unwrap_type(keys: ShapedArray) -> ShapedArray:
 
 
 def _unwrap_now(keys: Array) -> Array:
-    aval = random_unwrap_p.abstract_eval(get_aval(keys))[0]
+    aval = type_of_application(random_unwrap_p, (get_aval(keys),), {})[0]
     return wrap_as(keys._buffer, aval, keys._placed)
 
 

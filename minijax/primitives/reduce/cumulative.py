@@ -87,7 +87,7 @@ def _lowering(combine: Callable, neutral: Callable) -> Callable:
 
 def _operation(name: str) -> Callable:
     """The body of a reduction that is one operation of StableHLO."""
-    return lambda ctx, dtype, x, y: extrema.extreme_value(name, dtype, x, y)
+    return lambda ctx, dtype, x, y: extrema.combine_values(name, dtype, x, y)
 
 
 def _cumulative(

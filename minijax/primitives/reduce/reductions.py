@@ -178,7 +178,7 @@ def extremum_reduction(
 ) -> Primitive:
     """A reduction to the largest or smallest entry."""
     primitive = register(Primitive(name))
-    extreme_of = functools.partial(extrema.extreme_value, combine)
+    extreme_of = functools.partial(extrema.combine_values, combine)
     reduction(primitive, extreme_of, neutral, in_numpy(ufunc, neutral))
     rules.def_jvp_with_output(primitive, _chosen_tangent)
     primitive.without("transpose", "its jvp is written with sums and products")

@@ -154,7 +154,7 @@ def _window_reduction(
         dtype = ctx.avals_in[0].dtype
 
         def body(a: Any, b: Any) -> list[Any]:
-            return [extrema.extreme_value(combine, dtype, a, b)]
+            return [extrema.combine_values(combine, dtype, a, b)]
 
         return lower_windows(ctx, [x], [ctx.constant(neutral(dtype))], body, params)
 

@@ -44,6 +44,7 @@ from minijax.core.language import (
     no_effects,
     register,
     shaped_abstractify,
+    type_of_application,
 )
 from minijax.core.rules import (
     Accumulator,
@@ -216,7 +217,8 @@ def _new_ref_type(x, *, memory_space, kind) -> tuple:
 @new_ref_p.def_impl
 def _new_ref_impl(x, *, memory_space, kind) -> Ref:
     """A copy, so that the ref's memory is its own and writes can reuse it."""
-    aval = new_ref_p.abstract_eval(get_aval(x), memory_space=memory_space, kind=kind)[0]
+    params = {"memory_space": memory_space, "kind": kind}
+    aval, _ = type_of_application(new_ref_p, (get_aval(x),), params)
     return Ref(aval, ordering.copy_p.bind(x))
 
 

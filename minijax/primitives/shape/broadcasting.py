@@ -159,7 +159,7 @@ def full(
             element_types.is_weakly_typed(fill_value),
             dtypes.dtype(fill_value),
         )
-    elif isinstance(dtype, dtypes.ExtendedDType):
+    elif isinstance(dtype, element_types.PRNGKeyDType):
         return dtype.full(shape, fill_value)
     else:
         weak = False
@@ -208,7 +208,7 @@ def full_like(
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
-    if isinstance(dtype, dtypes.ExtendedDType):
+    if isinstance(dtype, element_types.PRNGKeyDType):
         return dtype.full(new_shape, fill_value)
     value = convert_element_type_to(fill_value, dtype, weak)
     if sharding is None and type(x) is Array and not weak and x._placed is not None:

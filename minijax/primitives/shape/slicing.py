@@ -20,6 +20,7 @@ from minijax.core.language import (
     get_aval,
     physical_aval,
     register,
+    type_of_application,
 )
 from minijax.core.rules import NullAccumulator, Shape, scalar_like
 from minijax.core.state import state
@@ -161,7 +162,7 @@ def _slice_now(x, start_indices, limit_indices, strides) -> Any:
         "limit_indices": limit_indices,
         "strides": strides,
     }
-    aval, _ = slice_p.abstract_eval(get_aval(x), **params)
+    aval, _ = type_of_application(slice_p, (get_aval(x),), params)
     # The checker of keys wants to know which of them are taken.
     if strides is not None or state.debug_key_reuse:
         return language.run_eagerly.run(slice_p, (x,), params)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic
-from minijax.core.events import enter
 from minijax.core.language import get_aval
 from minijax.core.rules import def_linear
 from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
@@ -87,5 +86,5 @@ def _no_groups(axis_index_groups: Any, to: str) -> None:
         )
 
 
-enter(collectives.gathers_to, "invarying", _gather_invariant)
-enter(collectives.gathers_to, "reduced", _gather_reduced)
+# How `all_gather` gathers for its argument `to`; `assembly.py` enters them.
+GATHERS_TO = {"invarying": _gather_invariant, "reduced": _gather_reduced}

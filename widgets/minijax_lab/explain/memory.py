@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import minijax
+from minijax.compile import stages
 from minijax.compile.titles import titles
 from minijax.core.jit import JitFunction
 from minijax.core.language import (
@@ -277,7 +278,7 @@ def traced(function: Any, args: tuple, kwargs: dict) -> Traced:
     else:
         with event_watching.subscribe(hear):
             if isinstance(function, JitFunction):
-                closed = function.trace(*args, **kwargs).jaxpr
+                closed = stages.trace(function, *args, **kwargs).jaxpr
             else:
                 closed = program_of(function, args, kwargs)
         names = argument_names(function, args, kwargs)
