@@ -79,11 +79,6 @@ def _describe(value: Any) -> str:
     return describe() if describe is not None else str(value)
 
 
-def _origin(value: Any) -> str:
-    origin = getattr(value, "_origin_msg", None)
-    return origin().strip() if origin is not None else ""
-
-
 def traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, dict]:
     """The message and facts of an operation that needs a value while tracing."""
     frame = user_frame_now()
@@ -91,7 +86,7 @@ def traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, 
     if frame is not None:
         paragraphs.append(f"It happened at\n  {format_line(frame)}")
     paragraphs += [why, instead]
-    origin = _origin(value)
+    origin = getattr(value, "_origin_msg", str)().strip()  # str() is ""
     if origin:
         paragraphs.append(origin)
     facts = {
