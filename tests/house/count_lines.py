@@ -30,7 +30,7 @@ INNER = FLOORS[5:]
 CEILINGS = {
     "weekend core": 3_230,
     "core": 6_500,
-    "below what users call": 41_740,
+    "below what users call": 41_680,
     USERS: 13_150,
     "under the name of jax": 260,
 }
