@@ -207,14 +207,16 @@ def _load_jvp(primals, tangents, *, args_tree, **params) -> tuple:
 
 @prints_equation
 def _load_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
-    ref, indexers, mask, other = trees.tree_unflatten(
-        eqn.params["args_tree"], eqn.invars
-    )
+    ref, indexers, mask, other = _operands(eqn)
     pieces: list[Any] = [eqn.outvars, " <- ", _place(ref, indexers)]
     for name, atom in (("mask", mask), ("other", other)):
         if atom is not None:
             pieces += [f" {name}=", atom]
     return pieces
+
+
+def _operands(eqn: JaxprEqn) -> Any:
+    return trees.tree_unflatten(eqn.params["args_tree"], eqn.invars)
 
 
 def _place(ref: Any, indexers: Any) -> tuple:
@@ -262,14 +264,10 @@ def _swap_jvp(primals, tangents, *, args_tree, **params) -> tuple:
 
 @prints_equation
 def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
-    ref, indexers, value, mask = trees.tree_unflatten(
-        eqn.params["args_tree"], eqn.invars
-    )
-    place = _place(ref, indexers)
-    if names.get(eqn.outvars[0]) == "_":
-        return [place, " <- ", value]
-    pieces = [eqn.outvars, ", ", place, " <- ", place, ", ", value]
-    return pieces if mask is None else [*pieces, " mask=", mask]
+    ref, indexers, value, mask = _operands(eqn)
+    pieces = references.swap_pieces(eqn, names, _place(ref, indexers), value)
+    unread = names.get(eqn.outvars[0]) == "_"
+    return pieces if unread or mask is None else [*pieces, " mask=", mask]
 
 
 swap_p.pretty = _swap_pieces

@@ -46,12 +46,12 @@ def _impure(name: str) -> NotImplementedError:
 
 
 def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Not there, on purpose: NotImplementedError says what to write instead."""
+    """Raises NotImplementedError, which says what to write instead."""
     raise _impure("fromfile")
 
 
 def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Not there, on purpose: NotImplementedError says what to write instead."""
+    """Raises NotImplementedError, which says what to write instead."""
     raise _impure("fromiter")
 
 

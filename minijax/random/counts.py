@@ -325,7 +325,7 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """Draws how often each of k outcomes comes in `n` trials: binomials, one by one.
+    """Draws how often each of k outcomes occurs in `n` trials, by successive binomials.
 
     Args:
         key: one key.

@@ -232,7 +232,7 @@ def split_typed(key: Array, num: int | Sequence[int] = 2) -> Array:
 
 
 def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
-    """Makes `num` new keys from one, which is used up by this.
+    """Makes `num` new keys from one, which must not be used again.
 
     Args:
         key: one key.
@@ -280,5 +280,5 @@ def wrap_key_data(
 
 
 def clone(key: Array) -> Array:
-    """Returns a copy of `key` that says: this one is used again on purpose."""
+    """Returns a copy of `key`, which the check for reused keys takes as a new key."""
     return generators.random_clone(key)

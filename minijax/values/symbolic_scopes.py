@@ -253,14 +253,20 @@ def symbolic_shape(
             "polymorphic shape spec should be None or a string. Found "
             f"{shape_spec!r} of type {type(shape_spec).__name__}."
         )
+    scope = _scope_of(scope, constraints)
+    return _Reader(shape_spec, scope, like).shape()
+
+
+def _scope_of(scope: SymbolicScope | None, constraints: Sequence[str]) -> SymbolicScope:
+    """The scope given, or a new one with constraints; ValueError for both."""
     if scope is None:
-        scope = SymbolicScope(constraints)
-    elif constraints:
+        return SymbolicScope(constraints)
+    if constraints:
         raise ValueError(
             "Cannot use both `scope` and `constraints`: give the constraints to the "
             "SymbolicScope."
         )
-    return _Reader(shape_spec, scope, like).shape()
+    return scope
 
 
 def symbolic_args_specs(
@@ -278,13 +284,7 @@ def symbolic_args_specs(
 
     Raises ValueError for a shape that does not fit its argument.
     """
-    if scope is None:
-        scope = SymbolicScope(constraints)
-    elif constraints:
-        raise ValueError(
-            "Cannot use both `scope` and `constraints`: give the constraints to the "
-            "SymbolicScope."
-        )
+    scope = _scope_of(scope, constraints)
     leaves, tree = tree_flatten(args)
     specs = _specs_for(shapes_specs, tree)
     paths = [path for path, _ in tree_flatten_with_path(args)[0]]

@@ -14,7 +14,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.buffers_scene import IN_WORDS, ROLES, draw
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
-from minijax_widgets.memory_view import shares
+from minijax_widgets.memory_scene import shares
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views

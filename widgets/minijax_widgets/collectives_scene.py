@@ -192,29 +192,15 @@ def route(laid: MeshPicture, a: int, b: int) -> tuple[Point, Point, list[Point]]
     if abs(dy) < 1:
         side = 1 if dx > 0 else -1
         if abs(dx) < 2 * w:
-            low = -7 * side
-            return (
-                (ax + side * (w / 2 + 3), ay + low),
-                (
-                    bx - side * (w / 2 + 3),
-                    by + low,
-                ),
-                [],
-            )
+            low, out = -7 * side, side * (w / 2 + 3)
+            return (ax + out, ay + low), (bx - out, by + low), []
         under = ay + h / 2 + 13
         return (ax, ay + h / 2 + 2), (bx, by + h / 2 + 3), [(ax, under), (bx, under)]
     if abs(dx) < 1:
         side = 1 if dy > 0 else -1
         if abs(dy) < 2 * h + 20:
-            away = 9 * side
-            return (
-                (ax + away, ay + side * (h / 2 + 3)),
-                (
-                    bx + away,
-                    by - side * (h / 2 + 3),
-                ),
-                [],
-            )
+            away, out = 9 * side, side * (h / 2 + 3)
+            return (ax + away, ay + out), (bx + away, by - out), []
         beside = ax + w / 2 + 13
         return (ax + w / 2 + 2, ay), (bx + w / 2 + 3, by), [(beside, ay), (beside, by)]
     far = math.hypot(dx, dy)
@@ -250,9 +236,7 @@ def draw_parts(
     """
     n = len(group)
     there: dict[tuple[int, int], int] = {}
-    if opcode == "all-gather":
-        there = {(k, k): start for k in range(n)}
-    elif opcode == "all-to-all":
+    if opcode in ("all-gather", "all-to-all"):
         there = {(k, k): start for k in range(n)}
     tracks: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for message in messages:

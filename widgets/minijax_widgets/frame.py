@@ -152,11 +152,15 @@ class Pane:
 
 
 def scene_pane(
-    draw: Callable[[Any], Scene], wide: Any, narrow: Any, middle: Any = None
+    draw: Callable[[Any], Scene],
+    wide: Any,
+    narrow: Any,
+    middle: Any = None,
+    title: str = "",
 ) -> Pane:
     """Returns a pane under all others, with a picture drawn for each width of page."""
     return Pane(
-        "",
+        title,
         [],
         kind="scene",
         wide=True,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from minijax_lab.explain.backward import bytes_in_words
 from minijax_lab.explain.backward_rows import GradArgument, GradSum
 from minijax_lab.explain.residuals import Residual
-from minijax_widgets.glyph import glyph, text_width
+from minijax_widgets.glyph import Shape, glyph, text_width
 from minijax_widgets.grad_bands import Band
 from minijax_widgets.scene import Placed, Point, Scene, byte_scale, bytes_side
 from minijax_widgets.view import cut
@@ -229,16 +230,7 @@ class Picture:
             self.band(band, y, height, number)
             y += height + GAP
         turn = self.steps.turn
-        start = scene.glyph(
-            (),
-            layout.cotangent,
-            y + 16,
-            centered=True,
-            role="cotangent",
-            key=self.key("turn"),
-            at=turn,
-            go=turn,
-        )
+        start = self.cotangent((), y + 16, "turn", turn)
         last = next((b for b in reversed(self.bands) if b.active and not b.depth), None)
         if last is not None:
             end, at = self.cotangents[last.key], self.steps.up[last.key]
@@ -247,17 +239,19 @@ class Picture:
             else:
                 self.around(start, end, at, "turn")
         text = "1.0  the way back begins" if layout.wide else "1.0"
-        scene.text(
-            layout.cotangent + 14,
-            y + 20,
-            text,
-            role="cotangent",
-            key=self.key("turn"),
-            at=turn,
-        )
+        x, key = layout.cotangent + 14, self.key("turn")
+        scene.text(x, y + 20, text, role="cotangent", key=key, at=turn)
         self.flow()
         self.open_arrows()
         self.meetings()
+
+    def cotangent(
+        self, shape: Shape, y: float, key: str, step: int, **options: Any
+    ) -> Placed:
+        """Draws a cotangent in its column, there from a step on."""
+        options |= {"role": "cotangent", "centered": True, "at": step, "go": step}
+        x = self.layout.cotangent
+        return self.scene.glyph(shape, x, y, key=self.key(key), **options)
 
     def arguments(self, height: float) -> None:
         """Draws the arguments on the left and their cotangents on the right."""
@@ -384,18 +378,9 @@ class Picture:
         self.draw_boxes(band, middle, placed, up)
         if row is None or up is None:
             return
-        given = scene.glyph(
-            row.shape,
-            layout.cotangent,
-            middle,
-            centered=True,
-            scale=scale,
-            role="cotangent",
-            key=self.key(f"b{band.key}"),
-            at=up,
-            go=up,
-            tell=f"ct_{row.name}: {row.type}, the cotangent of {row.name}",
-        )
+        told = f"ct_{row.name}: {row.type}, the cotangent of {row.name}"
+        key = f"b{band.key}"
+        given = self.cotangent(row.shape, middle, key, up, scale=scale, tell=told)
         self.cotangents[band.key] = given
         for one in band.rows:
             for name in one.results:
@@ -475,6 +460,9 @@ class Picture:
         drawn = 0
         for argument in shown:
             name = cut(argument.cotangent, 18)
+            told = f"{argument.cotangent}: {argument.type}, "
+            told += f"the gradient in {argument.name}"
+            keys = (f"b{band.key}", f"g{path_of(band)}/{argument.name}")
             if not layout.wide and len(name) > 9:
                 name = f"..{argument.cotangent[-7:]}"  # where it lies in a tree
             wide = glyph(
@@ -489,14 +477,10 @@ class Picture:
                 name=name,
                 scale=layout.scale,
                 role="cotangent",
-                key=[
-                    self.key(f"b{band.key}"),
-                    self.key(f"g{path_of(band)}/{argument.name}"),
-                ],
+                key=list(map(self.key, keys)),
                 at=up,
                 go=up,
-                tell=f"{argument.cotangent}: {argument.type}, the gradient in "
-                f"{argument.name}",
+                tell=told,
             )
             drawn += 1
             self.right[path_of(band), argument.name] = placed

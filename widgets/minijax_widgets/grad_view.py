@@ -23,12 +23,13 @@ from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
-from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row, scene_pane
 from minijax_widgets.grad_bands import Band, bands_of
 from minijax_widgets.grad_scene import (
     MIDDLE,
     NARROW,
     WIDE,
+    Layout,
     Picture,
     Steps,
     path_of,
@@ -36,6 +37,7 @@ from minijax_widgets.grad_scene import (
     residual_told,
     sum_key,
 )
+from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, shortened, views
 
 WIDTH = 100
@@ -267,23 +269,16 @@ class GradView(View):
     def scene_pane(self, steps: Steps, prefix: str, most: int, title: str) -> Pane:
         """Returns the picture, and that for narrow pages."""
         arguments = self.recording.program.arguments
-        wide, middle, narrow = (
-            Picture(self.bands, arguments, steps, layout, prefix, most).scene
-            for layout in (WIDE, MIDDLE, NARROW)
-        )
-        if prefix:
-            # What is compared with is there from the first step on.
-            for mark in [*wide.marks, *middle.marks, *narrow.marks]:
-                mark.at = 0
-        return Pane(
-            title,
-            [],
-            kind="scene",
-            scene=wide,
-            middle=middle,
-            narrow=narrow,
-            wide=True,
-        )
+
+        def draw(layout: Layout) -> Scene:
+            scene = Picture(self.bands, arguments, steps, layout, prefix, most).scene
+            if prefix:
+                # What is compared with is there from the first step on.
+                for mark in scene.marks:
+                    mark.at = 0
+            return scene
+
+        return scene_pane(draw, WIDE, NARROW, MIDDLE, title)
 
     def steps(
         self, sources: CodePanes, prefix: str, start: int

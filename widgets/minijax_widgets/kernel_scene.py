@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from minijax_lab.explain.kernel_facts import (
     KernelRecording,
@@ -405,15 +406,12 @@ def draw_cells(
     for row, column in cells:
         left, low, w, h = tiles.box(row, column)
         looks = turns.get((row, column), [])
-        start = 0
-        if operand.starts == []:
-            start = 1
         scene.drawn(
             x + left,
             top + low,
             w,
             h,
-            cell_parts(w, h, start),
+            cell_parts(w, h, int(not operand.starts)),
             turns=[(step, cell_parts(w, h, count)) for step, count in looks],
             label=title if (row, column) == (0, 0) else "",
             go=first.get((row, column)),
@@ -476,16 +474,16 @@ def draw_problem(
 ) -> None:
     """Draws a finding: crosses on its programs, and on the element where it is."""
     key = [f"e{number}"]
+    told = f"{problem.kind}: {problem.message}"
+    found: Any = {"tell": told, "label": problem.kind}
+    found |= {"key": key, "go": step, "at": step}
     places = [grid.middle(problem.program)]
     if problem.other is not None:
         places.append(grid.middle(problem.other))
         if math.dist(*places) > 12:
             scene.arrow(places[1], places[0], role="miss", thick=1.6, key=key, at=step)
     for cx, cy in places:
-        scene.drawn(
-            cx, cy, 0, 0, cross_parts(4.5), key=key, go=step, at=step,
-            tell=f"{problem.kind}: {problem.message}", label=problem.kind,
-        )  # fmt: skip
+        scene.drawn(cx, cy, 0, 0, cross_parts(4.5), **found)
     laid = None if problem.operand is None else arrays[problem.operand]
     if laid is None:
         return
@@ -501,10 +499,7 @@ def draw_problem(
         cy = min(max(cy, laid.y - 8), laid.y + tiles.h + 8)
     else:
         return
-    scene.drawn(
-        cx, cy, 0, 0, cross_parts(5.5), key=key, go=step, at=step,
-        tell=f"{problem.kind}: {problem.message}", label=problem.kind,
-    )  # fmt: skip
+    scene.drawn(cx, cy, 0, 0, cross_parts(5.5), **found)
 
 
 # ---- bytes --------------------------------------------------------------------------

@@ -16,21 +16,19 @@ from minijax_lab.explain.memory import Account, MemoryRecording, Value, record_m
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import Machine, machine_for
 from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.buffers_view import BuffersView
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.memory_bands import Band, bands, draw_band
-from minijax_widgets.scene import Scene, text_width
+from minijax_widgets.memory_bands import Band, bands
+from minijax_widgets.memory_scene import Drawing, told_of
+from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
 # Arrays drawn as bars; where more would be, each line has a band for all of its arrays.
 MOST_BARS = 160
-# Columns under the curve that can be pointed at; each is for some equations in a row.
-MOST_COLUMNS = 160
 MOST_LINES = 14
 ROWS = 60
-LEAST_BAR = 4.0
-LEAST_BAND = 14.0
 # An array is drawn if it is at least this part of the peak.
 SMALLEST = 200
 
@@ -75,7 +73,6 @@ def memory(
             "see.memory: compiled=True shows one program, and beside= is a second one. "
             "Call see.memory(other, ..., compiled=True) for it."
         )
-    from minijax_widgets.buffers_view import BuffersView  # it imports this module
 
     record = record_buffers(function, args, kwargs, target)
     if roofline is not False:
@@ -230,134 +227,7 @@ class MemoryView(View):
 
     def scene(self, width: int) -> Scene:
         """Returns the curve above and the arrays below, on one scale of bytes."""
-        record = self.recording
-        points = self.first.points
-        left = 190 if width > 500 else 8
-        right = 24
-        across = (width - left - right) / len(points)
-        most = max(account.most for account in record.accounts) or 1
-        tall = 160
-        top = 44
-        base = top + tall
-        lines = [] if self.line_bands else self.lines()
-        rows = sum(len(lanes) for _, lanes in lines)
-        scale = tall / most
-        heights = [
-            [max(LEAST_BAR, max(v.bytes for v in lane) * scale) for lane in lanes]
-            for _, lanes in lines
-        ]
-        label = 18 if width <= 500 else 0
-        below = sum(sum(h) + 8 + label for h in heights) + rows
-        highest = [max(LEAST_BAND, max(b.live) * scale) for b in self.line_bands]
-        below += sum(high + 8 + label for high in highest)
-        scene = Scene(width, base + 34 + below + 8)
-
-        def x_of(point: float) -> float:
-            return left + point * across
-
-        scene.note(left, 14, "bytes alive while each equation runs")
-        for numbers in shares(len(points), MOST_COLUMNS):
-            number = max(numbers, key=lambda n: points[n].live)
-            high = points[number].live * scale
-            scene.band(
-                base - high,
-                high,
-                x=x_of(numbers[0]),
-                w=max(across * len(numbers), 2.0),
-                key=[f"p{n}" for n in numbers],
-                role="value",
-                go=number,
-                label=self.detail(number, self.first.alive(number)),
-                tell=self.detail(number, self.first.alive(number)),
-            )
-        scene.area(stepped(self.first, left, across, base, scale), role="value")
-        if len(record.accounts) > 1 and record.accounts[1].points:
-            other = record.accounts[1]
-            step = (width - left - right) / len(other.points)
-            curve = stepped(other, left, step, base, scale)
-            scene.area(curve, key="beside", role="constant", dash=True)
-            words = f"beside {size_in_words(other.most)}"
-            x = within(left + (other.peak + 0.5) * step, words, width)
-            y = base - other.most * scale - 6
-            own = x_of(self.first.peak) + across / 2
-            near = abs(y - (base - points[self.first.peak].live * scale - 6)) < 14
-            if near and abs(x - own) < text_width(words, 12):
-                y -= 15  # above the other label
-            scene.note(x, y, words, anchor="middle")
-        peak = points[self.first.peak].live
-        y = base - peak * scale
-        scene.text(
-            within(x_of(self.first.peak) + across / 2, size_in_words(peak), width),
-            y - 6,
-            size_in_words(peak),
-            role="value",
-            size=12,
-            anchor="middle",
-            weight=600,
-        )
-        scene.note(
-            left,
-            base + 16,
-            self.what_is_drawn(width > 500),
-        )
-        legend = [("residual", "kept for the backward pass")]
-        if any(value.backward for value in self.first.values):
-            legend.append(("cotangent", "made in the backward pass"))
-        if all(not value.kept for value in self.first.values):
-            legend = legend[1:]
-        end: float = width - right
-        for role, words in reversed(legend if width > 500 else []):
-            placed = scene.text(
-                end, 14, words, role=role, size=12, anchor="end", weight=600
-            )
-            end = placed.x - 24  # a bold text is a little wider than it is counted
-        y = base + 34
-        for (span, lanes), tall_lanes in zip(lines, heights, strict=True):
-            code = cut(record.line_of(span) or "(no line of yours)", 27)
-            if lanes[0][0].backward:
-                code = f"{code.partition('  ')[0]}  backward"
-            if label:
-                scene.text(left, y + 11, code, mono=True, size=11)
-                y += label
-            else:
-                scene.text(left - 8, y + 11, code, mono=True, size=11, anchor="end")
-            for lane, high in zip(lanes, tall_lanes, strict=True):
-                for value in lane:
-                    start, end = x_of(value.born), x_of(value.dies + 1)
-                    role = "cotangent" if value.backward else "value"
-                    role = "residual" if value.kept else role
-                    own = max(LEAST_BAR, value.bytes * scale)
-                    size = size_in_words(value.bytes)
-                    fits = own > 17 and text_width(size, 12) * 1.05 + 6 < end - start
-                    scene.box(
-                        start,
-                        y + high - own,
-                        max(end - start, LEAST_BAR),
-                        own,
-                        key=f"v{value.id}",
-                        role=role,
-                        text=size if fits else "",
-                        lid=value.kept and own > 8,
-                        go=value.born,
-                        tell=told_of(value),
-                    )
-                y += high + 1
-            y += 8
-        for band, high in zip(self.line_bands, highest, strict=True):
-            name = self.recording.line_of(band.span) or "(no line of yours)"
-            name = "all other lines" if band.rest else name
-            code = cut(name, 27)
-            if band.role == "cotangent":
-                code = f"{code.partition('  ')[0]}  backward"
-            if label:
-                scene.text(left, y + 11, code, mono=True, size=11)
-                y += label
-            else:
-                middle = y + high - min(high, 14.0) / 2 + 4
-                scene.text(left - 8, middle, code, mono=True, size=11, anchor="end")
-            draw_band(scene, band, name, y + high, scale, LEAST_BAR, x_of)
-            y += high + 8
-        return scene
+        return Drawing(self, width).scene
 
     def lines(self) -> list[tuple[Span | None, list[list[Value]]]]:
         """Returns the user's lines with their arrays, packed into lanes.
@@ -428,12 +298,6 @@ class MemoryView(View):
         return Pane("what it asks for, and what it gets", rows, kind="prose")
 
 
-def within(middle: float, text: str, width: float) -> float:
-    """Returns the middle of a text that stays in the picture."""
-    half = text_width(text, 12) / 2 + 4
-    return max(half, min(middle, width - half))
-
-
 def line_key(span: Span | None) -> tuple[int, int] | None:
     """Returns what identifies the user's line of a span."""
     return None if span is None else (span.source, span.line)
@@ -442,19 +306,6 @@ def line_key(span: Span | None) -> tuple[int, int] | None:
 def made_by(value: Value) -> str:
     """Returns the primitive that made an array, and the user's line."""
     return value.name + (f", line {value.span.line}" if value.span else "")
-
-
-def told_of(value: Value) -> str:
-    """Returns a sentence about an array."""
-    told = (
-        f"{value.type}, {size_in_words(value.bytes)}, made by {value.name}: alive from "
-        f"equation {value.born} to {value.dies}"
-    )
-    if value.kept:
-        told += "; autodiff keeps it for the backward pass"
-    elif value.role == "result":
-        told += "; a result"
-    return told
 
 
 def packed(values: list[Value]) -> list[list[Value]]:
@@ -468,21 +319,6 @@ def packed(values: list[Value]) -> list[list[Value]]:
         else:
             lanes.append([value])
     return lanes
-
-
-def stepped(
-    account: Account, left: float, across: float, base: float, scale: float
-) -> list[tuple[float, float]]:
-    """Returns a curve of live bytes: each height holds until the next point's x."""
-    heights = [base - point.live * scale for point in account.points]
-    corners = [(left + number * across, y) for number, y in enumerate(heights)]
-    return [*corners, (left + len(heights) * across, heights[-1])]
-
-
-def shares(count: int, most: int) -> list[range]:
-    """Returns the numbers below `count` in at most `most` runs of one length."""
-    each = -(-count // most)
-    return [range(start, min(count, start + each)) for start in range(0, count, each)]
 
 
 views["memory"] = MemoryView

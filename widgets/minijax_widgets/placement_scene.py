@@ -274,8 +274,9 @@ def piece_told(value: PlacedValue, mesh: MeshFacts, number: int) -> str:
     """Returns a sentence about a piece."""
     piece = value.pieces[number]
     who = names_of(mesh, piece.devices, ", ")
-    told = f"{value.name}{piece.text if piece.index else ''}: {piece.bytes:,} B on "
-    told += who
+    told = (
+        f"{value.name}{piece.text if piece.index else ''}: {piece.bytes:,} B on {who}"
+    )
     if len(piece.devices) > 1:
         told += f", the same {piece.bytes:,} B on {len(piece.devices)} devices"
     return told
@@ -292,33 +293,28 @@ def draw_sides(
     """Writes the sizes beside the sides, with the axes that cut them in their ink."""
     x, y, w, h = place
     rank = len(value.shape)
+
+    def inked(axes: Sequence[str]) -> dict[str, Any]:
+        role = ink_of(mesh, axes[0]) if axes else "constant"
+        return {"role": role, "weight": 700 if axes else 400, "at": at}
+
     for back in (1, 2):
         if rank < back:
             continue
         axes = value.cuts[-back]
         said = f"{value.shape[-back]}" + "".join(f"/{name}" for name in axes)
-        role = ink_of(mesh, axes[0]) if axes else "constant"
-        bold = 700 if axes else 400
+        ink = inked(axes)
         if back == 1:
-            scene.text(
-                x + w / 2, y + h + 15, said, role=role, size=12, anchor="middle",
-                weight=bold, at=at,
-            )  # fmt: skip
+            scene.note(x + w / 2, y + h + 15, said, anchor="middle", **ink)
         else:
-            scene.text(
-                x - 6, y + h / 2 + 4, said, role=role, size=12, anchor="end",
-                weight=bold, at=at,
-            )  # fmt: skip
+            scene.note(x - 6, y + h / 2 + 4, said, anchor="end", **ink)
     if rank > 2:
         lead = []
         for n, axes in zip(value.shape[:-2], value.cuts, strict=False):
             lead.append(f"{n}" + "".join(f"/{name}" for name in axes))
-        used = [axes for axes in value.cuts[: rank - 2] if axes]
-        role = ink_of(mesh, used[0][0]) if used else "constant"
-        scene.text(
-            x - 6, y - deep + 4, " \u00d7 ".join(lead), role=role, size=12,
-            anchor="end", weight=700 if used else 400, at=at,
-        )  # fmt: skip
+        used = [axes[0] for axes in value.cuts[: rank - 2] if axes]
+        said = " \u00d7 ".join(lead)
+        scene.note(x - 6, y - deep + 4, said, anchor="end", **inked(used))
 
 
 # ---- the mesh -----------------------------------------------------------------------
@@ -398,9 +394,7 @@ def draw_mesh(
         times: Times = {"label": tells[position], "tell": tells[position]}
         if go is not None and go[position] is not None:
             times["go"] = go[position]
-        scene.drawn(
-            x, y, w, h, parts, key=keys[position], **times,
-        )  # fmt: skip
+        scene.drawn(x, y, w, h, parts, key=keys[position], **times)
     name_axes(scene, mesh, picture)
 
 
@@ -422,23 +416,21 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
     for row in range(rows.size):
         if row * columns.size < len(picture.corners):
             cy = picture.corners[row * columns.size][1] + h / 2 + 4
-            scene.text(
-                x0 - 6, cy, f"{rows.name}={row}", role=ink_of(mesh, rows.name),
-                size=11, anchor="end", weight=600,
-            )  # fmt: skip
+            said = f"{rows.name}={row}"
+            ink = ink_of(mesh, rows.name)
+            scene.text(x0 - 6, cy, said, role=ink, size=11, anchor="end", weight=600)
     for column in range(min(columns.size, len(picture.corners))):
         cx = picture.corners[column][0] + w / 2
-        scene.text(
-            cx, y0 - 5, f"{columns.name}={column}", role=ink_of(mesh, columns.name),
-            size=11, anchor="middle", weight=600,
-        )  # fmt: skip
+        said = f"{columns.name}={column}"
+        options: Any = {"size": 11, "anchor": "middle", "weight": 600}
+        scene.text(cx, y0 - 5, said, role=ink_of(mesh, columns.name), **options)
     for block in range(1 if len(mesh.axes) > 2 else 0, len(picture.corners) // inside):
         if len(mesh.axes) == 2:
             break
         cx, cy = picture.corners[block * inside]
         at = mesh.place(block * inside)
         said = " ".join(f"{axis.name}={at[axis.name]}" for axis in mesh.axes[:-2])
-        scene.text(cx, cy - 5 - 0, said, role=INKS[0], size=11, weight=600)
+        scene.text(cx, cy - 5, said, role=INKS[0], size=11, weight=600)
     if len(mesh.axes) > 2:
         said = " ".join(f"{axis.name}=0" for axis in mesh.axes[:-2])
         scene.text(x0, y0 - 19, said, role=INKS[0], size=11, weight=600)

@@ -14,7 +14,7 @@ from minijax_lab.explain.compiled import stands_for
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages_difference import Line, StagesDifferenceRecording
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import fitting
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views
@@ -86,15 +86,7 @@ class StagesDifferenceView(View):
             if not any(line.sign != " " for lines in record.levels for line in lines):
                 told = "Both are the same program at every level."
             steps = [FrameStep("", told)]
-        picture = Pane(
-            "",
-            [],
-            kind="scene",
-            wide=True,
-            scene=Drawing(self, 1080).scene,
-            middle=Drawing(self, 760).scene,
-            narrow=Drawing(self, 340).scene,
-        )
+        picture = scene_pane(lambda width: Drawing(self, width).scene, 1080, 340, 760)
         return self.picture(
             [picture, *(self.pane(level) for level in range(4))], steps, record.telling
         )

@@ -125,7 +125,7 @@ class ufunc:
     ) -> Array:
         """Apply the function to `a[indices]` and `b`, repeated indices in turn.
 
-        Returns a new array; `inplace=False` must be said, since NumPy's version
+        Returns a new array; `inplace=False` is required, since NumPy's version
         changes `a` itself.
         """
         if inplace:

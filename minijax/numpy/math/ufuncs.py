@@ -135,7 +135,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
 
 @jit
 def remainder(x1: Any, x2: Any, /) -> Array:
-    """What `floor_divide` leaves over; it has the sign of `x2`.
+    """The remainder of `floor_divide`; it has the sign of `x2`.
 
     An integer modulo zero is zero; a float modulo zero is NaN.
     """
@@ -178,7 +178,7 @@ def _float_divmod(x1: Array, x2: Array) -> tuple[Array, Array]:
 
 @jit
 def fmod(x1: Any, x2: Any, /) -> Array:
-    """The rest of the division rounded towards zero; it has the sign of `x1`."""
+    """The remainder of division rounded towards zero; it has the sign of `x1`."""
     x1, x2 = ensure_arraylike("fmod", x1, x2)
     if dtypes.issubdtype(element_types.result_type(x1, x2), np.integer):
         x2 = _where(x2 == 0, lax.full_like(x2, 1), x2)
@@ -300,26 +300,26 @@ def sign(x: Any, /) -> Array:
 
 @binary_ufunc(None, reduce=reductions._reduce_min)
 def minimum(x: Any, y: Any, /) -> Array:
-    """The smaller of both, elementwise; NaN wins."""
+    """The smaller of both, elementwise; NaN where either is NaN."""
     return lax.min(*promote_args("minimum", x, y))
 
 
 @binary_ufunc(None, reduce=reductions._reduce_max)
 def maximum(x: Any, y: Any, /) -> Array:
-    """The larger of both, elementwise; NaN wins."""
+    """The larger of both, elementwise; NaN where either is NaN."""
     return lax.max(*promote_args("maximum", x, y))
 
 
 @jit
 def fmin(x1: Any, x2: Any) -> Array:
-    """The smaller of both, elementwise; NaN loses."""
+    """The smaller of both, elementwise; NaN only where both are NaN."""
     take_first = less(x1, x2) | lax.ne(x2, x2)
     return _where(take_first, x1, x2)
 
 
 @jit
 def fmax(x1: Any, x2: Any) -> Array:
-    """The larger of both, elementwise; NaN loses."""
+    """The larger of both, elementwise; NaN only where both are NaN."""
     take_first = greater(x1, x2) | lax.ne(x2, x2)
     return _where(take_first, x1, x2)
 
@@ -470,6 +470,6 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
 
 @jit
 def bitwise_count(x: Any, /) -> Array:
-    """How many bits of |x| are set, as uint8."""
+    """The number of set bits of |x|, as uint8."""
     (x,) = promote_args_numeric("bitwise_count", x)
     return lax.population_count(absolute(x)).astype(np.uint8)

@@ -46,7 +46,7 @@ def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
 @reduces(_plain_mean, one_program=False)
 @takes(OF_MEAN)
 def mean(a: Array, options: Options) -> Array:
-    """The mean along `axis` (None: all axes), in floating point; NaN of nothing.
+    """The mean along `axis` (None: all axes), in floating point; NaN for no elements.
 
     `where` says which elements count. `out` is not supported.
     """

@@ -76,15 +76,15 @@ def prod(a: Array, options: Options) -> Array:
 @reduces(lax.reduce_max)
 @takes(OF_EXTREMUM)
 def max(a: Array, options: Options) -> Array:
-    """Largest element along `axis`; NaN wins. ValueError along an axis of size zero
-    and for `where` without `initial`, since there is no neutral element."""
+    """Largest element along `axis`; NaN if there is one. ValueError along an
+    axis of size zero and for `where` without `initial`: there is no neutral element."""
     return reduction(a, "max", MAX, options)
 
 
 @reduces(lax.reduce_min)
 @takes(OF_EXTREMUM)
 def min(a: Array, options: Options) -> Array:
-    """Smallest element along `axis`; NaN wins. Errors as in `max`."""
+    """Smallest element along `axis`; NaN if there is one. Errors as in `max`."""
     return reduction(a, "min", MIN, options)
 
 

@@ -175,7 +175,7 @@ def copy(a: Any, order: str | None = None) -> Array:
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
-    """`x` converted to `dtype` (None: the default float), never weakly typed.
+    """`x` converted to `dtype` (None: the default float); never weakly typed.
 
     Floats to integers round towards zero. Complex to real keeps the real part;
     to bool it asks whether the number is not zero.

@@ -170,7 +170,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 @jit(static_argnames=("N", "increasing"))
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of powers of a vector: Vandermonde's.
+    """Vandermonde's matrix: the powers of each element of a vector, in a row.
 
     Columns are x^(N-1) ... x^0, or in the other order if `increasing`.
     """
@@ -189,7 +189,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 def fill_diagonal(
     a: Any, val: Any, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """`a` with `val` on its main diagonal; `inplace=False` must be said."""
+    """A copy of `a` with `val` on its main diagonal; `inplace=False` is required."""
     if inplace:
         raise NotImplementedError(
             "JAX arrays are immutable, must use inplace=False: "

@@ -160,7 +160,7 @@ def column_stack(tup: Any) -> Array:
 
 @jit
 def block(arrays: Any | list[Any]) -> Array:
-    """One array from nested lists of blocks.
+    """Joins nested lists of blocks into one array.
 
     The innermost lists are joined along the last axis, those around them along the one
     before, and so on. Raises ValueError for tuples, empty lists and lists of different

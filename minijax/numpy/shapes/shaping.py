@@ -254,7 +254,7 @@ def _moveaxis(a: Array, source: tuple[int, ...], destination: tuple[int, ...]) -
 def moveaxis(
     a: Any, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Array:
-    """`a` with axes moved to new positions, the others keeping their order.
+    """`a` with some axes moved to new positions; the others keep their order.
 
     Raises ValueError when an axis is out of bounds or the counts differ.
     """
@@ -336,7 +336,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 def roll(
     a: Any, shift: Any | Sequence[int], axis: int | Sequence[int] | None = None
 ) -> Array:
-    """`a` with its elements moved on by `shift`, those pushed out coming in again.
+    """`a` with its elements shifted by `shift`; those shifted out return at the start.
 
     Without an axis, `a` is rolled as if it were flat. `shift` may be traced.
     """

@@ -130,7 +130,7 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """`pyfunc` made to take arrays with more axes than it was written for.
+    """A function that maps `pyfunc` over leading axes of its arguments.
 
     `signature`, such as "(n,m),(m)->(n)", names the axes that `pyfunc` itself handles;
     without one it handles scalars. The axes before those are broadcast together and

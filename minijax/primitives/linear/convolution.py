@@ -505,7 +505,7 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """A convolution that enlarges: `strides` spread the image instead of thinning it.
+    """The transposed convolution: `strides` enlarge the image.
 
     With `transpose_kernel` it is the gradient of the convolution with the same kernel:
     its space is reversed and its features are exchanged.
@@ -557,7 +557,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The windows of an image themselves, in the feature dimension of the result.
+    """The windows of an image, laid out along the feature dimension of the result.
 
     Channels come first there: channel c, position p is at `c * prod(filter_shape) + p`.
     """

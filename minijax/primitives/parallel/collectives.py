@@ -400,7 +400,7 @@ def_linear(
 
 
 def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
-    """Send to others along a named axis: `perm` has pairs (source, destination).
+    """Sends values along a named axis: `perm` has pairs (source, destination).
 
     Indices that nobody sends to get zeros.
 
@@ -420,7 +420,7 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
 
 
 def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
-    """Take from others along a named axis: index i gets the value of `perm[i]`."""
+    """Permutes values along a named axis: index i gets the value of `perm[i]`."""
     if set(perm) != set(range(len(perm))):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
@@ -597,7 +597,7 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """The sum over a named axis, of which each index keeps its own part.
+    """Sums over a named axis; each index keeps its own part of the sum.
 
     The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
     with `tiled`, a multiple of it).

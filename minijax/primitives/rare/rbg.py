@@ -136,7 +136,7 @@ def_zero_jvp(rng_bit_generator_p)
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
-    """Numbers in [a, b) from a generator with hidden state; not to be relied on.
+    """Draws numbers in [a, b) from XLA's stateful generator; not reproducible.
 
     Args:
         a: the lower end, a scalar.

@@ -267,7 +267,11 @@ def _swap_batch(axis_data, args, dims, *, tree) -> Any:
 @prints_equation
 def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
-    place = place_pieces(eqn.params["tree"], ref, leaves)
+    return swap_pieces(eqn, names, place_pieces(eqn.params["tree"], ref, leaves), value)
+
+
+def swap_pieces(eqn: JaxprEqn, names: Any, place: Any, value: Any) -> list[Any]:
+    """A write as text; with what was there before, unless nobody reads it."""
     if names.get(eqn.outvars[0]) == "_":
         return [place, " <- ", value]
     return [eqn.outvars, ", ", place, " <- ", place, ", ", value]

@@ -78,7 +78,7 @@ def _stop_one(x: Any) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x` unchanged, as a constant to every derivative.
+    """Returns `x` unchanged; derivatives treat it as a constant.
 
     Args:
       x: an array or a tree of arrays.
@@ -127,7 +127,7 @@ def _barrier_lowering(ctx, *operands) -> list:
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """`operand` unchanged, behind a line that the compiler moves nothing across.
+    """Returns `operand` unchanged; the compiler moves no operation across this one.
 
     Everything that uses one of the results runs after all of the operands are computed,
     and equal computations on the two sides are not merged into one. It has no effect
@@ -179,7 +179,7 @@ dce_sink_p.def_lowering(lambda ctx, x, **params: [])
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Mark the arrays of a tree as used: no program leaves out what computes them."""
+    """Marks the arrays of a tree as used, so that what computes them is not removed."""
     for leaf in trees.tree_leaves(val):
         dce_sink_p.bind(leaf, prevent_mlir_dce=prevent_mlir_dce)
 
@@ -212,7 +212,7 @@ for _primitive in (create_token_p, after_all_p):
 
 
 def create_token(_: Any = None) -> Any:
-    """A token that nothing precedes, inside a program that is being traced."""
+    """Makes a token that depends on no other, while a program is traced."""
     return create_token_p.bind()
 
 

@@ -1,4 +1,4 @@
-"""platform_dependent: a function that is another one on each platform.
+"""platform_dependent: one function for each platform; the compiler chooses.
 
 It is a `switch` on an index that lowering knows: `platform_index` becomes a constant,
 and XLA drops the branches that are not taken.
@@ -40,7 +40,7 @@ def _platform_index_lowering(ctx, *, platforms: tuple) -> Any:
 def platform_dependent(
     *args: Any, default: Callable | None = None, **per_platform: Callable
 ) -> Any:
-    """A function that is another one on each platform.
+    """Calls the function given for the platform that the program is compiled for.
 
     Args:
       args: arrays or trees of arrays.

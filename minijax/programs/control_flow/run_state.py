@@ -122,7 +122,7 @@ def _consts_to_refs(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of contents for a function of refs.
+    """Turns a function of refs into a function of their contents.
 
     Args:
       f: takes one tree of refs, reads and writes them, and returns None.

@@ -174,7 +174,7 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve a linear equation by any function; derivatives by solving again.
+    """Solves a linear equation by a given function; derivatives solve it once more.
 
     Args:
       matvec: the linear function to invert, differentiable in what it closes over.

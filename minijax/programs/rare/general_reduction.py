@@ -44,6 +44,21 @@ def halves(items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return list(items[:half]), list(items[half:])
 
 
+def flat_pair(operands: Any, init_values: Any) -> tuple[list[Any], list[Any], Any]:
+    """The leaves of operands and initial values, and their tree.
+
+    Raises ValueError if the trees differ.
+    """
+    flat, tree = tree_flatten(operands)
+    starts, start_tree = tree_flatten(init_values)
+    if tree != start_tree:
+        raise ValueError(
+            "Operands must have the same tree structure as init_values: "
+            f"{tree} vs. {start_tree}"
+        )
+    return flat, starts, tree
+
+
 def _reduce_types(*avals: ShapedArray, jaxpr, dimensions, **_) -> list[ShapedArray]:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
@@ -255,13 +270,7 @@ def reduce(
         computation gives something else than scalars of the operands' dtypes.
       TypeError: when an initial value has not the dtype of its operand.
     """
-    flat_operands, tree = tree_flatten(operands)
-    starts, start_tree = tree_flatten(init_values)
-    if tree != start_tree:
-        raise ValueError(
-            "Operands must have the same tree structure as init_values: "
-            f"{tree} vs. {start_tree}"
-        )
+    flat_operands, starts, start_tree = flat_pair(operands, init_values)
     known = _known_reduction(computation, starts)
     if known is not None:
         options = {} if out_sharding is None else {"out_sharding": out_sharding}

@@ -32,7 +32,7 @@ from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, windows
-from minijax.programs.rare.general_reduction import halves
+from minijax.programs.rare.general_reduction import flat_pair, halves
 from minijax.values.concrete import is_concrete
 
 
@@ -175,13 +175,7 @@ def reduce_window(
     Raises TypeError for parameters of the wrong length, ValueError for trees that
     differ.
     """
-    operands, tree = tree_flatten(operand)
-    starts, start_tree = tree_flatten(init_value)
-    if tree != start_tree:
-        raise ValueError(
-            "Operands must have the same tree structure as init_values: "
-            f"{tree} vs. {start_tree}"
-        )
+    operands, starts, tree = flat_pair(operand, init_value)
     if not operands:
         raise ValueError("reduce_window must have at least one operand.")
     shape = get_aval(operands[0]).shape

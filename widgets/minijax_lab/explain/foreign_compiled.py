@@ -10,7 +10,6 @@ Nothing of JAX is imported: its objects are asked through their public methods.
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import re
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from minijax.core import source_info
 from minijax_lab.explain import foreign
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.jaxpr import Equation, JaxprRecording
-from minijax_lab.explain.recording import DEFINES, Sources, Span
+from minijax_lab.explain.recording import DEFINES, Sources, Span, block_around
 from minijax_lab.explain.words import meaning
 
 # A frame: file, function, line, column, last line, last column.
@@ -204,9 +203,4 @@ def function_around(file: str, line: int) -> tuple[list[str], int]:
     lines = linecache.getlines(file)
     if not 0 < line <= len(lines):
         return [], 0
-    for start in range(line - 1, -1, -1):
-        if DEFINES.match(lines[start]):
-            block = inspect.getblock(lines[start:])
-            if line <= start + len(block):
-                return block, start + 1
-    return lines, 1
+    return block_around(lines, line, line) or (lines, 1)

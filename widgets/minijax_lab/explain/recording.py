@@ -355,12 +355,19 @@ def lines_around(code: types.CodeType) -> tuple[list[str], int]:
     lines = linecache.getlines(code.co_filename)
     first = code.co_firstlineno
     last = max(line for _, _, line in code.co_lines() if line is not None)
+    return block_around(lines, first, last) or (lines[first - 1 : last], first)
+
+
+def block_around(
+    lines: list[str], first: int, last: int
+) -> tuple[list[str], int] | None:
+    """The innermost function around some lines of a file, and its first line."""
     for start in range(min(first, len(lines)) - 1, -1, -1):
         if DEFINES.match(lines[start]):
             block = inspect.getblock(lines[start:])
             if last <= start + len(block):
                 return block, start + 1
-    return lines[first - 1 : last], first
+    return None
 
 
 @once_a_code

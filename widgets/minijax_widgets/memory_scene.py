@@ -1,0 +1,211 @@
+"""The picture of `see.memory`: a curve of bytes, and a bar for each array."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minijax_lab.explain.memory import Account, Value
+from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.memory_bands import draw_band
+from minijax_widgets.scene import Scene, text_width
+from minijax_widgets.view import cut
+
+if TYPE_CHECKING:
+    from minijax_widgets.memory_view import MemoryView
+
+# Columns under the curve that can be pointed at; each is for some equations in a row.
+MOST_COLUMNS = 160
+LEAST_BAR = 4.0
+LEAST_BAND = 14.0
+RIGHT = 24
+TALL = 160  # the curve
+BASE = 44 + TALL  # where the curve stands
+
+
+class Drawing:
+    """The curve above and the arrays below, on one scale of bytes.
+
+    Below stand the largest arrays as bars, or, of many arrays, a band for each line.
+    """
+
+    def __init__(self, view: MemoryView, width: int) -> None:
+        self.view, self.bands = view, view.line_bands
+        self.record = record = view.recording
+        self.lines = lines = [] if self.bands else view.lines()
+        self.account = record.accounts[0]
+        self.wide = width > 500
+        self.left = 190 if self.wide else 8
+        self.room = width - self.left - RIGHT
+        self.across = self.room / len(self.account.points)
+        self.scale = TALL / (max(account.most for account in record.accounts) or 1)
+        self.heights = [
+            [max(LEAST_BAR, max(map(self.high, lane))) for lane in lanes]
+            for _, lanes in lines
+        ]
+        # On a narrow page a line of the user's stands above its bars.
+        self.label = 0 if self.wide else 18
+        rows = sum(len(lanes) for _, lanes in lines)
+        below = sum(sum(h) + 8 + self.label for h in self.heights) + rows
+        self.highest = [
+            max(LEAST_BAND, max(band.live) * self.scale) for band in self.bands
+        ]
+        below += sum(high + 8 + self.label for high in self.highest)
+        self.scene = Scene(width, BASE + 34 + below + 8)
+        self.draw_columns()
+        self.draw_curves()
+        self.draw_legend()
+        self.draw_bands(self.draw_bars())
+
+    def high(self, value: Value) -> float:
+        """Returns how high an array is drawn."""
+        return value.bytes * self.scale
+
+    def x_of(self, point: float) -> float:
+        """Returns where a point of the program begins."""
+        return self.left + point * self.across
+
+    def draw_columns(self) -> None:
+        """Draws what can be pointed at under the curve."""
+        self.scene.note(self.left, 14, "bytes alive while each equation runs")
+        points = self.account.points
+        for numbers in shares(len(points), MOST_COLUMNS):
+            number = max(numbers, key=lambda n: points[n].live)
+            high = points[number].live * self.scale
+            told = self.view.detail(number, self.account.alive(number))
+            self.scene.band(
+                BASE - high,
+                high,
+                x=self.x_of(numbers[0]),
+                w=max(self.across * len(numbers), 2.0),
+                key=[f"p{n}" for n in numbers],
+                role="value",
+                go=number,
+                label=told,
+                tell=told,
+            )
+
+    def draw_curves(self) -> None:
+        """Draws the curve with its peak, and that of a second function beside it."""
+        scene, first = self.scene, self.account
+        scene.area(stepped(first, self.left, self.across, self.scale), role="value")
+        peak = first.points[first.peak].live
+        middle = self.x_of(first.peak) + self.across / 2
+        y = BASE - peak * self.scale - 6
+        if len(self.record.accounts) > 1 and self.record.accounts[1].points:
+            other = self.record.accounts[1]
+            step = self.room / len(other.points)
+            curve = stepped(other, self.left, step, self.scale)
+            scene.area(curve, key="beside", role="constant", dash=True)
+            said = f"beside {size_in_words(other.most)}"
+            x = within(self.left + (other.peak + 0.5) * step, said, scene.width)
+            other_y = BASE - other.most * self.scale - 6
+            if abs(other_y - y) < 14 and abs(x - middle) < text_width(said, 12):
+                other_y -= 15  # above the other label
+            scene.note(x, other_y, said, anchor="middle")
+        said = size_in_words(peak)
+        x = within(middle, said, scene.width)
+        scene.note(x, y, said, role="value", anchor="middle", weight=600)
+
+    def draw_legend(self) -> None:
+        """Writes what the bars are, and what their colours say."""
+        told = self.view.what_is_drawn(self.wide)
+        self.scene.note(self.left, BASE + 16, told)
+        values = self.account.values
+        legend = []
+        if any(value.kept for value in values):
+            legend.append(("residual", "kept for the backward pass"))
+        if any(value.backward for value in values):
+            legend.append(("cotangent", "made in the backward pass"))
+        end = self.scene.width - RIGHT
+        for role, said in reversed(legend if self.wide else []):
+            placed = self.scene.note(end, 14, said, role=role, anchor="end", weight=600)
+            end = placed.x - 24  # a bold text is a little wider than it is counted
+
+    def draw_bars(self) -> float:
+        """Draws the arrays, under the user's line that made them; returns the end."""
+        y = BASE + 34.0
+        for (span, lanes), heights in zip(self.lines, self.heights, strict=True):
+            code = cut(self.record.line_of(span) or "(no line of yours)", 27)
+            if lanes[0][0].backward:
+                code = f"{code.partition('  ')[0]}  backward"
+            x, anchor = (self.left - 8, "end") if self.wide else (self.left, "start")
+            self.scene.text(x, y + 11, code, mono=True, size=11, anchor=anchor)
+            y += self.label
+            for lane, high in zip(lanes, heights, strict=True):
+                for value in lane:
+                    self.draw_bar(value, y + high)
+                y += high + 1
+            y += 8
+        return y
+
+    def draw_bands(self, y: float) -> None:
+        """Draws a band for each of the user's lines, with all of its arrays."""
+        for band, high in zip(self.bands, self.highest, strict=True):
+            name = self.record.line_of(band.span) or "(no line of yours)"
+            name = "all other lines" if band.rest else name
+            code = cut(name, 27)
+            if band.role == "cotangent":
+                code = f"{code.partition('  ')[0]}  backward"
+            x, anchor, base = self.left, "start", y + 11
+            if self.wide:
+                x, anchor, base = x - 8, "end", y + high - min(high, 14.0) / 2 + 4
+            self.scene.text(x, base, code, mono=True, size=11, anchor=anchor)
+            y += self.label
+            draw_band(
+                self.scene, band, name, y + high, self.scale, LEAST_BAR, self.x_of
+            )
+            y += high + 8
+
+    def draw_bar(self, value: Value, low: float) -> None:
+        """Draws an array from the equation that makes it to the last one that reads."""
+        start, end = self.x_of(value.born), self.x_of(value.dies + 1)
+        role = "cotangent" if value.backward else "value"
+        own = max(LEAST_BAR, self.high(value))
+        size = size_in_words(value.bytes)
+        fits = own > 17 and text_width(size, 12) * 1.05 + 6 < end - start
+        self.scene.box(
+            start,
+            low - own,
+            max(end - start, LEAST_BAR),
+            own,
+            key=f"v{value.id}",
+            role="residual" if value.kept else role,
+            text=size if fits else "",
+            lid=value.kept and own > 8,
+            go=value.born,
+            tell=told_of(value),
+        )
+
+
+def within(middle: float, text: str, width: float) -> float:
+    """Returns the middle of a text that stays in the picture."""
+    half = text_width(text, 12) / 2 + 4
+    return max(half, min(middle, width - half))
+
+
+def told_of(value: Value) -> str:
+    """Returns a sentence about an array."""
+    told = (
+        f"{value.type}, {size_in_words(value.bytes)}, made by {value.name}: alive from "
+        f"equation {value.born} to {value.dies}"
+    )
+    if value.kept:
+        told += "; autodiff keeps it for the backward pass"
+    elif value.role == "result":
+        told += "; a result"
+    return told
+
+
+def stepped(
+    account: Account, left: float, across: float, scale: float
+) -> list[tuple[float, float]]:
+    """Returns a curve of live bytes: each height holds until the next point's x."""
+    heights = [BASE - point.live * scale for point in account.points]
+    corners = [(left + number * across, y) for number, y in enumerate(heights)]
+    return [*corners, (left + len(heights) * across, heights[-1])]
+
+
+def shares(count: int, most: int) -> list[range]:
+    """Returns the numbers below `count` in at most `most` runs of one length."""
+    each = -(-count // most)
+    return [range(start, min(count, start + each)) for start in range(0, count, each)]
