@@ -6,8 +6,7 @@ import itertools
 
 from minijax_lab.explain.buffer_map import KINDS, BuffersRecording, Place
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.fusion_scene import fitting
-from minijax_widgets.scene import Scene, text_width
+from minijax_widgets.scene import Scene, fitting, text_width
 
 CURVE = 96.0
 MAP = 300.0
@@ -142,8 +141,7 @@ class Drawing:
                 key=[f"p{n}" for n in run],
                 role="value",
                 go=step,
-                tell=told,
-                label=told,
+                says=told,
             )
         points = [(self.x_of(n), base - b * scale) for n, b in enumerate(self.live)]
         points.append((self.right, points[-1][1]))
@@ -212,9 +210,15 @@ class Drawing:
                 start = (x, top + thick / 2)
                 end = (x + wide, top + thick / 2)
             self.scene.arrow(
-                start, end, head=False, thick=thick, role=role, key=key, go=go,
-                tell=tell, label=tell,
-            )  # fmt: skip
+                start,
+                end,
+                head=False,
+                thick=thick,
+                role=role,
+                key=key,
+                go=go,
+                says=tell,
+            )
             return
         buffer = self.record.memory.buffers[place.buffers[0]]
         name = buffer.name.removesuffix("{}")
@@ -230,9 +234,18 @@ class Drawing:
             elif text and text_width(f"{name}  {size}", 12, True) * 1.05 < room:
                 text = f"{name}  {size}"
         self.scene.box(
-            x, top, wide, high, text=text, detail=detail, mono=True, key=key, role=role,
-            go=go, tell=tell, label=tell,
-        )  # fmt: skip
+            x,
+            top,
+            wide,
+            high,
+            text=text,
+            detail=detail,
+            mono=True,
+            key=key,
+            role=role,
+            go=go,
+            says=tell,
+        )
 
     def kernels(self, y: float) -> None:
         """Places the numbers of the kernels under the instructions that run them."""

@@ -245,8 +245,7 @@ def strip(record: CacheRecording, width: float) -> Scene:
                 key=f"c{run.row}",
                 role=look or "value",
                 go=run.row,
-                tell=told(record, run),
-                label=told(record, run),
+                says=told(record, run),
             )
         times = f"{counts[number]:,} x"
         scene.note(right + 8, y + 13, times)

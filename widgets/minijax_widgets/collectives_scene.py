@@ -142,7 +142,7 @@ def draw_devices(
             others = names_of(mesh, groups[number], ", ", most=16)
             told = f"{name} gives {each.bytes:,} B; its group: {others}"
             keys = [f"{key}g{number}"]
-        scene.drawn(x, y, w, h, parts, key=keys, label=told, tell=told)
+        scene.drawn(x, y, w, h, parts, key=keys, says=told)
     name_axes(scene, mesh, laid)
 
 
@@ -175,8 +175,7 @@ def draw_links(
                 thick=2.2,
                 text=amount if level and a < b else "",
                 key=[key, f"{key}g{number}"],
-                tell=told,
-                label=told,
+                says=told,
             )
 
 

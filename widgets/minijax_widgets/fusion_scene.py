@@ -10,7 +10,7 @@ from minijax_lab.explain.hlo_text import Module
 from minijax_lab.explain.kernels import Kernel
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.scene import Scene, text_width
+from minijax_widgets.scene import Scene, fitting, text_width
 
 ROW = 24.0
 CHIP = 25.0
@@ -168,17 +168,8 @@ class Drawing:
         assert self.record.unfused is not None
         module = self.record.unfused.module
         name = " ".join(short(module.instructions[m].opcode) for m in kernel.members)
-        self.scene.box(
-            self.left,
-            y + 1,
-            self.names - 10,
-            ROW - 4,
-            text=fitting(name, self.names - 22),
-            mono=True,
-            key=key,
-            go=number,
-            tell=told,
-        )
+        x, wide = self.left, self.names - 10
+        self.scene.named(x, y + 1, wide, ROW - 4, name, key=key, go=number, tell=told)
         self.bars(kernel, self.left + self.names, y + 4, self.room)
 
     def bars(self, kernel: Kernel, x: float, y: float, room: float) -> None:
@@ -215,8 +206,7 @@ class Drawing:
             role="kernel" if kernel.fused else "",
             key=key,
             go=number,
-            tell=told,
-            label=told,
+            says=told,
         )
         name = self.record.program.instruction(kernel).name.lstrip("%")
         title = f"K{number + 1}"
@@ -293,11 +283,3 @@ class Drawing:
 def weight(group: Group) -> int:
     """Returns how much of the picture's point a kernel is: the bytes around it."""
     return max(group.kernel.bytes, sum(each.bytes for each in group.before))
-
-
-def fitting(text: str, room: float) -> str:
-    """Returns the text, cut with dots where it is wider than the room."""
-    # A box wants a twentieth more room than its text takes.
-    while text_width(text, 12, True) * 1.05 > room and len(text) > 4:
-        text = text.removesuffix("...")[:-1] + "..."
-    return text

@@ -344,10 +344,14 @@ class Picture:
             size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
         )  # fmt: skip
         if layout.wide and band.source:
-            scene.text(
-                left, y + 34, cut(band.source, int((end - layout.label) / 6.8)),
-                role="constant", size=11, mono=True, at=down,
-            )  # fmt: skip
+            scene.note(
+                left,
+                y + 34,
+                cut(band.source, int((end - layout.label) / 6.8)),
+                size=11,
+                mono=True,
+                at=down,
+            )
         if layout.wide and len(band.rows) == 1 and row is not None and up is not None:
             told = " ; ".join(back.text for back in row.backward)
             start = layout.cotangent + 56

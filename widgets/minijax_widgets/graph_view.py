@@ -477,9 +477,7 @@ class GraphView(View):
         for drawing in block.inner:
             down = top + HEAD + PAD
             if drawing.title:
-                scene.text(
-                    at + PAD, down, drawing.title, role="constant", size=TEXT_SIZE
-                )
+                scene.note(at + PAD, down, drawing.title, size=TEXT_SIZE)
                 down += 18
             self.draw(scene, drawing, at + PAD, down, goes)
             at += drawing.w + 2 * PAD

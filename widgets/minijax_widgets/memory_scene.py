@@ -80,8 +80,7 @@ class Drawing:
                 key=[f"p{n}" for n in numbers],
                 role="value",
                 go=number,
-                label=told,
-                tell=told,
+                says=told,
             )
 
     def draw_curves(self) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 from minijax_lab.explain.passes import Difference, PassesRecording, record_passes
 from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
-from minijax_widgets.fusion_scene import fitting
-from minijax_widgets.scene import Scene
+from minijax_widgets.scene import Scene, fitting
 from minijax_widgets.view import View, cut, views
 
 WIDTH = 100
@@ -148,8 +147,7 @@ class PassesView(View):
                 mono=True,
                 key=key,
                 go=number,
-                tell=told,
-                label=told,
+                says=told,
             )
             x = start
             for count, role, filled in (

@@ -357,8 +357,7 @@ class PropagationView(View):
                     key=f"p{number}",
                     at=number + 1,
                     until=number + 1,
-                    tell=step.text,
-                    label=step.text,
+                    says=step.text,
                 )
 
     def draw_held(

@@ -209,9 +209,7 @@ class Drawing:
             x = self.x_of(10.0**power)
             scene.arrow((x, self.base), (x, self.base + 5), head=False, label="")
             text = number_in_words(10.0**power)
-            scene.text(
-                x, self.base + 19, text, size=11, role="constant", anchor="middle"
-            )
+            scene.note(x, self.base + 19, text, size=11, anchor="middle")
         said = "operations for each byte"
         if self.wide:
             said += (
@@ -227,12 +225,11 @@ class Drawing:
         for power in powers[:: max(1, len(powers) // 6)]:
             y = self.y_of(10.0**power)
             scene.arrow((self.left - 5, y), (self.left, y), head=False, label="")
-            scene.text(
+            scene.note(
                 self.left - 8,
                 y + 4,
                 number_in_words(10.0**power),
                 size=11,
-                role="constant",
                 anchor="end",
             )
         scene.text(4, TOP - 8, "ops/s", size=11, role="constant")
@@ -249,9 +246,8 @@ class Drawing:
             f"{number_in_words(machine.bandwidth)} bytes a second ({machine.source})"
         )
         scene.arrow(
-            start, end, via=[corner], head=False, role="text", thick=2.2, tell=told,
-            label=told,
-        )  # fmt: skip
+            start, end, via=[corner], head=False, role="text", thick=2.2, says=told
+        )
         flat = f"{number_in_words(machine.operations)}op/s"
         scene.text(self.right - 6, TOP + 16, flat, size=12, weight=600, anchor="end")
         steep = f"{number_in_words(machine.bandwidth)}B/s"
@@ -282,8 +278,7 @@ class Drawing:
                 role="value" if dot.bound == "memory" else "text",
                 filled=dot.bound == "memory",
                 go=self.goes.get(dot.kernel),
-                tell=said,
-                label=said,
+                says=said,
             )
             named.append((dot, x, y, radius))
         alike: dict[tuple[int, int], list[int]] = {}

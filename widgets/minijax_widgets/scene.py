@@ -43,6 +43,7 @@ __all__ = [
     "Scene",
     "byte_scale",
     "bytes_side",
+    "fitting",
     "glyph_size",
     "glyph_text",
     "text_width",
@@ -62,7 +63,8 @@ class Times(TypedDict, total=False):
     `at` is the first step in which it is there, `until` the last; outside it is faint.
     `go` is the step a click goes to, `opens` the layout of the pane that a click shows,
     `tell` a sentence for the detail line, `label` what a screen reader says instead of
-    what the mark makes of itself; "" for a mark that another one speaks for.
+    what the mark makes of itself; "" for a mark that another one speaks for. `says` is
+    a sentence for both.
     `moves` are (step, x, y): from that step on it stands there.
     """
 
@@ -72,6 +74,7 @@ class Times(TypedDict, total=False):
     opens: int | None
     tell: str
     label: str
+    says: str
     moves: Sequence[tuple[int, float, float]]
 
 
@@ -493,6 +496,16 @@ class Scene:
         )
         return Placed(x + left, y - size, wide, size * 1.3, x + left + wide / 2, y - 4)
 
+    def named(
+        self, x: float, y: float, w: float, h: float, name: str, **options: Any
+    ) -> Placed:
+        """Places a box with a name in code letters, cut to the room that there is.
+
+        Options are those of `box`.
+        """
+        text = fitting(name, w - 12)
+        return self.box(x, y, w, h, text=text, mono=True, **options)
+
     def note(self, x: float, y: float, text: str, **options: Any) -> Placed:
         """Places a small grey remark; options are those of `text`."""
         given: dict[str, Any] = {"role": "constant", "size": 12, **options}
@@ -516,13 +529,13 @@ class Scene:
                 f"{', '.join(sorted(Times.__annotations__))}."
             )
         keys = key_list(key)
-        tell = times.get("tell", "")
+        tell = times.get("says", times.get("tell", ""))
         mark = Mark(
             x,
             y,
             drawn,
             keys,
-            times.get("label", said),
+            times.get("says", times.get("label", said)),
             # What can neither be lit nor pointed at needs none.
             around if keys or tell or "go" in times or "opens" in times else None,
             times.get("at", 0),
@@ -650,6 +663,14 @@ def svg_file(
         'style="font-variant-numeric:tabular-nums">'
         f"{named}{ground}{inside}</svg>"
     )
+
+
+def fitting(text: str, room: float) -> str:
+    """Returns the text, cut with dots where it is wider than the room."""
+    # A box wants a twentieth more room than its text takes.
+    while text_width(text, 12, True) * 1.05 > room and len(text) > 4:
+        text = text.removesuffix("...")[:-1] + "..."
+    return text
 
 
 def byte_scale(most: float, side: float = 56.0) -> float:

@@ -15,7 +15,6 @@ from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages_difference import Line, StagesDifferenceRecording
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
-from minijax_widgets.fusion_scene import fitting
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, views
 
@@ -213,18 +212,16 @@ class Drawing:
             tell = (
                 f"{'only before' if line.sign == '-' else 'only after'}: {said(line)}"
             )
-            self.scene.box(
+            self.scene.named(
                 x,
                 at,
                 self.column,
                 BOX,
-                text=fitting(f"{line.sign} {brief(line)}", self.column - 12),
-                mono=True,
+                f"{line.sign} {brief(line)}",
                 role=ROLES[line.sign],
                 key=[] if go is None else [f"h{line.group}"],
                 go=go,
-                tell=tell,
-                label=tell,
+                says=tell,
             )
             at += ROW
 

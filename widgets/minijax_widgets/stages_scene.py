@@ -9,8 +9,8 @@ from minijax_lab.explain.machine_code import KernelCode
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.stages import Stage, StagesRecording
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.fusion_scene import fitting, short
-from minijax_widgets.scene import Placed, Scene, text_width
+from minijax_widgets.fusion_scene import short
+from minijax_widgets.scene import Placed, Scene, fitting, text_width
 
 ROW = 26.0
 BOX = 20.0
@@ -250,13 +250,12 @@ class Drawing:
         if not stages:
             tell += "; XLA made it, it belongs to no equation"
         keys = [f"g{stage}" for stage in stages]
-        placed = self.scene.box(
+        placed = self.scene.named(
             self.lefts[3],
             y,
             self.widths[3],
             BOX,
-            text=fitting(text, self.widths[3] - 12),
-            mono=True,
+            text,
             role="kernel" if kernel.fused else "" if stages else "constant",
             key=keys,
             go=stages[0] if stages else None,
@@ -292,15 +291,7 @@ class Drawing:
         self.scene.arrow((end, placed.cy), (start - 1, placed.cy), head=False, key=keys)
         long = min(room, max(4.0, room * count / most))
         self.scene.box(
-            start,
-            y,
-            long,
-            BOX - 6,
-            role="value",
-            key=keys,
-            go=go,
-            tell=tell,
-            label=tell,
+            start, y, long, BOX - 6, role="value", key=keys, go=go, says=tell
         )
         self.scene.text(start + long + 7, placed.cy + 4, text, size=12)
 

@@ -239,8 +239,7 @@ class Picture:
             key=self.keys(number, line),
             role="batch" if line.moves else "",
             go=number,
-            tell=f"{line.text}; {line.why}",
-            label=f"{line.text}; {line.why}",
+            says=f"{line.text}; {line.why}",
         )
         for index, part in enumerate(text):
             self.scene.text(x + 10, y + 22 + 18 * index, part, size=12.5)
