@@ -402,7 +402,7 @@ def source_of(report: Report, site: Site, faults: list[Fault]) -> str:
         told = f"{mark}{number:4}  {source.lines[number - 1]}"
         rows.append(f'<span class="{look}">{escape(told)}</span>')
         rows += [new_row(indent + line.new) for line in lines if line.old and line.new]
-    code = "\n".join(rows)
+    code = "".join(rows)  # each is a line of its own
     return (
         f'<details class="source"><summary>source</summary><pre>{code}</pre></details>'
     )
