@@ -31,7 +31,12 @@ def load_all() -> None:
         importlib.import_module(f"minijax_lab.{path.stem}")
     for name in ("minijax", "minijax.numpy", "minijax.lax", "numpy.testing"):
         importlib.import_module(name)
-    for name in ("tiny_score", "tiny_programs", "explain.pallas_kernels"):
+    for name in (
+        "tiny_score",
+        "tiny_programs",
+        "tiny_kernels",
+        "explain.pallas_kernels",
+    ):
         importlib.import_module(f"minijax_lab.{name}")
 
 
