@@ -9,6 +9,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import grad, jit, lax, random, tree, vmap
+from minijax_lab import grading
 from tests.notebooks.judged import Answers, assert_refused, assert_taken
 from tests.notebooks.test_exercises import EIGHT
 
@@ -483,6 +484,48 @@ wrong(
     "07.3", "should be 2.5", roots(lambda x: jnp.where(x > 0, x, 1.0), lambda x, y: y)
 )
 wrong("07.3", "should be", lambda x: jnp.sqrt(jnp.where(x > 0, x, 0.0)))
+
+
+# 05.1: reused keys; 07.2: back through a chain; 07.4: rows of a Jacobian.
+reused = sorted(grading.chapter("05").REUSED)
+right("05.1", set(reused))
+right("05.1", "".join(reused).upper())
+wrong("05.1", "every key is used once", ["a", "b", "c", "d"])
+wrong("05.1", "You found 1 of 2", reused[:1])
+wrong("05.1", "You found 0 of 2", [])
+wrong("05.1", "Give a list", 2)
+
+
+def back_with_a_dict(steps):
+    sums = {"out": 1.0}
+    for result, operand, factor in reversed(steps):
+        sums[operand] = sums.get(operand, 0.0) + sums.get(result, 0.0) * factor
+    return sums.get("x", 0.0)
+
+
+def back_that_overwrites(steps):
+    sums = {"out": 1.0}
+    for result, operand, factor in reversed(steps):
+        sums[operand] = sums.get(result, 0.0) * factor
+    return sums.get("x", 0.0)
+
+
+right("07.2", back_with_a_dict)
+wrong("07.2", "used twice", back_that_overwrites)
+wrong("07.2", "gives", lambda steps: math.prod(factor for _, _, factor in steps))
+
+
+def rows_by_map(f, x):
+    value, pull = minijax.vjp(f, x)
+    eye = jnp.eye(value.shape[0], dtype=value.dtype)
+    return lax.map(lambda c: pull(c)[0], eye)
+
+
+right(
+    "07.4", lambda f, x: vmap(lambda c: minijax.vjp(f, x)[1](c)[0])(jnp.eye(len(f(x))))
+)
+wrong("07.4", "The Jacobian of", lambda f, x: minijax.vjp(f, x)[1](f(x) * 0 + 1)[0])
+wrong("07.4", "The Jacobian of", lambda f, x: rows_by_map(f, x).T)
 
 
 @pytest.mark.parametrize("name, made", ANSWERS.taken)
