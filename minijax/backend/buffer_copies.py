@@ -37,7 +37,7 @@ def put_shards(
         addressable devices, each of the sharding's shard shape.
       aval: shape, dtype and weak type of the whole.
       sharding: where the parts go.
-      committed: whether the result insists on its devices.
+      committed: whether the result is committed to its devices.
     """
     parts = [_own(part) if isinstance(part, np.ndarray) else part for part in shards]
     owned = list(sharding._internal_device_list.addressable_device_list)

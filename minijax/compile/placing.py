@@ -126,9 +126,9 @@ def _device_of(device: Any) -> Any:
 
 
 def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
-    """(the device to run on, whether an argument insists on it).
+    """(the device to run on, whether an argument is committed to it).
 
-    Raises ValueError when two arguments insist on different devices.
+    Raises ValueError when two arguments are committed to different devices.
     """
     chosen = None
     for arg in args:
@@ -158,9 +158,9 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
 def place(
     values: Sequence[Any], avals: Sequence[Any], device: Any = None
 ) -> tuple[Any, bool, list[Any]]:
-    """(the device to run on, whether a value insists on it, the buffers of the values).
+    """(the device to run on, whether a value is committed to it, the buffers).
 
-    Raises ValueError when two values insist on different devices.
+    Raises ValueError when two values are committed to different devices.
     """
     committed = False
     if device is None:

@@ -192,7 +192,7 @@ JIT_METHODS = {
 
 @Hook
 def place_of(traced: Traced) -> tuple[Any, bool]:
-    """Where a program is lowered to run, and whether an argument insists on it.
+    """Where a program is lowered to run, and whether an argument is committed to it.
 
     Called by `Traced.lower`. `programs/sharding/ahead_of_time.py` attaches it; by
     default a program runs on the default device.

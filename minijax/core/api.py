@@ -388,7 +388,7 @@ def vmap(
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives.
       axis_size: the size of the batch, needed when nothing is batched.
-      flat_axes, move_output: what to do in place of the functions above.
+      flat_axes, move_output: replacements for the functions of these names.
 
     Keyword arguments are batched over their first axis.
 

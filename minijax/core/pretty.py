@@ -99,8 +99,10 @@ def shared_jaxprs(jaxpr: Jaxpr) -> dict[Jaxpr, str]:
 
 
 def unused_vars(jaxpr: Jaxpr) -> Iterator[Var]:
-    """The variables that are not used, printed `_`; those of inner programs are named,
-    unless they borrow the `_` of the variable outside."""
+    """The variables that are not used, which are printed `_`.
+
+    Unused variables of inner programs keep names, except when tied to an outer `_`.
+    """
     read = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     for eqn in reversed(jaxpr.eqns):
         yield from (v for v in eqn.outvars if v not in read)

@@ -66,7 +66,7 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(Effect):
-    """Somebody looks on, in the order of the program."""
+    """A debug callback observes a value, in the order of the program."""
 
     def __str__(self) -> str:
         return "OrderedDebug"

@@ -107,12 +107,12 @@ def is_spread(sharding: Any) -> bool:
 def place(
     values: Sequence[Any], avals: Sequence[Any], device: Any = None
 ) -> tuple[Any, bool, list[Any]]:
-    """(where to run, whether an argument insists on it, the buffers of the values).
+    """(where to run, whether an argument is committed to it, the buffers).
 
-    A `Placement` if one of the values lies on several devices. A value that insists on
+    A `Placement` if one of the values lies on several devices. A value committed to
     nothing stays where it is until the compiler has chosen its sharding.
 
-    Raises ValueError when two values insist on different devices.
+    Raises ValueError when two values are committed to different devices.
     """
     if type(device) is Placement:
         spread = [spread_out(*pair, device.replicated) for pair in zip(values, avals)]
@@ -194,7 +194,7 @@ def mesh_of(*shardings: Any) -> Mesh | None:
 
 
 def incompatible(one: Any, one_aval: Any, other: Any, other_aval: Any) -> Exception:
-    """The error for two arguments that insist on different devices."""
+    """The error for two arguments that are committed to different devices."""
 
     def told(sharding: Any, aval: Any) -> str:
         ids = [device.id for device in sharding._internal_device_list]

@@ -119,7 +119,7 @@ def leaf_of(library: Any, path: str, value: Any) -> Leaf:
 
 
 def places(array: Any) -> str:
-    """Where an array lies that insists on its device: `cpu:0`, or a sharding."""
+    """Where a committed array lies: `cpu:0`, or a sharding."""
     try:
         devices = sorted(array.sharding.device_set, key=lambda device: device.id)
     except Exception:

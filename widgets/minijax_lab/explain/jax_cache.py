@@ -222,7 +222,7 @@ class JaxCacheWatch(CacheWatch):
 
 
 def place_of(array: Any) -> str:
-    """Where an array lives that insists on its device: `cpu:0`, or a sharding."""
+    """Where a committed array lies: `cpu:0`, or a sharding."""
     devices = list(array.sharding.device_set)
     if len(devices) > 1:
         return str(array.sharding)
