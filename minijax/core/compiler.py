@@ -115,8 +115,8 @@ class Executable:
           out_avals: for each output an object with `shape`, `dtype` and `weak_type`;
             the arrays returned keep it.
           out_shardings: for each output where it lives.
-          committed: whether the arrays returned are committed to their devices; for all,
-            or for each.
+          committed: whether the arrays returned are committed to their devices; for
+            all, or for each.
 
         Returns:
           A function from a list of jaxlib arrays to a list of jaxlib arrays. It checks
