@@ -8,6 +8,9 @@ In JAX: `jax.lax`.
 
 # isort: skip_file
 # fmt: off
+import importlib as _importlib
+from typing import Any as _Any
+
 from minijax.lax.at_index import dynamic_index_in_dim, dynamic_update_index_in_dim
 from minijax.programs.control_flow.conditionals import cond, cond_p, switch
 from minijax.programs.control_flow.fori_loops import fori_loop
@@ -151,3 +154,17 @@ from minijax.primitives.reduce.windows import (
     reduce_window_max_p, reduce_window_min_p, reduce_window_shape_tuple,
     reduce_window_sum_p, select_and_gather_add_p, select_and_scatter_add_p,
 )
+
+
+def __getattr__(name: str) -> _Any:
+    # Loaded on first use: few programs need them.
+    if name == "linalg":
+        return _importlib.import_module("minijax.lax.linalg")
+    if name in ("FftType", "fft", "fft_p"):
+        module = _importlib.import_module("minijax.programs.linear_algebra.fourier")
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "linalg", "FftType", "fft", "fft_p"})

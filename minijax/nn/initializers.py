@@ -338,3 +338,57 @@ def he_normal() -> tuple[float, Mode, Distribution]:
 
 
 kaiming_normal = he_normal
+
+
+def orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Returns an initializer that gives `scale` times orthonormal rows or columns.
+
+    Saxe et al. (2014). The weights are a matrix whose columns are `column_axis` and
+    whose rows are all other axes; the smaller of both is orthonormal.
+
+    The initializer raises ValueError for a shape of fewer than two axes.
+    """
+
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
+        if out_sharding is not None:
+            raise NotImplementedError("orthogonal does not take `out_sharding`.")
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        if 0 in shape:
+            return jnp.zeros(shape, dtype=dtype)
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns
+        q = random.orthogonal(key, rows, (), dtype, columns)
+        q = jnp.reshape(q, (*np.delete(shape, column_axis), columns))
+        return jnp.array(scale, dtype) * jnp.moveaxis(q, -1, column_axis)
+
+    return _initializer(draw, dtype)
+
+
+def delta_orthogonal(
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
+) -> Initializer:
+    """Returns an initializer of kernels [*space, in, out], zero but in their middle.
+
+    There stands an orthogonal matrix, so that a convolution keeps norms: Xiao et al.
+    (2018). The initializer raises ValueError unless space has one to three axes and
+    in <= out.
+    """
+    inner = orthogonal(scale, column_axis, dtype)
+
+    def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
+        if out_sharding is not None:
+            raise NotImplementedError("delta_orthogonal does not take `out_sharding`.")
+        if len(shape) not in (3, 4, 5):
+            raise ValueError(
+                "Delta orthogonal initializer requires a 3D, 4D or 5D shape."
+            )
+        if shape[-1] < shape[-2]:
+            raise ValueError("`fan_in` must be less or equal than `fan_out`.")
+        middle = tuple((size - 1) // 2 for size in shape[:-2])
+        matrix = inner(key, shape[-2:], dtype)
+        return jnp.zeros(shape, dtype=dtype).at[middle].set(matrix)
+
+    return _initializer(draw, dtype)

@@ -7,6 +7,9 @@ this room holds one group of functions; this one lists them, and importing it gi
 
 # isort: skip_file
 # fmt: off
+import importlib as _importlib
+from typing import Any as _Any
+
 from numpy import (
     array_repr, array_str, character, complexfloating, dtype, e, euler_gamma,
     flexible, floating, generic, inexact, inf, integer, iterable, nan, newaxis,
@@ -125,11 +128,26 @@ from minijax.numpy.math.elementary_functions import (
 from minijax.numpy.shapes.vectorizing import vectorize
 from minijax.numpy.rare.windows import bartlett, blackman, hamming, hanning, kaiser
 
-from minijax.numpy import (
-    linalg, scalar_types as _scalar_types,
-)
+from minijax.numpy import scalar_types as _scalar_types
 # fmt: on
 
 if hasattr(_scalar_types, "int1"):  # newer versions of ml_dtypes have it
     int1 = _scalar_types.int1
     uint1 = _scalar_types.uint1
+
+# Loaded on first use: few programs decompose matrices.
+_LAZY = ("fft", "linalg")
+_LAZY_FUNCTIONS = ("polyfit", "roots")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _importlib.import_module(f"{__name__}.{name}")
+    if name in _LAZY_FUNCTIONS:
+        module = _importlib.import_module("minijax.numpy.rare.fitting")
+        return getattr(module, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_LAZY_FUNCTIONS})

@@ -1,4 +1,6 @@
-"""`jax.numpy.linalg`: norms, powers and chains of matrix products.
+"""`jax.numpy.linalg`: norms, powers, chains of products, least squares.
+
+What decomposes matrices is in `products/factoring.py`.
 
 In JAX: `numpy/linalg.py`.
 """
@@ -13,6 +15,7 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
@@ -24,12 +27,32 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.math import elementary_functions, ufuncs
 from minijax.numpy.products import contractions, einstein
+from minijax.numpy.products import factoring as _factoring
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.numpy.reduce import reductions
 from minijax.numpy.shapes import diagonals, shaping
 from minijax.numpy.shapes.broadcasting import broadcast_to
+from minijax.primitives.linear.matmul_precision import Precision
+from minijax.primitives.shape.squeezing import expand_dims
 
 P = ParamSpec("P")
+
+cholesky = _factoring.cholesky
+det = _factoring.det
+eig = _factoring.eig
+eigh = _factoring.eigh
+eigvals = _factoring.eigvals
+eigvalsh = _factoring.eigvalsh
+inv = _factoring.inv
+matrix_rank = _factoring.matrix_rank
+pinv = _factoring.pinv
+qr = _factoring.qr
+slogdet = _factoring.slogdet
+solve = _factoring.solve
+svd = _factoring.svd
+svdvals = _factoring.svdvals
+tensorinv = _factoring.tensorinv
+tensorsolve = _factoring.tensorsolve
 
 # --------------------------------------------------------------------------
 # Norms
@@ -52,8 +75,8 @@ def norm(
     """The norm of vectors along one axis, or of matrices in two; of all, without one.
 
     The default is the root of the sum of squares. For vectors `ord` is any number, inf,
-    -inf or 0; for matrices 1, -1, inf, -inf or "fro". Integers give a floating result.
-    Raises ValueError for another `ord` and for more than two axes.
+    -inf or 0; for matrices 1, -1, 2, -2, inf, -inf, "fro" or "nuc". Integers give a
+    floating result. Raises ValueError for another `ord` and for more than two axes.
     """
     x = ensure_arraylike("jnp.linalg.norm", x)
     (x,) = promote_dtypes_inexact(x)
@@ -79,10 +102,14 @@ def norm(
     if ord in (1, -1, np.inf, -np.inf):
         return _largest_sum(x, ord, axes, keepdims)
     if ord in (2, -2, "nuc"):
-        raise ValueError(
-            f"Order {ord!r} of a matrix norm needs singular values, which minijax does "
-            "not compute yet. Use 'fro', 1, -1, inf or -inf."
-        )
+        values = svd(shaping.moveaxis(x, axes, (-2, -1)), compute_uv=False)
+        if ord == 2:
+            out = reductions.amax(values, axis=-1, initial=0)
+        elif ord == -2:
+            out = reductions.amin(values, axis=-1)
+        else:
+            out = reductions.sum(values, axis=-1)
+        return expand_dims(out, sorted(axes)) if keepdims else out
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 
@@ -151,10 +178,10 @@ def matrix_norm(
 
 @jit(static_argnames=("n",))
 def matrix_power(a: Any, n: int) -> Array:
-    """Square matrices to a power that is not negative, by repeated squaring.
+    """Square matrices to a power, by repeated squaring; of inverses, if it is negative.
 
     Raises TypeError for matrices that are not square, and for an `n` that is no
-    integer or negative.
+    integer.
     """
     array = ensure_arraylike("jnp.linalg.matrix_power", a)
     if array.ndim < 2:
@@ -168,13 +195,11 @@ def matrix_power(a: Any, n: int) -> Array:
         n = operator.index(n)
     except TypeError as error:
         raise TypeError(f"exponent must be an integer, got {n}") from error
-    if n < 0:
-        raise TypeError(
-            f"exponent must not be negative, got {n}: invert the matrix first."
-        )
     if n == 0:
         identity = diagonals.eye(array.shape[-2], dtype=array.dtype)
         return broadcast_to(identity, array.shape)
+    if n < 0:
+        array, n = inv(array), -n
     if n == 3:
         return (array @ array) @ array
     square = array
@@ -221,6 +246,102 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
         axes[-1] = axes[-1][:1]
     operands = itertools.chain(*zip(chain, axes, strict=True))
     return einstein.einsum(*operands, optimize="auto", precision=precision)
+
+
+# --------------------------------------------------------------------------
+# Least squares
+
+
+def _lstsq(a: Any, b: Any, rcond: Any, *, numpy_resid: bool = False) -> tuple:
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(
+            f"Leading dimensions of input arrays must match, got {a.shape}, {b.shape}"
+        )
+    for array, allowed, amount in ((a, (2,), "two"), (b, (1, 2), "one or two")):
+        if array.ndim not in allowed:
+            raise TypeError(
+                f"{array.ndim}-dimensional array given. Array must be {amount}"
+                "-dimensional"
+            )
+    is_vector = b.ndim == 1
+    if is_vector:
+        b = b[:, None]
+    rows, columns = a.shape
+    dtype, precision = a.dtype, Precision.HIGHEST
+    if a.size == 0:
+        s = jnp.empty(0, dtype=dtype)
+        rank: Any = jnp.array(0, dtype=int)
+        x = jnp.zeros((columns, *b.shape[1:]), dtype=dtype)
+    else:
+        eps = dtypes.finfo(dtype).eps
+        if rcond is None:
+            rcond = float(eps) * max(columns, rows)
+        else:
+            rcond = jnp.where(rcond < 0, eps, rcond)
+        u, s, vt = svd(a, full_matrices=False)
+        mask = (s > 0) & (s >= jnp.array(rcond, dtype=s.dtype) * s[0])
+        rank = mask.sum()
+        inverse = 1 / jnp.where(mask, s, 1).astype(dtype)
+        inverse = jnp.where(mask, inverse, 0)[:, None]
+        along_u = jnp.matmul(u.conj().T, b, precision=precision)
+        x = jnp.matmul(vt.conj().T, inverse * along_u, precision=precision)
+    if numpy_resid and (rank < columns or rows <= columns):
+        residuals = jnp.asarray([])
+    else:
+        residuals = norm(b - jnp.matmul(a, x, precision=precision), axis=0) ** 2
+    return x.ravel() if is_vector else x, residuals, rank, s
+
+
+_jitted_lstsq = jit(functools.partial(_lstsq, numpy_resid=False))
+
+
+def lstsq(
+    a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    """The x of least |a x - b|, and least |x|: (x, squared residuals, rank, values).
+
+    Args:
+      a: [m, n].
+      b: [m] or [m, k].
+      rcond: singular values below this part of the largest count as zero.
+      numpy_resid: no residuals where NumPy gives none; not under `jit`.
+
+    Raises ValueError if the first sizes differ, TypeError for other ranks.
+    """
+    a, b = _factoring.inexact("lstsq", a, b)
+    if numpy_resid:
+        return _lstsq(a, b, rcond, numpy_resid=True)
+    return _jitted_lstsq(a, b, rcond)
+
+
+@jit(static_argnames=("p",))
+def cond(x: Any, p: Any = None) -> Array:
+    """How much a matrix can enlarge relative errors: |x| |x⁻¹| in the norm `p`.
+
+    Raises ValueError for empty matrices, and if one is not square, unless p is None, 2
+    or -2.
+    """
+    array = ensure_arraylike("cond", x)
+    if array.ndim < 2 or 0 in array.shape[-2:]:
+        raise ValueError(
+            "jnp.linalg.cond: input array must be at least 2D and must not be empty; "
+            f"got {array.shape=}"
+        )
+    if p in (None, 2):
+        values = svdvals(x)
+        return values[..., 0] / values[..., -1]
+    if p == -2:
+        values = svdvals(x)
+        out = values[..., -1] / values[..., 0]
+    else:
+        if array.shape[-2] != array.shape[-1]:
+            raise ValueError(
+                f"jnp.linalg.cond: for {p=}, array must be square; got {array.shape=}"
+            )
+        axes = (-2, -1)
+        out = norm(x, ord=p, axis=axes) * norm(inv(x), ord=p, axis=axes)
+    own = jnp.isnan(x).any(axis=(-2, -1))
+    return jnp.where(jnp.isnan(out) & ~own, np.inf, out)
 
 
 # --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ check of batching against a loop.
 """
 
 import dataclasses
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -659,3 +660,131 @@ case(
     real(4, low=0.4, high=4.0, seed=1),
     constant=(0, 1),
 )
+
+
+# Linear algebra. Where the factors are free by a phase, their absolute squares stand.
+def positive(size: int, matrix: np.ndarray) -> np.ndarray:
+    """A Hermitian positive definite matrix, with distinct eigenvalues."""
+    return matrix @ matrix.conj().T + np.diag(np.arange(1.0, size + 1))
+
+
+def _linalg(name: str, **params: Any) -> Callable[[Any], Callable[..., Any]]:
+    def build(jax):
+        importlib.import_module(f"{jax.__name__}.lax.linalg")
+        function = getattr(jax.lax.linalg, name)
+        return lambda *args: function(*args, **params)
+
+    return build
+
+
+def _squares(name: str, **params: Any) -> Callable[[Any], Callable[..., Any]]:
+    def build(jax):
+        function = _linalg(name, **params)(jax)
+        return lambda *args: [jax.numpy.abs(x) ** 2 for x in function(*args)]
+
+    return build
+
+
+for _kind, _square, _tall in (
+    ("real", real(3, 3) + np.diag([1.0, 2.0, 3.0]), real(4, 2)),
+    ("complex", cplx(2, 2) + np.diag([1.0, 2.0]), cplx(3, 2)),
+):
+    _size = len(_square)
+    _positive = positive(_size, _square)
+    _orders = 2 if _kind == "real" else 1
+    for _name, _function, _matrix in (
+        ("cholesky", _linalg("cholesky"), _positive),
+        ("lu", _linalg("lu"), _square),
+        ("qr", _linalg("qr", full_matrices=False), _tall),
+        ("svd", _linalg("svd", compute_uv=False), _tall),
+        ("eigh", _squares("eigh"), _positive),
+    ):
+        case(f"{_kind} {_name}", _name, _function, _matrix, orders=_orders)
+    case(
+        f"{_kind} triangular_solve",
+        "triangular_solve",
+        _linalg("triangular_solve", left_side=True, transpose_a=True, conjugate_a=True),
+        _square,
+        _square[:, :2],
+        orders=_orders,
+    )
+    # JAX has no derivatives of these, or its tests have none of second order.
+    for _name, _matrix in (
+        *(("schur", _square), ("hessenberg", _square), ("tridiagonal", _positive)),
+    ):
+        case(f"{_kind} {_name}", _name, _linalg(_name), _matrix, constant=(0,))
+    for _name, _factor in (("householder_product", ()), ("ormqr", (_square[:, :2],))):
+        case(
+            f"{_kind} {_name}",
+            _name,
+            _linalg(_name),
+            *(_square, _square[0], *_factor),
+            constant=(0, 1, 2),
+        )
+    case(
+        f"{_kind} eig",
+        "eig",
+        _linalg(
+            "eig", compute_left_eigenvectors=False, compute_right_eigenvectors=False
+        ),
+        _square,
+        constant=(0,),
+    )
+_square = real(3, 3) + np.diag([1.0, 2.0, 3.0])
+case(
+    "triangular_solve from the right",
+    "triangular_solve",
+    _linalg("triangular_solve", lower=True, unit_diagonal=True),
+    _square,
+    _square[:2],
+    orders=1,
+)
+case(
+    "tridiagonal_solve",
+    "tridiagonal_solve",
+    _linalg("tridiagonal_solve"),
+    *(_square[0], _square[1] + 3, _square[2], _square),
+    orders=1,
+)
+for _name, _function, _matrix in (
+    ("lu wide", _linalg("lu"), real(2, 4)),
+    ("qr wide", _linalg("qr"), real(2, 4)),
+    ("qr complete", _linalg("qr"), real(4, 2)),
+    ("qr pivoted", _linalg("qr", pivoting=True), real(4, 2)),
+    ("svd thin", _squares("svd", full_matrices=False), real(4, 2)),
+):
+    case(_name, _name.split()[0], _function, _matrix, orders=1)
+case(
+    "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation",
+    _linalg("lu_pivots_to_permutation", permutation_size=4),
+    whole(2, 1, 3),
+)
+case(
+    "symmetric_product",
+    "symmetric_product",
+    _linalg("symmetric_product", alpha=2.0, beta=0.5),
+    real(3, 2),
+    real(3, 3),
+    constant=(0, 1),
+)
+case(
+    "cholesky_update",
+    "cholesky_update",
+    _linalg("cholesky_update"),
+    np.triu(real(3, 3)) + np.eye(3),
+    real(3),
+    fixed=(0, 1),
+    constant=(0, 1),
+)
+for _type, _lengths, _argument in (
+    *(("FFT", (4,), cplx(2, 4)), ("IFFT", (2, 3), cplx(2, 3))),
+    *(("RFFT", (5,), real(2, 5)), ("RFFT", (3, 4), real(3, 4))),
+    *(("IRFFT", (4,), cplx(2, 3)), ("IRFFT", (3, 5), cplx(3, 3))),
+):
+    case(
+        f"{_type} {_lengths}",
+        "fft",
+        lambda jax, t=_type, n=_lengths: lambda x: jax.lax.fft(x, t, n),
+        _argument,
+    )

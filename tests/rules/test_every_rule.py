@@ -121,6 +121,8 @@ REACHED_ELSEWHERE = {
         "tests/pallas/test_kernels.py",
     ),
     **dict.fromkeys("dma_start dma_wait".split(), "tests/pallas/test_pipelines.py"),
+    # Bound by the lowering of qr.
+    **dict.fromkeys("geqp3 geqrf".split(), "tests/numpy/test_linalg.py"),
     # Programs over several devices.
     "sharding_constraint": "tests/sharding/automatic.py",
     "reshard": "tests/sharding/explicit.py",

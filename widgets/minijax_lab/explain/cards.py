@@ -27,6 +27,7 @@ from minijax.core.language import (
     all_primitives,
     jaxprs_in_params,
 )
+from minijax.lax import linalg
 from minijax.random import key as new_key
 from minijax.transforms.differentiation import jvp, vjp
 from minijax.transforms.vectorization import vmap
@@ -39,6 +40,7 @@ X = np.array([0.3, -0.6, 0.8], np.float32)
 Y = np.array([0.7, 0.2, -0.4], np.float32)
 A = np.array([[0.5, -0.2, 0.1], [0.3, 0.9, -0.7]], np.float32)
 B = np.arange(6, dtype=np.float32).reshape(3, 2) / 6
+S = np.array([[2.0, 0.5, -0.3], [0.5, 3.0, 0.7], [-0.3, 0.7, 1.5]], np.float32)
 I = np.array([3, 5, 12], np.int32)  # noqa: E741
 J = np.array([2, 3, 5], np.int32)
 
@@ -132,6 +134,34 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     ),
     "unstack": (lambda a: lax.unstack(a)[0], (A,)),
     "zeta": (lax.zeta, (X + 3, Y + 1)),
+    "cholesky": (linalg.cholesky, (S,)),
+    "cholesky_update": (linalg.cholesky_update, (np.triu(S), X)),
+    "eig": (lambda a: linalg.eig(a)[0], (S,)),
+    "eigh": (lambda a: linalg.eigh(a)[1], (S,)),
+    "fft": (lambda x, y: lax.fft(lax.complex(x, y), "FFT", (3,)), (X, Y)),
+    "geqp3": (
+        lambda a: all_primitives["geqp3"].bind(a, I * 0, use_magma=None)[0],
+        (S,),
+    ),
+    "geqrf": (lambda a: all_primitives["geqrf"].bind(a)[0], (S,)),
+    "hessenberg": (lambda a: linalg.hessenberg(a)[0], (S,)),
+    "householder_product": (linalg.householder_product, (S, X)),
+    "lu": (lambda a: linalg.lu(a)[0], (S,)),
+    "lu_pivots_to_permutation": (
+        lambda i: linalg.lu_pivots_to_permutation(i, 3),
+        (I * 0 + 2,),
+    ),
+    "ormqr": (linalg.ormqr, (S, X, S)),
+    "qr": (lambda a: linalg.qr(a)[1], (S,)),
+    "schur": (lambda a: linalg.schur(a)[0], (S,)),
+    "svd": (lambda a: linalg.svd(a, compute_uv=False), (S,)),
+    "symmetric_product": (linalg.symmetric_product, (S, S)),
+    "triangular_solve": (
+        lambda a, b: linalg.triangular_solve(a, b, left_side=True, lower=True),
+        (S, B),
+    ),
+    "tridiagonal": (lambda a: linalg.tridiagonal(a)[0], (S,)),
+    "tridiagonal_solve": (linalg.tridiagonal_solve, (X, X + 3, Y, B)),
 }
 
 

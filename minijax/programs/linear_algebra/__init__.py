@@ -1,0 +1,1 @@
+"""Decompositions of matrices, solutions of linear equations, Fourier transforms."""

@@ -1,0 +1,267 @@
+"""Forms on the way to eigenvalues: Hessenberg, tridiagonal, Schur; tridiagonal systems.
+
+In JAX: `lax/linalg.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import lapack
+from minijax.core.language import ShapedArray
+from minijax.core.rules import (
+    Shape,
+    Zero,
+    add_tangents,
+    batch_at_front,
+    instantiate,
+    moveaxis,
+)
+from minijax.core.shaping import reshape
+from minijax.primitives.shape import broadcasting
+from minijax.primitives.shape.joining import concatenate
+from minijax.programs.linear_algebra.decompositions import (
+    Native,
+    call_native,
+    decomposition,
+    empty,
+    info_of,
+    letter,
+    nan_where_failed,
+    native,
+    square,
+    triangle,
+)
+from minijax.programs.linear_algebra.matrices import is_complex, real_dtype
+
+# ----------------------------------------------------------------------------------
+# Hessenberg, tridiagonal, Schur
+# ----------------------------------------------------------------------------------
+
+
+def _hessenberg_shapes(shape: Shape) -> list[Shape]:
+    return [shape, (square("hessenberg", shape) - 1,)]
+
+
+hessenberg_p = decomposition(
+    "hessenberg", _hessenberg_shapes, lambda dtype: [dtype, dtype]
+)
+
+
+def _tridiagonal_shapes(shape: Shape, **_) -> list[Shape]:
+    size = square("tridiagonal", shape)
+    if size == 0:
+        raise ValueError("The input to tridiagonal must have rows. Got shape (0, 0).")
+    return [shape, (size,), (size - 1,), (size - 1,)]
+
+
+tridiagonal_p = decomposition(
+    "tridiagonal",
+    _tridiagonal_shapes,
+    lambda dtype, **_: [dtype, real_dtype(dtype), real_dtype(dtype), dtype],
+)
+native(
+    tridiagonal_p,
+    Native(("sytrd", "hetrd"), lambda lower: triangle(lower)),
+    Native("cusolver_sytrd_ffi", lambda lower: {"lower": lower}),
+)
+
+
+@hessenberg_p.def_lowering
+def _hessenberg_lowering(ctx, a) -> list:
+    (aval,), outs = ctx.avals_in, list(ctx.avals_out)
+    name = lapack.target("gehrd", aval.dtype)
+    if empty([aval]):
+        return [ctx.full_like(0, out) for out in outs]
+    options = {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
+    types = [*outs, info_of(ctx)]
+    *results, info = call_native(ctx, name, [a], types, options, [(0, 0)])
+    return nan_where_failed(ctx, info, results, outs)
+
+
+def _schur_shapes(shape: Shape, *, compute_schur_vectors: bool, **_) -> list[Shape]:
+    square("schur", shape)
+    return [shape] * (1 + compute_schur_vectors)
+
+
+schur_p = decomposition(
+    "schur",
+    _schur_shapes,
+    lambda dtype, compute_schur_vectors, **_: [dtype] * (1 + compute_schur_vectors),
+)
+
+
+def _schur_lowering(ctx, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
+    if sort_eig_vals:
+        raise NotImplementedError(
+            "The sort feature of LAPACK's gees routine is not implemented."
+        )
+    (aval,), outs = ctx.avals_in, list(ctx.avals_out)
+    name = lapack.target("gees", aval.dtype)
+    if empty([aval]):
+        return [ctx.full_like(0, out) for out in outs]
+    values = [ShapedArray(aval.shape[:-1], aval.dtype)] * (1 if is_complex(aval) else 2)
+    types = [aval, aval, *values, info_of(ctx), info_of(ctx)]
+    options = {
+        "mode": letter("V" if compute_schur_vectors else "N"),
+        "sort": letter("N"),
+    }
+    *results, info = call_native(ctx, name, [a], types, options, [(0, 0)])
+    return nan_where_failed(ctx, info, results[: len(outs)], outs)
+
+
+schur_p.def_lowering(_schur_lowering, "cpu")
+hessenberg_p.lowerings["cpu"] = hessenberg_p.lowerings.pop(None)
+for _primitive in (hessenberg_p, tridiagonal_p, schur_p):
+    for _rule in ("jvp", "transpose"):
+        _primitive.without(_rule, "JAX has none either")
+
+
+def hessenberg(a: Any) -> tuple[Any, Any]:
+    """A matrix [..., n, n] with zeros below its first subdiagonal, similar to `a`.
+
+    Below that stand the reflections that made it, whose factors are the second result
+    [..., n - 1]. On a CPU only. No derivative.
+    """
+    return tuple(hessenberg_p.bind(a))  # type: ignore[return-value]
+
+
+def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+    """A tridiagonal matrix similar to a symmetric or Hermitian one.
+
+    Returns (matrix with reflections, diagonal [..., n], the one beside it [..., n - 1],
+    factors of the reflections). `lower` says which triangle is read. No derivative.
+    """
+    return tuple(tridiagonal_p.bind(a, lower=lower))  # type: ignore[return-value]
+
+
+def schur(
+    x: Any,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable | None = None,
+) -> Any:
+    """[T, Q] with `x = Q T Qᴴ`, T upper triangular but for blocks of two; or [T].
+
+    Of a real matrix, complex pairs of eigenvalues are the blocks. On a CPU only,
+    without sorting and without a derivative.
+    """
+    return schur_p.bind(
+        x,
+        compute_schur_vectors=compute_schur_vectors,
+        sort_eig_vals=sort_eig_vals,
+        select_callable=select_callable,
+    )
+
+
+# ----------------------------------------------------------------------------------
+# tridiagonal_solve
+# ----------------------------------------------------------------------------------
+
+
+def _solve_shape(dl: Shape, d: Shape, du: Shape, b: Shape, **_) -> Shape:
+    if not dl == d == du == b[:1]:
+        raise TypeError(
+            "tridiagonal_solve requires that all diagonals and the columns of b have "
+            f"the same size, got {dl}, {d}, {du} and {b}."
+        )
+    return b
+
+
+def _solve_meaning(dl, d, du, b, **_):
+    index = np.arange(d.shape[-1])
+    matrix = np.zeros((*d.shape, d.shape[-1]), d.dtype)
+    matrix[..., index, index] = d
+    matrix[..., index[1:], index[:-1]] = dl[..., 1:]
+    matrix[..., index[:-1], index[1:]] = du[..., :-1]
+    return np.linalg.solve(matrix, b)
+
+
+tridiagonal_solve_p = decomposition(
+    "tridiagonal_solve", _solve_shape, ranks=(1, 1, 1, 2), meaning=_solve_meaning
+)
+
+
+def _product(dl: Any, d: Any, du: Any, x: Any) -> Any:
+    out = d[..., None] * x
+    out = out.at[..., 1:, :].add(dl[..., 1:, None] * x[..., :-1, :])
+    return out.at[..., :-1, :].add(du[..., :-1, None] * x[..., 1:, :])
+
+
+@tridiagonal_solve_p.def_jvp_rule
+def _solve_jvp(primals, tangents, **params) -> tuple:  # dx = T⁻¹ (db - dT x)
+    *diagonals, _ = primals
+    *moved, rhs = tangents
+    x = tridiagonal_solve_p.bind(*primals, **params)
+    if any(type(t) is not Zero for t in moved):
+        rhs = add_tangents(rhs, -_product(*map(instantiate, moved), x))
+    return x, tridiagonal_solve_p.bind(*diagonals, instantiate(rhs), **params)
+
+
+@tridiagonal_solve_p.def_transpose
+def _solve_transpose(ct, dl, d, du, b, **params) -> list:
+    zero = broadcasting.full_like(d[..., :1], 0)
+    lower = concatenate((zero, du[..., :-1]), du.ndim - 1)
+    upper = concatenate((dl[..., 1:], zero), dl.ndim - 1)
+    return [None] * 3 + [tridiagonal_solve_p.bind(lower, d, upper, ct, **params)]
+
+
+@tridiagonal_solve_p.def_batch
+def _solve_batch(axis_data, args, dims, **params) -> tuple:
+    *diagonals, b = args
+    *of_diagonals, of_b = dims
+    if any(dim is not None for dim in of_diagonals):
+        args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+        return tridiagonal_solve_p.bind(*args, **params), 0
+    b = moveaxis(b, of_b, b.ndim - 2)
+    joined = (*b.shape[:-2], b.shape[-2] * b.shape[-1])
+    out = tridiagonal_solve_p.bind(*diagonals, reshape(b, joined), **params)
+    return reshape(out, b.shape), b.ndim - 2
+
+
+def _solve_lowering(ctx, *operands, perturb_singular: bool) -> list:
+    aval, outs = ctx.avals_in[3], list(ctx.avals_out)
+    on_cpu = ctx.platform == "cpu"
+    name = lapack.target("gtsv", aval.dtype) if on_cpu else "cusparse_gtsv2_ffi"
+    if empty([aval]):
+        return [operands[3]]
+    if perturb_singular:
+        name = "tridiagonal_solve_perturbed_ffi"
+        name = name if on_cpu else "cu_tridiagonal_solve_perturbed"
+        return call_native(ctx, name, operands, outs, {})
+    if not on_cpu:
+        if aval.shape[-2] < 3:
+            raise NotImplementedError(
+                "tridiagonal_solve on a GPU takes at least three equations: use "
+                "numpy.linalg.solve."
+            )
+        return call_native(ctx, name, operands, outs, {}, [(3, 0)])
+    types = [*ctx.avals_in, info_of(ctx, 1)]
+    aliases = [(i, i) for i in range(4)]
+    *_, x, info = call_native(ctx, name, operands, types, {}, aliases)
+    return nan_where_failed(ctx, info, [x], outs)
+
+
+for _platform in ("cpu", "cuda"):
+    tridiagonal_solve_p.def_lowering(_solve_lowering, _platform)
+
+
+def tridiagonal_solve(
+    dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
+) -> Any:
+    """The solution x of `T x = b`, for T with three diagonals.
+
+    Args:
+      dl: [..., m], the entries left of the diagonal; the first is not used.
+      d: [..., m], the diagonal.
+      du: [..., m], the entries right of it; the last is not used.
+      b: [..., m, k].
+      perturb_singular: move tiny pivots, so that the solution is finite.
+
+    Raises TypeError for sizes or dtypes that differ.
+    """
+    return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=perturb_singular)

@@ -1,0 +1,365 @@
+"""Triangular systems, the Cholesky factor that makes them, and symmetric products.
+
+In JAX: `lax/linalg.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.backend import lapack
+from minijax.core import arithmetic as elementwise
+from minijax.core import hlo, shaping
+from minijax.core.language import get_aval
+from minijax.core.rules import (
+    Shape,
+    batch_at_front,
+    def_jvp_with_output,
+    floats,
+    moveaxis,
+)
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
+from minijax.programs.control_flow.conditionals import cond
+from minijax.programs.linear_algebra.decompositions import (
+    Native,
+    call_native,
+    decomposition,
+    empty,
+    letter,
+    native,
+    square,
+    triangle,
+)
+from minijax.programs.linear_algebra.matrices import (
+    conjugate,
+    eye,
+    is_complex,
+    matmul,
+    symmetrized,
+    transposed,
+    tril,
+    triu,
+)
+
+# ----------------------------------------------------------------------------------
+# triangular_solve
+# ----------------------------------------------------------------------------------
+
+
+def _solve_shape(a: Shape, b: Shape, *, left_side: bool, **_) -> Shape:
+    if square("triangular_solve", a) != b[0 if left_side else 1]:
+        raise ValueError(
+            f"Incompatible shapes for arguments to triangular_solve: {a} and {b}."
+        )
+    return b
+
+
+def _solve_meaning(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+    a = np.tril(a) if lower else np.triu(a)
+    if unit_diagonal:
+        size = np.eye(a.shape[-1], dtype=a.dtype)
+        a = a * (1 - size) + size
+    a = np.conj(a) if conjugate_a else a
+    if transpose_a != (not left_side):
+        a = np.swapaxes(a, -1, -2)
+    if left_side:
+        return np.linalg.solve(a, b)
+    return np.swapaxes(np.linalg.solve(a, np.swapaxes(b, -1, -2)), -1, -2)
+
+
+triangular_solve_p = decomposition(
+    "triangular_solve", _solve_shape, ranks=(2, 2), meaning=_solve_meaning
+)
+
+
+def _tangent_of_matrix(da, x, a, b, **params) -> Any:  # -a⁻¹ da x, or -x da a⁻¹
+    left, unit = params["left_side"], int(params["unit_diagonal"])
+    da = tril(da, -unit) if params["lower"] else triu(da, unit)
+    da = elementwise.neg(da)
+    da = transposed(da) if params["transpose_a"] else da
+    da = conjugate(da) if params["conjugate_a"] else da
+    rows, columns = b.shape[-2:]
+    # The product that leaves the smaller system is taken first.
+    if left and rows > columns:
+        return triangular_solve(a, matmul(da, x), **params)
+    if left:
+        return matmul(triangular_solve(a, da, **params), x)
+    if rows < columns:
+        return triangular_solve(a, matmul(x, da), **params)
+    return matmul(x, triangular_solve(a, da, **params))
+
+
+def_jvp_with_output(
+    triangular_solve_p,
+    _tangent_of_matrix,
+    lambda db, x, a, b, **params: triangular_solve(a, db, **params),
+)
+
+
+@triangular_solve_p.def_transpose
+def _solve_transpose(ct, a, b, *, transpose_a: bool, **params) -> list:
+    return [None, triangular_solve(a, ct, transpose_a=not transpose_a, **params)]
+
+
+@triangular_solve_p.def_batch
+def _solve_batch(axis_data, args, dims, **params) -> tuple:
+    """A batch of right-hand sides of one matrix is one system with more of them."""
+    (a, b), (a_dim, b_dim) = args, dims
+    if a_dim is not None:
+        pair = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+        return triangular_solve(*pair, **params), 0
+    rank = get_aval(b).ndim
+    axis = rank - 1 if params["left_side"] else rank - 2
+    b = moveaxis(b, b_dim, axis)
+    shape = b.shape
+    joined = (*shape[: axis - 1], shape[axis - 1] * shape[axis], *shape[axis + 1 :])
+    out = triangular_solve(a, shaping.reshape(b, joined), **params)
+    return shaping.reshape(out, shape), axis
+
+
+@triangular_solve_p.def_lowering
+def _solve_lowering(
+    ctx, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal
+) -> Any:
+    if conjugate_a and not transpose_a:
+        a, conjugate_a = hlo.chlo.conj(a), False
+    kind = "ADJOINT" if conjugate_a else "TRANSPOSE"
+    return hlo.stablehlo.triangular_solve(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        unit_diagonal=unit_diagonal,
+        transpose_a=hlo.stablehlo.TransposeAttr.get(
+            kind if transpose_a else "NO_TRANSPOSE"
+        ),
+    )
+
+
+def _solve_on_cpu(ctx, a, b, **params) -> Any:
+    dtype = ctx.avals_in[0].dtype
+    if dtype.itemsize < 4 or empty(ctx.avals_in):
+        return _solve_lowering(ctx, a, b, **params)
+    conjugated = params["conjugate_a"]
+    if conjugated and not params["transpose_a"]:
+        a = hlo.chlo.conj(a)
+    kind = "C" if conjugated else "T"
+    options = {
+        "side": letter("L" if params["left_side"] else "R"),
+        "trans_x": letter(kind if params["transpose_a"] else "N"),
+        "diag": letter("U" if params["unit_diagonal"] else "N"),
+        **triangle(params["lower"]),
+    }
+    name = lapack.target("trsm", dtype)
+    return call_native(ctx, name, (a, b), ctx.avals_out, options, [(1, 0)])
+
+
+triangular_solve_p.def_lowering(_solve_on_cpu, "cpu")
+
+
+def triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Any:
+    """The solution x of `op(a) x = b` with `left_side`, else of `x op(a) = b`.
+
+    Args:
+      a: [..., m, m]; only the triangle that `lower` names is read.
+      b: [..., m, n] with `left_side`, else [..., n, m]; or with one axis less.
+      transpose_a, conjugate_a: what op does.
+      unit_diagonal: take ones for the diagonal.
+
+    Returns an array like b. Raises ValueError for shapes that do not fit, TypeError for
+    dtypes or batches that differ.
+    """
+    left, of_a = left_side, get_aval(a)
+    single = get_aval(b).ndim == of_a.ndim - 1
+    if single:
+        b = expand_dims(b, (-1 if left else -2,))
+    out = triangular_solve_p.bind(
+        a,
+        b,
+        left_side=left_side,
+        lower=lower,
+        transpose_a=transpose_a,
+        conjugate_a=conjugate_a and is_complex(of_a),
+        unit_diagonal=unit_diagonal,
+    )
+    return squeeze(out, (out.ndim - 1 if left else out.ndim - 2,)) if single else out
+
+
+# ----------------------------------------------------------------------------------
+# cholesky
+# ----------------------------------------------------------------------------------
+
+
+def _cholesky_shape(shape: Shape) -> Shape:
+    square("cholesky", shape)
+    return shape
+
+
+def _cholesky_meaning(x):
+    x = np.tril(x)
+    strict = np.tril(x, -1)
+    return np.linalg.cholesky(x + np.swapaxes(np.conj(strict), -1, -2))
+
+
+cholesky_p = decomposition("cholesky", _cholesky_shape, meaning=_cholesky_meaning)
+
+
+@cholesky_p.def_jvp_rule
+def _cholesky_jvp(primals, tangents) -> tuple:
+    """dL = L φ(L⁻¹ dA L⁻ᴴ), φ the lower triangle with half of its diagonal.
+
+    I. Murray, Differentiation of the Cholesky decomposition, arXiv:1602.07527.
+    """
+    (x,), (dx,) = primals, tangents
+    factor = tril(cholesky_p.bind(x))
+    inner = triangular_solve(
+        factor, dx, left_side=False, transpose_a=True, conjugate_a=True, lower=True
+    )
+    halved = elementwise.add(np.array(1, x.dtype)[()], eye(x.dtype, x.shape[-1]))
+    halved = expand_dims(halved, range(x.ndim - 2))
+    inner = triangular_solve(factor, inner, left_side=True, lower=True)
+    return factor, matmul(factor, tril(inner) / halved)
+
+
+cholesky_p.without("transpose", "its jvp is made of triangular solves")
+
+
+@cholesky_p.def_lowering
+def _cholesky_lowering(ctx, x) -> Any:
+    return hlo.stablehlo.cholesky(x, lower=hlo.ir.BoolAttr.get(True))
+
+
+native(
+    cholesky_p,
+    Native("potrf", lambda: triangle(True)),
+    Native("cusolver_potrf_ffi", lambda: {"lower": True}),
+)
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular L with `L Lᴴ = x`, for positive definite [..., n, n].
+
+    NaN where x is not positive definite. `symmetrize_input` takes half of x and its
+    adjoint; without it only the lower triangle is read. Raises ValueError for matrices
+    that are not square, TypeError for integers.
+    """
+    return tril(cholesky_p.bind(symmetrized(x) if symmetrize_input else x))
+
+
+# ----------------------------------------------------------------------------------
+# cholesky_update
+# ----------------------------------------------------------------------------------
+
+
+def _update_shape(r: Shape, w: Shape) -> Shape:
+    if r[0] != r[1] or w[0] != r[1]:
+        raise ValueError(
+            "cholesky_update takes a square matrix and a vector of the same size, got "
+            f"shapes {r} and {w}."
+        )
+    return r
+
+
+cholesky_update_p = decomposition(
+    "cholesky_update",
+    _update_shape,
+    ranks=(2, 1),
+    accepted=[floats, floats],
+    batches=False,
+    meaning=lambda r, w: np.linalg.cholesky(r.T @ r + np.outer(w, w)).T,
+)
+for _rule in ("jvp", "transpose", "batch"):
+    cholesky_update_p.without(_rule, "JAX has none either")
+
+
+def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
+    """Cosine and sine of the rotation that takes (x, y) to (r, 0)."""
+    size = elementwise.max(abs(x), abs(y))
+    x, y = x / size, y / size
+    scale = 1 / elementwise.sqrt(x * x + y * y)
+    return x * scale, -y * scale
+
+
+def _updated(r: Any, w: Any) -> Any:
+    """One Givens rotation for each row."""
+    unmoved = np.array(1, r.dtype), np.array(0, r.dtype)
+    for k in range(w.shape[0]):
+        cosine, sine = cond(w[k] == 0, lambda x, y: unmoved, _rotation, r[k, k], w[k])
+        row = r[k, :]
+        r = r.at[k, :].set(cosine * row - sine * w)
+        w = cosine * w + sine * row
+    return r
+
+
+@cholesky_update_p.def_lowering
+def _update_lowering(ctx, r, w) -> list:
+    return ctx.lower_fun(_updated, r, w)
+
+
+def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+    """The upper triangular factor of `rᵀ r + w wᵀ`, for r [n, n] and w [n]."""
+    return cholesky_update_p.bind(r_matrix, w_vector)
+
+
+# ----------------------------------------------------------------------------------
+# symmetric_product
+# ----------------------------------------------------------------------------------
+
+
+def _product_shape(a: Shape, c: Shape, **_) -> Shape:
+    if a[0] != c[1] or c[0] != c[1]:
+        raise ValueError(
+            "symmetric_product takes a matrix (m, n) and a square matrix (m, m), got "
+            f"shapes {a} and {c}."
+        )
+    return c
+
+
+symmetric_product_p = decomposition(
+    "symmetric_product",
+    _product_shape,
+    ranks=(2, 2),
+    accepted=[floats, floats],
+    meaning=lambda a, c, alpha, beta: (
+        alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c
+    ).astype(c.dtype),
+)
+for _rule in ("jvp", "transpose"):
+    symmetric_product_p.without(_rule, "JAX has none either")
+
+
+@symmetric_product_p.def_lowering
+def _product_lowering(ctx, a, c, **params) -> list:
+    def product(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+        return alpha * matmul(a, transposed(a)) + beta * c
+
+    return ctx.lower_fun(product, a, c, **params)
+
+
+def symmetric_product(
+    a_matrix: Any,
+    c_matrix: Any,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Any:
+    """`alpha a aᵀ + beta c`, for a [..., m, n] and symmetric c [..., m, m].
+
+    Only the lower triangle is right on every machine, but with `symmetrize_output`.
+    """
+    out = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)
+    if symmetrize_output:
+        return tril(out) + transposed(tril(out, -1))
+    return out
