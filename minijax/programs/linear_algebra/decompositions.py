@@ -29,7 +29,6 @@ from minijax.core.rules import (
     check_same_dtypes,
     complexes,
     floats,
-    joined_vma,
 )
 from minijax.primitives import families
 from minijax.primitives.shape import broadcasting
@@ -74,7 +73,8 @@ def decomposition(
         batch = _batch_of(name, avals, ranks, batches)
         made = shapes(*(x.shape[x.ndim - r :] for x, r in zip(avals, ranks)), **params)
         weak = all(aval.weak_type for aval in avals)
-        vma = joined_vma(avals)
+        # The mesh axes over which a result varies: those of any operand.
+        vma = frozenset().union(*(aval.vma for aval in avals))
 
         def aval(shape: Shape, dtype: Any) -> ShapedArray:
             return ShapedArray((*batch, *shape), np.dtype(dtype), weak, None, vma)
