@@ -12,6 +12,7 @@ _HERE = "minijax.jax_names.stand_ins"
 MODULES: dict[str, tuple[str, ...]] = {
     "jax": (),
     "jax.version": (),
+    "jax.experimental.hijax": ("minijax.jax_names.hijax",),
     "jax.lib": (),
     "jax._src": (),
     "jax._src.ad_util": ("minijax.interpreters.ad",),
@@ -39,6 +40,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.random": ("minijax.random",),
     "jax._src.scipy": ("minijax.scipy",),
     "jax._src.source_info_util": ("minijax.extend.source_info_util",),
+    "jax._src.state": (),
+    "jax._src.state.types": (),
     "jax._src.traceback_util": (),
     "jax._src.tree_util": ("minijax.tree_util",),
     "jax._src.typing": ("minijax.typing",),
@@ -58,7 +61,13 @@ NAMES: dict[str, dict[str, str]] = {
     "jax._src.ad_util": {"stop_gradient_p": f"{_HERE}:stop_gradient_p"},
     "jax._src.core": {"trace_state_clean": f"{_HERE}:trace_state_clean"},
     "jax._src.dispatch": {"wait_for_tokens": "minijax:effects_barrier"},
+    "jax._src.dtypes": {
+        "DType": "numpy:dtype",
+        "ExtendedDType": "minijax.core.dtypes:ExtendedDType",
+    },
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
+    "jax._src.state.types": {"AbstractRef": "minijax.values.ref_avals:AbstractRef"},
+    "jax._src.tree_util": {"_registry": f"{_HERE}:tree_registry"},
     "jax._src.traceback_util": {
         "register_exclusion": "minijax.support.user_source:register_exclusion",
         "api_boundary": f"{_HERE}:api_boundary",

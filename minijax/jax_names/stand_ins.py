@@ -7,6 +7,7 @@ from typing import Any
 
 from minijax.core.language import Primitive, eval_trace
 from minijax.core.state import state
+from minijax.core.trees import default_registry
 
 # The version of JAX whose names and answers minijax has.
 JAX_VERSION = "0.10.2"
@@ -45,3 +46,13 @@ def trace_state_clean() -> bool:
 # lineax writes a transpose rule for it. JAX too has it as a name that nothing binds:
 # `lax.stop_gradient` is a rule of derivatives, not an operation.
 stop_gradient_p = Primitive("stop_gradient")
+
+
+class _Registry:
+    """Which types are nodes of trees: `type(x) in _registry`."""
+
+    def __contains__(self, node_type: type) -> bool:
+        return default_registry.is_node(node_type)
+
+
+tree_registry = _Registry()
