@@ -16,8 +16,8 @@ from minijax.interpreters.ad import Zero, instantiate_zeros, is_undefined_primal
 from minijax.values.ref_avals import AbstractRef
 
 __all__ = [
-    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType",
-    "MutableHiType", "Zero", "aval_method", "aval_property",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive",
+    "HiType", "MutableHiType", "Zero", "aval_method", "aval_property",
     "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal",
     "register_hitype",
 ]  # fmt: skip

@@ -75,9 +75,12 @@ def run(name: str, folder: Path, minijax: bool) -> subprocess.CompletedProcess:
     command = [sys.executable, "-W", "ignore"]
     command += ["-m", "minijax.as_jax"] if minijax else []
     path = os.pathsep.join([str(ROOT), str(folder)])
+    # Without the flags of the tests: a user's environment.
+    own = ("XLA_", "JAX_", "MINIJAX_")
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(own)}
     return subprocess.run(
         [*command, str(PROGRAMS / f"use_{name}.py")],
-        env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
+        env={**plain, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
         timeout=500,
