@@ -3,10 +3,13 @@
 In JAX: `jax.dlpack`.
 """
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
-from minijax.numpy import from_dlpack as from_dlpack
+from minijax import numpy as jnp
+from minijax.core.array import Array
 from minijax.typing import DTypeLike
 
 _SUPPORTED = frozenset(
@@ -15,9 +18,16 @@ _SUPPORTED = frozenset(
         *(np.bool_, np.int8, np.int16, np.int32, np.int64),
         *(np.uint8, np.uint16, np.uint32, np.uint64),
         *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
-        *(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2),
+        ml_dtypes.bfloat16,
     )
 )
+
+
+def from_dlpack(
+    external_array: Any, device: Any = None, copy: bool | None = None
+) -> Array:
+    """An array that shares the memory of one with `__dlpack__`; as in `numpy`."""
+    return jnp.from_dlpack(external_array, device=device, copy=copy)
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:
