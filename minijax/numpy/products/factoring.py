@@ -160,8 +160,9 @@ def eig(a: Any) -> EigResult:
 def eigvals(a: Any) -> Array:
     """The eigenvalues of [..., n, n], complex."""
     (a,) = inexact("eigvals", a)
-    sides = {"compute_left_eigenvectors": False, "compute_right_eigenvectors": False}
-    return _eigen.eig(a, **sides)[0]
+    return _eigen.eig(
+        a, compute_left_eigenvectors=False, compute_right_eigenvectors=False
+    )[0]
 
 
 @jit(static_argnames=("UPLO", "symmetrize_input"))

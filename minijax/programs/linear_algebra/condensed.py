@@ -198,7 +198,8 @@ def _solve_jvp(primals, tangents, **params) -> tuple:  # dx = T⁻¹ (db - dT x)
     *moved, rhs = tangents
     x = tridiagonal_solve_p.bind(*primals, **params)
     if any(type(t) is not Zero for t in moved):
-        rhs = add_tangents(rhs, -_product(*map(instantiate, moved), x))
+        dl, d, du = map(instantiate, moved)
+        rhs = add_tangents(rhs, -_product(dl, d, du, x))
     return x, tridiagonal_solve_p.bind(*diagonals, instantiate(rhs), **params)
 
 

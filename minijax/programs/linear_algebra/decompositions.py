@@ -76,13 +76,13 @@ def decomposition(
         # The mesh axes over which a result varies: those of any operand.
         vma = frozenset().union(*(aval.vma for aval in avals))
 
-        def aval(shape: Shape, dtype: Any) -> ShapedArray:
+        def typed(shape: Shape, dtype: Any) -> ShapedArray:
             return ShapedArray((*batch, *shape), np.dtype(dtype), weak, None, vma)
 
         if dtypes is None:
-            return aval(made, avals[0].dtype), no_effects
+            return typed(made, avals[0].dtype), no_effects
         given = dtypes(avals[0].dtype, **params)
-        return [aval(*pair) for pair in zip(made, given)], no_effects
+        return [typed(*pair) for pair in zip(made, given)], no_effects
 
     primitive.type_rule = rule
     if batches:

@@ -52,7 +52,7 @@ def _fft_type(x, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray
     if count > 3:
         raise ValueError(f"{name} takes at most three axes at once, got {fft_lengths}.")
     batch, sizes = x.shape[: x.ndim - count], x.shape[x.ndim - count :]
-    wanted = (np.float32, np.float64)
+    wanted: tuple[type, type] = (np.float32, np.float64)
     if fft_type is not FftType.RFFT:
         wanted = (np.complex64, np.complex128)
     if x.dtype not in wanted:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def _lu_jvp(primals, tangents) -> tuple:
     """
     (a,), (da,) = primals, tangents
     factors, pivots, permutation = lu_p.bind(a)
-    rule = _lu_tangent
+    rule: Callable[..., Any] = _lu_tangent
     for _ in a.shape[:-2]:
         rule = vmap(rule)
     tangent = rule(factors, da, permutation)
@@ -146,8 +147,9 @@ lu_p.without("transpose", "its jvp is made of triangular solves")
 
 
 def _lu_lowering(target: str, platform: str) -> None:
-    def lower(ctx, a) -> list:
-        of_a, of_factors, of_pivots, of_permutation = [*ctx.avals_in, *ctx.avals_out]
+    def lower(ctx: Any, a: Any) -> list:
+        (of_a,) = ctx.avals_in
+        of_factors, of_pivots, of_permutation = ctx.avals_out
         name = lapack.target(target, of_a.dtype) if platform == "cpu" else target
         if empty([of_a]):
             pivots, results = ctx.full_like(0, of_pivots), [a]
@@ -233,7 +235,7 @@ def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> Any:
         _broadcast_to(x, (*batch, *x.shape[x.ndim - rank :]))
         for x, rank in ((lu, 2), (permutation, 1), (b, 2))
     ]
-    solve = _solve_one
+    solve: Callable[..., Any] = _solve_one
     for _ in batch:
         solve = vmap(solve, in_axes=(0, 0, 0, None))
     x = solve(*args, trans)

@@ -20,6 +20,7 @@ from minijax.core.rules import (
     floats,
     moveaxis,
 )
+from minijax.primitives.elementwise import extrema
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.control_flow.conditionals import cond
 from minijax.programs.linear_algebra.decompositions import (
@@ -285,7 +286,7 @@ for _rule in ("jvp", "transpose", "batch"):
 
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
     """Cosine and sine of the rotation that takes (x, y) to (r, 0)."""
-    size = elementwise.max(abs(x), abs(y))
+    size = extrema.max(abs(x), abs(y))
     x, y = x / size, y / size
     scale = 1 / elementwise.sqrt(x * x + y * y)
     return x * scale, -y * scale
