@@ -50,9 +50,9 @@ def introduce(
     return public
 
 
-def _method_of(jitted: Any, name: str) -> Callable:
-    """A method of a jitted function, which `assembly.py` attaches later."""
-    return lambda *args, **kwargs: getattr(jitted, name)(*args, **kwargs)
+def _ask(jitted: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a jitted function, which `assembly.py` attaches later."""
+    return getattr(jitted, name)(*args, **kwargs)
 
 
 def inline_jit(
@@ -89,5 +89,5 @@ def inline_jit(
 
     # Ahead-of-time work is asked of the jitted function.
     for name in ("lower", "trace", "eval_shape", "clear_cache"):
-        setattr(call, name, _method_of(jitted, name))
+        setattr(call, name, functools.partial(_ask, jitted, name))
     return call

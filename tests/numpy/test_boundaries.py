@@ -1,6 +1,7 @@
 """The jit boundaries of `jax.numpy`, read from jax: which functions are jitted, whether
 inline, and which of their arguments are static."""
 
+import functools
 import inspect
 from typing import Any
 
@@ -43,7 +44,8 @@ def boundary_of_jax(function: Any) -> tuple[bool, set[str]] | None:
 
 def boundary_of_minijax(function: Any) -> tuple[bool, set[str]] | None:
     """The same for minijax, where inline functions are wrapped (`inline_jit`)."""
-    jitted = getattr(getattr(function, "lower", None), "__self__", function)
+    asked = getattr(function, "lower", None)
+    jitted = asked.args[0] if isinstance(asked, functools.partial) else function
     if not isinstance(jitted, JitFunction):
         return None
     options = jitted._options

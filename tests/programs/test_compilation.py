@@ -7,7 +7,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.core import dispatch
+from minijax.core import dispatch, hlo
 from minijax.core import jit as pjit
 from minijax.programs.compiling import LibraryCompilation
 from minijax.support.event_watching import subscribe
@@ -118,7 +118,7 @@ def test_on_several_devices():
 
 def test_hooks_and_the_compilation_are_attached_once():
     with pytest.raises(RuntimeError, match="already"):
-        pjit.staged.attach(lambda *_: None)
+        hlo.builders.attach(lambda *_: None)
     with pytest.raises(RuntimeError, match="already"):
         dispatch.compile_by(LibraryCompilation())
 
