@@ -277,11 +277,11 @@ def _from_zero(_: Any) -> dict:
 
 
 def _strong(right: Callable) -> Callable:
-    def type_of(self: CallSignature, *args: Any) -> Any:
-        aval = right(self, *args)
-        return aval.update(weak_type=False) if aval.weak_type else aval
+    def types_of(self: CallSignature, *args: Any) -> Any:
+        avals = right(self, *args)
+        return tuple(x.update(weak_type=False) if x.weak_type else x for x in avals)
 
-    return type_of
+    return types_of
 
 
 FAULTS: dict[int, Fault] = {
@@ -417,7 +417,7 @@ FAULTS: dict[int, Fault] = {
     ),
     19: Fault(
         lambda: CallSignature,
-        "type_of",
+        "types_of",
         _strong,
         "jit of x * 2 gives float32 where x is a Python number and y is bfloat16.",
         "jit forgets that the type of a Python number is weak.",

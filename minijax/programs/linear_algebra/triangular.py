@@ -208,9 +208,10 @@ def _cholesky_shape(shape: Shape) -> Shape:
 
 
 def _cholesky_meaning(x):
-    x = np.tril(x)
-    strict = np.tril(x, -1)
-    return np.linalg.cholesky(x + np.swapaxes(np.conj(strict), -1, -2))
+    """L; above the diagonal stays what was there, as LAPACK leaves it."""
+    lower, strict = np.tril(x), np.tril(x, -1)
+    factor = np.linalg.cholesky(lower + np.swapaxes(np.conj(strict), -1, -2))
+    return factor + np.triu(x, 1)
 
 
 cholesky_p = decomposition("cholesky", _cholesky_shape, meaning=_cholesky_meaning)
