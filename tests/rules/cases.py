@@ -785,6 +785,11 @@ for _type, _lengths, _argument in (
     case(
         f"{_type} {_lengths}",
         "fft",
-        lambda jax, t=_type, n=_lengths: lambda x: jax.lax.fft(x, t, n),
+        # The primitive itself: lax.fft is jitted.
+        lambda jax, t=_type, n=_lengths: (
+            lambda x: jax.lax.fft_p.bind(
+                x, fft_type=getattr(jax.lax.FftType, t), fft_lengths=n
+            )
+        ),
         _argument,
     )
