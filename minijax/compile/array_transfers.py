@@ -38,7 +38,8 @@ def device_put(
 
     Args:
       x: a tree of arrays, NumPy arrays and numbers.
-      device: a `Device` or a sharding of one device, on which the arrays then insist;
+      device: a `Device` or a sharding of one device, to which the arrays are
+        then committed;
         or a `memory.Space` of the device they are on; or a tree of these that is a
         prefix of `x`.
       src: where the arrays come from, for the way back of their gradients.

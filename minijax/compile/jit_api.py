@@ -55,8 +55,8 @@ def jit(
       fun: takes and returns arrays, numbers, or trees of them; must be pure.
       in_shardings: how the arguments are cut over devices: a sharding, a
         `PartitionSpec` for the mesh in use, or None where the arguments say it; or a
-        tree of these that is a prefix of the arguments. Arguments that insist on
-        nothing are moved there.
+        tree of these that is a prefix of the arguments. Arguments that are
+        not committed are moved there.
       out_shardings: the same for the results; None lets the compiler choose.
       device, backend: must be None; arguments run where they are (`device_put`).
       static_argnums, static_argnames: arguments whose *values* choose the program.

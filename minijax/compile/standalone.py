@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import dynamic_shapes, portable_artifacts
+from minijax.backend import dynamic_shapes, lapack, portable_artifacts
 from minijax.core import dtypes, hlo, lowering
 from minijax.values.symbolic_sizes import evaluate, scope_of, shape_variables
 from minijax.values.symbolic_solving import Describe, equations, symbolic_axes
@@ -134,6 +134,8 @@ def call(
     key = (id(owner), name, *map(str, types))
     if key not in context.functions:
         source = portable_artifacts.from_bytes(program)
+        # Its functions of LAPACK may not be loaded in this process yet.
+        lapack.load_for(portable_artifacts.custom_call_targets(source))
         wanted = list(_main_of(source).type.inputs)
         if wanted != types and all(map(_is_static, types)):
             source = portable_artifacts.from_refined(

@@ -340,7 +340,7 @@ def _check_targets(lowered: lowering.Lowered, checks: Sequence) -> None:
     if bad:
         raise errors.value_error(
             "Cannot serialize code with custom calls whose targets have no "
-            f"compatibility guarantees: {', '.join(bad)}. If whoever runs the program "
+            f"compatibility guarantees: {', '.join(bad)}. If the process that runs it "
             "has this version of jaxlib and the same registered functions, allow them: "
             f"disabled_checks=[DisabledSafetyCheck.custom_call({bad[0]!r})]."
         )

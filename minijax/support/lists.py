@@ -1,4 +1,4 @@
-"""map and zip that return lists and insist on equal lengths.
+"""map and zip that return lists and raise ValueError for unequal lengths.
 
 In JAX: `jax/_src/util.py`, `safe_map` and `safe_zip`.
 """

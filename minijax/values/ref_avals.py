@@ -132,7 +132,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The struct of an array, number or struct, with the sharding it insists on.
+        """The struct of an array, number or struct, with a committed array's sharding.
 
         Raises NotImplementedError for a ref.
         """

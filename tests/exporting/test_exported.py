@@ -287,3 +287,23 @@ def test_a_new_process_runs_it(tmp_path):
     )
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.split("]")[0] == str(exported.call(*args)[0]).split("]")[0]
+
+
+def test_lapack_is_loaded_for_a_program_of_another_process(tmp_path):
+    """Calling one of its functions before that would kill the process."""
+    allowed = export.DisabledSafetyCheck.custom_call("lapack_ssyevd_ffi")
+    exported = export.export(
+        minijax.jit(lambda x: minijax.numpy.linalg.eigh(x)[0]),
+        disabled_checks=[allowed],
+    )(minijax.ShapeDtypeStruct((2, 2), np.float32))
+    path = tmp_path / "program"
+    path.write_bytes(exported.serialize())
+    program = (
+        "import sys, numpy as np; from minijax import export;"
+        "exported = export.deserialize(bytearray(open(sys.argv[1], 'rb').read()));"
+        "print(exported.call(np.diag([3, 1]).astype('f')).tolist())"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True
+    )
+    assert (answer.returncode, answer.stdout) == (0, "[1.0, 3.0]\n"), answer.stderr

@@ -198,8 +198,8 @@ def full_like(
 ) -> Any:
     """An array like `x` (in shape, dtype and weak type) with every entry `fill_value`.
 
-    `x` is anything with a shape and a dtype; `dtype` and `shape` override its own. An
-    `x` that insists on a device has the new array there too.
+    `x` is anything with a shape and a dtype; `dtype` and `shape` override its own.
+    Where an array `x` is committed to a device, the new one is, too.
     """
     if dtype is None and isinstance(x, Tracer) and type(fill_value) in _fast_fills:
         aval = x.aval

@@ -37,8 +37,8 @@ overwrite whatever lies behind. So XLA never sees the user's function, but a
 `HostFunction`, which compares number, shape and dtype first, makes each array dense and
 row-major, and raises RuntimeError with both types in it where they differ.
 
-**What an exception becomes.** XLA knows only its text: the launch, or whoever first
-reads a result, raises `JaxRuntimeError`. The exception itself is kept
+**What an exception becomes.** XLA knows only its text: the launch, or the code that
+first reads a result, raises `JaxRuntimeError`. The exception itself is kept
 (`special_errors.remember_callback_error`) and becomes its `__cause__`, so that the
 traceback goes down to the user's line.
 

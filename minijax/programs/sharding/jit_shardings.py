@@ -1,6 +1,6 @@
 """`jit(f, in_shardings=..., out_shardings=...)`.
 
-Arguments that insist on nothing are moved to their `in_shardings` before the call;
+Arguments that are not committed are moved to their `in_shardings` before the call;
 others must be there. The compiler cuts the results as `out_shardings` says.
 
 In JAX: `jax/_src/pjit.py`.
@@ -180,8 +180,8 @@ def _specified(sharding: Any) -> Any:
 def _moved(leaf: Any, sharding: Any) -> Any:
     """The argument, where `in_shardings` wants it.
 
-    Raises ValueError if it insists on another place, and for an array of NumPy that
-    would be cut over several processes: each could have another one.
+    Raises ValueError if it is committed to another place, and for an array of NumPy
+    that would be cut over several processes: each could have another one.
     """
     if sharding is None or isinstance(leaf, Tracer):
         return leaf

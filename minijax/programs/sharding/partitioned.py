@@ -344,7 +344,7 @@ class PartitionedProgram(LibraryProgram):
     def buffers_of(self, leaves: Sequence[Any]) -> list[Any]:
         """The buffers of a call's arguments, where the compiled program wants them.
 
-        Raises ValueError for an argument that insists on another place.
+        Raises ValueError for an argument that is committed to another place.
         """
         kept = dict(zip(self.lowered.kept, self.in_shardings))
         buffers = []
