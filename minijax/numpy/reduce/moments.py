@@ -43,7 +43,7 @@ def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
     return lax.div(lax.reduce_sum(a, axes), count)
 
 
-@reduces(_plain_mean, one_program=False)
+@reduces(_plain_mean)
 @takes(OF_MEAN)
 def mean(a: Array, options: Options) -> Array:
     """The mean along `axis` (None: all axes), in floating point; NaN for no elements.

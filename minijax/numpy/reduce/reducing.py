@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import lax
+from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.core.language import eval_trace
@@ -238,29 +239,31 @@ def _plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
 
 
 def reduces(
-    plain: Callable[..., Array] | None = None, one_program: bool = True
+    plain: Callable[..., Array] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A function of an array and an axis, compiled or inlined with its axis static.
 
-    `plain(a, axes)` is what it does to ordinary floats when nothing else is asked for;
-    most reductions are that, and take this short way. If that is not `one_program`,
-    it is taken only under a trace: eager, the compiled function is faster.
+    Most calls have an array, an axis and nothing else. Eager, such a call takes the
+    short way of a compiled function that has the axis in it. Under a trace,
+    `plain(a, axes)` is what the function does to ordinary floats.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         call = inline_jit(function, static_argnames=static_options(function))
 
+        @functools.lru_cache(maxsize=64)
+        def along(axis: int | None) -> Callable[..., Any]:
+            return jit(functools.partial(function, axis=axis), inline=True).__call__
+
         @functools.wraps(function)
         def reduce(a: Any, axis: Axis = None, *args: Any, **keywords: Any) -> Any:
-            if (
-                plain is not None
-                and not args
-                and not keywords
-                and (one_program or state.trace is not eval_trace)
-            ):
-                axes = _plain_axes(a, axis)
-                if axes is not None:
-                    return plain(a, axes)
+            if not args and not keywords:
+                if state.trace is not eval_trace:
+                    axes = None if plain is None else _plain_axes(a, axis)
+                    if axes is not None:
+                        return plain(a, axes)  # type: ignore[misc]
+                elif type(a) is Array and (axis is None or type(axis) is int):
+                    return along(axis)(a)
             return call(a, static_axes(axis), *args, **keywords)
 
         return reduce
