@@ -92,7 +92,7 @@ def forget_for_clients() -> None:
 class Store:
     """The key-value store that the processes share.
 
-    `get` waits until somebody has set the key; all values are text.
+    `get` waits until a process has set the key; all values are text.
     """
 
     def __init__(self, client: Any) -> None:
@@ -103,7 +103,7 @@ class Store:
         self._client.key_value_set(key, value)
 
     def get(self, key: str, seconds: float) -> str | None:
-        """The value of a key; None if nobody set it within the seconds."""
+        """The value of a key; None if no process set it in that many seconds."""
         try:
             return self._client.blocking_key_value_get(key, int(seconds * 1000))
         except _jax.JaxRuntimeError as error:

@@ -18,7 +18,7 @@ def token_launcher(
     out_shardings: Sequence[Any],
     committed: bool | Sequence[bool] = True,
 ) -> Callable[[list[Any]], tuple[list[Any], Any]]:
-    """As `Executable.launcher`, for a program that somebody waits for.
+    """As `Executable.launcher`, for a program whose caller waits for the results.
 
     The function returns the arrays and, beside them, an object whose
     `block_until_ready` waits until the program has run on all its devices.

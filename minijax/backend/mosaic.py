@@ -89,7 +89,7 @@ def call(
       metadata: words to keep.
       operands, result_types: of StableHLO.
       aliases: {operand: result} for results that are written over an operand.
-      has_side_effect: whether the call must happen even if nobody needs its results.
+      has_side_effect: whether the call must happen even if its results are unused.
     """
     text = base64.b64encode(body).decode("ascii")
     config = {"custom_call_config": {"body": text, **settings}, **other_settings}

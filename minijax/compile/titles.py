@@ -1,4 +1,4 @@
-"""What a function was made from: `vmap(grad(f), in_axes=(None, 0))`, for who shows it.
+"""What a function was made from: `vmap(grad(f), in_axes=(None, 0))`, for views.
 
 The names in printed programs stay those of the innermost function, as in JAX. A view
 needs more: two programs of `f` differ in the transformations around it.

@@ -36,7 +36,7 @@ with an ordered effect takes the token that the last one with that effect return
 whatever their data; so the second waits for the first. These tokens belong to a thread,
 and to it alone: there is no order between threads.
 
-Waiting. Nobody reads the result of a print, so nobody waits for it. Every launch of a
+Waiting. The result of a print is not read, so nothing waits for it. Every launch of a
 program with callbacks leaves a runtime token, on which `effects_barrier` waits, as the
 interpreter does when it ends.
 

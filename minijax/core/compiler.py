@@ -122,7 +122,7 @@ class Executable:
           A function from a list of jaxlib arrays to a list of jaxlib arrays. It checks
           nothing: a wrong dtype of the same size gives wrong numbers, and on several
           devices a wrong number of arguments or a wrong shard shape ends the process.
-          Whoever calls it has compared avals and shardings before.
+          The caller has compared avals and shardings before.
         """
         handlers = result_handlers(out_avals, out_shardings, committed)
         execute = self.loaded.execute_sharded
@@ -200,7 +200,7 @@ def compile_module(
     options.env_option_overrides = list(flags.items())
     start = time.perf_counter()
     if host_callbacks:
-        # Only a module may come with callbacks: parsed where nobody else looks.
+        # Only a module may come with callbacks: parsed in a context of its own.
         with hlo.make_context():
             parsed = hlo.ir.Module.parse(program)
             loaded = compile_and_load(parsed, device_list, options, [*host_callbacks])

@@ -1,4 +1,4 @@
-"""The one door to jaxlib: start-up order, names, and differences of versions.
+"""Access to jaxlib: start-up order, names, and differences of versions.
 
 Everything that minijax takes from jaxlib comes through this file or one of its
 neighbours in `minijax/backend/`. No other room writes `import jaxlib`, so that a new

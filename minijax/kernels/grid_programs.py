@@ -73,7 +73,7 @@ def padding_of(mapping: BlockMapping) -> list[tuple[int, int]]:
 
 
 def padded(x: Any, mapping: BlockMapping) -> Any:
-    """The array with its padding, which nobody wrote."""
+    """The array with its padding, which is not initialised."""
     pairs = padding_of(mapping)
     if not any(map(any, pairs)):
         return x

@@ -2,7 +2,7 @@
 
 Every program of the grid runs the kernel's equations one by one. Refs are blocks of
 watched memory (`watched_memory.py`): an index outside of a ref raises IndexError, and
-what else is wrong (races, reads of memory that nobody wrote, outputs that were not
+what else is wrong (races, reads of memory that was not written, outputs that were not
 written) is printed and kept in `findings()`.
 
 Equations without refs are computed by the meanings of their primitives in NumPy, or by
@@ -407,7 +407,7 @@ _UPDATES: dict[str, Callable] = {
 
 
 def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
-    """Atomic updates race with nobody: their journal is left as it was."""
+    """Atomic updates do not race: they leave the journal as it was."""
     block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
     mask = _mask_of(mask, addresses)

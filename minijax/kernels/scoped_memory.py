@@ -36,7 +36,7 @@ def _type(*avals, jaxpr: Jaxpr, **_) -> tuple:
 
 
 def fresh(aval: Any) -> Any:
-    """An array of a type that nobody wrote yet."""
+    """An array of a type, not written yet."""
     return broadcasting.full(aval.shape, uninitialized(aval.dtype), aval.dtype)
 
 

@@ -22,7 +22,7 @@ class GridDimensionSemantics(enum.Enum):
 
 
 class SideEffectType(enum.Enum):
-    """What a compiler may do with a kernel whose results nobody needs."""
+    """What a compiler may do with a kernel whose results are unused."""
 
     PURE = "pure"
     DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"

@@ -202,7 +202,7 @@ class Watch:
         self._told: set[tuple] = set()
 
     def begin(self, blocks: Sequence[Block]) -> None:
-        """Called before each program, with what its refs show; for who records."""
+        """Called before each program, with what its refs show; for recorders."""
 
     def report(self, finding: Finding) -> None:
         """Tell the user what was found."""
@@ -256,7 +256,7 @@ class Watch:
         journal.write_line[touched] = self._number(line)
 
     def empty(self, dtype: Any) -> Any:
-        """The value of memory that nobody wrote."""
+        """The value of memory that was not written."""
         if self.params.uninitialized_memory == "zero":
             return np.zeros((), dtype)
         return uninitialized(dtype)

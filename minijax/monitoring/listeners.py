@@ -43,7 +43,7 @@ _traces = _Traces()
 
 
 def _changed() -> None:
-    """Listens to the core while somebody listens here."""
+    """Subscribe to the core's events while there is a listener."""
     _subscription.close()
     if any(_listeners.values()):
         _subscription.enter_context(event_watching.subscribe(_pass_on))

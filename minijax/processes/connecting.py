@@ -305,7 +305,7 @@ def _uncaught(kind: type, error: BaseException, traceback: Any) -> None:
         return
     state.failed = True
     if "Gloo" in str(error):
-        # Somebody else is gone, and Gloo does not know who. The thread that watches
+        # Another process is gone, and Gloo does not know which. The thread that watches
         # does, or will before long, and ends this process with that.
         _hooked[0](kind, error, traceback)
         time.sleep(member.timeout + 2.0)
@@ -323,7 +323,7 @@ def _finish_launched() -> None:
                 try:
                     array.block_until_ready()
                 except RuntimeError:
-                    continue  # whoever reads the array sees its error
+                    continue  # reading the array raises its error
 
 
 def _at_exit() -> None:

@@ -1,4 +1,4 @@
-"""The coordinator: where the processes of a run meet, and who notices that one is gone.
+"""The coordinator connects the processes of a run and notices when one is gone.
 
 It listens on one port. Each process keeps a connection to it, says its number, and
 beats; a connection that closes without a goodbye, or is silent for too long, is a
@@ -26,7 +26,7 @@ from typing import Any
 from minijax.backend import distributed
 from minijax.processes.lines import Lines, free_port, in_background, splice
 
-# What is told of a process that an error ends; the error follows.
+# The message about a process that an error ends; the error follows.
 ENDED_WITH = "it ended with "
 
 
@@ -129,7 +129,7 @@ class Coordinator:
             if first and "join" in first and self._join(lines, first):
                 self._listen_to(first["join"], lines)
         except (ValueError, RecursionError, TimeoutError, OSError):
-            pass  # somebody else's connection: not one of our processes
+            pass  # not a connection of one of our processes
         lines.close()
 
     def _relay(self, lines: Lines) -> None:
@@ -233,7 +233,7 @@ class Coordinator:
             time.sleep(min(0.25, self.timeout / 8))
             now = time.monotonic()
             if now - last > self.timeout / 2:
-                # The coordinator itself was stopped: nobody can be blamed yet.
+                # The coordinator itself was stopped: no process is known to be late.
                 with self._lock:
                     for member in self._members.values():
                         member.heard = now

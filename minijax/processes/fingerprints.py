@@ -150,7 +150,7 @@ def _first_difference(each: list[dict[str, Any]]) -> str:
 
 
 def _told(number: int, told: dict[int, dict], texts: dict[int, str]) -> str:
-    """Who differs from whom, and in what."""
+    """Which processes differ, and in what."""
     from minijax.processes.coordinator import numbers
 
     fact = _first_difference(list(told.values()))

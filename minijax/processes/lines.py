@@ -109,7 +109,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """A port on which nobody listens now."""
+    """A free port."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return probe.getsockname()[1]

@@ -36,7 +36,7 @@ class Membership:
       process_id: this process's number.
       num_processes: how many there are.
       initialization_timeout: seconds to wait for the coordinator, and for the others.
-      heartbeat_timeout: seconds of silence after which somebody is gone; the
+      heartbeat_timeout: seconds of silence after which a process is gone; the
         coordinator's own number holds if it is smaller.
 
     Raises:

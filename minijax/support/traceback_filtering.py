@@ -88,7 +88,7 @@ def simplify(error: Exception) -> None:
             if is_internal(frame.f_code):
                 frame.f_locals["__tracebackhide__"] = True
         return
-    # For who asks afterwards which value the failing operation had: `see.why`.
+    # For `see.why`, which reads the operands of the failing operation afterwards.
     error.whole_traceback = trace  # type: ignore[attr-defined]
     error.with_traceback(filtered(trace))
     if mode == "quiet_remove_frames":

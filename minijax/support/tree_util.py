@@ -524,7 +524,7 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> 
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
 ) -> list[Any]:
-    """The leaves of `tree_broadcast`. `is_leaf` speaks about the prefix."""
+    """The leaves of `tree_broadcast`. `is_leaf` is called on nodes of the prefix."""
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     subtrees = _flatten_up_to(
         treedef, prefix_tree, full_tree, is_leaf, "broadcast_prefix prefix_tree"

@@ -24,7 +24,7 @@ from minijax.core.source_info import (
 
 
 def new_source_info() -> SourceInfo:
-    """A SourceInfo that knows nothing."""
+    """A SourceInfo without traceback and name stack."""
     return SourceInfo(None, NameStack())
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 
 class Operators:
-    """What every array has beside the methods that `Array` defines."""
+    """Attributes of every array beside the methods that `Array` defines."""
 
     def __getattr__(self, name: str) -> Any: ...
 

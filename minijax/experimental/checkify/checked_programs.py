@@ -134,7 +134,7 @@ def _errors_in_carry(
 
 @rule_for(while_p)
 def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
-    """What the condition checks is checked before the loop and at the end of steps.
+    """Checks of the condition run before the loop and at the end of each step.
 
     A condition returns a truth value and nothing else, so the body runs it once more.
     """

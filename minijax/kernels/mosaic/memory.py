@@ -187,7 +187,7 @@ def _get(ctx: RuleContext, ref: Memory, *leaves: Any, tree: Any) -> Any:
 
 @rule("swap")
 def _swap(ctx: RuleContext, ref: Memory, value: Any, *leaves: Any, tree: Any) -> Any:
-    """What was there is read before the write, and dropped if nobody uses it."""
+    """The old content is read before the write, and dropped if unused."""
     indexers = trees.tree_unflatten(tree, leaves)
     aval = ctx.avals_out[0]
     old = _read(ctx, ref, indexers, aval) if aval.shape or _is_smem(ref) else None

@@ -329,7 +329,7 @@ def _get(ctx: RuleContext, ref: Memory, *leaves: Any, tree: Any) -> Any:
 
 @rule("swap")
 def _swap(ctx: RuleContext, ref: Memory, value: Any, *leaves: Any, tree: Any) -> Any:
-    """What was there is read only if the result is used."""
+    """The old content is read only if the result is used."""
     indexers = trees.tree_unflatten(tree, leaves)
     old = _read(ref, indexers, ctx.avals_out[0]) if ctx.is_used else None
     _write(ref, indexers, value, ctx.avals_out[0], None)

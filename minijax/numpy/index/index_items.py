@@ -21,7 +21,7 @@ from minijax.support import special_errors
 
 
 class Kind(enum.Enum):
-    """What one entry of an index is."""
+    """The kind of one entry of an index."""
 
     NEW_AXIS = "None"
     SLICE = "slice"

@@ -71,7 +71,7 @@ def diff(
 
 @jit
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
-    """Differences of neighbours in the flattened array, with what goes around them.
+    """Differences of neighbours in the flattened array, with values before and after.
 
     The dtype is that of `ary`.
     """

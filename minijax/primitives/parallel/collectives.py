@@ -365,7 +365,7 @@ def _shifted(params: dict[str, Any], dim: int) -> dict[str, Any]:
 
 
 def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
-    """Reorder the slices; those that nobody sends to are zero."""
+    """Reorder the slices; those that receive nothing are zero."""
     size = axis_data.size
     if dim is not_mapped and len({target for _, target in perm}) == size:
         return x, not_mapped
@@ -402,7 +402,7 @@ def_linear(
 def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
     """Sends values along a named axis: `perm` has pairs (source, destination).
 
-    Indices that nobody sends to get zeros.
+    Indices that receive nothing get zeros.
 
     Raises:
       ValueError: for a repeated source or destination.

@@ -48,7 +48,7 @@ class RefView:
 
 
 class RefIndexer:
-    """What `ref.at` gives: it waits for an index."""
+    """The value of `ref.at`, to be indexed."""
 
     __slots__ = ("ref",)
 

@@ -271,7 +271,7 @@ def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
 
 
 def swap_pieces(eqn: JaxprEqn, names: Any, place: Any, value: Any) -> list[Any]:
-    """A write as text; with what was there before, unless nobody reads it."""
+    """A write as text; with the old content, unless that is unused."""
     if names.get(eqn.outvars[0]) == "_":
         return [place, " <- ", value]
     return [eqn.outvars, ", ", place, " <- ", place, ", ", value]

@@ -30,7 +30,7 @@ from minijax.values.ref_avals import AbstractToken, abstract_token
 # copy
 # ----------------------------------------------------------------------------------
 
-# Never left out of a program: who asks for a copy gets another array.
+# Never left out of a program: a copy is always another array.
 copy_p = register(Primitive("copy"))
 copy_p.meaning = lambda x: x.copy()
 copy_p.def_abstract_eval(lambda x: x)

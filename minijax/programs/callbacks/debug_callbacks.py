@@ -97,7 +97,10 @@ def effect_of(ordered: bool) -> Effect:
 
 
 def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
-    """A primitive that looks on; `call_of(**params) -> (flat function, effect)`."""
+    """A primitive that passes values to Python and returns nothing.
+
+    `call_of(**params)` gives the flat function and the effect.
+    """
     primitive = register(Primitive(name, multiple_results=True))
     primitive.cache_types = False
     primitive.without("meaning", "it has no results")

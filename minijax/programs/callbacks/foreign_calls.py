@@ -401,7 +401,7 @@ def ffi_call(
       target_name: the name given to `register_ffi_target`.
       result_shape_dtypes: an object with `shape` and `dtype`, such as
         `ShapeDtypeStruct`, or a sequence of them: what the handler writes.
-      has_side_effect: whether it must be called although nobody needs its results.
+      has_side_effect: whether it must be called even if its results are unused.
       vmap_method: what happens under `vmap`, as for `pure_callback`; None:
         NotImplementedError then.
       input_layouts: for each argument its axes from the slowest to the fastest, or a

@@ -2,7 +2,7 @@
 
 Both listen to the events of the core while their flag is set, and write to the logger
 `minijax`, whose warnings Python prints unless it is told otherwise. While no flag is
-set nobody listens.
+set there is no listener.
 
 In JAX: the logging in `jax/_src/dispatch.py` and `interpreters/pxla.py`, and
 `jax/_src/pjit.py`, `explain_tracing_cache_miss`.

@@ -1,4 +1,4 @@
-"""`reshard`, and functions that change who decides about cuts: `auto_axes`.
+"""`reshard`, and functions that change the types of mesh axes: `auto_axes`.
 
 In JAX: `jax/_src/pjit.py`, `reshard_p`, `auto_axes` and `explicit_axes`.
 """

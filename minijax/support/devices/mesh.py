@@ -39,7 +39,7 @@ _blocks = threading.local()
 
 
 class AxisType(enum.Enum):
-    """Who decides about shardings along a mesh axis.
+    """Whether the user or the compiler chooses shardings along a mesh axis.
 
     Auto: the compiler. Explicit: the types of the values. Manual: the program itself,
     which sees its own part only (inside `shard_map`).
