@@ -1,5 +1,6 @@
 """README's first program runs and prints what README says."""
 
+import functools
 import os
 import re
 import runpy
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.count_lines import table
+from tests.house import count_lines
 
+table = functools.cache(count_lines.table)
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -176,7 +176,8 @@ PROGRAMS = [
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_weak_types_and_edges(program):
-    assert_same(program, minijax, jax)
+    # Compiled whole, XLA folds casts of constants, which rounds beyond the edges.
+    assert_same(program, minijax, jax, whole=False)
 
 
 ERRORS = [
