@@ -1,10 +1,10 @@
-"""The order of the tests, by a seed, and the half of the claims, by the commit."""
+"""The order of the tests, by a seed, and the half that runs, by the commit."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests import conftest
-from tests.views.claims.conftest import left_out
+from tests.conftest import left_out
 
 
 @dataclass(frozen=True)
