@@ -71,5 +71,6 @@ NAMES: dict[str, dict[str, str]] = {
     "jax._src.traceback_util": {
         "register_exclusion": "minijax.support.user_source:register_exclusion",
         "api_boundary": f"{_HERE}:api_boundary",
+        "include_frame": f"{_HERE}:include_frame",
     },
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from typing import Any
 
 from minijax.core.language import Primitive, eval_trace
+from minijax.core.source_info import is_user_filename
 from minijax.core.state import state
 from minijax.core.trees import default_registry
 
@@ -17,6 +19,11 @@ JAX_VERSION_INFO = tuple(map(int, JAX_VERSION.split(".")))
 def api_boundary(fun: Callable, **_: Any) -> Callable:
     """The function itself: minijax knows its own frames by their folder."""
     return fun
+
+
+def include_frame(frame: types.FrameType) -> bool:
+    """Whether a frame runs a user's code, which stays in a shortened traceback."""
+    return is_user_filename(frame.f_code.co_filename)
 
 
 class _Compiler:

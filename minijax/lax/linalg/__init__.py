@@ -19,6 +19,7 @@ from minijax.programs.linear_algebra.condensed import (
     hessenberg, hessenberg_p, schur, schur_p, tridiagonal, tridiagonal_p,
     tridiagonal_solve, tridiagonal_solve_p,
 )
+from minijax.programs.linear_algebra.polar import qdwh
 from minijax.programs.linear_algebra.qr import (
     householder_product, householder_product_p, ormqr, ormqr_p, qr, qr_p,
 )
