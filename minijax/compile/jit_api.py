@@ -17,7 +17,7 @@ from minijax.core.errors import api_boundary
 from minijax.core.events import Hook
 from minijax.core.jit import JitFunction
 from minijax.core.language import AbstractValue
-from minijax.core.signatures import JitOptions, argnums_tuple, check_callable
+from minijax.core.signatures import JitOptions, argnums_tuple, check_callable, wraps
 from minijax.core.trees import tree_unflatten
 from minijax.support import user_source
 from minijax.transforms import differentiation
@@ -190,7 +190,7 @@ def make_jaxpr(
     jitted = JitFunction(fun, options)
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         with extend_axis_env(list(axis_env or ())):
             traced, _ = jitted.trace_call(args, kwargs)

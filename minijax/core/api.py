@@ -250,7 +250,7 @@ def value_and_grad(
     single = not isinstance(argnums, (tuple, list))
 
     @api_boundary
-    @functools.wraps(fun)
+    @signatures.wraps(fun)
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
         dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
         for leaf in tree_leaves(dynamic):
@@ -291,7 +291,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @api_boundary
-    @functools.wraps(fun)
+    @signatures.wraps(fun)
     def grad_f(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -318,7 +318,7 @@ def split_arguments(
             f"argnums={argnums} must name at least one argument, and none twice"
         )
 
-    @functools.wraps(fun)
+    @signatures.wraps(fun)
     def partial_fun(*dynamic: Any) -> Any:
         full = list(args)
         for position, value in zip(positions, dynamic):
@@ -400,7 +400,7 @@ def vmap(
     signatures.check_callable(fun, "vmap")
 
     @api_boundary
-    @functools.wraps(fun)
+    @signatures.wraps(fun)
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_flatten((args, kwargs))
         axes = flat_axes("vmap in_axes", (in_axes, 0), in_tree)

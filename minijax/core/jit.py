@@ -157,7 +157,7 @@ class JitFunction:
         self._options = options
         self._signature = CallSignature(fun, options)
         self._caches = _caches_for(fun, options)
-        functools.update_wrapper(self, fun, updated=())
+        signatures.wraps(fun, updated=())(self)
 
     def __repr__(self) -> str:
         return f"<minijax.jit function {signatures.fun_name(self._fun)}>"
@@ -329,7 +329,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Calla
     jitted = jit(fun, static_argnums=static_argnums)
 
     @errors.api_boundary
-    @functools.wraps(fun)
+    @signatures.wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> ClosedJaxpr:
         return with_outer_constants(jitted.trace_call(args, kwargs)[0])
 

@@ -26,12 +26,16 @@ from .trees import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
 def fun_name(fun: Callable) -> str:
     """The name of a function, looking through `functools.partial`."""
+    while isinstance(fun, functools.partial) and not hasattr(fun, "__name__"):
+        fun = fun.func
     name = getattr(fun, "__name__", None)
-    if name is not None:
-        return name
-    if isinstance(fun, functools.partial):
-        return fun_name(fun.func)
-    return "<unnamed function>"
+    return name if isinstance(name, str) else "<unnamed function>"
+
+
+def wraps(fun: Callable, **options: Any) -> Callable:
+    """`functools.wraps`, also for objects with a `__name__` that is no string."""
+    named = isinstance(getattr(fun, "__name__", ""), str)
+    return functools.wraps(fun if named else fun.__call__, **options)
 
 
 def fun_place(fun: Callable) -> str:

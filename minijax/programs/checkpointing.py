@@ -25,7 +25,6 @@ In JAX: `jax/_src/ad_checkpoint.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -61,7 +60,7 @@ from minijax.core.language import (
     weakref_lru_cache,
 )
 from minijax.core.rules import Accumulator, Zero
-from minijax.core.signatures import check_callable, fun_name
+from minijax.core.signatures import check_callable, fun_name, wraps
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.shape import casting
 from minijax.programs.calls import call_discharge, close_jaxpr, def_call, rewritten
@@ -128,7 +127,7 @@ def checkpoint(
         )
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def fun_remat(*args: Any, **kwargs: Any) -> Any:
         positions = _static_positions(static_argnums, len(args))
         static = tuple((n, _Static(args[n])) for n in sorted(positions))

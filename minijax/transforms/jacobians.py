@@ -5,7 +5,6 @@ In JAX: `jax/_src/api.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from minijax.core import dtypes, errors, shaping, signatures
 from minijax.core.api import check_grad_input, check_grad_output, split_arguments
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval
-from minijax.core.signatures import argnums_tuple, check_callable
+from minijax.core.signatures import argnums_tuple, check_callable, wraps
 from minijax.core.trees import tree_flatten, tree_leaves, tree_structure, tree_unflatten
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.shape import broadcasting, joining
@@ -104,7 +103,7 @@ def _jacobian(name: str, fun: Callable, argnums: Any, compute: Callable) -> Call
     numbers = argnums_tuple(argnums, "argnums")
 
     @api_boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian_f(*args: Any, **kwargs: Any) -> Any:
         if any(not -len(args) <= number < len(args) for number in numbers):
             raise errors.value_error(

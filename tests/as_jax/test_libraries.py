@@ -12,11 +12,8 @@ from tests.as_jax import wheels
 pytest.importorskip("jax")
 
 # What does not run yet, and what the last line of its error has.
-_INCLUDE_FRAME = "include_frame"  # of jax._src.traceback_util, which Equinox asks for
-_SCIPY_LINALG = "jax.scipy.linalg"
 NOT_YET = {
-    **dict.fromkeys(["lineax", "optimistix", "diffrax"], _INCLUDE_FRAME),
-    **dict.fromkeys(["blackjax", "numpyro", "tinygp"], _SCIPY_LINALG),
+    "numpyro": "jax.scipy.fft",
     "distrax": "pytype_aval_mappings",  # of jax.interpreters.xla: not in jax 0.10.2
     "dynamax": "fasthtml",  # which a wheel that it needs asks for
 }

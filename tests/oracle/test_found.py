@@ -231,3 +231,24 @@ def test_one_argument_is_differentiated_once():
     # jax passes None for the second there.
     with pytest.raises(ValueError, match="none twice"):
         minijax.grad(lambda x, y: x * y, argnums=(0, 0))(1.0, 2.0)
+
+
+class Nameless:
+    """As Equinox's modules come out of a tree: their `__name__` is no string."""
+
+    __name__ = object()
+
+    def __call__(self, x):
+        return x * 2.0
+
+
+@pytest.mark.parametrize(
+    "transform",
+    ["jit", "grad", "value_and_grad", "vmap", "jacfwd", "jacrev", "checkpoint"]
+    + ["custom_jvp", "custom_vjp", "make_jaxpr", "hessian"],
+)
+def test_callables_whose_name_is_no_string(transform):
+    """jax's own `jit` takes none, its other transformations do."""
+    f = getattr(minijax, transform)(Nameless())
+    if transform not in ("custom_jvp", "custom_vjp"):
+        f(minijax.numpy.ones(1) if transform == "vmap" else 1.0)

@@ -26,7 +26,7 @@ from minijax.core.rules import (
     not_mapped,
     zeros_of,
 )
-from minijax.core.signatures import argnums_tuple, check_callable, fun_name
+from minijax.core.signatures import argnums_tuple, check_callable, fun_name, wraps
 from minijax.core.trees import keystr, tree_flatten, tree_unflatten
 from minijax.primitives.shape import ordering
 from minijax.programs.calls import as_array
@@ -58,7 +58,7 @@ class CustomFunction:
         nondiff_argnames: str | Sequence[str] = (),
     ):
         check_callable(fun, type(self).__name__)
-        functools.update_wrapper(self, fun)
+        wraps(fun)(self)
         for name in self.not_inherited:
             vars(self).pop(name, None)
         self.fun = fun
