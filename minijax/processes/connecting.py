@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.backend import clients, distributed
 from minijax.core import runtime
+from minijax.processes import launch_order
 
 if TYPE_CHECKING:
     from minijax.processes.coordinator import Coordinator
@@ -84,7 +85,7 @@ def initialize(
       cluster_detection_method: None or "deactivate": minijax asks no cluster; pass the
         numbers that it gives, as the book shows for some.
       initialization_timeout: seconds to wait for the coordinator and the others, and
-        later for the others to come to a program that runs on all.
+        later for the others to come to a program that runs on all, at each launch.
       heartbeat_timeout_seconds: after so many seconds of silence a process, or the
         coordinator, is gone: the others say so and end.
       shutdown_timeout_seconds: how long a process that has ended waits for the others.
@@ -141,6 +142,7 @@ def initialize(
             state.coordinator = None
         raise
     state.member = member
+    launch_order.join(member, seconds)
     state.initialization_timeout = seconds
     state.shutdown_timeout = shutdown_timeout_seconds
     if shutdown_timeout_seconds == _INITIALIZATION_SECONDS and LAUNCHED in os.environ:
@@ -192,6 +194,7 @@ def shutdown() -> None:
     if not clients.is_initialized():
         distributed.forget_for_clients()
     state.member = state.coordinator = state.client = state.store = None
+    launch_order.join(None)
     if late is not None:
         raise late
 
@@ -358,7 +361,7 @@ def _watch_launcher() -> None:
                 say_last(number, f"process {number} ends: the launcher is gone.")
                 os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch, name="minijax launcher", daemon=True).start()
 
 
 if LAUNCHED in os.environ:

@@ -8,9 +8,11 @@ coordination service, to which a connection that asks for it is passed on.
 It is in the launcher (`minijax launch`), or else in process 0.
 
 Messages from a process: `join` (its number), `beat`, `gave_up` (it waits no longer for
-the others to come), `done` (its program has ended), `bye`, `failed` (with the error
+the others to come), `launch` (what the first process of a
+group launches), `done` (its program has ended), `bye`, `failed` (with the error
 that ends it). To a process: `welcome`, `refused`, `here` (who has come), `all`,
-`never` (who did not come), `beat`, `lost` (who is gone), `done` (who has ended).
+`never` (who did not come), `beat`, `lost` (who is gone), `launch` (as it was told),
+`done` (who has ended).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import dataclasses
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from minijax.backend import distributed
@@ -37,7 +40,9 @@ class Member:
     lines: Lines
     about: str
     heard: float
+    limit: float = 300.0  # seconds for the others to come to a launch
     finished: bool = False
+    places: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
 def numbers(ids: Any) -> str:
@@ -77,6 +82,9 @@ class Coordinator:
         self._members: dict[int, Member] = {}
         self._lost: dict[int, str] = {}
         self._done: set[int] = set()
+        # For each group of processes, the launches to which not all have come: the
+        # place, the title, and when it was told.
+        self._launches: dict[str, deque[tuple[int, str, float]]] = {}
         self._closed = False
         self._listener = socket.create_server((host, port))
         self.port: int = self._listener.getsockname()[1]
@@ -142,6 +150,9 @@ class Coordinator:
     def _join(self, lines: Lines, first: dict[str, Any]) -> bool:
         """Whether the process got its number; ValueError for what is no message."""
         number, count, about = (first.get(name) for name in ("join", "of", "about"))
+        limit = first.get("limit", Member.limit)
+        if type(limit) not in (int, float):
+            raise ValueError(f"not a message: {first}")
         if type(number) is not int or type(count) is not int or type(about) is not str:
             raise ValueError(f"not a message: {first}")
         with self._lock:
@@ -166,7 +177,9 @@ class Coordinator:
             if why is not None:
                 lines.send(refused=why)
                 return False
-            self._members[number] = Member(lines, about, time.monotonic())
+            member = Member(lines, about, time.monotonic())
+            member.limit = limit
+            self._members[number] = member
             lines.send(welcome=number, timeout=self.timeout)
             self._tell(here=sorted(self._members))
             if len(self._members) == self.num_processes:
@@ -191,6 +204,10 @@ class Coordinator:
             member.heard = time.monotonic()
             if "beat" in message:
                 lines.send(beat=message["beat"])
+                for name, place in dict(message.get("places", {})).items():
+                    member.places[name] = int(place)
+            elif "launch" in message:
+                self._pass_on(number, message)
             elif "done" in message:
                 with self._lock:
                     self._done.add(number)
@@ -204,6 +221,46 @@ class Coordinator:
                     missing = set(range(self.num_processes)) - set(self._members)
                     seconds = float(message["gave_up"])
                     self._tell(never=sorted(missing), seconds=seconds)
+
+    # Launches over several processes.
+
+    def _pass_on(self, number: int, message: dict[str, Any]) -> None:
+        """Tells a group what its first process launches."""
+        name, place, told = message["launch"]
+        if not isinstance(name, str) or type(place) is not int or len(told) != 3:
+            raise ValueError(f"not a message: {message}")
+        group = [int(process) for process in name.split(",")]
+        with self._lock:
+            waiting = self._launches.setdefault(name, deque())
+            waiting.append((place, str(told[0]), time.monotonic()))
+            others = [self._members.get(n) for n in group if n != number]
+        for member in others:
+            if member is not None and not member.finished:
+                member.lines.send(launch=[name, place, told])
+
+    def _late(self, now: float) -> Iterator[tuple[int, str]]:
+        """The processes that did not come to a launch in time, and what to say."""
+        for name, waiting in self._launches.items():
+            first, *others = (int(process) for process in name.split(","))
+            came = {
+                number: self._members[number].places.get(name, 0)
+                for number in others
+                if not self._members[number].finished
+            }
+            while waiting and waiting[0][0] < min(came.values(), default=2**62):
+                waiting.popleft()
+            limit = self._members[first].limit
+            if not waiting or now - waiting[0][2] <= limit:
+                continue
+            place, title, _ = waiting[0]
+            for number in came:
+                if came[number] <= place:
+                    yield (
+                        number,
+                        f"it has not come to launch {place + 1} over several "
+                        f"processes, {title}, within {limit:g} s "
+                        "(initialization_timeout)",
+                    )
 
     # Who is gone.
 
@@ -237,6 +294,9 @@ class Coordinator:
                 with self._lock:
                     for member in self._members.values():
                         member.heard = now
+                    for waiting in self._launches.values():
+                        for index, launch in enumerate(waiting):
+                            waiting[index] = (*launch[:2], now)
             last = now
             with self._lock:
                 silent = [
@@ -244,6 +304,10 @@ class Coordinator:
                     for number, member in self._members.items()
                     if not member.finished and now - member.heard > self.timeout
                 ]
+                late = list(self._late(now))
+            for number, why in late:
+                if number not in silent:
+                    self._lose(number, why)
             for number in silent:
                 why = f"it has been silent for {self.timeout:g} s: stopped, or cut off"
                 self._lose(number, why)

@@ -79,7 +79,9 @@ class Lines:
 
 def in_background(function: Callable[..., Any], *args: Any) -> threading.Thread:
     """Runs a function in a thread that does not keep the process alive."""
-    thread = threading.Thread(target=function, args=args, daemon=True)
+    # With a name of its own it does not count among the user's, "Thread-1", ...
+    name = f"minijax {function.__name__}"
+    thread = threading.Thread(target=function, name=name, args=args, daemon=True)
     thread.start()
     return thread
 

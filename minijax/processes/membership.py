@@ -18,6 +18,7 @@ import threading
 import time
 from typing import Any, NoReturn
 
+from minijax.processes import launch_order
 from minijax.processes.coordinator import numbers
 from minijax.processes.lines import Lines, in_background, splice
 
@@ -91,6 +92,7 @@ class Membership:
         self._lines.send(
             join=self.process_id,
             of=self.num_processes,
+            limit=seconds,
             about=f"pid {os.getpid()} on {socket.gethostname()}",
         )
         here: list[int] = []
@@ -181,7 +183,7 @@ class Membership:
             now = time.monotonic()
             if now >= next_beat:
                 count += 1
-                self._lines.send(beat=count)
+                self._lines.send(beat=count, places=launch_order.places())
                 next_beat = now + every
             try:
                 message = self._lines.receive(every / 2)
@@ -203,6 +205,8 @@ class Membership:
                     self._everybody_done.set()
             elif "lost" in message:
                 self._lose(message)
+            elif "launch" in message:
+                launch_order.hear(*message["launch"])
 
     def _lose(self, message: dict[str, Any]) -> None:
         number = message["lost"]
@@ -226,6 +230,12 @@ class Membership:
         flush = in_background(_flush)
         flush.join(0.5)
         os._exit(1)
+
+    # Launching.
+
+    def tell_launch(self, group: str, place: int, told: tuple) -> None:
+        """Tells the other processes of a group what this one launches."""
+        self._lines.send(launch=[group, place, told])
 
     # Going.
 

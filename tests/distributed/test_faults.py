@@ -140,6 +140,37 @@ def test_processes_that_disagree(what, said):
     check(ended, 1, (0, who), (1, who), (0, said), (1, said))
 
 
+def test_one_launches_warm_programs_in_another_order():
+    ended = launch(2, "order.py", "order", "1", wait=8)
+    said = r"launch 3 over .* jit\(double_sum\) in process 0, .* jit\(triple_sum\) in"
+    check(ended, 1, (0, said), (1, said))
+    assert not re.search(r"(double|triple)_sum \d", ended.said(1))
+
+
+def test_two_threads_launch_400_programs():
+    ended = launch(2, "order.py", "threads", "1", wait=20)
+    check(ended, 0, *[(process, r"\b0 of 400 wrong") for process in (0, 1)])
+
+
+@everything
+def test_threads_without_common_names_are_refused():
+    ended = launch(2, "order.py", "unnamed", "1", wait=8)
+    said = "is jit.* from thread '0 .*' in process 0, and jit.* from thread '1 "
+    check(ended, 1, (1, said))
+
+
+@everything
+@pytest.mark.parametrize("victim", [0, 1])
+def test_one_is_asleep_before_a_warm_program(victim):
+    ended = launch(2, "order.py", "asleep", str(victim), wait=5)
+    said = rf"launch 3 .* has not been made by process {victim} within 5 s"
+    if victim == 1:
+        said = (
+            r"process 1 of 2 is gone .*not come to launch 3 .*double_sum\), within 5 s"
+        )
+    check(ended, 1, (1 - victim, said), within=30)
+
+
 @everything
 def test_device_put_of_different_values():
     ended = launch(2, "fault.py", "value", "1", wait=8)

@@ -17,7 +17,7 @@ from minijax.backend.several_devices import PartitionedSettings
 from minijax.compile import caching, tokens
 from minijax.core import dispatch, errors, events, hlo, language
 from minijax.core.array import Array, wrap_as
-from minijax.processes import fingerprints
+from minijax.processes import fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import placement as on_several
 from minijax.programs.sharding.explicit_types import full_spec, typed
@@ -335,6 +335,12 @@ class PartitionedProgram(LibraryProgram):
         self.out_shardings = list(map(full_spec, self.out_shardings, self.out_avals))
         avals = [dispatch.buffer_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, self.out_shardings, True)
+        if not placement.devices.is_fully_addressable:
+            with lowered.context:
+                text = lowered.module.operation.get_asm(enable_debug_info=False)
+            self.launch = launch_order.in_order(
+                self.launch, self.name, text, placement.devices, executable
+            )
         self.out_avals = tuple(map(typed, self.out_avals, self.out_shardings))
         const_avals = [language.get_aval(const) for const in lowered.constants]
         _, _, self.constants = on_several.place(

@@ -1,0 +1,84 @@
+"""What the order of launches costs a step of several processes.
+
+    minijax launch -n 2 --devices 1 benchmarks/launch_order.py
+
+Each process trains the same network on a batch that is cut over the processes. The same
+step is compiled twice, once with its launches told to the others and once without, and
+the two run in turns. Printed are the medians of both, and of the differences of
+neighbouring turns.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import minijax
+import minijax.numpy as jnp
+from minijax.processes import launch_order
+from minijax.sharding import Mesh, NamedSharding, PartitionSpec
+
+TURNS, STEPS = 40, 10
+WIDTHS = (int(sys.argv[1]),) if len(sys.argv) > 1 else (64, 512)
+
+
+def step(params: Any, x: Any) -> Any:
+    """One step of gradient descent, and the loss."""
+
+    def loss(params: Any) -> Any:
+        h = x
+        for w in params:
+            h = jnp.tanh(h @ w)
+        return jnp.mean(h * h)
+
+    value, slopes = minijax.value_and_grad(loss)(params)
+    return [w - 0.01 * g for w, g in zip(params, slopes, strict=True)], value
+
+
+def seconds(run: Any, params: Any, x: Any) -> float:
+    """The seconds of a step, the mean of a few; each waits for its loss."""
+    start = time.perf_counter()
+    for _ in range(STEPS):
+        params, value = run(params, x)
+        float(value)
+    return (time.perf_counter() - start) / STEPS
+
+
+def main() -> None:
+    minijax.distributed.initialize()
+    mesh = Mesh(np.array(minijax.devices()), ("x",))
+    whole = NamedSharding(mesh, PartitionSpec())
+    told = launch_order.in_order
+    for width in WIDTHS:
+        params = [minijax.device_put(np.eye(width, dtype="f"), whole)] * 3
+        x = minijax.device_put(
+            np.ones((256, width), "f"), NamedSharding(mesh, PartitionSpec("x"))
+        )
+        ordered = minijax.jit(lambda params, x: step(params, x))
+        seconds(ordered, params, x)
+        launch_order.in_order = lambda launch, *others: launch
+        plain = minijax.jit(lambda params, x: step(params, x))
+        seconds(plain, params, x)
+        launch_order.in_order = told
+        pairs = []
+        for turn in range(TURNS):
+            runs = [ordered, plain] if turn % 2 else [plain, ordered]
+            found = {run: seconds(run, params, x) for run in runs}
+            pairs.append((found[ordered], found[plain]))
+        with_it, without = (statistics.median(each) for each in zip(*pairs))
+        more = statistics.median(a - b for a, b in pairs)
+        if minijax.process_index() == 0:
+            print(
+                f"width {width}: {1e3 * with_it:.3f} ms a step with the order told, "
+                f"{1e3 * without:.3f} ms without; {1e6 * more:+.0f} us, "
+                f"{100 * more / without:+.2f}%",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
