@@ -99,6 +99,39 @@ HINTS = {
         "MAGIC, then 32 bytes of digest, then the body: compare before json.loads.",
         "`save`, and `tree_from_json`.",
     ),
+    "modules.Scope.child": (
+        "a module's name is its kind and a number: how many of this kind were there?",
+        "`init` puts a dict for the child into params, where it stays; `apply` finds "
+        "it there, and a module without weights has none.",
+        "the path of the child is the scope's own, with one name more.",
+    ),
+    "modules.Scope.param": (
+        "three cases: the weight is there; it is not, and there is a key; neither.",
+        "count in `self.made`, and make it with `key_for(self.key, self.path, "
+        "self.made)`; a KeyError if there is no key.",
+        "the shape is compared at the end, whoever made the weight.",
+    ),
+    "optimizers.chain": (
+        "the state is a tuple: one state for each transform.",
+        "what one update returns is the grads of the next; collect the states.",
+        "`Transform`: init takes the weights, update takes grads, state and weights.",
+    ),
+    "optimizers.scale_by_adam": (
+        "nothing is kept in Python: what update needs from before is in the state.",
+        "running(grads, state.mean, b1, 1), running(grads, state.square, b2, 2), and "
+        "one more count; then divide the corrected ones.",
+        "`running`, `corrected` and `counted`, above the cell.",
+    ),
+    "optimizers.add_decayed_weights": (
+        "it remembers nothing: `stateless` makes it out of a function.",
+        "`tree_map_with_path(one, grads, params)` calls one(path, grad, weight).",
+        "an entry of a path has the name as `.key`; join them with a slash.",
+    ),
+    "optimizers.apply_updates": (
+        "two trees of one structure: `tree.map` takes both.",
+        "a weight keeps its dtype, whatever the update's is.",
+        "`.astype(p.dtype)`",
+    ),
     "placed.slices": (
         "one dimension at a time: into how many pieces, and which one is mine?",
         "number = number * size + index, over the axes of a dimension; the same for "

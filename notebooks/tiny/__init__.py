@@ -1,6 +1,7 @@
 """tiny: a toy JAX over NumPy, which the course builds, one piece a chapter.
 
 It computes with NumPy and compiles nothing. It is here to be understood, not used.
+(The two modules of chapter 15 are libraries for minijax, and import it.)
 A program is a list of equations; `evaluate(program, table)` goes through them, and each
 chapter adds a table that says what an equation means:
 
@@ -20,6 +21,7 @@ chapter adds a table that says what an equation means:
 | 12 | leaks | |
 | 13 | fuser | |
 | 14 | export | WORDS, REDUCTIONS |
+| 15 | modules, optimizers | |
 | 16 | placed | |
 | 17 | collectives | |
 | 18 | kernels | |

@@ -39,6 +39,7 @@ CHAPTERS = (
     "12",
     "13",
     "14",
+    "15",
     "16",
     "17",
     "18",
@@ -131,7 +132,7 @@ def test_predictions(chapter, capsys):
 
 
 # Chapters in which a wrong answer that many give is told what it takes for granted.
-ANSWERED = ("00", "01", "02", "03", "04", "05", "10", "14", "20", "21")
+ANSWERED = ("00", "01", "02", "03", "04", "05", "10", "14", "15", "20", "21")
 
 
 @pytest.mark.parametrize("chapter", ANSWERED)

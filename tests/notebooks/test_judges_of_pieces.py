@@ -8,6 +8,7 @@ import pytest
 
 from minijax_lab import piece_checks, solutions, tiny_pieces
 from minijax_lab.piece_source import Written
+from tests.notebooks import pieces_of_15
 
 BIND = str(tiny_pieces.course_source("trace.bind"))
 SLOPES = str(tiny_pieces.course_source("tangents.slopes"))
@@ -781,6 +782,9 @@ def bounds(function, *intervals):
         ),
     ],
 }
+
+RIGHT |= pieces_of_15.RIGHT
+WRONG |= pieces_of_15.WRONG
 
 
 @pytest.mark.parametrize(

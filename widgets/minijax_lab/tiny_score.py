@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab import tiny_networks
 from minijax_lab.grading import TookTooLong, time_limit
 from minijax_lab.tiny_programs import PROGRAMS, Tiny, TinyProgram, plain
 
@@ -40,6 +41,7 @@ TITLES = {
     "11": "custom rules",
     "13": "fusion",
     "14": "export",
+    "15": "a network",
     "16": "sharding",
     "17": "collectives",
     "18": "kernels",
@@ -479,6 +481,7 @@ OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
         "wrong arguments": wrong_arguments_are_refused,
         "other files": other_files_are_refused,
     },
+    "15": tiny_networks.CHECKS,
     "20": {
         "prints in order": prints_in_order,
         "the token goes on": token_goes_on,
