@@ -29,6 +29,7 @@ ROOT = HERE.parent
 sys.path.insert(0, str(HERE))
 
 import cheat_sheet  # noqa: E402
+import scale  # noqa: E402
 import source_pages  # noqa: E402
 import three_machines  # noqa: E402
 from log2 import log2  # noqa: E402
@@ -36,7 +37,8 @@ from log2 import log2  # noqa: E402
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
 TEACH = ["teaching"]
-LOOK_UP = ["cheat_sheet", "machines", "processes", "kernels", "primitives", "names"]
+LOOK_UP = ["cheat_sheet", "machines", "scale", "processes", "kernels"]
+LOOK_UP += ["primitives", "names"]
 TAKE_PART = ["life_of_a_call", "core", "figures", "contributing"]
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
@@ -62,6 +64,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "index": front_page(),
         "cheat_sheet": cheat_sheet.page(notebooks),
         "machines": three_machines.overview_page(),
+        "scale": scale.page(raw),
         "processes": read("book/processes.md"),
         "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),

@@ -210,6 +210,7 @@ STATES: dict[str, Callable[[], View]] = {
     "collectives": lambda: placed.view("collectives"),
     "collectives, loop": lambda: placed.view("loop"),
     "collectives, none": lambda: placed.view("no collectives"),
+    "scale": lambda: placed.view("scale"),
 }
 # The same picture as a widget: the player gets its frame from a model.
 AS_WIDGETS = ("trace", "jaxpr, hostile names")

@@ -23,12 +23,14 @@ from minijax_lab.explain.recording import Recording
 from minijax_widgets.collectives_view import CollectivesView
 from minijax_widgets.placement_view import PlacementView
 from minijax_widgets.propagation_view import PropagationView
+from minijax_widgets.scale_view import ScaleView
 from minijax_widgets.view import View
 
 VIEWS = {
     "placement": PlacementView,
     "propagation": PropagationView,
     "collectives": CollectivesView,
+    "scale": ScaleView,
 }
 
 
@@ -86,6 +88,7 @@ def main() -> None:
         "copies": see.placement(forgotten, put((16, 8), "x"), np.ones((8, 12), "f")),
         "collectives": see.collectives(layer, rows, columns),
         "loop": see.collectives(around, put((16, 8), "x")),
+        "scale": see.scale({"cut": (layer, rows, columns)}),
         "no collectives": see.collectives(forgotten, put((16, 8), "x"), put((8, 12))),
     }
     print(json.dumps({name: view.recording.to_dict() for name, view in views.items()}))

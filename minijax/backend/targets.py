@@ -183,6 +183,11 @@ def _tpu(name: str) -> Any:
     sizes = shape.split("x")
     if generation not in GENERATIONS or not all(size.isdigit() for size in sizes):
         raise ValueError(_unknown(name))
+    if generation in ("v5e", "v6e") and max(map(int, sizes)) > 16:
+        # Later libtpu would end the process.
+        raise ValueError(
+            f"{name!r}: no side of a slice of {generation} has more than 16 chips."
+        )
     with _environment():
         _start("tpu", os.path.join(os.path.dirname(spec.origin), "libtpu.so"))
     options: dict[str, Any] = {}

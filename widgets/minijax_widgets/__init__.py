@@ -24,6 +24,7 @@ from minijax_widgets.memory_view import MemoryView, memory
 from minijax_widgets.notebook import register_formatters
 from minijax_widgets.passes_view import PassesView, passes
 from minijax_widgets.placement_view import PlacementView, placement
+from minijax_widgets.scale_view import ScaleView, scale
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_view import StagesView, stages
@@ -49,6 +50,7 @@ __all__ = [
     "MemoryView",
     "PassesView",
     "PlacementView",
+    "ScaleView",
     "SourceView",
     "StagesDifferenceView",
     "StagesView",
@@ -72,6 +74,7 @@ __all__ = [
     "placement",
     "primitives",
     "recording",
+    "scale",
     "source",
     "stages",
     "trace",

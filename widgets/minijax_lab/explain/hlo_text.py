@@ -226,7 +226,54 @@ def parse(text: str) -> Module:
                 pending.append((instruction, operands, called))
     for instruction, _, called in pending:
         instruction.called = [computations[c] for c in called if c in computations]
+    for instruction, _, _ in pending:
+        if instruction.opcode == "while" and instruction.times is None:
+            instruction.times = turns_of(module, instruction)
     return module
+
+
+def turns_of(module: Module, loop: Instruction) -> int | None:
+    """How often a loop runs that counts from one constant to another.
+
+    XLA for TPUs does not write it down: the condition is `counter < end`, and the body
+    adds a constant to the counter. None for any other loop.
+    """
+
+    def behind(number: int) -> Instruction:
+        found = module.instructions[number]
+        while found.opcode in ("copy", "bitcast"):
+            found = module.instructions[found.operands[0]]
+        return found
+
+    def constant(instruction: Instruction) -> int | None:
+        number = re.match(r"-?\d+", instruction.attributes)
+        known = instruction.opcode == "constant" and instruction.shape == []
+        return int(number[0]) if known and number else None
+
+    def counter(instruction: Instruction) -> int | None:
+        found = re.search(r"\bindex=(\d+)", instruction.attributes)
+        element = instruction.opcode == "get-tuple-element"
+        return int(found[1]) if element and found else None
+
+    roots = [module.instructions[module.computations[c].root] for c in loop.called]
+    tests = [root for root in roots if root.opcode == "compare"]
+    bodies = [root for root in roots if root.opcode == "tuple"]
+    if len(tests) != 1 or len(bodies) != 1 or "direction=LT" not in tests[0].attributes:
+        return None
+    left, right = (behind(number) for number in tests[0].operands)
+    place, end = counter(left), constant(right)
+    given = behind(loop.operands[0]) if loop.operands else None
+    if place is None or end is None or given is None or given.opcode != "tuple":
+        return None
+    start = constant(behind(given.operands[place]))
+    added = behind(bodies[0].operands[place])
+    if start is None or added.opcode != "add":
+        return None
+    parts = [behind(number) for number in added.operands]
+    step = next((n for n in map(constant, parts) if n is not None), None)
+    if step is None or step < 1 or place not in map(counter, parts):
+        return None
+    return max(0, -(-(end - start) // step))
 
 
 def parse_instruction(

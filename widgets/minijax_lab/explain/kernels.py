@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from minijax_lab.explain.hlo_text import Instruction, Module
 
 # They give names to memory, or mark the end of what another instruction began.
@@ -194,6 +196,9 @@ def wanted_of(module: Module, body: list[Instruction]) -> dict[int, int]:
         count = inner.elements if all_of else wanted[inner.id]
         for place, number in enumerate(inner.operands):
             operand = module.instructions[number]
+            returned = inner is root and inner.opcode == "tuple"
+            if passed_on(inner) or (returned and passed_on(operand)):
+                continue
             if inner.opcode == "tuple" or not operand.elements:
                 wanted[number] = -1
                 continue
@@ -250,12 +255,31 @@ def behind_bitcasts(module: Module, instruction: Instruction) -> Instruction:
     return instruction
 
 
+def passed_on(inner: Instruction) -> bool:
+    """Whether a kernel only hands an instruction's result on, from inside of it.
+
+    On a TPU a kernel that runs while a collective is under way takes the collective's
+    arrays and returns them.
+    """
+    return (
+        inner.opcode in ("parameter", "all-gather", "all-reduce", "reduce-scatter")
+        or inner.opcode in ("all-to-all", "collective-permute")
+        or (inner.opcode == "custom-call" and '"AsyncCollective' in inner.attributes)
+    )
+
+
 def written_by(module: Module, instruction: Instruction) -> int:
     """The bytes that a kernel writes."""
     operands = [module.instructions[number] for number in instruction.operands]
     if instruction.opcode == "fusion" and instruction.called:
         root = module.instructions[module.computations[instruction.called[0]].root]
         in_place = {update.id for update in in_place_at(module, root)}
+        if passed_on(root):
+            return 0
+        if root.opcode == "tuple":
+            parts = [module.instructions[number] for number in root.operands]
+            made = [part for part in parts if not passed_on(part)]
+            return sum(written_at(module, part, in_place) for part in made)
         return written_at(module, root, in_place)
     if instruction.opcode == "copy-start":
         return operands[0].bytes  # its result also names the operand and a signal
@@ -352,14 +376,42 @@ def work_of(module: Module, instruction: Instruction) -> tuple[int, int]:
     return 0, 0
 
 
+LABELS = re.compile(r"dim_labels=(\w+)_(\w+)->(\w+)")
+WINDOW = re.compile(r"\bwindow=\{([^}]*)\}")
+
+
 def convolution_work(instruction: Instruction, operands: list[Instruction]) -> int:
-    """A multiplication and an addition for each output and each entry of its filter."""
-    labels = re.search(r"dim_labels=\w+_(\w+)->", instruction.attributes)
-    shape = operands[1].shape or []
-    if labels is None:
+    """A multiplication and an addition for each output and each entry of its filter
+    that meets an entry of the input: none for padding, nor for holes between entries.
+
+    XLA for TPUs writes products of matrices so, with their batch as a window.
+    """
+    labels = LABELS.search(instruction.attributes)
+    if labels is None or None in (operands[0].shape, operands[1].shape):
         return 0
-    out_features = shape[labels[1].index("o")]
-    return 2 * instruction.elements * math.prod(shape) // max(out_features, 1)
+    given, weights, made = (
+        dict(zip(text, shape or (), strict=True))
+        for text, shape in zip(
+            labels.groups(),
+            (operands[0].shape, operands[1].shape, instruction.shape),
+            strict=True,
+        )
+    )
+    window = WINDOW.search(instruction.attributes)
+    parts = dict(part.split("=") for part in (window[1] if window else "").split())
+    count = made["b"] * made["f"] * weights["i"]
+    for place, name in enumerate(sorted(label for label in given if label.isdigit())):
+
+        def of(word: str, usual: str, place: int = place) -> str:
+            return parts[word].split("x")[place] if word in parts else usual
+
+        low = int(of("pad", "0_0").split("_")[0])
+        at = np.arange(made[name])[:, None] * int(of("stride", "1"))
+        at = at + np.arange(weights[name]) * int(of("rhs_dilate", "1")) - low
+        spread = int(of("lhs_dilate", "1"))
+        meets = (at % spread == 0) & (at >= 0) & (at < given[name] * spread)
+        count *= int(meets.sum())
+    return 2 * count
 
 
 def numbers(attributes: str, name: str) -> list[int]:

@@ -28,13 +28,17 @@ from minijax_lab.explain.kernels import TRANSCENDENTAL, Kernel, total_of
 class Machine:
     """A machine in two numbers: operations a second and bytes a second.
 
-    `source` says where they are from.
+    `source` says where they are from. One of several has two more: `link`, the bytes a
+    second that it sends to its neighbours in a ring, and `memory`, its bytes; 0 if they
+    are not given.
     """
 
     name: str
     operations: float
     bandwidth: float
     source: str = "given"
+    link: float = 0.0
+    memory: int = 0
 
     @property
     def ridge(self) -> float:
@@ -81,11 +85,7 @@ class Roofline:
 
 def h100() -> Machine:
     """An H100, from the description that programs are compiled with."""
-    text = (Path(targets.__file__).parent / "h100.txtpb").read_text()
-    number = {
-        name: float(value)
-        for name, value in re.findall(r"^  (\w+): ([\d.]+)$", text, re.M)
-    }
+    number = described("h100.txtpb")
     units = number["core_count"] * number["fpus_per_core"]
     return Machine(
         name="h100",
@@ -109,6 +109,44 @@ def machine_named(target: str) -> Machine:
         f"no numbers of {target!r} are known. Give them: Machine(name, operations a "
         "second, bytes a second, where they are from)."
     )
+
+
+def chip_named(target: str) -> Machine | None:
+    """One chip of a target in bfloat16, with its links; None if nothing is known.
+
+    The numbers are the vendors': of an H100 (SXM) its tensor cores without sparsity and
+    NVLink in one direction, of a TPU v5e two of its four links of 400 Gbit/s, which a
+    ring along one axis of a slice uses.
+    """
+    if target.partition(":")[0] == "h100":
+        found = described("h100.txtpb")
+        return Machine(
+            name="h100",
+            operations=989.4e12,
+            bandwidth=found["memory_bandwidth"],
+            source="NVIDIA's data sheet: bfloat16, NVLink one way",
+            link=450e9,
+            memory=int(found["device_memory_size"]),
+        )
+    if target.partition(":")[0] == "tpu-v5e":
+        return Machine(
+            name="tpu-v5e",
+            operations=197e12,
+            bandwidth=819e9,
+            source="Google's description: bfloat16, two of four links",
+            link=100e9,
+            memory=16 * 2**30,
+        )
+    return None
+
+
+def described(name: str) -> dict[str, float]:
+    """The numbers in a description that programs are compiled with."""
+    text = (Path(targets.__file__).parent / name).read_text()
+    return {
+        name: float(value)
+        for name, value in re.findall(r"^  (\w+): ([\d.]+)$", text, re.M)
+    }
 
 
 def machine_for(roofline: Machine | bool, target: str) -> Machine:

@@ -268,6 +268,7 @@ def mesh_of_program(compiled: Any, text: str) -> MeshFacts:
 # ---- collectives --------------------------------------------------------------------
 
 PAIRS = re.compile(r"\bsource_target_pairs=\{(.*?\})\}")
+CHANNEL = re.compile(r"\bchannel_id=\d+")
 MESH = re.compile(r"mesh\[([^\]]*)\](?:, device_ids=\((.*?\)?)\))? (\{[^}]*\})")
 DEVICE_IDS = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?$")
 MESH_AXIS = re.compile(r"'([^']+)'=(\d+)")
@@ -280,10 +281,18 @@ def collectives_of(program: Program) -> list[Collective]:
     module, mesh = program.module, program.mesh
     runs = runs_of(module)
     found = []
+    fused = fused_in(module)
+    begun: set[str] = set()
     for instruction in module.instructions:
         opcode = instruction.opcode.removesuffix("-start")
         if opcode not in OPCODES or instruction.computation not in runs:
             continue
+        channel = CHANNEL.search(instruction.attributes)
+        if channel is not None and instruction.computation in fused:
+            # On a TPU each kernel that runs meanwhile names the collective again.
+            if channel[0] in begun:
+                continue
+            begun.add(channel[0])
         groups = groups_of(instruction, len(mesh.devices))
         given = sum(module.instructions[o].bytes for o in instruction.operands)
         result = instruction.bytes
@@ -310,6 +319,16 @@ def collectives_of(program: Program) -> list[Collective]:
             )
         )
     return found
+
+
+def fused_in(module: Module) -> set[int]:
+    """The computations that are the insides of kernels."""
+    return {
+        called
+        for instruction in module.instructions
+        if instruction.opcode == "fusion"
+        for called in instruction.called
+    }
 
 
 def note_of(instruction: Instruction, groups: list[list[int]]) -> str:
