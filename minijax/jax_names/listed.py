@@ -13,6 +13,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax": (),
     "jax.version": (),
     "jax.experimental.hijax": ("minijax.jax_names.hijax",),
+    "jax.experimental.sparse": ("minijax.jax_names.sparse",),
     "jax.lib": (),
     "jax._src": (),
     "jax._src.ad_util": ("minijax.interpreters.ad",),
@@ -56,6 +57,10 @@ NAMES: dict[str, dict[str, str]] = {
     "jax.version": {
         "__version__": f"{_HERE}:JAX_VERSION",
         "__version_info__": f"{_HERE}:JAX_VERSION_INFO",
+    },
+    "jax.extend.core.primitives": {
+        "call_p": f"{_HERE}:call_p",
+        "closed_call_p": f"{_HERE}:closed_call_p",
     },
     "jax._src": {"compiler": f"{_HERE}:compiler"},
     "jax._src.ad_util": {"stop_gradient_p": f"{_HERE}:stop_gradient_p"},

@@ -55,6 +55,11 @@ def trace_state_clean() -> bool:
 stop_gradient_p = Primitive("stop_gradient")
 
 
+# NumPyro has rules for them. Calls in programs of minijax are those of `jit` alone.
+call_p = Primitive("call")
+closed_call_p = Primitive("closed_call")
+
+
 class _Registry:
     """Which types are nodes of trees: `type(x) in _registry`."""
 

@@ -20,6 +20,8 @@ from minijax.scipy.gamma_family import beta as beta
 from minijax.scipy.gamma_family import betainc as betainc
 from minijax.scipy.gamma_family import betaln as betaln
 from minijax.scipy.gamma_family import comb as comb
+from minijax.scipy.gamma_family import exp1 as exp1
+from minijax.scipy.gamma_family import expi as expi
 from minijax.scipy.gamma_family import factorial as factorial
 from minijax.scipy.gamma_family import gamma as gamma
 from minijax.scipy.gamma_family import gammainc as gammainc

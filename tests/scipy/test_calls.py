@@ -16,6 +16,10 @@ REAL = np.concatenate([ODD, np.linspace(-12, 12, 25)]).astype(np.float32)
 POSITIVE = np.array([1e-3, 0.2, 0.5, 1.0, 2.5, 8.0, 9.5, 40.0], np.float32)
 UNIT = np.array([0, 1e-6, 0.01, 0.3, 0.5, 0.86, 0.9, 0.9999, 1], np.float32)
 WHOLE = np.arange(-2, 9, dtype=np.int32)
+EXPONENTS = np.array(
+    [-30, -4, -1, -0.3, -1e-4, 0, 1e-4, 0.4, 1, 1.1, 5, 20, 39, 41, 60, np.nan],
+    np.float32,
+)
 PAIR = (POSITIVE[:, None], POSITIVE)
 
 SPECIAL = {
@@ -28,7 +32,7 @@ SPECIAL = {
     "boxcox": PAIR, "boxcox1p": PAIR, "entr": [REAL], "kl_div": [UNIT[:, None], UNIT],
     "rel_entr": [UNIT[:, None], UNIT], "ndtr": [REAL], "ndtri": [UNIT],
     "log_ndtr": [REAL], "softmax": [POSITIVE], "log_softmax": [POSITIVE],
-    "bernoulli": [9],
+    "bernoulli": [9], "expi": [EXPONENTS], "exp1": [EXPONENTS],
 }  # fmt: skip
 STATS = {
     "norm": [], "uniform": [], "beta": [2.0, 3.5], "gamma": [2.5], "expon": [],
@@ -64,7 +68,8 @@ def test_special(name):
 
 # At these points the derivative is a finite number in jax.
 @pytest.mark.parametrize(
-    "name", ["betaln", "ndtr", "ndtri", "log_ndtr", "entr", "gamma", "boxcox", "i1"]
+    "name",
+    "betaln ndtr ndtri log_ndtr entr gamma boxcox i1 expi".split(),
 )
 @pytest.mark.parametrize("at", [0.2, 0.7, 0.95])
 def test_derivatives_of_special(name, at):

@@ -1,0 +1,1 @@
+"""Small libraries that JAX ships as examples: optimizers, and networks as pairs."""
