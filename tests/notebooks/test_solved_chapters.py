@@ -60,8 +60,10 @@ def {helper}({arguments}):
 
 def filled(source: str, names: list[str], write) -> list[str]:
     """Returns the cells that a cell becomes, with its piece written if it is named."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+    lines, parts = source.splitlines(), []
+    nodes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
+    for node in sorted(nodes, key=lambda node: -node.lineno):
+        if node.decorator_list:
             (decorator,) = node.decorator_list
             if not ast.unparse(decorator).startswith("piece("):
                 continue
@@ -69,10 +71,11 @@ def filled(source: str, names: list[str], write) -> list[str]:
             if name not in names:
                 continue
             above, text = write(name, str(tiny_pieces.course_source(name)))
-            lines = source.splitlines()
             text = textwrap.indent(text, " " * node.col_offset)
             lines[node.lineno - 1 : node.end_lineno] = text.splitlines()
-            return ["\n".join([above, *lines])]
+            parts.append(above)
+    if parts:
+        return ["\n".join([*parts, *lines])]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node).endswith(", ...)"):
             if ast.unparse(node.func) == "check":
