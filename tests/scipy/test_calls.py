@@ -26,7 +26,7 @@ SPECIAL = {
     "gammasgn": [REAL], "gamma": [REAL], "loggamma": [POSITIVE], "factorial": [WHOLE],
     "comb": [WHOLE[:, None], WHOLE], "poch": PAIR, "betaln": PAIR, "beta": PAIR,
     "betainc": [2.0, 3.0, UNIT], "gammainc": PAIR,
-    "gammaincc": [POSITIVE[1:, None], POSITIVE[1:]],
+    "gammaincc": PAIR,
     "polygamma": [2, POSITIVE], "zeta": [POSITIVE + 1, POSITIVE], "i0": [REAL],
     "i0e": [REAL], "i1": [REAL], "i1e": [REAL], "multigammaln": [POSITIVE + 2, 3],
     "boxcox": PAIR, "boxcox1p": PAIR, "entr": [REAL], "kl_div": [UNIT[:, None], UNIT],

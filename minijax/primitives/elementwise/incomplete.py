@@ -117,7 +117,7 @@ def _epsilon(x: Any) -> Any:
 
 
 def _uses_fraction(a: Any, x: Any) -> Any:
-    return comparing.bitwise_and(elementwise.gt(x, _scalar(x, 1)), elementwise.gt(x, a))
+    return comparing.bitwise_and(elementwise.ge(x, _scalar(x, 1)), elementwise.ge(x, a))
 
 
 def _gamma_start(a: Any, x: Any) -> list[Any]:
