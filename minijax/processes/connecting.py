@@ -149,7 +149,7 @@ def initialize(
         state.shutdown_timeout = seconds
     state.client = distributed.connect(member.open_way(), process, int(seconds) + 1)
     state.store = distributed.Store(state.client)
-    own = host if _is_loopback(host) else None
+    own = host if _is_loopback(host) else member.own_address()
     distributed.use_for_clients(state.client, process, count, own)
     if not _hooked:
         _hooked.append(sys.excepthook)

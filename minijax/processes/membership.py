@@ -153,6 +153,14 @@ class Membership:
             "there. Check coordinator_address."
         )
 
+    def own_address(self) -> str | None:
+        """Where the others reach this process: from where it reached the coordinator.
+
+        None if that is this machine alone.
+        """
+        address = self._lines.connection.getsockname()[0]
+        return None if address.startswith("127.") or address == "::1" else address
+
     # XLA's way to its service.
 
     def open_way(self) -> str:

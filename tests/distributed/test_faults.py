@@ -5,6 +5,7 @@ The time-outs are a few seconds; a bound on the whole run holds against hanging.
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -268,6 +269,52 @@ def test_process_0_as_the_coordinator():
     found = by_hand("nothing", 0, 2, [0], [address])
     assert found[0][0] == 1
     assert "process 1 of 2 did not come" in found[0][1]
+
+
+@everything
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="needs root")
+def test_two_hosts_by_network_namespaces():
+    """Two hosts that share a name, and reach each other by their addresses alone."""
+    hosts = [f"mj{os.getpid()}{letter}" for letter in "ab"]
+
+    def ip(*words):
+        subprocess.run(["ip", *words], check=True)
+
+    try:
+        for host in hosts:
+            ip("netns", "add", host)
+            ip("-n", host, "link", "set", "lo", "up")
+        names = ["link", "add", "v0", "netns", hosts[0], "type", "veth"]
+        ip(*names, "peer", "name", "v1", "netns", hosts[1])
+        for number, host in enumerate(hosts):
+            ip(
+                "-n",
+                host,
+                "addr",
+                "add",
+                f"10.77.0.{number + 1}/24",
+                "dev",
+                f"v{number}",
+            )
+            ip("-n", host, "link", "set", f"v{number}", "up")
+        place = "10.77.0.1:9911,2"
+        words = [sys.executable, str(PROGRAMS / "fault.py"), "nothing", "0"]
+        processes = [
+            subprocess.Popen(
+                ["ip", "netns", "exec", host, *words, f"{place},{number}"],
+                env=environment(JAX_NUM_CPU_DEVICES="2"),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for number, host in enumerate(hosts)
+        ]
+        texts = [process.communicate(timeout=40)[0] for process in processes]
+        assert [process.returncode for process in processes] == [0, 0], texts
+        assert all("done" in text for text in texts)
+    finally:
+        for host in hosts:
+            subprocess.run(["ip", "netns", "del", host], check=False)
 
 
 @everything
