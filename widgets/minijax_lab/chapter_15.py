@@ -99,7 +99,7 @@ def grade_lion(lion: Callable[..., Any]) -> str | None:
 
     rows = np.array([[1.0, -2.0, 0.3], [-9.5, 1.0, 0.2], [-0.2, 30.0, -0.9]])
     rows = np.concatenate([rows, -rows[::-1], rows]).astype(np.float32)
-    weights = {"a": np.ones(3, np.float32), "b": {"c": np.zeros(3, np.float32)}}
+    weights: Any = {"a": np.ones(3, np.float32), "b": {"c": np.zeros(3, np.float32)}}
     grads = [{"a": row, "b": {"c": -row[::-1]}} for row in rows]
     for rate in (0.5, 0.01):
         made = lion(rate)
