@@ -32,7 +32,7 @@ def fun_name(fun: Callable) -> str:
     return name if isinstance(name, str) else "<unnamed function>"
 
 
-def wraps(fun: Callable, **options: Any) -> Callable:
+def wraps(fun: Any, **options: Any) -> Callable:
     """`functools.wraps`, also for objects with a `__name__` that is no string."""
     named = isinstance(getattr(fun, "__name__", ""), str)
     return functools.wraps(fun if named else fun.__call__, **options)

@@ -28,8 +28,10 @@ register_pytree_node(
     lambda trees, leaves: OptimizerState(leaves[0], *trees),
 )
 
-Array = Params = State = Any
-Updates = Params
+Array = Any
+Params = Any
+State = Any
+Updates = Any
 Step = int
 InitFn = Callable[[Params], OptimizerState]
 UpdateFn = Callable[[Step, Updates, OptimizerState], OptimizerState]

@@ -152,7 +152,7 @@ def BatchNorm(
     gamma_init: Callable = ones,
 ) -> Layer:
     """Mean 0 and variance 1 over `axis` of each batch; then `gamma * x + beta`."""
-    axes = (axis,) if jnp.isscalar(axis) else axis
+    axes = (axis,) if isinstance(axis, int) else axis
 
     def init_fun(rng: Any, input_shape: tuple) -> tuple:
         shape = tuple(d for i, d in enumerate(input_shape) if i not in axes)

@@ -134,14 +134,10 @@ class Drawing:
 
     def title(self, column: Column) -> str:
         """Returns what a column shows."""
-        names = dict(
-            zip(
-                (self.memory, self.sent, self.seconds, self.making),
-                COLUMNS,
-                strict=True,
-            )
+        columns: tuple[Column, ...] = (
+            *(self.memory, self.sent, self.seconds, self.making),
         )
-        return names[column]
+        return COLUMNS[columns.index(column)]
 
     def span(self, place: int) -> tuple[float, float]:
         """Returns where a column begins, and how wide it is."""

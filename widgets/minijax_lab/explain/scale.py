@@ -227,7 +227,9 @@ def plan_of(
     chip: Machine | None,
 ) -> Plan:
     """A function's program on the devices of its arguments, compiled and counted."""
-    jitted = function if isinstance(function, JitFunction) else minijax.jit(function)
+    jitted: Any = function
+    if not isinstance(function, JitFunction):
+        jitted = minijax.jit(function)
     start = time.perf_counter()
     traced = jitted.trace(*args, **kwargs)
     at_trace = time.perf_counter()
