@@ -184,7 +184,11 @@ def make_jaxpr(
     if not axis_env and not return_shape:
         maker = pjit.make_jaxpr(fun, static_argnums)
         title = title_of(fun)
-        return maker if title.isidentifier() else _titled(maker, title)
+        return (
+            maker
+            if not isinstance(title, str) or title.isidentifier()
+            else _titled(maker, title)
+        )
     check_callable(fun, "make_jaxpr")
     options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
     jitted = JitFunction(fun, options)
