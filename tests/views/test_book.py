@@ -135,7 +135,7 @@ def test_every_link_leads_somewhere(book):
 def test_the_whole_is_small(book):
     sizes = {path: path.stat().st_size for path in book.glob("**/*") if path.is_file()}
     largest = max((size for path, size in sizes.items() if path.suffix == ".html"))
-    assert largest < 500_000 and sum(sizes.values()) < 42_000_000
+    assert largest < 500_000 and sum(sizes.values()) < 40_000_000
 
 
 def test_every_primitive_has_a_page(book):
